@@ -1,0 +1,77 @@
+# The front door. `make` alone lists what there is; CMakeLists.txt is the build itself.
+#
+#   DEPS=true          skip the search for missing packages
+#   TYPE=RelWithDebInfo  another build type;  JOBS=n  how many at once
+#   PREFIX, DESTDIR    where `make install` puts things
+
+BUILD   ?= build
+TYPE    ?= Release
+PREFIX  ?= /usr/local
+JOBS    ?= $(shell nproc 2>/dev/null || echo 2)
+DEPS    ?= tools/deps
+FUZZ_SECONDS ?= 60
+SOAK_SECONDS ?= 600
+
+# Only errors are shown, and they go to standard error.
+configure = cmake -S . -DCMAKE_INSTALL_PREFIX="$(PREFIX)"
+# The inner make has its own idea of -j and must not inherit our variables.
+compile   = env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL cmake --build
+run_tests = ctest --output-on-failure --no-label-summary -j $(JOBS) --test-dir
+
+export CGAM_BUILD = $(abspath $(BUILD))
+
+.PHONY: help deps build run test check san fuzz bench docs install soak clean
+.NOTPARALLEL:
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+
+deps: ## install what is missing to build, run and test (Debian; says what it does)
+	@$(DEPS)
+
+build: deps ## the program build/cgam, the libraries build/lib, the man pages build/man
+	@$(configure) -B $(BUILD) -DCMAKE_BUILD_TYPE=$(TYPE) >/dev/null
+	@$(compile) $(BUILD) -j $(JOBS)
+
+run: build ## recall on a small bank that the program makes itself
+	@$(BUILD)/cgam demo
+
+test: build ## every test; the exit status is the verdict
+	@$(run_tests) $(BUILD)
+
+check: build ## format, layers, headers, warnings of two compilers, clang-tidy, links
+	@[ "$(DEPS)" != tools/deps ] || tools/deps check
+	@tools/check
+
+san: deps ## every test under ASan and UBSan, the threaded ones under TSan
+	@$(configure) -B $(BUILD)/asan -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCGAM_SANITIZE=address >/dev/null
+	@$(compile) $(BUILD)/asan -j $(JOBS)
+	@$(run_tests) $(BUILD)/asan
+	@$(configure) -B $(BUILD)/tsan -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCGAM_SANITIZE=thread >/dev/null
+	@$(compile) $(BUILD)/tsan -j $(JOBS)
+	@$(run_tests) $(BUILD)/tsan -L threads --no-tests=error
+
+fuzz: deps ## libFuzzer on every reader, FUZZ_SECONDS=60 each
+	@[ "$(DEPS)" != tools/deps ] || tools/deps check
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) tools/fuzz long
+
+bench: build ## every claim about speed, as ratios
+	@$(compile) $(BUILD) -j $(JOBS) --target bench_programs
+	@set -e; for name in $(basename $(wildcard bench/bench_*.c)); do $(BUILD)/$$name; done
+
+docs: build ## the man pages, and a check that no link in the documents is broken
+	@tools/links
+	@ls $(BUILD)/man/*.1
+
+install: build ## under PREFIX=/usr/local, staged in DESTDIR when given
+	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --prefix "$(PREFIX)"
+
+soak: deps ## tests under ASan and UBSan again and again, then fuzzing, SOAK_SECONDS=600 each
+	@$(configure) -B $(BUILD)/asan -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCGAM_SANITIZE=address >/dev/null
+	@$(compile) $(BUILD)/asan -j $(JOBS)
+	@tools/soak $(BUILD)/asan $(SOAK_SECONDS)
+	@[ "$(DEPS)" != tools/deps ] || tools/deps check
+	@FUZZ_SECONDS=$(SOAK_SECONDS) tools/fuzz long
+
+clean: ## remove everything that was built
+	@rm -rf $(BUILD) report

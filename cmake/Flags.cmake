@@ -1,0 +1,53 @@
+# Compiler flags, as interface targets: cgam_flags for everything built here, cgam_sanitizer for
+# what must also be there at link time.
+#
+# -ffast-math is never used: NaN has to be noticed, and sums have to keep their order.
+# -fno-math-errno only says that nobody reads errno after sqrt, which lets it become one
+# instruction. Fused multiply-add changes the last bit, so it is off wherever results are to be
+# the same on every machine and on in the kernels, whose reference bounds the difference.
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS ON)
+
+# Release drops assert(); the other two keep it alive, and `make san` runs every test that way.
+set(CMAKE_C_FLAGS_RELEASE "-O3 -g1 -DNDEBUG")
+set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O2 -g")
+set(CMAKE_C_FLAGS_DEBUG "-O0 -g")
+
+add_library(cgam_flags INTERFACE)
+target_compile_definitions(cgam_flags INTERFACE _GNU_SOURCE)
+target_compile_options(cgam_flags INTERFACE
+  -fno-math-errno -ffp-contract=off -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=
+  -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition
+  -Wwrite-strings -Wvla -Wformat=2 -Wpointer-arith -Wundef -Wcast-qual
+  $<$<BOOL:${CGAM_WERROR}>:-Werror>)
+
+# What reads files from strangers carries the checks of the compiler and the C library.
+if(NOT CGAM_SANITIZE AND NOT CGAM_FUZZ)
+  target_compile_options(cgam_flags INTERFACE -fstack-protector-strong
+    $<$<CONFIG:Release>:-U_FORTIFY_SOURCE> $<$<CONFIG:Release>:-D_FORTIFY_SOURCE=2>)
+  target_link_options(cgam_flags INTERFACE -Wl,-z,relro,-z,now)
+endif()
+
+# Nobody reads the floating-point exception flags, and saying so lets the kernels vectorise.
+set(kernel_flags -ffp-contract=fast -fno-trapping-math)
+
+add_library(cgam_sanitizer INTERFACE)
+if(CGAM_SANITIZE STREQUAL "address")
+  set(sanitizer_flags -fsanitize=address,undefined -fno-sanitize-recover=all
+      -fno-omit-frame-pointer)
+elseif(CGAM_SANITIZE STREQUAL "thread")
+  set(sanitizer_flags -fsanitize=thread -fno-omit-frame-pointer)
+elseif(CGAM_SANITIZE)
+  message(FATAL_ERROR "CGAM_SANITIZE is '${CGAM_SANITIZE}'; address, thread or nothing")
+endif()
+if(CGAM_FUZZ)
+  if(NOT CMAKE_C_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "CGAM_FUZZ needs clang; the compiler is ${CMAKE_C_COMPILER_ID}")
+  endif()
+  set(sanitizer_flags -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+      -fno-omit-frame-pointer)
+endif()
+target_compile_options(cgam_sanitizer INTERFACE ${sanitizer_flags})
+target_link_options(cgam_sanitizer INTERFACE ${sanitizer_flags})
+target_link_libraries(cgam_flags INTERFACE cgam_sanitizer)

@@ -1,0 +1,44 @@
+# What `make install` puts where. Nothing installed holds the prefix, so a tree can be moved.
+include(CMakePackageConfigHelpers)
+set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/cgam")
+
+install(TARGETS cgam_shared EXPORT cgam_shared
+        LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+install(TARGETS cgam_static EXPORT cgam_static
+        ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+install(DIRECTORY include/cgam DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
+        FILES_MATCHING PATTERN "*.h")
+if(TARGET cgam)
+  install(TARGETS cgam RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+endif()
+if(TARGET man)
+  install(DIRECTORY "${PROJECT_BINARY_DIR}/man/" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1"
+          FILES_MATCHING PATTERN "*.1")
+endif()
+install(FILES LICENSE CITATION.cff DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+
+# CMake package: cgam::cgam needs nothing else; cgam::cgam_static is there when its own
+# dependencies are, since linking it means linking them.
+foreach(kind shared static)
+  install(EXPORT cgam_${kind} NAMESPACE cgam:: DESTINATION "${package_dir}")
+endforeach()
+list(JOIN pkgconfig_modules " " package_modules)
+configure_package_config_file(cmake/cgamConfig.cmake.in "${PROJECT_BINARY_DIR}/cgamConfig.cmake"
+  INSTALL_DESTINATION "${package_dir}" NO_SET_AND_CHECK_MACRO)
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/cgamConfigVersion.cmake"
+  COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/cgamConfig.cmake"
+              "${PROJECT_BINARY_DIR}/cgamConfigVersion.cmake" DESTINATION "${package_dir}")
+
+# pkg-config file, with the prefix said relative to where the file lies.
+file(RELATIVE_PATH pc_prefix "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
+string(REGEX REPLACE "/$" "" pc_prefix "${pc_prefix}")
+list(JOIN pkgconfig_modules " " pc_requires)
+set(pc_libs "-pthread -lm")
+if(net_sources)
+  list(TRANSFORM sundials_libraries PREPEND "-l" OUTPUT_VARIABLE pc_sundials)
+  list(JOIN pc_sundials " " pc_sundials)
+  string(PREPEND pc_libs "${pc_sundials} ")
+endif()
+configure_file(cmake/cgam.pc.in "${PROJECT_BINARY_DIR}/cgam.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/cgam.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")

@@ -1,0 +1,163 @@
+# Tests, found by glob; a test's name in ctest is its path under tests/ without the ending.
+#
+#   tests/unit/<layer>/test_*.c  tests/identity/test_*.c  tests/oracle/test_*.c   one program each
+#   tests/system/*.sh            scripts; exit 77 means skipped
+#   tests/fuzz/fuzz_*.c          fuzz targets, fed by tests/fuzz/standalone.c
+#   examples/*.c                 built against the public headers and the shared library, and run
+#
+# A line of the form `ctest: labels=threads timeout=300` in the first ten lines of a test adds
+# labels (separated by commas) and changes its time limit.
+#
+# Every test gets CGAM (the program), CGAM_SRC, CGAM_BUILD, CGAM_SANITIZE in its environment.
+pkg_check_modules(cmocka REQUIRED QUIET IMPORTED_TARGET cmocka)
+set(test_environment
+  "CGAM=${PROJECT_BINARY_DIR}/cgam" "CGAM_SRC=${PROJECT_SOURCE_DIR}"
+  "CGAM_BUILD=${PROJECT_BINARY_DIR}" "CGAM_SANITIZE=${CGAM_SANITIZE}"
+  "CGAM_CONFIG=$<CONFIG>"
+  "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/tsan.supp")
+set(default_timeout 120)
+file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
+if(CGAM_SANITIZE)
+  set(slower 5)
+else()
+  set(slower 1)
+endif()
+
+# Registers COMMAND as test NAME, with the properties that SOURCE asks for.
+function(register_test name source)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "COMMAND")
+  string(REGEX MATCH "^[^/]+" labels "${name}")
+  set(timeout ${default_timeout})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${source}")
+  file(STRINGS "${source}" wishes LIMIT_COUNT 10)
+  if(wishes MATCHES "ctest:[^;]*labels=([a-z,]+)")
+    string(REPLACE "," ";" wished "${CMAKE_MATCH_1}")
+    list(APPEND labels ${wished})
+  endif()
+  if(wishes MATCHES "ctest:[^;]*timeout=([0-9]+)")
+    set(timeout ${CMAKE_MATCH_1})
+  endif()
+  math(EXPR timeout "${timeout} * ${slower}")
+  add_test(NAME ${name} COMMAND ${arg_COMMAND}
+           WORKING_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
+  set_tests_properties(${name} PROPERTIES
+    LABELS "${labels}" TIMEOUT ${timeout}
+    ENVIRONMENT "${test_environment}")
+endfunction()
+
+# Makes the program for tests/NAME.c at build/tests/NAME.
+function(add_test_program target name)
+  get_filename_component(folder "${PROJECT_BINARY_DIR}/tests/${name}" DIRECTORY)
+  get_filename_component(file ${name} NAME)
+  add_executable(${target} ${ARGN})
+  set_target_properties(${target} PROPERTIES
+    OUTPUT_NAME ${file} RUNTIME_OUTPUT_DIRECTORY "${folder}")
+  target_include_directories(${target} PRIVATE src tests)
+  target_compile_options(${target} PRIVATE -UNDEBUG)
+  target_link_libraries(${target} PRIVATE cgam_static cgam_flags ${library_dependencies})
+endfunction()
+
+# ---- C tests ----------------------------------------------------------------------------------
+file(GLOB support_sources CONFIGURE_DEPENDS tests/support/*.c)
+add_library(test_support STATIC ${support_sources})
+target_compile_definitions(test_support PRIVATE CGAM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+target_include_directories(test_support PRIVATE src tests)
+target_compile_options(test_support PRIVATE -UNDEBUG)
+target_link_libraries(test_support PUBLIC PkgConfig::cmocka cgam_static PRIVATE cgam_flags)
+
+file(GLOB test_sources CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/tests"
+     tests/unit/*/test_*.c tests/identity/test_*.c tests/oracle/test_*.c)
+foreach(source ${test_sources})
+  string(REGEX REPLACE "\\.c$" "" name ${source})
+  string(MAKE_C_IDENTIFIER ${name} target)
+  add_test_program(${target} ${name} tests/${source})
+  target_link_libraries(${target} PRIVATE test_support)
+  register_test(${name} "${PROJECT_SOURCE_DIR}/tests/${source}" COMMAND ${target})
+endforeach()
+
+# ---- system tests -----------------------------------------------------------------------------
+file(GLOB test_scripts CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/tests"
+     tests/system/*.sh)
+foreach(source ${test_scripts})
+  string(REGEX REPLACE "\\.sh$" "" name ${source})
+  register_test(${name} "${PROJECT_SOURCE_DIR}/tests/${source}"
+    COMMAND bash "${PROJECT_SOURCE_DIR}/tests/${source}")
+  # Scripts only: libFuzzer says 77 when it has found a crash.
+  set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
+endforeach()
+
+# ---- fuzz targets: a short run with any compiler, and with libFuzzer where there is clang ------
+file(GLOB fuzz_sources CONFIGURE_DEPENDS tests/fuzz/fuzz_*.c)
+find_program(CGAM_CLANG NAMES clang)
+if(CGAM_CLANG AND NOT DEFINED CGAM_LIBFUZZER)
+  # clang can be there without its runtime libraries (libclang-rt-dev).
+  set(probe "${PROJECT_BINARY_DIR}/fuzz_probe")
+  file(WRITE "${probe}.c" "int LLVMFuzzerTestOneInput(const char *, long);\n"
+    "int LLVMFuzzerTestOneInput(const char *p, long n) { return p && n < 0; }\n")
+  execute_process(COMMAND "${CGAM_CLANG}" -fsanitize=fuzzer,address,undefined -o "${probe}"
+    "${probe}.c" RESULT_VARIABLE probe_failed OUTPUT_QUIET ERROR_QUIET)
+  if(NOT probe_failed)
+    set(CGAM_LIBFUZZER ON CACHE INTERNAL "clang can link libFuzzer programs")
+  endif()
+  file(REMOVE "${probe}" "${probe}.c")
+endif()
+foreach(source ${fuzz_sources})
+  get_filename_component(file ${source} NAME_WE)
+  string(REGEX REPLACE "^fuzz_" "" name ${file})
+  add_test_program(${file} fuzz/${file} ${source} tests/fuzz/standalone.c)
+  register_test(fuzz/${name} "${source}"
+    COMMAND ${file} -mutations=20000 -seed=1 "${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${name}")
+  if(CGAM_LIBFUZZER AND NOT CGAM_SANITIZE)
+    register_test(fuzz/libfuzzer/${name} "${source}"
+      COMMAND "${PROJECT_SOURCE_DIR}/tools/fuzz" short ${name})
+    set_tests_properties(fuzz/libfuzzer/${name} PROPERTIES FIXTURES_REQUIRED libfuzzer)
+  endif()
+endforeach()
+if(fuzz_sources AND CGAM_LIBFUZZER AND NOT CGAM_SANITIZE)
+  register_test(fuzz/libfuzzer/build "${PROJECT_SOURCE_DIR}/tools/fuzz"
+    COMMAND "${PROJECT_SOURCE_DIR}/tools/fuzz" build)
+  set_tests_properties(fuzz/libfuzzer/build PROPERTIES FIXTURES_SETUP libfuzzer TIMEOUT 600)
+endif()
+
+# ---- examples ---------------------------------------------------------------------------------
+file(GLOB example_sources CONFIGURE_DEPENDS examples/*.c)
+foreach(source ${example_sources})
+  get_filename_component(name ${source} NAME_WE)
+  add_executable(example_${name} ${source})
+  set_target_properties(example_${name} PROPERTIES
+    OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/examples")
+  target_link_libraries(example_${name} PRIVATE cgam_shared cgam_flags m)
+  register_test(examples/${name} "${source}" COMMAND example_${name})
+endforeach()
+
+# ---- public headers: each compiles alone, as C11 and as C++17 -----------------------------------
+include(CheckLanguage)
+check_language(CXX)
+if(CMAKE_CXX_COMPILER)
+  enable_language(CXX)
+  set(header_kinds c cpp)
+else()
+  set(header_kinds c)
+endif()
+file(GLOB public_headers CONFIGURE_DEPENDS include/cgam/*.h)
+foreach(kind ${header_kinds})
+  foreach(header ${public_headers})
+    get_filename_component(name ${header} NAME_WE)
+    set(probe "${PROJECT_BINARY_DIR}/headers/${name}.${kind}")
+    file(CONFIGURE OUTPUT "${probe}" @ONLY CONTENT
+      "#include <cgam/@name@.h>\n#include <cgam/@name@.h>\n")
+    list(APPEND probes_${kind} "${probe}")
+  endforeach()
+  if(probes_${kind})
+    add_library(headers_${kind} OBJECT ${probes_${kind}})
+    target_include_directories(headers_${kind} PRIVATE include)
+    target_compile_options(headers_${kind} PRIVATE -Wall -Wextra -Wpedantic -Werror)
+  endif()
+endforeach()
+if(TARGET headers_c)
+  set_target_properties(headers_c PROPERTIES C_STANDARD 11 C_EXTENSIONS OFF)
+endif()
+if(TARGET headers_cpp)
+  set_target_properties(headers_cpp PROPERTIES
+    CXX_STANDARD 17 CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF)
+endif()

@@ -1,0 +1,199 @@
+/* env.c: the handle. Memory goes through one pair of functions so that a test can make each
+ * allocation fail in turn; messages go through one function so that every failure has a text. */
+#include "base/env.h"
+
+#include "base/pool.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { ALIGN = 64, MESSAGE_MAX = 512 };
+
+struct cgam_env {
+    cgam_env_opts opts;
+    cgam_pool *pool; /* NULL with one thread */
+    pthread_mutex_t lock;
+    char message[MESSAGE_MAX];
+};
+
+/* OpenBLAS, where that is the BLAS at hand; any other library is left as it is. */
+extern void openblas_set_num_threads(int) __attribute__((weak));
+
+static void *default_alloc(void *user, size_t align, size_t bytes)
+{
+    (void)user;
+    void *block = NULL;
+    return posix_memalign(&block, align, bytes) == 0 ? block : NULL;
+}
+
+static void default_free(void *user, void *block)
+{
+    (void)user;
+    free(block);
+}
+
+const char *cgam_version(void) { return CGAM_VERSION; }
+
+const char *cgam_status_text(cgam_status status)
+{
+    switch (status) {
+#define CASE(name, value, text)                                                                    \
+    case name: return text;
+        CGAM_STATUS_LIST(CASE)
+#undef CASE
+    }
+    return "unknown status";
+}
+
+cgam_env_opts cgam_env_opts_default(void) { return (cgam_env_opts){.threads = 0}; }
+
+cgam_status cgam_env_new(const cgam_env_opts *opts, cgam_env **out)
+{
+    *out = NULL;
+    cgam_env_opts o = opts ? *opts : cgam_env_opts_default();
+    if (o.threads < 0 || (o.alloc == NULL) != (o.free == NULL)) return CGAM_E_ARG;
+    if (!o.alloc) {
+        o.alloc = default_alloc;
+        o.free = default_free;
+    }
+    if (o.threads == 0) {
+        long cores = sysconf(_SC_NPROCESSORS_ONLN);
+        o.threads = cores > 0 ? (int)cores : 1;
+    }
+    if (openblas_set_num_threads) openblas_set_num_threads(1);
+
+    cgam_env *env = o.alloc(o.user, ALIGN, sizeof *env);
+    if (!env) return CGAM_E_NOMEM;
+    memset(env, 0, sizeof *env);
+    env->opts = o;
+    pthread_mutex_init(&env->lock, NULL);
+    if (o.threads > 1) {
+        env->pool = cgam_pool_new(env, o.threads);
+        if (!env->pool) {
+            cgam_env_free(env);
+            return CGAM_E_NOMEM;
+        }
+    }
+    *out = env;
+    return CGAM_OK;
+}
+
+void cgam_env_free(cgam_env *env)
+{
+    if (!env) return;
+    cgam_pool_free(env, env->pool);
+    pthread_mutex_destroy(&env->lock);
+    env->opts.free(env->opts.user, env);
+}
+
+int cgam_env_threads(const cgam_env *env) { return env->opts.threads; }
+
+const char *cgam_env_message(const cgam_env *env) { return env->message; }
+
+void *cgam_alloc(cgam_env *env, size_t count, size_t size)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX - ALIGN) return NULL;
+    bytes = (bytes + ALIGN - 1) / ALIGN * ALIGN;
+    return env->opts.alloc(env->opts.user, ALIGN, bytes ? bytes : ALIGN);
+}
+
+void *cgam_zalloc(cgam_env *env, size_t count, size_t size)
+{
+    void *block = cgam_alloc(env, count, size);
+    if (block) memset(block, 0, count * size);
+    return block;
+}
+
+void cgam_free(cgam_env *env, void *block)
+{
+    if (block) env->opts.free(env->opts.user, block);
+}
+
+char *cgam_strdup(cgam_env *env, const char *text)
+{
+    size_t bytes = strlen(text) + 1;
+    char *copy = cgam_alloc(env, bytes, 1);
+    if (copy) memcpy(copy, text, bytes);
+    return copy;
+}
+
+cgam_status(cgam_fail)(cgam_env *env, cgam_status status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    pthread_mutex_lock(&env->lock);
+    vsnprintf(env->message, sizeof env->message, format, args);
+    /* A message is one line, whatever bytes a file name brings along. */
+    for (char *c = env->message; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 127) *c = '?';
+    pthread_mutex_unlock(&env->lock);
+    va_end(args);
+    return status;
+}
+
+bool cgam_interrupted(const cgam_env *env)
+{
+    return env->opts.interrupted && env->opts.interrupted(env->opts.user);
+}
+
+cgam_status cgam_parallel(cgam_env *env, int64_t count, cgam_task task, void *arg)
+{
+    return cgam_pool_run(env->pool, count, task, arg);
+}
+
+size_t cgam_memory_available(void)
+{
+    /* MemAvailable counts page cache that can be dropped; sysconf's free pages do not. */
+    FILE *f = fopen("/proc/meminfo", "r");
+    if (f) {
+        char line[128];
+        unsigned long long kib;
+        while (fgets(line, sizeof line, f)) {
+            if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1) {
+                fclose(f);
+                return (size_t)kib * 1024;
+            }
+        }
+        fclose(f);
+    }
+    long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+    return pages > 0 && size > 0 ? (size_t)pages * (size_t)size : SIZE_MAX;
+}
+
+double cgam_clock(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+size_t cgam_dtype_size(cgam_dtype dtype)
+{
+    switch (dtype) {
+    case CGAM_F64:
+    case CGAM_I64: return 8;
+    case CGAM_F32:
+    case CGAM_I32: return 4;
+    case CGAM_F16:
+    case CGAM_BF16: return 2;
+    }
+    return 0;
+}
+
+const char *cgam_dtype_name(cgam_dtype dtype)
+{
+    switch (dtype) {
+    case CGAM_F64: return "f64";
+    case CGAM_F32: return "f32";
+    case CGAM_F16: return "f16";
+    case CGAM_BF16: return "bf16";
+    case CGAM_I64: return "i64";
+    case CGAM_I32: return "i32";
+    }
+    return "?";
+}

@@ -1,0 +1,48 @@
+/* env.h: the inside of the handle - memory, messages, threads, and what the machine offers. */
+#ifndef CGAM_SRC_BASE_ENV_H
+#define CGAM_SRC_BASE_ENV_H
+
+#include <cgam/base.h>
+#include <stdarg.h>
+
+/* Memory of count x size bytes on a 64-byte boundary, NULL when there is none or the product
+ * overflows. NULL has no message; the caller says what it was for through cgam_fail. */
+void *cgam_alloc(cgam_env *env, size_t count, size_t size);
+void *cgam_zalloc(cgam_env *env, size_t count, size_t size); /* zeroed */
+void cgam_free(cgam_env *env, void *block);                  /* NULL is fine */
+char *cgam_strdup(cgam_env *env, const char *text);
+
+/* Keeps the message on the env and hands the status back: return cgam_fail(env, ...). The macro
+ * around the function lets compilers and analysers see that the status handed back is the one
+ * given; otherwise they follow paths on which a failure comes back as success. */
+cgam_status(cgam_fail)(cgam_env *env, cgam_status status, const char *format, ...)
+    CGAM_PRINTF(3, 4);
+#define cgam_fail(env, status, ...)                                                                \
+    __extension__({                                                                                \
+        const cgam_status fail_status_ = (status);                                                 \
+        (cgam_fail)(env, fail_status_, __VA_ARGS__);                                               \
+        fail_status_;                                                                              \
+    })
+/* CGAM_E_NOMEM with "out of memory: WHAT". */
+static inline cgam_status cgam_fail_nomem(cgam_env *env, const char *what)
+{
+    return cgam_fail(env, CGAM_E_NOMEM, "out of memory: %s", what);
+}
+
+/* True when the program was asked to stop. */
+bool cgam_interrupted(const cgam_env *env);
+
+/* Runs task(arg, i) for i = 0 .. count-1 on the env's threads and returns when all are done.
+ * Items are handed out in order; which thread takes which is not said, so an item writes only
+ * what is its own and sums are joined by the caller in item order. Of several failures the one
+ * with the lowest i is returned. A call from inside a task runs in place. */
+typedef cgam_status (*cgam_task)(void *arg, int64_t i);
+cgam_status cgam_parallel(cgam_env *env, int64_t count, cgam_task task, void *arg);
+
+/* Bytes of memory the machine can give now, or a guess of the physical size. */
+size_t cgam_memory_available(void);
+
+/* Seconds on a clock that only goes forward. */
+double cgam_clock(void);
+
+#endif

@@ -1,0 +1,59 @@
+/* check.h: numeric verbs for the tests, on top of cmocka.
+ *
+ * A failure prints the expression, got, want, off-by and allowed with all digits, and ends the
+ * test. NaN is never close to anything; equal infinities are. */
+#ifndef CGAM_TESTS_CHECK_H
+#define CGAM_TESTS_CHECK_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <cgam/base.h>
+
+/* |got - want| <= allowed */
+#define CHECK_CLOSE(got, want, allowed)                                                            \
+    check_close((got), (want), (allowed), #got, __FILE__, __LINE__)
+
+/* |got - want| <= rel |want| */
+#define CHECK_REL(got, want, rel) check_rel((got), (want), (rel), #got, __FILE__, __LINE__)
+
+/* |got[i] - want[i]| <= allowed for i < n; reports the worst i */
+#define CHECK_CLOSE_ALL(got, want, n, allowed)                                                     \
+    check_close_all((got), (want), (n), (allowed), #got, __FILE__, __LINE__)
+
+/* a <= b */
+#define CHECK_LE(a, b) check_le((a), (b), #a, #b, __FILE__, __LINE__)
+
+/* The call succeeds; otherwise its status and the env's message are printed. */
+#define CHECK_STATUS(env, call) CHECK_FAILS(env, CGAM_OK, call)
+
+/* The call returns the status named. */
+#define CHECK_FAILS(env, status, call)                                                             \
+    do {                                                                                           \
+        const cgam_status check_status_ = (call);                                                  \
+        check_status(check_status_, (status), (env), #call, __FILE__, __LINE__);                   \
+    } while (0)
+
+/* The env's last message contains the words. */
+#define CHECK_MESSAGE(env, words) check_message((env), (words), __FILE__, __LINE__)
+
+void check_close(double got, double want, double allowed, const char *what, const char *file,
+                 int line);
+void check_rel(double got, double want, double rel, const char *what, const char *file, int line);
+void check_close_all(const double *got, const double *want, int64_t n, double allowed,
+                     const char *what, const char *file, int line);
+void check_le(double a, double b, const char *what_a, const char *what_b, const char *file,
+              int line);
+void check_status(cgam_status got, cgam_status want, const cgam_env *env, const char *what,
+                  const char *file, int line);
+void check_message(const cgam_env *env, const char *words, const char *file, int line);
+
+/* The path of a file of the source tree: check_source_path("tests/oracle/small.npy"). Valid until
+ * the next call. */
+const char *check_source_path(const char *relative);
+
+#endif

@@ -1,0 +1,78 @@
+/* failing_alloc.c: runs a scenario once per allocation, with that allocation failing. */
+#include "support/failing_alloc.h"
+#include "support/check.h"
+
+#include <stdlib.h>
+
+/* Beyond this a scenario is too large to be tried allocation by allocation. */
+enum { REQUESTS_MAX = 20000 };
+
+static void *give(void *user, size_t align, size_t bytes)
+{
+    failing_alloc *failing = user;
+    const int64_t request = atomic_fetch_add(&failing->requests, 1) + 1;
+    if (request == failing->fail_at) return NULL;
+    void *block = NULL;
+    if (posix_memalign(&block, align < sizeof(void *) ? sizeof(void *) : align, bytes ? bytes : 1))
+        return NULL;
+    atomic_fetch_add(&failing->live, 1);
+    return block;
+}
+
+static void take_back(void *user, void *block)
+{
+    failing_alloc *failing = user;
+    if (!block) return;
+    atomic_fetch_sub(&failing->live, 1);
+    free(block);
+}
+
+cgam_env_opts failing_alloc_opts(failing_alloc *failing, int threads)
+{
+    cgam_env_opts opts = cgam_env_opts_default();
+    opts.threads = threads;
+    opts.alloc = give;
+    opts.free = take_back;
+    opts.user = failing;
+    return opts;
+}
+
+/* One run with request k failing; true when fewer than k requests were made. */
+static bool run_failing(check_scenario scenario, void *arg, int threads, int64_t k,
+                        int64_t *requests)
+{
+    failing_alloc failing = {.fail_at = k};
+    const cgam_env_opts opts = failing_alloc_opts(&failing, threads);
+    cgam_env *env = NULL;
+    bool silent = false;
+    int status = cgam_env_new(&opts, &env);
+    if (status == CGAM_OK) {
+        status = scenario(env, arg);
+        silent = status != CGAM_OK && cgam_env_message(env)[0] == '\0';
+    }
+    const bool failed = failing.requests >= k;
+    if (status != (failed ? CGAM_E_NOMEM : CGAM_OK))
+        fail_msg("request %lld %s, the scenario returned %d (%s): %s", (long long)k,
+                 failed ? "failed" : "was not reached", status,
+                 cgam_status_text((cgam_status)status), env ? cgam_env_message(env) : "no env");
+    if (silent) fail_msg("request %lld failed and the env has no message about it", (long long)k);
+    cgam_env_free(env);
+    if (failing.live != 0)
+        fail_msg("request %lld %s, and %lld blocks were left after cgam_env_free", (long long)k,
+                 failed ? "failed" : "was not reached", (long long)failing.live);
+    *requests = failing.requests;
+    return !failed;
+}
+
+int64_t check_every_allocation_threads(check_scenario scenario, void *arg, int threads)
+{
+    int64_t requests = 0;
+    for (int64_t k = 1; !run_failing(scenario, arg, threads, k, &requests); k++)
+        if (k > REQUESTS_MAX) fail_msg("the scenario made more than %d requests", REQUESTS_MAX);
+    return requests;
+}
+
+int64_t check_every_allocation(check_scenario scenario, void *arg)
+{
+    return check_every_allocation_threads(scenario, arg, 1);
+}

@@ -1,0 +1,33 @@
+/* failing_alloc.h: an allocator that fails on the k-th request and counts what is still held.
+ *
+ *     static int make_bank(cgam_env *env, void *arg) { ...; return status; }
+ *     check_every_allocation(make_bank, NULL);
+ *
+ * The scenario frees what it made, whatever happens, and returns the first status that is not
+ * CGAM_OK. It must ask for the same number of blocks each time it runs. */
+#ifndef CGAM_TESTS_FAILING_ALLOC_H
+#define CGAM_TESTS_FAILING_ALLOC_H
+
+#include <cgam/base.h>
+#include <stdatomic.h>
+
+typedef struct failing_alloc {
+    int64_t fail_at;          /* the request that fails, from 1; 0 = none */
+    _Atomic int64_t requests; /* asked for so far */
+    _Atomic int64_t live;     /* blocks given and not yet taken back */
+} failing_alloc;
+
+/* Options for an env that allocates through `failing`, which is borrowed until the env is freed. */
+cgam_env_opts failing_alloc_opts(failing_alloc *failing, int threads);
+
+typedef int (*check_scenario)(cgam_env *env, void *arg);
+
+/* Runs the scenario, each time on a new env, with the first request failing, then the second, and
+ * so on until none fails. Each failure must come back as CGAM_E_NOMEM with a message, and no block
+ * may be left after cgam_env_free. Gives the number of requests of a whole run. */
+int64_t check_every_allocation(check_scenario scenario, void *arg);
+
+/* The same on an env with so many threads; requests then come in any order. */
+int64_t check_every_allocation_threads(check_scenario scenario, void *arg, int threads);
+
+#endif

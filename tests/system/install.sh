@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# ctest: timeout=300
+# Installs into a scratch folder and uses what arrived there as a stranger would: programs in C
+# and C++, through pkg-config and through find_package, shared and static; every example; the
+# exported symbols; the man pages.
+set -euo pipefail
+
+if [ -n "${CGAM_SANITIZE:-}" ]; then
+    echo "a library built with a sanitizer is not for installing"
+    exit 77
+fi
+stage=$(mktemp -d)
+trap 'rm -rf "$stage"' EXIT
+die() { echo "install: $*" >&2; exit 1; }
+
+DESTDIR=$stage cmake --install "$CGAM_BUILD" --prefix /opt/cgam >"$stage/log" || { cat "$stage/log"; exit 1; }
+root=$stage/opt/cgam
+archive=$(find "$root" -name libcgam.a)
+[ -n "$archive" ] || die "libcgam.a did not arrive"
+libdir=$(dirname "$archive")
+version=$(sed -n 's/^#define CGAM_VERSION "\(.*\)"/\1/p' "$CGAM_SRC/include/cgam/base.h")
+
+# Headers: all of them, as they stand.
+for header in "$CGAM_SRC"/include/cgam/*.h; do
+    cmp "$header" "$root/include/cgam/$(basename "$header")"
+done
+
+# Names: the shared library exports cgam_ and nothing else; the static one claims no other name.
+[ -e "$libdir/libcgam.so.${version%%.*}" ] || die "no libcgam.so.${version%%.*}"
+exported=$(nm -D --defined-only "$libdir/libcgam.so" | awk 'NF == 3 { print $3 }')
+[ -n "$exported" ] || die "the shared library exports nothing"
+foreign=$(grep -v '^cgam_' <<<"$exported" || true)
+[ -z "$foreign" ] || die "exported, but not ours: $foreign"
+foreign=$(nm --defined-only --extern-only "$archive" | awk 'NF == 3 && $3 !~ /^cgam_/ { print $3 }')
+[ -z "$foreign" ] || die "global in libcgam.a without the prefix: $foreign"
+
+# Every function the public headers promise is there, and nothing is exported that they do not.
+promised=$(cat "$CGAM_SRC"/include/cgam/*.h | grep -v '^#' | tr '\n' ' ' | grep -oE 'CGAM_API [^;{]*' |
+    sed -E 's/^[^(]*[ *](cgam_[a-z0-9_]+) *\(.*/\1/; s/.*[ *](cgam_[a-z0-9_]+)(\[.*)?$/\1/' | sort -u)
+difference=$(diff <(echo "$promised") <(sort -u <<<"$exported")) ||
+    die "headers (<) and library (>) differ:"$'\n'"$difference"
+
+# pkg-config
+export PKG_CONFIG_PATH=$libdir/pkgconfig LD_LIBRARY_PATH=$libdir
+[ "$(pkg-config --modversion cgam)" = "$version" ] || die "cgam.pc has another version"
+read -ra flags <<<"$(pkg-config --cflags cgam)"
+read -ra shared <<<"$(pkg-config --libs cgam)"
+# libcgam.a with the shared forms of what it needs, as the pkg-config file lists it
+read -ra modules <<<"$(pkg-config --print-requires-private cgam | tr '\n' ' ')"
+read -ra others <<<"$(sed -n 's/^Libs.private: //p' "$libdir/pkgconfig/cgam.pc")"
+read -ra static <<<"$(pkg-config --libs "${modules[@]}")"
+static=("$archive" "${static[@]}" "${others[@]}")
+consumer=$CGAM_SRC/tests/system/install.project/consumer.c
+strict=(-Wall -Wextra -Wpedantic -Werror)
+use() { # PROGRAM, built above: it must run and know its version
+    [ "$("$1")" = "cgam $version" ] || die "$(basename "$1") does not answer 'cgam $version'"
+}
+${CC:-cc} -std=c11 "${strict[@]}" "${flags[@]}" -o "$stage/c" "$consumer" "${shared[@]}"
+${CXX:-c++} -std=c++17 "${strict[@]}" "${flags[@]}" -o "$stage/cpp" -x c++ "$consumer" -x none "${shared[@]}"
+${CC:-cc} -std=c11 "${strict[@]}" "${flags[@]}" -o "$stage/c_static" "$consumer" "${static[@]}"
+for program in c cpp c_static; do use "$stage/$program"; done
+
+# find_package
+cmake -S "$CGAM_SRC/tests/system/install.project" -B "$stage/project" -DCMAKE_PREFIX_PATH="$root" \
+    -DCGAM_WANTED="$version" >/dev/null
+cmake --build "$stage/project" >"$stage/log" || { cat "$stage/log"; exit 1; }
+for program in c_cgam cpp_cgam c_cgam_static cpp_cgam_static; do use "$stage/project/$program"; done
+
+# The examples, against the installed tree.
+for example in "$CGAM_SRC"/examples/*.c; do
+    [ -e "$example" ] || continue
+    ${CC:-cc} -std=c11 "${strict[@]}" "${flags[@]}" -o "$stage/example" "$example" "${shared[@]}" -lm
+    (cd "$stage" && ./example >/dev/null) || die "$(basename "$example") fails against the installed tree"
+done
+
+# The program and a man page per verb.
+[ "$("$root/bin/cgam" version | head -n 1)" = "cgam $version" ] || die "bin/cgam gives another version"
+man=$root/share/man/man1
+[ -s "$man/cgam.1" ] || die "no man page cgam(1)"
+"$root/bin/cgam" help --verbs | while read -r verb; do
+    [ -s "$man/cgam-${verb// /-}.1" ] || die "no man page cgam-${verb// /-}(1)"
+done
+
+# Nothing installed names the folder it was built in.
+if named=$(grep -rlIF -e "$CGAM_BUILD" -e "$CGAM_SRC" "$root"); then die "these files name the build folder: $named"; fi
+echo "install: cgam $version, $(wc -l <<<"$exported") exported functions, $(ls "$man" | wc -l) man pages"

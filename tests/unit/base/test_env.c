@@ -1,0 +1,198 @@
+/* The handle: statuses, messages, memory, what it asks of an allocator. */
+#include "support/check.h"
+#include "support/failing_alloc.h"
+
+#include "base/env.h"
+
+#include <string.h>
+
+static void every_status_has_a_text_of_its_own(void **state)
+{
+    (void)state;
+    static const struct {
+        cgam_status status;
+        int value;
+        const char *text;
+    } list[] = {
+#define ROW(name, value, text) {name, value, text},
+        CGAM_STATUS_LIST(ROW)
+#undef ROW
+    };
+    size_t count = sizeof list / sizeof list[0];
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(list[i].status, list[i].value);
+        assert_string_equal(cgam_status_text(list[i].status), list[i].text);
+        assert_true(strlen(list[i].text) > 0);
+        assert_true(i == 0 ? list[i].value == 0 : list[i].value < 0);
+        for (size_t j = 0; j < i; j++) {
+            assert_int_not_equal(list[i].value, list[j].value);
+            assert_string_not_equal(list[i].text, list[j].text);
+        }
+    }
+    assert_non_null(cgam_status_text((cgam_status)-99));
+}
+
+static void version_is_the_header_s(void **state)
+{
+    (void)state;
+    assert_string_equal(cgam_version(), CGAM_VERSION);
+}
+
+static void every_type_has_a_name_and_a_size(void **state)
+{
+    (void)state;
+    static const struct {
+        cgam_dtype dtype;
+        const char *name;
+        size_t size;
+    } list[] = {{CGAM_F64, "f64", 8},   {CGAM_F32, "f32", 4}, {CGAM_F16, "f16", 2},
+                {CGAM_BF16, "bf16", 2}, {CGAM_I64, "i64", 8}, {CGAM_I32, "i32", 4}};
+    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
+        assert_string_equal(cgam_dtype_name(list[i].dtype), list[i].name);
+        assert_int_equal(cgam_dtype_size(list[i].dtype), list[i].size);
+    }
+    assert_int_equal(cgam_dtype_size((cgam_dtype)99), 0);
+    assert_non_null(cgam_dtype_name((cgam_dtype)99));
+}
+
+static void a_message_is_one_line_that_fits(void **state)
+{
+    (void)state;
+    cgam_env *env;
+    CHECK_STATUS(NULL, cgam_env_new(NULL, &env));
+    assert_string_equal(cgam_env_message(env), "");
+    CHECK_FAILS(NULL, CGAM_E_SHAPE, cgam_fail(env, CGAM_E_SHAPE, "W is %d x %d", 2, 3));
+    assert_string_equal(cgam_env_message(env), "W is 2 x 3");
+    CHECK_FAILS(NULL, CGAM_E_IO, cgam_fail(env, CGAM_E_IO, "%s: gone", "a\nb\tc\x1b[31m\x7f\r"));
+    assert_string_equal(cgam_env_message(env), "a?b?c?[31m??: gone");
+    char long_name[2000];
+    memset(long_name, 'x', sizeof long_name - 1);
+    long_name[sizeof long_name - 1] = '\0';
+    CHECK_FAILS(NULL, CGAM_E_IO, cgam_fail(env, CGAM_E_IO, "%s", long_name));
+    assert_true(strlen(cgam_env_message(env)) < 1000);
+    assert_true(strlen(cgam_env_message(env)) > 100);
+    CHECK_FAILS(NULL, CGAM_E_NOMEM, cgam_fail_nomem(env, "a bank"));
+    assert_string_equal(cgam_env_message(env), "out of memory: a bank");
+    cgam_env_free(env);
+}
+
+static void options_outside_their_range_are_refused(void **state)
+{
+    (void)state;
+    failing_alloc counts = {0};
+    cgam_env *env = (cgam_env *)&counts;
+    cgam_env_opts opts = failing_alloc_opts(&counts, 1);
+    opts.threads = -1;
+    CHECK_FAILS(NULL, CGAM_E_ARG, cgam_env_new(&opts, &env));
+    assert_null(env);
+    opts = failing_alloc_opts(&counts, 1);
+    opts.free = NULL;
+    CHECK_FAILS(NULL, CGAM_E_ARG, cgam_env_new(&opts, &env));
+    opts = failing_alloc_opts(&counts, 1);
+    opts.alloc = NULL;
+    CHECK_FAILS(NULL, CGAM_E_ARG, cgam_env_new(&opts, &env));
+    assert_int_equal(counts.requests, 0);
+    cgam_env_free(NULL);
+}
+
+static void threads_are_as_many_as_asked_for(void **state)
+{
+    (void)state;
+    cgam_env_opts opts = cgam_env_opts_default();
+    for (int threads = 0; threads < 4; threads++) {
+        opts.threads = threads;
+        cgam_env *env;
+        CHECK_STATUS(NULL, cgam_env_new(&opts, &env));
+        if (threads == 0) assert_true(cgam_env_threads(env) >= 1);
+        else assert_int_equal(cgam_env_threads(env), threads);
+        cgam_env_free(env);
+    }
+}
+
+static void memory_is_aligned_and_sizes_do_not_wrap(void **state)
+{
+    (void)state;
+    failing_alloc counts = {0};
+    cgam_env_opts opts = failing_alloc_opts(&counts, 1);
+    cgam_env *env;
+    CHECK_STATUS(NULL, cgam_env_new(&opts, &env));
+    for (size_t size = 0; size < 200; size += 7) {
+        unsigned char *block = cgam_zalloc(env, size, 1);
+        assert_non_null(block);
+        assert_int_equal((uintptr_t)block % 64, 0);
+        for (size_t i = 0; i < size; i++) assert_int_equal(block[i], 0);
+        cgam_free(env, block);
+    }
+    int64_t before = counts.requests;
+    assert_null(cgam_alloc(env, SIZE_MAX / 8 + 1, 8));
+    assert_null(cgam_alloc(env, SIZE_MAX / 2, 3));
+    assert_null(cgam_alloc(env, SIZE_MAX - 8, 1));
+    assert_null(cgam_zalloc(env, SIZE_MAX / 8 + 1, 8));
+    assert_int_equal(counts.requests, before);
+    char *copy = cgam_strdup(env, "memories");
+    assert_string_equal(copy, "memories");
+    cgam_free(env, copy);
+    cgam_free(env, NULL);
+    cgam_env_free(env);
+    assert_int_equal(counts.live, 0);
+}
+
+static bool stop_when_set(void *user) { return *(bool *)user; }
+
+static void interruption_is_asked_of_the_caller(void **state)
+{
+    (void)state;
+    bool stop = false;
+    cgam_env_opts opts = {.threads = 1, .interrupted = stop_when_set, .user = &stop};
+    cgam_env *env;
+    CHECK_STATUS(NULL, cgam_env_new(&opts, &env));
+    assert_false(cgam_interrupted(env));
+    stop = true;
+    assert_true(cgam_interrupted(env));
+    cgam_env_free(env);
+    CHECK_STATUS(NULL, cgam_env_new(NULL, &env));
+    assert_false(cgam_interrupted(env));
+    cgam_env_free(env);
+}
+
+static void the_machine_answers(void **state)
+{
+    (void)state;
+    assert_true(cgam_memory_available() > (size_t)1 << 20);
+    double t = cgam_clock();
+    for (int i = 0; i < 1000; i++) {
+        double later = cgam_clock();
+        CHECK_LE(t, later);
+        t = later;
+    }
+}
+
+static int nothing(cgam_env *env, void *arg)
+{
+    (void)env, (void)arg;
+    return CGAM_OK;
+}
+
+static void an_env_copes_with_every_failed_allocation(void **state)
+{
+    (void)state;
+    assert_int_equal(check_every_allocation(nothing, NULL), 1);
+    assert_int_equal(check_every_allocation_threads(nothing, NULL, 3), 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_status_has_a_text_of_its_own),
+        cmocka_unit_test(version_is_the_header_s),
+        cmocka_unit_test(every_type_has_a_name_and_a_size),
+        cmocka_unit_test(a_message_is_one_line_that_fits),
+        cmocka_unit_test(options_outside_their_range_are_refused),
+        cmocka_unit_test(threads_are_as_many_as_asked_for),
+        cmocka_unit_test(memory_is_aligned_and_sizes_do_not_wrap),
+        cmocka_unit_test(interruption_is_asked_of_the_caller),
+        cmocka_unit_test(the_machine_answers),
+        cmocka_unit_test(an_env_copes_with_every_failed_allocation),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
