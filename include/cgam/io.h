@@ -1,0 +1,89 @@
+/* io.h: arrays in files - .npy, .npz, .safetensors and numeric CSV.
+ *
+ * Whatever enters is taken for hostile: a file that is truncated, too long or lies about itself
+ * gives CGAM_E_FORMAT and a message that names file, place and reason. What leaves is written to
+ * a temporary name beside the target, synced and renamed, so a target is old or new, never half;
+ * a write that fails gives CGAM_E_IO and leaves the target as it was.
+ * This header knows nothing of memories and queries.
+ */
+#ifndef CGAM_IO_H
+#define CGAM_IO_H
+
+#include <cgam/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CGAM_ARRAY_DIMS 8
+
+typedef struct cgam_array {
+    cgam_dtype dtype;
+    int ndim;
+    int64_t shape[CGAM_ARRAY_DIMS]; /* row-major */
+    int64_t size;                   /* number of elements */
+    const void *data;               /* mapped or owned; do not write */
+    bool mapped;                    /* true: data are pages of the file itself */
+    void *owner;                    /* private */
+} cgam_array;
+
+/* Opens an array. `path` is FILE or FILE:MEMBER; a member is needed when an .npz or .safetensors
+ * file holds more than one array, and a path that exists as it stands is a FILE. .npy and
+ * .safetensors are memory-mapped (Fortran order and unaligned data are copied), .npz and CSV are
+ * read into memory; CSV gives f64 of two dimensions. A mapped file must not be shortened while it
+ * is open. An array of no elements is legal here. *out is {0} after a failure; close it with
+ * cgam_array_close.
+ *   CGAM_E_NOT_FOUND    no such file or member, a directory, no permission
+ *   CGAM_E_FORMAT       not what it claims to be      CGAM_E_ARG  several arrays, none named
+ *   CGAM_E_UNSUPPORTED  valid, but a type, compression or version that is not read */
+CGAM_API CGAM_NODISCARD cgam_status cgam_array_open(cgam_env *env, const char *path,
+                                                    cgam_array *out);
+CGAM_API void cgam_array_close(cgam_env *env, cgam_array *array); /* copes with {0} and NULL */
+
+/* Copies all elements into out[array->size], widened to double (i64 is rounded beyond 2^53). A NaN
+ * or an infinity gives CGAM_E_VALUE naming its row and column and `name` (a path, say). */
+CGAM_API CGAM_NODISCARD cgam_status cgam_array_read_f64(cgam_env *env, const cgam_array *array,
+                                                        const char *name, double *out);
+
+/* The arrays in a file, one call to `each` per array; a nonzero return stops. `member` is "" where
+ * the format has no names (.npy, CSV); `dtype` is a cgam_dtype, or -1 for a type that cannot be
+ * opened. */
+typedef int (*cgam_array_visit)(void *user, const char *member, int dtype, int ndim,
+                                const int64_t *shape);
+CGAM_API CGAM_NODISCARD cgam_status cgam_array_list(cgam_env *env, const char *path,
+                                                    cgam_array_visit each, void *user);
+
+/* Writes one array as .npy (f64, f32, f16, i64, i32). */
+CGAM_API CGAM_NODISCARD cgam_status cgam_npy_write(cgam_env *env, const char *path,
+                                                   cgam_dtype dtype, int ndim, const int64_t *shape,
+                                                   const void *data);
+
+/* The same in pieces: nothing appears at `path` before cgam_npy_finish says CGAM_OK. */
+typedef struct cgam_npy_writer cgam_npy_writer;
+CGAM_API CGAM_NODISCARD cgam_status cgam_npy_begin(cgam_env *env, const char *path,
+                                                   cgam_dtype dtype, int ndim, const int64_t *shape,
+                                                   cgam_npy_writer **out);
+/* The next `count` elements in row-major order; CGAM_E_SHAPE when the shape has not so many. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_npy_append(cgam_npy_writer *writer, const void *data,
+                                                    int64_t count);
+/* Frees the writer, whatever comes back; CGAM_E_SHAPE when elements are missing. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_npy_finish(cgam_npy_writer *writer);
+CGAM_API void cgam_npy_abandon(cgam_npy_writer *writer); /* removes the temporary; NULL is fine */
+
+/* Several arrays into one .npz (stored) or .safetensors file, by the ending of `path`. Names are
+ * UTF-8, not empty and each given once; `shape` may be NULL when ndim is 0. bf16 needs
+ * .safetensors. */
+typedef struct cgam_named_array {
+    const char *name;
+    cgam_dtype dtype;
+    int ndim;
+    const int64_t *shape;
+    const void *data;
+} cgam_named_array;
+CGAM_API CGAM_NODISCARD cgam_status cgam_arrays_write(cgam_env *env, const char *path, int count,
+                                                      const cgam_named_array *arrays);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,250 @@
+/* file.c: mapping files and replacing them whole. */
+#include "io/file.h"
+
+#include "base/env.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PATH_SHOWN = 240, NAME_TRIES = 16, TEMP_NAME = sizeof ".cgam-0123456789abcdef.tmp" };
+
+const char *cgam_path_tail(const char *path)
+{
+    size_t length = strlen(path);
+    if (length <= PATH_SHOWN) return path;
+    const char *tail = path + length - PATH_SHOWN;
+    while ((*tail & 0xc0) == 0x80) tail++; /* not in the middle of a UTF-8 character */
+    return tail;
+}
+
+bool cgam_path_ends(const char *path, const char *ending)
+{
+    size_t n = strlen(path), m = strlen(ending);
+    return n >= m && strcasecmp(path + n - m, ending) == 0;
+}
+
+bool cgam_file_exists(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0;
+}
+
+/* The text of an errno; the buffer is the caller's, so threads do not share it. */
+static const char *reason(int error, char *buffer, size_t size)
+{
+    return strerror_r(error, buffer, size);
+}
+
+/* An input that cannot be opened is the user's to put right, unless the machine ran short. */
+static cgam_status open_failed(cgam_env *env, const char *path, int error)
+{
+    char text[128];
+    cgam_status status = CGAM_E_NOT_FOUND;
+    if (error == ENOMEM) status = CGAM_E_NOMEM;
+    if (error == EIO || error == EMFILE || error == ENFILE || error == ENODEV) status = CGAM_E_IO;
+    return cgam_fail(env, status, "%s: %s", cgam_path_tail(path), reason(error, text, sizeof text));
+}
+
+cgam_status cgam_file_map(cgam_env *env, const char *path, cgam_file *out)
+{
+    *out = (cgam_file){0};
+    /* O_NONBLOCK: a pipe without a writer must not hold us up; regular files ignore it. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0) return open_failed(env, path, errno);
+
+    struct stat st;
+    cgam_status status = CGAM_OK;
+    if (fstat(fd, &st) != 0) {
+        status = open_failed(env, path, errno);
+    } else if (S_ISDIR(st.st_mode)) {
+        status = open_failed(env, path, EISDIR);
+    } else if (!S_ISREG(st.st_mode)) {
+        status = cgam_fail(env, CGAM_E_UNSUPPORTED, "%s: not a regular file", cgam_path_tail(path));
+    } else if ((uintmax_t)st.st_size > PTRDIFF_MAX) {
+        status = cgam_fail(env, CGAM_E_UNSUPPORTED, "%s: %jd bytes are too many to map",
+                           cgam_path_tail(path), (intmax_t)st.st_size);
+    } else if (st.st_size == 0) {
+        *out = cgam_file_borrow("", 0);
+    } else {
+        void *bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (bytes == MAP_FAILED) status = open_failed(env, path, errno);
+        else *out = (cgam_file){.bytes = bytes, .size = (size_t)st.st_size, .mapped = true};
+    }
+    close(fd);
+    return status;
+}
+
+cgam_file cgam_file_borrow(const void *bytes, size_t size)
+{
+    return (cgam_file){.bytes = bytes, .size = size};
+}
+
+void cgam_file_unmap(cgam_file *file)
+{
+    if (!file) return;
+    if (file->mapped) munmap((void *)(uintptr_t)file->bytes, file->size);
+    *file = (cgam_file){0};
+}
+
+struct cgam_outfile {
+    cgam_env *env;
+    FILE *stream; /* NULL when closed */
+    char *shown;  /* the path as the caller gave it, for messages */
+    char *target; /* links resolved */
+    char *temp;   /* NULL when there is nothing to remove */
+    int error;    /* the first errno of a failing write */
+};
+
+static void outfile_free(cgam_outfile *out)
+{
+    if (!out) return;
+    if (out->stream) fclose(out->stream);
+    if (out->temp) unlink(out->temp);
+    cgam_free(out->env, out->shown);
+    cgam_free(out->env, out->target);
+    cgam_free(out->env, out->temp);
+    cgam_free(out->env, out);
+}
+
+cgam_status cgam_outfile_fail(cgam_outfile *out, int error)
+{
+    char text[128];
+    if (!out->error) out->error = error ? error : EIO;
+    return cgam_fail(out->env, CGAM_E_IO, "%s: cannot write: %s", cgam_path_tail(out->shown),
+                     reason(out->error, text, sizeof text));
+}
+
+/* Length of the directory part of a path, its last slash included; 0 for a bare name. */
+static size_t directory_length(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? (size_t)(slash - path) + 1 : 0;
+}
+
+/* Opens a new file beside the target. Its name is random and not derived from the target's, whose
+ * length may be all a directory entry can hold. Gives -1 with errno when it cannot. */
+static int open_temp(cgam_outfile *out)
+{
+    size_t directory = directory_length(out->target);
+    for (int i = 0; i < NAME_TRIES; i++) {
+        unsigned long long token;
+        if (getrandom(&token, sizeof token, 0) != sizeof token) return -1;
+        memcpy(out->temp, out->target, directory);
+        snprintf(out->temp + directory, TEMP_NAME, ".cgam-%016llx.tmp", token);
+        int fd = open(out->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd >= 0 || errno != EEXIST) return fd;
+    }
+    return -1;
+}
+
+cgam_status cgam_outfile_begin(cgam_env *env, const char *path, cgam_outfile **result)
+{
+    *result = NULL;
+    cgam_outfile *out = cgam_zalloc(env, 1, sizeof *out);
+    if (!out) return cgam_fail_nomem(env, "output file");
+    out->env = env;
+    char resolved[PATH_MAX];
+    const char *target = realpath(path, resolved) ? resolved : path;
+    out->shown = cgam_strdup(env, path);
+    out->target = cgam_strdup(env, target);
+    char *temp = cgam_alloc(env, strlen(target) + TEMP_NAME, 1);
+    if (!out->shown || !out->target || !temp) {
+        cgam_free(env, temp);
+        outfile_free(out);
+        return cgam_fail_nomem(env, "output file");
+    }
+
+    /* Renaming over a device or a directory's name would destroy or fail late: say it now. */
+    struct stat st;
+    bool replaces = stat(out->target, &st) == 0;
+    cgam_status status = CGAM_OK;
+    if (!*path) {
+        status = cgam_outfile_fail(out, ENOENT);
+    } else if (replaces && S_ISDIR(st.st_mode)) {
+        status = cgam_outfile_fail(out, EISDIR);
+    } else if (replaces && !S_ISREG(st.st_mode)) {
+        status =
+            cgam_fail(env, CGAM_E_IO, "%s: cannot write: not a regular file", cgam_path_tail(path));
+    }
+    if (status != CGAM_OK) {
+        cgam_free(env, temp);
+        outfile_free(out);
+        return status;
+    }
+
+    out->temp = temp;
+    int fd = open_temp(out);
+    if (fd < 0) {
+        status = cgam_outfile_fail(out, errno);
+        out->temp = NULL; /* there is none to remove */
+        cgam_free(env, temp);
+        outfile_free(out);
+        return status;
+    }
+    out->stream = fdopen(fd, "wb");
+    if (!out->stream) {
+        status = cgam_outfile_fail(out, errno);
+        close(fd);
+        outfile_free(out);
+        return status;
+    }
+    /* The new file is as open to others as the old one; where that cannot be had, as umask says. */
+    if (replaces) fchmod(fd, st.st_mode & 0777);
+    *result = out;
+    return CGAM_OK;
+}
+
+FILE *cgam_outfile_stream(cgam_outfile *out) { return out->stream; }
+
+cgam_status cgam_outfile_write(cgam_outfile *out, const void *bytes, size_t size)
+{
+    if (size && fwrite(bytes, 1, size, out->stream) != size) return cgam_outfile_fail(out, errno);
+    return CGAM_OK;
+}
+
+/* Makes the rename itself last. File systems that cannot sync a directory say EINVAL, and a
+ * directory may be writable without being readable; neither is a failure of the write. */
+static int sync_directory(const char *target)
+{
+    char path[PATH_MAX];
+    size_t length = directory_length(target);
+    if (length >= sizeof path) return ENAMETOOLONG;
+    snprintf(path, sizeof path, "%.*s", length ? (int)length : 1, length ? target : ".");
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return errno == EACCES ? 0 : errno;
+    int error = fsync(fd) == 0 || errno == EINVAL ? 0 : errno;
+    close(fd);
+    return error;
+}
+
+cgam_status cgam_outfile_commit(cgam_outfile *out)
+{
+    cgam_status status = CGAM_OK;
+    errno = 0;
+    if (out->error || ferror(out->stream) || fflush(out->stream) != 0 ||
+        fsync(fileno(out->stream)) != 0)
+        status = cgam_outfile_fail(out, errno);
+    /* Some file systems report a failed write only when the file is closed. */
+    if (fclose(out->stream) != 0 && status == CGAM_OK) status = cgam_outfile_fail(out, errno);
+    out->stream = NULL;
+    if (status == CGAM_OK && rename(out->temp, out->target) != 0)
+        status = cgam_outfile_fail(out, errno);
+    if (status == CGAM_OK) {
+        cgam_free(out->env, out->temp);
+        out->temp = NULL;
+        int error = sync_directory(out->target);
+        if (error) status = cgam_outfile_fail(out, error);
+    }
+    outfile_free(out);
+    return status;
+}
+
+void cgam_outfile_abandon(cgam_outfile *out) { outfile_free(out); }

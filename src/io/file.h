@@ -1,0 +1,45 @@
+/* file.h: whole files in, whole files out.
+ *
+ * In: a regular file mapped read-only. A mapped file must keep its length while it is open; one
+ * that another program shortens meanwhile takes the reader down, as with any mapping.
+ * Out: a temporary name in the target's directory, synced and renamed over the target.
+ *
+ * Statuses: what a user can put right by naming another input (absent, a directory, forbidden)
+ * is CGAM_E_NOT_FOUND; what the machine refuses, and every failing write, is CGAM_E_IO.
+ */
+#ifndef CGAM_SRC_IO_FILE_H
+#define CGAM_SRC_IO_FILE_H
+
+#include <cgam/base.h>
+#include <stdio.h>
+
+typedef struct cgam_file {
+    const uint8_t *bytes; /* [size]; NULL when there is no file */
+    size_t size;
+    bool mapped; /* false: empty, or memory borrowed from the caller */
+} cgam_file;
+
+CGAM_NODISCARD cgam_status cgam_file_map(cgam_env *env, const char *path, cgam_file *out);
+/* Memory in place of a file, borrowed until the unmap. */
+cgam_file cgam_file_borrow(const void *bytes, size_t size);
+void cgam_file_unmap(cgam_file *file); /* copes with {0} and NULL, leaves {0} */
+
+bool cgam_file_exists(const char *path);
+
+/* As much of the end of a path as a message has room for. */
+const char *cgam_path_tail(const char *path);
+bool cgam_path_ends(const char *path, const char *ending); /* ".npy", in either case of letters */
+
+/* A file in the making. Only the target's directory sees it, under a name that begins with
+ * ".cgam-", until the commit. Where the target is a symbolic link, what it points to is
+ * replaced; a target that is no regular file (a directory, a device) is refused. */
+typedef struct cgam_outfile cgam_outfile;
+CGAM_NODISCARD cgam_status cgam_outfile_begin(cgam_env *env, const char *path, cgam_outfile **out);
+FILE *cgam_outfile_stream(cgam_outfile *out); /* for fprintf; a failed write shows at the commit */
+CGAM_NODISCARD cgam_status cgam_outfile_write(cgam_outfile *out, const void *bytes, size_t size);
+/* CGAM_E_IO for this file with the reason that errno holds, or that a write met before. */
+cgam_status cgam_outfile_fail(cgam_outfile *out, int error);
+CGAM_NODISCARD cgam_status cgam_outfile_commit(cgam_outfile *out); /* frees it, come what may */
+void cgam_outfile_abandon(cgam_outfile *out); /* removes the temporary; NULL is fine */
+
+#endif

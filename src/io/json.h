@@ -1,0 +1,30 @@
+/* json.h: JSON in and out, over jansson's trees. Reading is strict; writing gives numbers that
+ * read back exactly, in the shortest form that does. */
+#ifndef CGAM_SRC_IO_JSON_H
+#define CGAM_SRC_IO_JSON_H
+
+#include <cgam/base.h>
+#include <jansson.h>
+#include <stdio.h>
+
+/* Reads a file that holds one JSON object or array. A key given twice is an error, as is anything
+ * after the end; messages name file:line:column. Gives *out; free it with json_decref. */
+CGAM_NODISCARD cgam_status cgam_json_load(cgam_env *env, const char *path, json_t **out);
+/* The same from memory; `name` stands for the file in messages. */
+CGAM_NODISCARD cgam_status cgam_json_parse(cgam_env *env, const char *name, const void *bytes,
+                                           size_t size, json_t **out);
+
+/* A number, or null for NaN and infinities, which JSON does not have. NULL when out of memory. */
+json_t *cgam_json_real(double value);
+
+/* Prints a tree, keys in the order they were put in. indent 0 gives one line; otherwise each
+ * object and each array that holds arrays or objects is spread over lines, indented by that many
+ * spaces a level. No newline at the end. False when the stream failed. */
+bool cgam_json_write(FILE *to, const json_t *value, int indent);
+
+/* The shortest text that reads back as exactly `value`, which is finite; it has a point or an
+ * exponent, so that it stays a real. Into text[CGAM_REAL_TEXT], which it returns. */
+enum { CGAM_REAL_TEXT = 40 };
+const char *cgam_real_text(double value, char *text);
+
+#endif

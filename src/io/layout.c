@@ -1,0 +1,183 @@
+/* layout.c: the arithmetic of shapes, and elements put in row-major order where they can be used.
+ */
+#include "base/env.h"
+#include "io/array.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+void cgam_text_add(char *text, size_t size, size_t *used, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(text + *used, size - *used, format, args);
+    va_end(args);
+    if (length > 0) *used += (size_t)length < size - *used ? (size_t)length : size - *used - 1;
+}
+
+const char *cgam_shape_text(int ndim, const int64_t *shape, char *text)
+{
+    size_t used = 0;
+    cgam_text_add(text, CGAM_SHAPE_TEXT, &used, "%s", ndim ? "" : "scalar");
+    for (int k = 0; k < ndim; k++)
+        cgam_text_add(text, CGAM_SHAPE_TEXT, &used, "%s%" PRId64, k ? " x " : "", shape[k]);
+    return text;
+}
+
+cgam_status cgam_layout_measure(cgam_env *env, const char *name, cgam_layout *layout, size_t item)
+{
+    char text[CGAM_SHAPE_TEXT];
+    int64_t nonzero = 1; /* the product without zeros, which must not overflow either */
+    bool empty = false;
+    for (int k = 0; k < layout->ndim; k++) {
+        int64_t n = layout->shape[k];
+        if (n < 0)
+            return cgam_fail(env, CGAM_E_FORMAT, "%s: dimension %d is negative: %" PRId64, name, k,
+                             n);
+        empty = empty || n == 0;
+        if (n && __builtin_mul_overflow(nonzero, n, &nonzero)) nonzero = INT64_MAX;
+    }
+    int64_t bytes;
+    if (__builtin_mul_overflow(nonzero, (int64_t)item, &bytes) || bytes > PTRDIFF_MAX - 4096)
+        return cgam_fail(env, CGAM_E_FORMAT, "%s: the shape %s is too large to address", name,
+                         cgam_shape_text(layout->ndim, layout->shape, text));
+    layout->size = empty ? 0 : nonzero;
+    layout->bytes = empty ? 0 : (uint64_t)bytes;
+    return CGAM_OK;
+}
+
+cgam_status cgam_layout_make(cgam_env *env, const char *name, cgam_dtype dtype, int ndim,
+                             const int64_t *shape, cgam_layout *out)
+{
+    *out = (cgam_layout){.dtype = (int)dtype, .ndim = ndim};
+    size_t item = cgam_dtype_size(dtype);
+    if (item == 0) return cgam_fail(env, CGAM_E_ARG, "%s: %d is no element type", name, (int)dtype);
+    if (ndim < 0 || ndim > CGAM_ARRAY_DIMS)
+        return cgam_fail(env, CGAM_E_ARG, "%s: an array has 0 to %d dimensions, not %d", name,
+                         CGAM_ARRAY_DIMS, ndim);
+    if (ndim) memcpy(out->shape, shape, (size_t)ndim * sizeof *shape);
+    return cgam_layout_measure(env, name, out, item) == CGAM_OK ? CGAM_OK : CGAM_E_SHAPE;
+}
+
+static inline void move(uint8_t *to, const uint8_t *from, size_t item)
+{
+    switch (item) {
+    case 2: memcpy(to, from, 2); break;
+    case 4: memcpy(to, from, 4); break;
+    default: memcpy(to, from, 8); break;
+    }
+}
+
+/* to[i][j] = from[j][i], in tiles: both sides then stay in cache. */
+static void transpose(const uint8_t *from, uint8_t *to, int64_t rows, int64_t cols, size_t item)
+{
+    enum { TILE = 32 };
+    for (int64_t i0 = 0; i0 < rows; i0 += TILE) {
+        int64_t i1 = rows - i0 < TILE ? rows : i0 + TILE;
+        for (int64_t j0 = 0; j0 < cols; j0 += TILE) {
+            int64_t j1 = cols - j0 < TILE ? cols : j0 + TILE;
+            for (int64_t i = i0; i < i1; i++)
+                for (int64_t j = j0; j < j1; j++)
+                    move(to + (size_t)(i * cols + j) * item, from + (size_t)(j * rows + i) * item,
+                         item);
+        }
+    }
+}
+
+/* First index fastest becomes last index fastest. The leading axes are walked like an odometer;
+ * the last one is the inner loop. */
+static void reorder(const cgam_layout *layout, const uint8_t *from, uint8_t *to, size_t item)
+{
+    int last = layout->ndim - 1;
+    if (layout->ndim == 2) {
+        transpose(from, to, layout->shape[0], layout->shape[1], item);
+        return;
+    }
+    int64_t stride[CGAM_ARRAY_DIMS], index[CGAM_ARRAY_DIMS] = {0};
+    stride[0] = 1;
+    for (int k = 1; k <= last; k++) stride[k] = stride[k - 1] * layout->shape[k - 1];
+    for (int64_t done = 0; done < layout->size;) {
+        int64_t base = 0;
+        for (int k = 0; k < last; k++) base += index[k] * stride[k];
+        for (int64_t j = 0; j < layout->shape[last]; j++, done++)
+            move(to + (size_t)done * item, from + (size_t)(base + j * stride[last]) * item, item);
+        for (int k = last - 1; k >= 0 && ++index[k] == layout->shape[k]; k--) index[k] = 0;
+    }
+}
+
+/* True when both orders are the same: at most one dimension is longer than 1. */
+static bool flat(const cgam_layout *layout)
+{
+    int longer = 0;
+    for (int k = 0; k < layout->ndim; k++) longer += layout->shape[k] > 1;
+    return layout->size == 0 || longer <= 1;
+}
+
+typedef struct owner {
+    cgam_file file;
+    void *block;
+} owner;
+
+static cgam_status fill(cgam_env *env, const char *name, const cgam_layout *layout, cgam_file *file,
+                        void *block, const void *data, cgam_array *out)
+{
+    owner *o = cgam_zalloc(env, 1, sizeof *o);
+    if (!o) return cgam_fail_nomem(env, name);
+    o->block = block;
+    *out = (cgam_array){.dtype = (cgam_dtype)layout->dtype,
+                        .ndim = layout->ndim,
+                        .size = layout->size,
+                        .data = data,
+                        .owner = o};
+    memcpy(out->shape, layout->shape, sizeof out->shape);
+    if (file && block) cgam_file_unmap(file);
+    if (file) {
+        out->mapped = file->mapped;
+        o->file = *file;
+        *file = (cgam_file){0};
+    }
+    return CGAM_OK;
+}
+
+cgam_status cgam_array_own(cgam_env *env, const char *name, const cgam_layout *layout, void *block,
+                           cgam_array *out)
+{
+    size_t item = cgam_dtype_size((cgam_dtype)layout->dtype);
+    if (!layout->fortran || flat(layout)) return fill(env, name, layout, NULL, block, block, out);
+    void *ordered = cgam_alloc(env, (size_t)layout->bytes, 1);
+    if (!ordered) return cgam_fail_nomem(env, name);
+    reorder(layout, block, ordered, item);
+    cgam_status status = fill(env, name, layout, NULL, ordered, ordered, out);
+    cgam_free(env, status == CGAM_OK ? block : ordered);
+    return status;
+}
+
+cgam_status cgam_array_place(cgam_env *env, const char *name, const cgam_layout *layout,
+                             cgam_file *file, const void *data, cgam_array *out)
+{
+    size_t item = cgam_dtype_size((cgam_dtype)layout->dtype);
+    bool ordered = !layout->fortran || flat(layout);
+    if (ordered && (uintptr_t)data % item == 0)
+        return fill(env, name, layout, file, NULL, data, out);
+
+    void *block = cgam_alloc(env, (size_t)layout->bytes, 1);
+    if (!block) return cgam_fail_nomem(env, name);
+    if (ordered) memcpy(block, data, (size_t)layout->bytes);
+    else reorder(layout, data, block, item);
+    cgam_status status = fill(env, name, layout, file, block, block, out);
+    if (status != CGAM_OK) cgam_free(env, block);
+    return status;
+}
+
+void cgam_array_close(cgam_env *env, cgam_array *array)
+{
+    if (!array) return;
+    owner *o = array->owner;
+    if (o) {
+        cgam_file_unmap(&o->file);
+        cgam_free(env, o->block);
+        cgam_free(env, o);
+    }
+    *array = (cgam_array){0};
+}

@@ -1,0 +1,36 @@
+/* safetensors.h: the header of a .safetensors file, inside. */
+#ifndef CGAM_SRC_IO_SAFETENSORS_H
+#define CGAM_SRC_IO_SAFETENSORS_H
+
+#include "io/array.h"
+
+/* Element types by the file's names. `dtype` is -1 for those that are listed but not opened;
+ * `item` is then still known, so that their offsets can be checked. */
+typedef struct cgam_tensor_type {
+    const char *name;
+    int dtype;
+    size_t item;
+} cgam_tensor_type;
+extern const cgam_tensor_type cgam_tensor_types[]; /* ends with name NULL */
+
+typedef struct cgam_tensor {
+    const char *name; /* shares the table's memory */
+    cgam_layout layout;
+    uint64_t begin, end; /* from the start of the data */
+} cgam_tensor;
+
+typedef struct cgam_tensor_table {
+    cgam_tensor *tensors; /* [count], in the order of the header */
+    int64_t count;
+    uint64_t data; /* where the data start in the file */
+    void *header;  /* private */
+} cgam_tensor_table;
+
+/* Reads and checks the whole header: types, shapes, and offsets that cover the file without hole
+ * or overlap. Gives a table; free it with cgam_tensor_table_free, which copes with {0}. */
+CGAM_NODISCARD cgam_status cgam_tensor_table_parse(cgam_env *env, const char *name,
+                                                   const uint8_t *bytes, size_t size,
+                                                   cgam_tensor_table *out);
+void cgam_tensor_table_free(cgam_env *env, cgam_tensor_table *table);
+
+#endif

@@ -1,0 +1,94 @@
+/* safetensors_write.c: writes .safetensors. The header keeps the caller's order; the data are laid
+ * out by falling element size after a header padded to 8 bytes, so every array is aligned and can
+ * be used where it is mapped. */
+#include "base/env.h"
+#include "io/safetensors.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *type_name(int dtype)
+{
+    const cgam_tensor_type *type = cgam_tensor_types;
+    while (type->dtype != dtype) type++;
+    return type->name;
+}
+
+/* Arrays of 8-byte elements come first, then 4, then 2: begins[i] is where arrays[i] starts. */
+static void lay_out(int count, const cgam_layout *layouts, uint64_t *begins)
+{
+    uint64_t end = 0;
+    for (size_t item = 8; item >= 2; item /= 2)
+        for (int i = 0; i < count; i++) {
+            if (cgam_dtype_size((cgam_dtype)layouts[i].dtype) != item) continue;
+            begins[i] = end;
+            end += layouts[i].bytes;
+        }
+}
+
+static json_t *describe(const cgam_layout *layout, uint64_t begin)
+{
+    json_t *shape = json_array();
+    for (int k = 0; k < layout->ndim; k++)
+        if (json_array_append_new(shape, json_integer(layout->shape[k])) != 0) {
+            json_decref(shape);
+            return NULL;
+        }
+    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", type_name(layout->dtype), "shape", shape,
+                     "data_offsets", (json_int_t)begin, (json_int_t)(begin + layout->bytes));
+}
+
+static cgam_status build_header(cgam_env *env, const char *name, int count,
+                                const cgam_named_array *arrays, const cgam_layout *layouts,
+                                const uint64_t *begins, char **text)
+{
+    json_t *header = json_object();
+    cgam_status status = header ? CGAM_OK : cgam_fail_nomem(env, name);
+    for (int i = 0; i < count && status == CGAM_OK; i++) {
+        if (strcmp(arrays[i].name, "__metadata__") == 0)
+            status = cgam_fail(env, CGAM_E_ARG, "%s: '__metadata__' is no name for an array", name);
+        else if (json_object_set_new(header, arrays[i].name, describe(&layouts[i], begins[i])) != 0)
+            status = cgam_fail_nomem(env, name);
+    }
+    if (status == CGAM_OK) {
+        *text = json_dumps(header, JSON_COMPACT);
+        if (!*text) status = cgam_fail_nomem(env, name);
+    }
+    json_decref(header);
+    return status;
+}
+
+static cgam_status write_all(cgam_outfile *out, const char *header, int count,
+                             const cgam_named_array *arrays, const cgam_layout *layouts)
+{
+    size_t length = strlen(header), padded = (length + 7) / 8 * 8;
+    uint64_t prefix = padded;
+    cgam_status status = cgam_outfile_write(out, &prefix, sizeof prefix);
+    if (status == CGAM_OK) status = cgam_outfile_write(out, header, length);
+    if (status == CGAM_OK) status = cgam_outfile_write(out, "       ", padded - length);
+    for (size_t item = 8; item >= 2; item /= 2)
+        for (int i = 0; i < count && status == CGAM_OK; i++)
+            if (cgam_dtype_size((cgam_dtype)layouts[i].dtype) == item)
+                status = cgam_outfile_write(out, arrays[i].data, (size_t)layouts[i].bytes);
+    return status;
+}
+
+cgam_status cgam_safetensors_write(cgam_env *env, const char *path, int count,
+                                   const cgam_named_array *arrays, const cgam_layout *layouts)
+{
+    const char *name = cgam_path_tail(path);
+    char *header = NULL;
+    cgam_outfile *out = NULL;
+    uint64_t *begins = cgam_alloc(env, (size_t)count, sizeof *begins);
+    if (!begins) return cgam_fail_nomem(env, name);
+    lay_out(count, layouts, begins);
+    cgam_status status = build_header(env, name, count, arrays, layouts, begins, &header);
+    if (status == CGAM_OK) status = cgam_outfile_begin(env, path, &out);
+    if (status == CGAM_OK) status = write_all(out, header, count, arrays, layouts);
+    if (status == CGAM_OK) status = cgam_outfile_commit(out);
+    else cgam_outfile_abandon(out);
+    free(header);
+    cgam_free(env, begins);
+    return status;
+}

@@ -1,0 +1,422 @@
+/* dplr.c: solving and counting with T = diag(D) + B B',  B = [sqrt(a) Z, sqrt(sigma) w], n x k.
+ *
+ * T y = x is the first block row of the bordered system
+ *
+ *     [ D   B ] [y]   [x]
+ *     [ B' -I ] [t] = [0] ,     t = B' y .
+ *
+ * Rows R with a safe pivot D_i are eliminated, the others, S, stay; what is left is small:
+ *
+ *     K = [ -M   B_S' ]   M = I + B_R' D_R^-1 B_R  (k x k),     unknowns (t, y_S),
+ *         [ B_S  D_S  ]   right side (-B_R' D_R^-1 x_R, x_S),
+ *
+ * then y_R = D_R^-1 (x_R - B_R t). Sylvester's law on both eliminations counts eigenvalues:
+ *     neg T = neg D_R + neg K - k .
+ * S exists because a legal alpha may make 1 - alpha n_i vanish (SPEC section 3: rows join the
+ * dense block). K is factored by Bunch and Kaufman's method, which does not mind indefinite K.
+ *
+ * For x = Z v the substitution t = v / sqrt(a) + t' removes the cancellation: K (t', y_S) =
+ * (v / sqrt(a), 0) and y_R = -sqrt(a) D_R^-1 Z_R t'.
+ */
+#include "num/dplr.h"
+
+#include <cblas.h>
+#include <lapacke.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct cgam_dplr {
+    cgam_env *env;
+    const cgam_rows *Z;
+    const double *norm2;
+    double a, sigma;
+    const double *w;
+    bool dense;
+    int64_t n, d, k, m; /* k columns of B, m border rows; size of K is k + m, or n when dense */
+    double *D, *dinv;   /* [n]; dinv is 0 on border rows */
+    int64_t *border;    /* [m], ascending */
+    double *K;          /* factored, lower triangle by rows = LAPACK's upper by columns */
+    lapack_int *pivots;
+    int64_t negative;
+    bool singular;  /* K has an exact zero pivot: no solves */
+    bool vanishing; /* pivots had to be shifted: singular to working precision */
+    double norm;    /* largest |diagonal entry| of T, a lower bound of |T| */
+};
+
+enum { REFINE_MAX = 8 };
+static const double PIVOT_SAFE = 1e-3; /* |D_i| relative to its diagonal entry's parts */
+
+static int64_t columns(const cgam_dplr_spec *s)
+{
+    return (s->a > 0 ? s->Z->d : 0) + (s->w && s->sigma > 0 ? 1 : 0);
+}
+
+static bool is_dense(const cgam_dplr_spec *s) { return s->a > 0 && s->Z->n <= s->Z->d; }
+
+double cgam_dplr_cost(const cgam_dplr_spec *spec)
+{
+    double side = is_dense(spec) ? (double)spec->Z->n : 2 * (double)columns(spec);
+    return side * side;
+}
+
+void cgam_dplr_free(cgam_dplr *T)
+{
+    if (!T) return;
+    cgam_env *env = T->env;
+    cgam_free(env, T->D);
+    cgam_free(env, T->dinv);
+    cgam_free(env, T->border);
+    cgam_free(env, T->K);
+    cgam_free(env, T->pivots);
+    cgam_free(env, T);
+}
+
+/* Bunch-Kaufman of the size x size matrix in T->K, and the signs of its eigenvalues: those of the
+ * 1 x 1 and 2 x 2 blocks of the middle factor. */
+static cgam_status factor(cgam_dplr *T, int64_t size, int64_t *negative)
+{
+    *negative = 0;
+    if (size == 0) return CGAM_OK;
+    T->pivots = cgam_alloc(T->env, (size_t)size, sizeof *T->pivots);
+    if (!T->pivots) return cgam_fail_nomem(T->env, "pivots");
+    lapack_int info =
+        LAPACKE_dsytrf(LAPACK_COL_MAJOR, 'U', (lapack_int)size, T->K, (lapack_int)size, T->pivots);
+    if (info == LAPACK_WORK_MEMORY_ERROR) return cgam_fail_nomem(T->env, "work of dsytrf");
+    if (info < 0) return cgam_fail(T->env, CGAM_E_INTERNAL, "dsytrf: argument %d", (int)-info);
+    T->singular = info > 0;
+    for (int64_t j = 0; j < size; j++) {
+        if (T->pivots[j] > 0) {
+            *negative += T->K[j * size + j] < 0;
+        } else { /* columns j and j + 1 form a 2 x 2 block, which is always indefinite */
+            *negative += 1;
+            j++;
+        }
+    }
+    return CGAM_OK;
+}
+
+static cgam_status build_dense(cgam_dplr *T)
+{
+    int64_t n = T->n;
+    T->K = cgam_alloc(T->env, (size_t)(n * n), sizeof *T->K);
+    if (!T->K) return cgam_fail_nomem(T->env, "the gate operator in memory space");
+    cgam_status status = cgam_rows_gram_outer(T->env, T->Z, T->K);
+    if (status != CGAM_OK) return status;
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t j = 0; j <= i; j++) {
+            T->K[i * n + j] *= T->a;
+            if (T->w) T->K[i * n + j] += T->sigma * T->w[i] * T->w[j];
+        }
+        T->K[i * n + i] += T->D[i];
+        T->norm = fmax(T->norm, fabs(T->K[i * n + i]));
+    }
+    return factor(T, n, &T->negative);
+}
+
+typedef struct candidate {
+    double ratio;
+    int64_t row;
+} candidate;
+
+static int by_ratio(const void *x, const void *y)
+{
+    const candidate *a = x, *b = y;
+    if (a->ratio != b->ratio) return a->ratio < b->ratio ? -1 : 1;
+    return a->row < b->row ? -1 : a->row > b->row;
+}
+
+static int by_row(const void *x, const void *y)
+{
+    int64_t a = *(const int64_t *)x, b = *(const int64_t *)y;
+    return a < b ? -1 : a > b;
+}
+
+/* Rows whose pivot is small beside what would be subtracted, at most k of them. Where there are
+ * more, T itself has eigenvalues as small as the (k+1)-th smallest pivot (interlacing), so only
+ * pivots much smaller than that are worth a place; refinement mends the rest. */
+static cgam_status choose_border(cgam_dplr *T, const double *load)
+{
+    candidate *list = cgam_alloc(T->env, (size_t)T->n, sizeof *list);
+    T->border = cgam_alloc(T->env, (size_t)T->k + 1, sizeof *T->border);
+    if (!list || !T->border) {
+        cgam_free(T->env, list);
+        return cgam_fail_nomem(T->env, "border rows");
+    }
+    int64_t count = 0;
+    for (int64_t i = 0; i < T->n; i++) {
+        double ratio = fabs(T->D[i]) / (fabs(T->D[i]) + load[i]);
+        if (!(ratio >= PIVOT_SAFE)) /* 0 / 0, a zero row with a zero pivot, is the worst case */
+            list[count++] = (candidate){isnan(ratio) ? 0 : ratio, i};
+    }
+    if (count > T->k) {
+        qsort(list, (size_t)count, sizeof *list, by_ratio);
+        double outlier = 1e-2 * list[T->k].ratio;
+        for (count = 0; count < T->k && list[count].ratio < outlier;) count++;
+    }
+    T->m = count;
+    for (int64_t i = 0; i < T->m; i++) T->border[i] = list[i].row;
+    qsort(T->border, (size_t)T->m, sizeof *T->border, by_row);
+    cgam_free(T->env, list);
+    return CGAM_OK;
+}
+
+static cgam_status build_bordered(cgam_dplr *T)
+{
+    cgam_env *env = T->env;
+    int64_t n = T->n, k = T->k, kz = T->a > 0 ? T->d : 0;
+    cgam_status status = CGAM_OK;
+    double *load = cgam_alloc(env, (size_t)n, sizeof *load); /* a |zeta|^2 + sigma w^2 */
+    T->dinv = cgam_alloc(env, (size_t)n, sizeof *T->dinv);
+    if (!load || !T->dinv) {
+        status = cgam_fail_nomem(env, "pivots");
+        goto done;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        load[i] = T->a * T->norm2[i] + (T->w ? T->sigma * T->w[i] * T->w[i] : 0);
+        T->norm = fmax(T->norm, fabs(T->D[i] + load[i]));
+    }
+    status = choose_border(T, load);
+    if (status != CGAM_OK) goto done;
+
+    /* Vanishing pivots that outnumber k share a kernel: T is singular to working precision. A shift
+     * below its backward error keeps x = Z v solvable, with the limit of the solutions as the
+     * answer. */
+    double tiny = 0x1p-52 * T->norm;
+    int64_t vanishing = 0;
+    for (int64_t i = 0; i < n; i++) vanishing += fabs(T->D[i]) <= tiny;
+    T->vanishing = vanishing > k;
+    for (int64_t i = 0; i < n; i++) {
+        if (T->vanishing && fabs(T->D[i]) <= tiny) T->D[i] = tiny;
+        T->dinv[i] = 1 / T->D[i];
+    }
+    for (int64_t s = 0; s < T->m; s++) T->dinv[T->border[s]] = 0;
+    for (int64_t i = 0; i < n; i++) T->negative += T->dinv[i] < 0;
+
+    int64_t size = k + T->m, row = 0;
+    T->K = cgam_zalloc(env, (size_t)(size * size), sizeof *T->K);
+    double *column = cgam_alloc(env, (size_t)(T->d > 0 ? T->d : 1), sizeof *column);
+    if (!T->K || !column) {
+        cgam_free(env, column);
+        status = cgam_fail_nomem(env, "the small system of the gate operator");
+        goto done;
+    }
+    if (kz) {
+        for (int64_t i = 0; i < n; i++) load[i] = -T->a * T->dinv[i];
+        status = cgam_rows_gram(env, T->Z, load, T->K, size);
+        row = kz;
+    }
+    if (status == CGAM_OK && T->w) {
+        double total = 0;
+        for (int64_t i = 0; i < n; i++) {
+            load[i] = T->w[i] * T->dinv[i];
+            total += load[i] * T->w[i];
+        }
+        if (kz) {
+            status = cgam_rows_combine(env, T->Z, load, column);
+            for (int64_t j = 0; j < kz; j++)
+                T->K[row * size + j] = -sqrt(T->a * T->sigma) * column[j];
+        }
+        T->K[row * size + row] = -T->sigma * total;
+    }
+    for (int64_t j = 0; j < k; j++) T->K[j * size + j] -= 1;
+    for (int64_t s = 0; s < T->m; s++) {
+        double *r = T->K + (k + s) * size;
+        int64_t i = T->border[s];
+        if (kz) {
+            cgam_rows_get(T->Z, i, 1, column);
+            for (int64_t j = 0; j < kz; j++) r[j] = sqrt(T->a) * column[j];
+        }
+        if (T->w) r[kz] = sqrt(T->sigma) * T->w[i];
+        r[k + s] = T->D[i];
+    }
+    cgam_free(env, column);
+    if (status == CGAM_OK) {
+        int64_t negative;
+        status = factor(T, size, &negative);
+        T->negative += negative - k;
+    }
+done:
+    cgam_free(env, load);
+    return status;
+}
+
+cgam_status cgam_dplr_new(cgam_env *env, const cgam_dplr_spec *spec, cgam_dplr **out)
+{
+    *out = NULL;
+    cgam_dplr *T = cgam_zalloc(env, 1, sizeof *T);
+    if (!T) return cgam_fail_nomem(env, "a gate operator");
+    T->env = env;
+    T->Z = spec->Z;
+    T->norm2 = spec->norm2;
+    T->n = spec->Z->n;
+    T->d = spec->Z->d;
+    T->a = spec->a;
+    T->w = spec->sigma > 0 ? spec->w : NULL;
+    T->sigma = T->w ? spec->sigma : 0;
+    T->k = columns(spec);
+    T->dense = is_dense(spec);
+    T->D = cgam_alloc(env, (size_t)T->n, sizeof *T->D);
+    cgam_status status = CGAM_OK;
+    if (!T->D) {
+        status = cgam_fail_nomem(env, "the diagonal of a gate operator");
+    } else {
+        memcpy(T->D, spec->D, (size_t)T->n * sizeof *T->D);
+        status = T->dense ? build_dense(T) : build_bordered(T);
+    }
+    if (status != CGAM_OK) {
+        cgam_dplr_free(T);
+        return status;
+    }
+    *out = T;
+    return CGAM_OK;
+}
+
+int64_t cgam_dplr_negative(const cgam_dplr *T) { return T->negative; }
+bool cgam_dplr_singular(const cgam_dplr *T) { return T->singular || T->vanishing; }
+bool cgam_dplr_dense(const cgam_dplr *T) { return T->dense; }
+const double *cgam_dplr_dinv(const cgam_dplr *T) { return T->dinv; }
+
+int64_t cgam_dplr_border(const cgam_dplr *T, const int64_t **index)
+{
+    if (index) *index = T->border;
+    return T->m;
+}
+
+cgam_status cgam_dplr_apply(const cgam_dplr *T, const double *x, double *y)
+{
+    cgam_status status = CGAM_OK;
+    if (T->a > 0) {
+        double *t = cgam_alloc(T->env, (size_t)T->d, sizeof *t);
+        if (!t) return cgam_fail_nomem(T->env, "a product with the gate operator");
+        status = cgam_rows_combine(T->env, T->Z, x, t);
+        if (status == CGAM_OK) status = cgam_rows_score(T->env, T->Z, t, y);
+        cgam_free(T->env, t);
+        if (status != CGAM_OK) return status;
+    }
+    double wx = T->w ? T->sigma * cgam_vec_dot(T->n, T->w, x) : 0;
+    for (int64_t i = 0; i < T->n; i++)
+        y[i] = T->D[i] * x[i] + (T->a > 0 ? T->a * y[i] : 0) + (T->w ? T->w[i] * wx : 0);
+    return status;
+}
+
+/* Overwrites xy[size] with K^-1 xy. */
+static cgam_status small_solve(const cgam_dplr *T, int64_t size, double *xy)
+{
+    if (size == 0) return CGAM_OK;
+    if (T->singular) return cgam_fail(T->env, CGAM_E_SINGULAR, "the gate operator is singular");
+    lapack_int info = LAPACKE_dsytrs_work(LAPACK_COL_MAJOR, 'U', (lapack_int)size, 1, T->K,
+                                          (lapack_int)size, T->pivots, xy, (lapack_int)size);
+    return info == 0 ? CGAM_OK : cgam_fail(T->env, CGAM_E_INTERNAL, "dsytrs: %d", (int)info);
+}
+
+cgam_status cgam_dplr_dense_solve(const cgam_dplr *T, double *xy)
+{
+    return small_solve(T, T->n, xy);
+}
+
+cgam_status cgam_dplr_reduce(const cgam_dplr *T, const double *g, const double *x_border, double *t,
+                             double *y_border)
+{
+    int64_t k = T->k, size = k + T->m;
+    double root = sqrt(T->a);
+    double *z = cgam_alloc(T->env, (size_t)size + 1, sizeof *z);
+    if (!z) return cgam_fail_nomem(T->env, "a small system");
+    for (int64_t j = 0; j < k; j++) z[j] = -root * g[j];
+    for (int64_t s = 0; s < T->m; s++) z[k + s] = x_border[s];
+    cgam_status status = small_solve(T, size, z);
+    for (int64_t j = 0; j < T->d; j++) t[j] = k ? root * z[j] : 0;
+    for (int64_t s = 0; s < T->m; s++) y_border[s] = z[k + s];
+    cgam_free(T->env, z);
+    return status;
+}
+
+cgam_status cgam_dplr_range(const cgam_dplr *T, const double *v, double *e, double *y_border)
+{
+    int64_t k = T->k, size = k + T->m;
+    if (k == 0) { /* a = 0: T is diagonal, and y_i = dinv_i <zeta_i, v> */
+        memcpy(e, v, (size_t)T->d * sizeof *e);
+        for (int64_t s = 0; s < T->m; s++) {
+            double x;
+            cgam_rows_dot(T->Z, T->border[s], 1, v, &x);
+            y_border[s] = x / T->D[T->border[s]];
+        }
+        return CGAM_OK;
+    }
+    double root = sqrt(T->a);
+    double *z = cgam_zalloc(T->env, (size_t)size, sizeof *z);
+    if (!z) return cgam_fail_nomem(T->env, "a small system");
+    for (int64_t j = 0; j < k; j++) z[j] = v[j] / root;
+    cgam_status status = small_solve(T, size, z);
+    for (int64_t j = 0; j < k; j++) e[j] = -root * z[j];
+    for (int64_t s = 0; s < T->m; s++) y_border[s] = z[k + s];
+    cgam_free(T->env, z);
+    return status;
+}
+
+cgam_status cgam_dplr_solve_once(const cgam_dplr *T, const double *x, double *y, double *scratch)
+{
+    int64_t n = T->n, k = T->k, kz = T->a > 0 ? T->d : 0, size = k + T->m;
+    if (T->dense) {
+        memcpy(y, x, (size_t)n * sizeof *y);
+        return small_solve(T, n, y);
+    }
+    cgam_status status = CGAM_OK;
+    double *z = cgam_zalloc(T->env, (size_t)size + 1, sizeof *z);
+    if (!z) return cgam_fail_nomem(T->env, "a small system");
+    for (int64_t i = 0; i < n; i++) scratch[i] = T->dinv[i] * x[i];
+    if (kz) {
+        status = cgam_rows_combine(T->env, T->Z, scratch, z);
+        for (int64_t j = 0; j < kz; j++) z[j] *= -sqrt(T->a);
+    }
+    if (T->w) z[kz] = -sqrt(T->sigma) * cgam_vec_dot(n, T->w, scratch);
+    for (int64_t s = 0; s < T->m; s++) z[k + s] = x[T->border[s]];
+    if (status == CGAM_OK) status = small_solve(T, size, z);
+    if (status == CGAM_OK && kz) {
+        for (int64_t j = 0; j < kz; j++) z[j] *= sqrt(T->a);
+        status = cgam_rows_score(T->env, T->Z, z, scratch);
+    }
+    double tw = T->w ? sqrt(T->sigma) * z[kz] : 0;
+    for (int64_t i = 0; i < n; i++)
+        y[i] = T->dinv[i] * (x[i] - (kz ? scratch[i] : 0) - (T->w ? T->w[i] * tw : 0));
+    for (int64_t s = 0; s < T->m; s++) y[T->border[s]] = z[k + s];
+    cgam_free(T->env, z);
+    return status;
+}
+
+cgam_status cgam_dplr_solve(const cgam_dplr *T, const double *x, double *y, double *backward)
+{
+    int64_t n = T->n;
+    double *r = cgam_alloc(T->env, (size_t)n, sizeof *r);
+    double *step = cgam_alloc(T->env, (size_t)n, sizeof *step);
+    double *scratch = cgam_alloc(T->env, (size_t)n, sizeof *scratch);
+    cgam_status status = CGAM_OK;
+    double size_x = cgam_vec_norm(n, x), error = 0, before = INFINITY;
+    if (!r || !step || !scratch) status = cgam_fail_nomem(T->env, "a solve");
+    if (status == CGAM_OK) status = cgam_dplr_solve_once(T, x, y, scratch);
+    /* One step is enough while eps |B|^2 / min |D| is small; close to the critical alpha each
+     * further step gains the same factor again, so go on while it pays. */
+    for (int pass = 0; status == CGAM_OK; pass++) {
+        status = cgam_dplr_apply(T, y, r);
+        if (status != CGAM_OK) break;
+        for (int64_t i = 0; i < n; i++) r[i] = x[i] - r[i];
+        double scale = T->norm * cgam_vec_norm(n, y) + size_x;
+        error = scale > 0 ? cgam_vec_norm(n, r) / scale : 0;
+        if (pass > 0 && !(error < 0.5 * before)) { /* no gain: keep the better of the two */
+            if (!(error <= before)) {
+                for (int64_t i = 0; i < n; i++) y[i] -= step[i];
+                error = before;
+            }
+            break;
+        }
+        if (error <= 1e-16 || pass == REFINE_MAX) break;
+        before = error;
+        status = cgam_dplr_solve_once(T, r, step, scratch);
+        for (int64_t i = 0; i < n; i++) y[i] += step[i];
+    }
+    if (backward) *backward = error;
+    cgam_free(T->env, r);
+    cgam_free(T->env, step);
+    cgam_free(T->env, scratch);
+    return status;
+}

@@ -1,0 +1,80 @@
+/* dplr.h: diagonal plus low rank,  T = diag(D) + a Z Z' + sigma w w',  a >= 0, sigma >= 0,
+ * solved and counted without ever forming an n x n matrix (unless n <= d, where that is smaller).
+ *
+ * Every operator of the theory is of this kind: the gate operator A (D = 1 - alpha n_i,
+ * a = alpha), its shifts, and the Hessian of the coupled energy A - lambda^2 beta (diag p - pp')
+ * (D = 1 - alpha n_i - lambda^2 beta p_i, w = p, sigma = lambda^2 beta). */
+#ifndef CGAM_SRC_NUM_DPLR_H
+#define CGAM_SRC_NUM_DPLR_H
+
+#include "num/rows.h"
+
+typedef struct cgam_dplr cgam_dplr;
+
+typedef struct cgam_dplr_spec {
+    const cgam_rows *Z;  /* [n, d], borrowed */
+    const double *norm2; /* [n] |zeta_i|^2, borrowed */
+    const double *D;     /* [n], copied */
+    double a;
+    const double *w; /* [n], borrowed; NULL = no such term */
+    double sigma;
+} cgam_dplr_spec;
+
+/* Factors T: O(n d^2 + d^3), or O(n^2 d + n^3) when n <= d, or O(n) when a = 0. */
+cgam_status cgam_dplr_new(cgam_env *env, const cgam_dplr_spec *spec, cgam_dplr **out);
+void cgam_dplr_free(cgam_dplr *T); /* NULL is fine */
+
+/* Doubles that cgam_dplr_new will ask for at most, beside a few vectors. */
+double cgam_dplr_cost(const cgam_dplr_spec *spec);
+
+/* How many eigenvalues are negative (Sylvester), and whether T is singular to working precision. */
+int64_t cgam_dplr_negative(const cgam_dplr *T);
+bool cgam_dplr_singular(const cgam_dplr *T);
+
+/* y = T x, two passes over Z. */
+cgam_status cgam_dplr_apply(const cgam_dplr *T, const double *x, double *y);
+
+/* y = T^-1 x with iterative refinement. *backward = |T y - x| / (|T| |y| + |x|) as measured on
+ * the y returned, with |T| taken no larger than its largest diagonal entry; may be NULL. */
+cgam_status cgam_dplr_solve(const cgam_dplr *T, const double *x, double *y, double *backward);
+
+/* The same without refinement, two passes over Z: for iterations that mend their own errors.
+ * scratch [n]. */
+cgam_status cgam_dplr_solve_once(const cgam_dplr *T, const double *x, double *y, double *scratch);
+
+/* ---- The pieces, for callers that stream over Z themselves. -------------------------------
+ * A solve ends in  y_i = dinv_i (x_i - <zeta_i, t>)  for all rows but the m "border" rows, whose
+ * dinv is 0 and whose y comes from the small system. */
+bool cgam_dplr_dense(const cgam_dplr *T);         /* n x n inside: the pieces below do not apply */
+const double *cgam_dplr_dinv(const cgam_dplr *T); /* [n] */
+int64_t cgam_dplr_border(const cgam_dplr *T, const int64_t **index); /* m, and which rows [m] */
+
+/* From g[d] = sum_i dinv_i x_i zeta_i and x of the border rows [m]: t[d] and their y [m].
+ * Only for sigma = 0. */
+cgam_status cgam_dplr_reduce(const cgam_dplr *T, const double *g, const double *x_border, double *t,
+                             double *y_border);
+
+/* T^-1 Z v without cancellation: y_i = dinv_i <zeta_i, e>, border rows in y_border. Only for
+ * sigma = 0. */
+cgam_status cgam_dplr_range(const cgam_dplr *T, const double *v, double *e, double *y_border);
+
+/* Dense inside only: y = T^-1 x without refinement, y may be x. */
+cgam_status cgam_dplr_dense_solve(const cgam_dplr *T, double *xy);
+
+/* ---- The smallest eigenvalue. ------------------------------------------------------------ */
+typedef struct cgam_lowest {
+    double value;   /* the smallest eigenvalue */
+    double lo, hi;  /* lo <= it <= hi, both proved up to rounding: lo by counting, hi by a vector */
+    double *vector; /* [n] or NULL if not asked for: a unit eigenvector */
+} cgam_lowest;
+
+/* To `tol` relative to the largest |diagonal entry|. want_vector: gives lowest->vector, to be
+ * freed with cgam_free. spec->w as above. */
+cgam_status cgam_dplr_lowest(cgam_env *env, const cgam_dplr_spec *spec, double tol,
+                             bool want_vector, cgam_lowest *out);
+
+/* A bracket that needs no pass over Z: lo = min D (T - diag(D) is positive semidefinite), hi = the
+ * smaller of the (rank+1)-th smallest D (interlacing) and the smallest diagonal entry. */
+cgam_status cgam_dplr_bracket(cgam_env *env, const cgam_dplr_spec *spec, double *lo, double *hi);
+
+#endif

@@ -1,0 +1,10 @@
+/* kernels_portable.c: the kernels for any CPU; the compiler turns two-lane vectors into whatever
+ * there is (SSE2, NEON, or scalars). */
+#include <stdbool.h>
+
+static bool usable(void) { return true; }
+
+#define NAME portable
+#define LANES 2
+#define USABLE usable
+#include "num/kernels_body.h"

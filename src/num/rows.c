@@ -1,0 +1,248 @@
+/* rows.c: products with a tall stored matrix, one streaming pass each. */
+#include "num/rows.h"
+
+#include "num/widen.h"
+
+#include <cblas.h>
+#include <math.h>
+#include <string.h>
+
+enum {
+    CHUNKS_MAX = 64,      /* enough for 64 threads; partial sums cost CHUNKS_MAX * d doubles */
+    CHUNK_ROWS_MIN = 256, /* smaller ones are not worth a hand-over */
+    TILE_BYTES = 1 << 18, /* a quarter of a small L2 cache, as stored */
+    TILE_ROWS_MAX = 1024,
+    GRAM_ROWS = 256,    /* rows widened at a time for a matrix product */
+    GRAM_COLUMNS = 512, /* columns of C that one item computes */
+};
+
+int64_t cgam_rows_chunks(const cgam_rows *Z)
+{
+    int64_t k = (Z->n + CHUNK_ROWS_MIN - 1) / CHUNK_ROWS_MIN;
+    return k < CHUNKS_MAX ? k : CHUNKS_MAX;
+}
+
+int64_t cgam_rows_chunk_begin(const cgam_rows *Z, int64_t k)
+{
+    /* n * k stays below 2^63 for any n that memory can index, since k <= 64 */
+    return Z->n * k / cgam_rows_chunks(Z);
+}
+
+int64_t cgam_rows_tile(const cgam_rows *Z)
+{
+    int64_t rows = TILE_BYTES / (int64_t)((size_t)Z->stride * cgam_dtype_size(Z->dtype));
+    return rows < 8 ? 8 : rows > TILE_ROWS_MAX ? TILE_ROWS_MAX : rows;
+}
+
+static const void *row_at(const cgam_rows *Z, int64_t i)
+{
+    return (const char *)Z->data + (size_t)i * (size_t)Z->stride * cgam_dtype_size(Z->dtype);
+}
+
+void cgam_rows_dot(const cgam_rows *Z, int64_t begin, int64_t count, const double *x, double *out)
+{
+    Z->kernels->dot[Z->dtype](row_at(Z, begin), Z->stride, count, Z->d, x, out);
+    if (Z->scale)
+        for (int64_t i = 0; i < count; i++) out[i] *= Z->scale[begin + i];
+}
+
+void cgam_rows_add(const cgam_rows *Z, int64_t begin, int64_t count, const double *w, double *y,
+                   double *scratch)
+{
+    if (Z->scale) {
+        for (int64_t i = 0; i < count; i++) scratch[i] = w[i] * Z->scale[begin + i];
+        w = scratch;
+    }
+    Z->kernels->sum[Z->dtype](row_at(Z, begin), Z->stride, count, Z->d, w, y);
+}
+
+/* Columns [from, d) of the rows. */
+static void get_columns(const cgam_rows *Z, int64_t begin, int64_t count, int64_t from,
+                        int64_t width, double *out)
+{
+    size_t size = cgam_dtype_size(Z->dtype);
+    for (int64_t i = 0; i < count; i++) {
+        double *row = out + i * width;
+        const char *stored = (const char *)row_at(Z, begin + i) + (size_t)from * size;
+        cgam_widen(Z->dtype, stored, width, row);
+        if (Z->scale)
+            for (int64_t j = 0; j < width; j++) row[j] *= Z->scale[begin + i];
+    }
+}
+
+void cgam_rows_get(const cgam_rows *Z, int64_t begin, int64_t count, double *out)
+{
+    get_columns(Z, begin, count, 0, Z->d, out);
+}
+
+typedef struct product {
+    cgam_env *env;
+    const cgam_rows *Z;
+    int64_t count;
+    const double *in;
+    double *out; /* score: [count, n]; combine: [chunks, count, d] partial sums */
+} product;
+
+static cgam_status score_chunk(void *arg, int64_t k)
+{
+    product *job = arg;
+    const cgam_rows *Z = job->Z;
+    int64_t end = cgam_rows_chunk_begin(Z, k + 1), tile = cgam_rows_tile(Z);
+    if (cgam_interrupted(job->env)) return CGAM_E_INTERRUPTED;
+    for (int64_t i = cgam_rows_chunk_begin(Z, k); i < end; i += tile) {
+        int64_t rows = end - i < tile ? end - i : tile;
+        for (int64_t v = 0; v < job->count; v++)
+            cgam_rows_dot(Z, i, rows, job->in + v * Z->d, job->out + v * Z->n + i);
+    }
+    return CGAM_OK;
+}
+
+cgam_status cgam_rows_score_many(cgam_env *env, const cgam_rows *Z, int64_t count, const double *X,
+                                 double *out)
+{
+    product job = {env, Z, count, X, out};
+    return cgam_parallel(env, cgam_rows_chunks(Z), score_chunk, &job);
+}
+
+cgam_status cgam_rows_score(cgam_env *env, const cgam_rows *Z, const double *x, double *out)
+{
+    return cgam_rows_score_many(env, Z, 1, x, out);
+}
+
+static cgam_status combine_chunk(void *arg, int64_t k)
+{
+    product *job = arg;
+    const cgam_rows *Z = job->Z;
+    double *y = job->out + k * job->count * Z->d;
+    double scratch[TILE_ROWS_MAX];
+    if (cgam_interrupted(job->env)) return CGAM_E_INTERRUPTED;
+    memset(y, 0, (size_t)(job->count * Z->d) * sizeof *y);
+    int64_t end = cgam_rows_chunk_begin(Z, k + 1), tile = cgam_rows_tile(Z);
+    for (int64_t i = cgam_rows_chunk_begin(Z, k); i < end; i += tile) {
+        int64_t rows = end - i < tile ? end - i : tile;
+        for (int64_t v = 0; v < job->count; v++)
+            cgam_rows_add(Z, i, rows, job->in + v * Z->n + i, y + v * Z->d, scratch);
+    }
+    return CGAM_OK;
+}
+
+cgam_status cgam_rows_combine_many(cgam_env *env, const cgam_rows *Z, int64_t count,
+                                   const double *W, double *out)
+{
+    int64_t chunks = cgam_rows_chunks(Z), size = count * Z->d;
+    double *partial = cgam_alloc(env, (size_t)(chunks * size), sizeof *partial);
+    if (!partial) return cgam_fail_nomem(env, "partial sums");
+    product job = {env, Z, count, W, partial};
+    cgam_status status = cgam_parallel(env, chunks, combine_chunk, &job);
+    memset(out, 0, (size_t)size * sizeof *out);
+    for (int64_t k = 0; status == CGAM_OK && k < chunks; k++)
+        for (int64_t j = 0; j < size; j++) out[j] += partial[k * size + j];
+    cgam_free(env, partial);
+    return status;
+}
+
+cgam_status cgam_rows_combine(cgam_env *env, const cgam_rows *Z, const double *w, double *out)
+{
+    return cgam_rows_combine_many(env, Z, 1, w, out);
+}
+
+typedef struct gram {
+    cgam_env *env;
+    const cgam_rows *Z;
+    const double *w;
+    double *C;
+    int64_t ldc;
+} gram;
+
+/* Columns [c, c + width) of the lower triangle: C[c.., c..c+width) += Z[:, c..]' W Z[:, c..c+width).
+ * Each item widens the rows it needs once more, O(nd) beside its O(nd * GRAM_COLUMNS). */
+static cgam_status gram_columns(void *arg, int64_t k)
+{
+    gram *job = arg;
+    const cgam_rows *Z = job->Z;
+    int64_t c = k * GRAM_COLUMNS, tall = Z->d - c;
+    int64_t width = tall < GRAM_COLUMNS ? tall : GRAM_COLUMNS;
+    cgam_status status = CGAM_OK;
+    double *rows = cgam_alloc(job->env, (size_t)(GRAM_ROWS * tall), sizeof *rows);
+    double *weighted = cgam_alloc(job->env, (size_t)(GRAM_ROWS * width), sizeof *weighted);
+    if (!rows || !weighted) status = cgam_fail_nomem(job->env, "rows of a Gram matrix");
+    for (int64_t i = 0; status == CGAM_OK && i < Z->n; i += GRAM_ROWS) {
+        int64_t count = Z->n - i < GRAM_ROWS ? Z->n - i : GRAM_ROWS;
+        if (cgam_interrupted(job->env)) status = CGAM_E_INTERRUPTED;
+        get_columns(Z, i, count, c, tall, rows);
+        for (int64_t r = 0; r < count; r++)
+            for (int64_t j = 0; j < width; j++)
+                weighted[r * width + j] = rows[r * tall + j] * (job->w ? job->w[i + r] : 1);
+        cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)tall, (int)width, (int)count, 1,
+                    rows, (int)tall, weighted, (int)width, 1, job->C + c * job->ldc + c,
+                    (int)job->ldc);
+    }
+    cgam_free(job->env, rows);
+    cgam_free(job->env, weighted);
+    return status;
+}
+
+cgam_status cgam_rows_gram(cgam_env *env, const cgam_rows *Z, const double *w, double *C,
+                           int64_t ldc)
+{
+    gram job = {env, Z, w, C, ldc};
+    return cgam_parallel(env, (Z->d + GRAM_COLUMNS - 1) / GRAM_COLUMNS, gram_columns, &job);
+}
+
+/* Rows [c, c + height) of the lower triangle of Z Z', by blocks of GRAM_ROWS x d. */
+static cgam_status outer_rows(void *arg, int64_t k)
+{
+    gram *job = arg;
+    const cgam_rows *Z = job->Z;
+    int64_t c = k * GRAM_ROWS, height = Z->n - c < GRAM_ROWS ? Z->n - c : GRAM_ROWS;
+    cgam_status status = CGAM_OK;
+    double *mine = cgam_alloc(job->env, (size_t)(height * Z->d), sizeof *mine);
+    double *other = cgam_alloc(job->env, (size_t)(GRAM_ROWS * Z->d), sizeof *other);
+    if (!mine || !other) status = cgam_fail_nomem(job->env, "rows of a Gram matrix");
+    if (status == CGAM_OK) cgam_rows_get(Z, c, height, mine);
+    for (int64_t i = 0; status == CGAM_OK && i <= c; i += GRAM_ROWS) {
+        int64_t count = Z->n - i < GRAM_ROWS ? Z->n - i : GRAM_ROWS;
+        if (cgam_interrupted(job->env)) status = CGAM_E_INTERRUPTED;
+        if (i < c) cgam_rows_get(Z, i, count, other);
+        cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)height, (int)count, (int)Z->d, 1,
+                    mine, (int)Z->d, i < c ? other : mine, (int)Z->d, 0, job->C + c * Z->n + i,
+                    (int)Z->n);
+    }
+    cgam_free(job->env, mine);
+    cgam_free(job->env, other);
+    return status;
+}
+
+cgam_status cgam_rows_gram_outer(cgam_env *env, const cgam_rows *Z, double *C)
+{
+    gram job = {env, Z, NULL, C, Z->n};
+    return cgam_parallel(env, (Z->n + GRAM_ROWS - 1) / GRAM_ROWS, outer_rows, &job);
+}
+
+double cgam_vec_dot(int64_t n, const double *x, const double *y)
+{
+    double high = 0, low = 0;
+    for (int64_t i = 0; i < n; i += 64) {
+        int64_t end = i + 64 < n ? i + 64 : n;
+        double block = 0;
+        for (int64_t j = i; j < end; j++) block += x[j] * y[j];
+        /* Knuth's two-sum: high + block = total + error exactly */
+        double total = high + block, part = total - high;
+        low += (high - (total - part)) + (block - part);
+        high = total;
+    }
+    return high + low;
+}
+
+double cgam_vec_norm(int64_t n, const double *x)
+{
+    double largest = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (isnan(x[i])) return x[i]; /* fmax would pass it over */
+        largest = fmax(largest, fabs(x[i]));
+    }
+    if (largest == 0 || !isfinite(largest)) return largest;
+    double total = 0;
+    for (int64_t i = 0; i < n; i++) total += (x[i] / largest) * (x[i] / largest);
+    return largest * sqrt(total);
+}

@@ -1,0 +1,58 @@
+/* rows.h: a tall matrix as it is stored, and the products that read it.
+ *
+ * Z [n, d] has rows zeta_i = scale_i * stored row i. It is read in CHUNKS of consecutive rows,
+ * a number fixed by n alone; each chunk is summed by one thread from zero and chunks are joined
+ * in order, so that results do not depend on the number of threads. */
+#ifndef CGAM_SRC_NUM_ROWS_H
+#define CGAM_SRC_NUM_ROWS_H
+
+#include "base/env.h"
+#include "num/kernels.h"
+
+typedef struct cgam_rows {
+    const void *data; /* [n, stride] elements of dtype */
+    cgam_dtype dtype; /* a float type */
+    int64_t n, d, stride;
+    const double *scale; /* [n], NULL = all one */
+    const cgam_kernels *kernels;
+} cgam_rows;
+
+/* Chunks: how many, and the first row of chunk k (so chunk k is [begin(k), begin(k + 1))). */
+int64_t cgam_rows_chunks(const cgam_rows *Z);
+int64_t cgam_rows_chunk_begin(const cgam_rows *Z, int64_t k);
+/* Rows that a core's cache holds while two loops go over them. */
+int64_t cgam_rows_tile(const cgam_rows *Z);
+
+/* Rows [begin, begin + count): out[i] = <zeta_{begin+i}, x>. */
+void cgam_rows_dot(const cgam_rows *Z, int64_t begin, int64_t count, const double *x, double *out);
+/* y += sum over those rows of w[i] zeta_{begin+i}. scratch: [count], used when rows are scaled. */
+void cgam_rows_add(const cgam_rows *Z, int64_t begin, int64_t count, const double *w, double *y,
+                   double *scratch);
+/* out[count, d] = those rows, widened. */
+void cgam_rows_get(const cgam_rows *Z, int64_t begin, int64_t count, double *out);
+
+/* out[n] = Z x. */
+cgam_status cgam_rows_score(cgam_env *env, const cgam_rows *Z, const double *x, double *out);
+/* out[d] = Z' w. */
+cgam_status cgam_rows_combine(cgam_env *env, const cgam_rows *Z, const double *w, double *out);
+
+/* The same for several vectors in one pass over Z: X [count, d] -> out [count, n]. Each vector's
+ * result has the same bits as alone. */
+cgam_status cgam_rows_score_many(cgam_env *env, const cgam_rows *Z, int64_t count, const double *X,
+                                 double *out);
+/* W [count, n] -> out [count, d]. */
+cgam_status cgam_rows_combine_many(cgam_env *env, const cgam_rows *Z, int64_t count,
+                                   const double *W, double *out);
+
+/* C += sum_i w[i] zeta_i zeta_i' over all rows, the lower triangle of C [d, d] at row distance
+ * ldc; w NULL = ones; weights of any sign. */
+cgam_status cgam_rows_gram(cgam_env *env, const cgam_rows *Z, const double *w, double *C,
+                           int64_t ldc);
+/* C = Z Z', the lower triangle of C [n, n]. */
+cgam_status cgam_rows_gram_outer(cgam_env *env, const cgam_rows *Z, double *C);
+
+/* x'y and |x| with sums in blocks, joined in double-double: good to the last bit or two. */
+double cgam_vec_dot(int64_t n, const double *x, const double *y);
+double cgam_vec_norm(int64_t n, const double *x);
+
+#endif

@@ -1,0 +1,13 @@
+/* widen.h: stored numbers become doubles. */
+#ifndef CGAM_SRC_NUM_WIDEN_H
+#define CGAM_SRC_NUM_WIDEN_H
+
+#include <cgam/base.h>
+
+/* dst[i] = (double)src[i]; every f64, f32, f16, bf16 and i32 value is exact. */
+void cgam_widen(cgam_dtype dtype, const void *src, int64_t n, double *dst);
+
+/* dst[i] = src[i] rounded to nearest even; dtype is f64, f32, f16 or bf16. */
+void cgam_narrow(cgam_dtype dtype, const double *src, int64_t n, void *dst);
+
+#endif

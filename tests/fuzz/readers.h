@@ -1,0 +1,92 @@
+/* readers.h: what the fuzz targets of the array readers share. A reader is given the bytes as if
+ * they were a file; whatever it makes of them, it must keep its promises. */
+#ifndef CGAM_TESTS_FUZZ_READERS_H
+#define CGAM_TESTS_FUZZ_READERS_H
+
+#include "base/env.h"
+#include "io/array.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static inline cgam_env *fuzz_env(void)
+{
+    static cgam_env *env; /* one for the whole run */
+    cgam_env_opts opts = cgam_env_opts_default();
+    opts.threads = 1;
+    if (!env && cgam_env_new(&opts, &env) != CGAM_OK) abort();
+    return env;
+}
+
+static inline void must(bool promise)
+{
+    if (!promise) abort();
+}
+
+static inline void must_be_one_line(const cgam_env *env)
+{
+    const char *message = cgam_env_message(env);
+    must(message[0] && !strchr(message, '\n'));
+}
+
+/* Opens one array and reads every element of it. */
+static inline void fuzz_open(const cgam_format *format, const uint8_t *data, size_t size,
+                             const char *member, uint64_t most)
+{
+    cgam_env *env = fuzz_env();
+    cgam_file file = cgam_file_borrow(data, size);
+    cgam_array a = {0};
+    cgam_status status = format->open(env, "fuzz", &file, member, &a);
+    if (status != CGAM_OK) {
+        must_be_one_line(env);
+        must(!a.owner);
+        return;
+    }
+    int64_t count = 1;
+    for (int k = 0; k < a.ndim; k++) count *= a.shape[k];
+    size_t item = cgam_dtype_size(a.dtype);
+    must(count == a.size && (uint64_t)count * item <= most);
+    must((uintptr_t)a.data % item == 0);
+    double *values = cgam_alloc(env, (size_t)a.size, sizeof *values);
+    must(values != NULL);
+    status = cgam_array_read_f64(env, &a, "fuzz", values);
+    if (status != CGAM_OK) must_be_one_line(env);
+    cgam_free(env, values);
+    cgam_array_close(env, &a);
+}
+
+typedef struct fuzz_file {
+    const cgam_format *format;
+    const uint8_t *data;
+    size_t size;
+    uint64_t most; /* bytes of an array that this input can hold */
+    int left;      /* arrays still to be opened; listing goes on */
+} fuzz_file;
+
+static inline int fuzz_visit(void *user, const char *member, int dtype, int ndim,
+                             const int64_t *shape)
+{
+    fuzz_file *f = user;
+    must(member && dtype <= (int)CGAM_I32 && ndim >= 0 && ndim <= CGAM_ARRAY_DIMS);
+    for (int k = 0; k < ndim; k++) must(shape[k] >= 0);
+    if (*member && f->left-- > 0) fuzz_open(f->format, f->data, f->size, member, f->most);
+    return 0;
+}
+
+/* Lists the input and opens what the list names. */
+static inline int fuzz_reader(const cgam_format *format, const uint8_t *data, size_t size,
+                              uint64_t most)
+{
+    if (size == 0) return 0; /* files without bytes are turned away before any reader */
+    fuzz_file f = {format, data, size, most, 4};
+    const cgam_file file = cgam_file_borrow(data, size);
+    if (format->recognise) (void)format->recognise(&file);
+    if (format->list(fuzz_env(), "fuzz", &file, fuzz_visit, &f) != CGAM_OK)
+        must_be_one_line(fuzz_env());
+    fuzz_open(format, data, size, NULL, most);
+    return 0;
+}
+
+#endif

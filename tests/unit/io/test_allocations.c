@@ -1,0 +1,84 @@
+/* Every allocation of every reader and writer made to fail in turn. */
+#include "unit/io/scratch.h"
+
+#include "support/failing_alloc.h"
+
+#include <cgam/io.h>
+
+static int open_and_read(cgam_env *env, void *arg)
+{
+    cgam_array a;
+    double values[32];
+    cgam_status status = cgam_array_open(env, arg, &a);
+    if (status == CGAM_OK) status = cgam_array_read_f64(env, &a, arg, values);
+    cgam_array_close(env, &a);
+    return status;
+}
+
+static int ignore(void *user, const char *member, int dtype, int ndim, const int64_t *shape)
+{
+    (void)user, (void)member, (void)dtype, (void)ndim, (void)shape;
+    return 0;
+}
+
+static int list(cgam_env *env, void *arg) { return cgam_array_list(env, arg, ignore, NULL); }
+
+static int write_arrays(cgam_env *env, void *arg)
+{
+    const int64_t shape[] = {2};
+    const double values[] = {1, 2};
+    const cgam_named_array arrays[] = {{"a", CGAM_F64, 1, shape, values},
+                                       {"b", CGAM_F64, 0, NULL, values}};
+    if (strstr(arg, ".npy")) return cgam_npy_write(env, arg, CGAM_F64, 1, shape, values);
+    return cgam_arrays_write(env, arg, 2, arrays);
+}
+
+static void readers_say_out_of_memory(void **state)
+{
+    (void)state;
+    static const char *const files[] = {"f8.npy",
+                                        "fortran.npy",
+                                        "stored.npz:a",
+                                        "deflated.npz:f.npy",
+                                        "all.safetensors:f64",
+                                        "all.safetensors:bf16",
+                                        "m.csv",
+                                        "odd.npy"};
+    put_text("m.csv", "a,b\n1,2\n");
+    put("odd.npy", "\x93NUMPY\x01\0\x33\0{'shape':(1,),'fortran_order':False,'descr':'<f4'} \0\0\0",
+        65);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        char path[1024];
+        snprintf(path, sizeof path, "%s", i < 6 ? data_path(files[i]) : scratch(files[i]));
+        assert_true(check_every_allocation(open_and_read, path) > 2);
+        if (!strchr(files[i], ':')) check_every_allocation(list, path);
+    }
+    static const char *const archives[] = {"stored.npz", "all.safetensors"};
+    for (int i = 0; i < 2; i++) {
+        char path[1024];
+        snprintf(path, sizeof path, "%s", data_path(archives[i]));
+        assert_true(check_every_allocation(list, path) > 2);
+    }
+    scratch_files(true);
+}
+
+static void writers_say_out_of_memory_and_leave_nothing(void **state)
+{
+    (void)state;
+    static const char *const targets[] = {"t.npy", "t.npz", "t.safetensors"};
+    for (int i = 0; i < 3; i++) {
+        char path[1024];
+        snprintf(path, sizeof path, "%s", scratch(targets[i]));
+        assert_true(check_every_allocation(write_arrays, path) > 3);
+        assert_int_equal(scratch_files(true), 1); /* the last run, in which none failed */
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(readers_say_out_of_memory),
+        cmocka_unit_test(writers_say_out_of_memory_and_leave_nothing),
+    };
+    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
+}

@@ -1,0 +1,227 @@
+/* Which file and which array a path means, lists of arrays, and elements as doubles. */
+#include "unit/io/scratch.h"
+
+#include <cgam/io.h>
+#include <math.h>
+#include <sys/stat.h>
+
+static void write_one(cgam_env *env, const char *path, double value)
+{
+    CHECK_STATUS(env, cgam_npy_write(env, path, CGAM_F64, 0, NULL, &value));
+}
+
+static double read_one(cgam_env *env, const char *path)
+{
+    cgam_array a;
+    double value;
+    CHECK_STATUS(env, cgam_array_open(env, path, &a));
+    assert_int_equal(a.size, 1);
+    CHECK_STATUS(env, cgam_array_read_f64(env, &a, path, &value));
+    cgam_array_close(env, &a);
+    return value;
+}
+
+static void a_path_that_exists_wins_over_a_member(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    const double values[] = {1, 2, 3};
+    const cgam_named_array arrays[] = {{"a", CGAM_F64, 0, NULL, &values[0]},
+                                       {"b:c", CGAM_F64, 0, NULL, &values[1]},
+                                       {"c", CGAM_F64, 0, NULL, &values[2]}};
+    CHECK_STATUS(env, cgam_arrays_write(env, scratch("x.npz"), 3, arrays));
+    CHECK_CLOSE(read_one(env, scratch("x.npz:a")), 1, 0);
+    CHECK_CLOSE(read_one(env, scratch("x.npz:b:c")), 2, 0);
+    /* An archive called x.npz:b takes the place of member b:c of x.npz, ... */
+    const cgam_named_array inner = {"c", CGAM_F64, 0, NULL, &values[2]};
+    CHECK_STATUS(env, cgam_arrays_write(env, scratch("inner.npz"), 1, &inner));
+    assert_int_equal(rename(scratch("inner.npz"), scratch("x.npz:b")), 0);
+    CHECK_CLOSE(read_one(env, scratch("x.npz:b:c")), 3, 0);
+    /* ... and a file of the whole name takes the place of both. */
+    write_one(env, scratch("x.npz:b:c"), 4);
+    CHECK_CLOSE(read_one(env, scratch("x.npz:b:c")), 4, 0);
+    scratch_files(true);
+    cgam_env_free(env);
+}
+
+static void content_decides_before_the_ending(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    const double value = 5;
+    const cgam_named_array array = {"a", CGAM_F64, 0, NULL, &value};
+    write_one(env, scratch("really_npy.csv"), 5);
+    CHECK_CLOSE(read_one(env, scratch("really_npy.csv")), 5, 0);
+    CHECK_STATUS(env, cgam_arrays_write(env, scratch("x.npz"), 1, &array));
+    assert_int_equal(rename(scratch("x.npz"), scratch("really_npz.npy")), 0);
+    CHECK_CLOSE(read_one(env, scratch("really_npz.npy")), 5, 0);
+    CHECK_STATUS(env, cgam_arrays_write(env, scratch("x.safetensors"), 1, &array));
+    assert_int_equal(rename(scratch("x.safetensors"), scratch("weights")), 0);
+    CHECK_CLOSE(read_one(env, scratch("weights")), 5, 0);
+    CHECK_CLOSE(read_one(env, put_text("UPPER.CSV", "5")), 5, 0);
+    cgam_array a;
+    CHECK_FAILS(env, CGAM_E_UNSUPPORTED, cgam_array_open(env, put_text("notes.txt", "5"), &a));
+    CHECK_MESSAGE(env, "notes.txt: neither content nor ending");
+    scratch_files(true);
+    cgam_env_free(env);
+}
+
+static void files_that_cannot_be_read_are_told(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    cgam_array a;
+    CHECK_FAILS(env, CGAM_E_NOT_FOUND, cgam_array_open(env, scratch("absent.npy"), &a));
+    CHECK_MESSAGE(env, "absent.npy: No such file or directory");
+    CHECK_FAILS(env, CGAM_E_NOT_FOUND, cgam_array_open(env, scratch("absent.npz:a"), &a));
+    CHECK_MESSAGE(env, "absent.npz:a: No such file");
+    CHECK_FAILS(env, CGAM_E_NOT_FOUND, cgam_array_open(env, scratch_folder, &a));
+    CHECK_MESSAGE(env, "Is a directory");
+    CHECK_FAILS(env, CGAM_E_NOT_FOUND, cgam_array_open(env, "", &a));
+    CHECK_FAILS(env, CGAM_E_UNSUPPORTED, cgam_array_open(env, "/dev/null", &a));
+    CHECK_MESSAGE(env, "not a regular file");
+    assert_int_equal(mkfifo(scratch("pipe.npy"), 0600), 0); /* nobody writes: must not wait */
+    CHECK_FAILS(env, CGAM_E_UNSUPPORTED, cgam_array_open(env, scratch("pipe.npy"), &a));
+    static const char *const endings[] = {"e.npy", "e.npz", "e.safetensors", "e.csv", "e"};
+    for (int i = 0; i < 5; i++) {
+        CHECK_FAILS(env, CGAM_E_FORMAT, cgam_array_open(env, put(endings[i], "", 0), &a));
+        CHECK_MESSAGE(env, ": the file is empty");
+    }
+    write_one(env, scratch("one.npy"), 1);
+    CHECK_FAILS(env, CGAM_E_NOT_FOUND, cgam_array_open(env, scratch("one.npy:a"), &a));
+    CHECK_MESSAGE(env, "one.npy: holds one array without a name, not 'a'");
+    assert_null(a.owner);
+    if (geteuid() != 0) { /* root may read everything */
+        assert_int_equal(chmod(scratch("one.npy"), 0), 0);
+        CHECK_FAILS(env, CGAM_E_NOT_FOUND, cgam_array_open(env, scratch("one.npy"), &a));
+        CHECK_MESSAGE(env, "Permission denied");
+    }
+    scratch_files(true);
+    cgam_env_free(env);
+}
+
+/* A message keeps its reason when the path is longer than a message. */
+static void a_long_path_leaves_room_for_the_reason(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    cgam_array a;
+    char path[2000];
+    for (size_t i = 0; i < sizeof path; i++) path[i] = i % 100 == 99 ? '/' : 'd';
+    memcpy(path + sizeof path - 10, "/tail.npy", 10);
+    CHECK_FAILS(env, CGAM_E_NOT_FOUND, cgam_array_open(env, path, &a));
+    CHECK_MESSAGE(env, "/tail.npy: No such file or directory");
+    cgam_env_free(env);
+}
+
+typedef struct listing {
+    char text[512];
+    int left; /* calls until it stops */
+} listing;
+
+static int note(void *user, const char *member, int dtype, int ndim, const int64_t *shape)
+{
+    listing *l = user;
+    size_t used = strlen(l->text);
+    snprintf(l->text + used, sizeof l->text - used, "[%s %s %d:%lld]", member,
+             dtype < 0 ? "other" : cgam_dtype_name((cgam_dtype)dtype), ndim,
+             ndim ? (long long)shape[0] : 1);
+    return --l->left == 0;
+}
+
+static void lists_name_every_array(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    static const struct {
+        const char *file, *want;
+    } cases[] = {
+        {"f4.npy", "[ f32 2:3]"},
+        {"scalar.npy", "[ f64 0:1]"},
+        {"structured.npy", "[ other 1:2]"},
+        {"stored.npz", "[a f64 2:3][b i32 2:3][flags other 2:3]"},
+        {"deflated.npz", "[a f64 2:3][f f64 3:2][big f64 2:99]"},
+        {"all.safetensors", "[f64 f64 2:3][f32 f32 2:3][f16 f16 2:3][bf16 bf16 2:3][i64 i64 2:3]"
+                            "[i32 i32 2:3][u8 other 2:3]"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        listing l = {.left = 100};
+        CHECK_STATUS(env, cgam_array_list(env, data_path(cases[i].file), note, &l));
+        assert_string_equal(l.text, cases[i].want);
+    }
+    listing l = {.left = 2};
+    CHECK_STATUS(env, cgam_array_list(env, data_path("all.safetensors"), note, &l));
+    assert_string_equal(l.text, "[f64 f64 2:3][f32 f32 2:3]");
+    l = (listing){.left = 1};
+    CHECK_STATUS(env, cgam_array_list(env, data_path("stored.npz"), note, &l));
+    assert_string_equal(l.text, "[a f64 2:3]");
+    l = (listing){.left = 1};
+    CHECK_STATUS(env, cgam_array_list(env, put_text("m.csv", "1,2\n3,4\n5,6\n"), note, &l));
+    assert_string_equal(l.text, "[ f64 2:3]");
+    CHECK_FAILS(env, CGAM_E_NOT_FOUND, cgam_array_list(env, scratch("absent"), note, &l));
+    cgam_env_free(env);
+}
+
+/* The first value that is no number is named, whichever thread finds which. */
+static void the_first_bad_value_is_named(void **state)
+{
+    (void)state;
+    cgam_env *env = NULL;
+    cgam_env_opts opts = cgam_env_opts_default();
+    opts.threads = 3;
+    assert_int_equal(cgam_env_new(&opts, &env), CGAM_OK);
+    enum { ROWS = 1000, COLS = 700 };
+    float *values = calloc((size_t)ROWS * COLS, sizeof *values);
+    double *out = malloc((size_t)ROWS * COLS * sizeof *out);
+    assert_non_null(values);
+    assert_non_null(out);
+    const int64_t shapes[3][3] = {{ROWS * COLS}, {ROWS, COLS}, {10, 100, COLS}};
+    static const char *const want[] = {"z: -inf at row 0, column 280033 (counted from 0)",
+                                       "z: -inf at row 400, column 33 (counted from 0)",
+                                       "z: -inf at [4, 0, 33] (counted from 0)"};
+    values[400 * COLS + 33] = -INFINITY;
+    values[400 * COLS + 34] = INFINITY;
+    values[999 * COLS + 699] = NAN;
+    for (int ndim = 1; ndim <= 3; ndim++) {
+        cgam_array a = {
+            .dtype = CGAM_F32, .ndim = ndim, .size = (int64_t)ROWS * COLS, .data = values};
+        memcpy(a.shape, shapes[ndim - 1], sizeof shapes[0]);
+        for (int repeat = 0; repeat < 20; repeat++) {
+            CHECK_FAILS(env, CGAM_E_VALUE, cgam_array_read_f64(env, &a, "z", out));
+            assert_string_equal(cgam_env_message(env), want[ndim - 1]);
+        }
+    }
+    values[400 * COLS + 33] = values[400 * COLS + 34] = values[999 * COLS + 699] = 1;
+    cgam_array a = {.dtype = CGAM_F32, .ndim = 2, .size = (int64_t)ROWS * COLS, .data = values};
+    memcpy(a.shape, shapes[1], sizeof shapes[1]);
+    CHECK_STATUS(env, cgam_array_read_f64(env, &a, "z", out));
+    CHECK_CLOSE(out[400 * COLS + 33], 1, 0);
+    free(values);
+    free(out);
+    cgam_env_free(env);
+}
+
+static void closing_nothing_is_fine(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    cgam_array a = {0};
+    cgam_array_close(env, &a);
+    cgam_array_close(env, NULL);
+    cgam_npy_abandon(NULL);
+    cgam_env_free(env);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_path_that_exists_wins_over_a_member),
+        cmocka_unit_test(content_decides_before_the_ending),
+        cmocka_unit_test(files_that_cannot_be_read_are_told),
+        cmocka_unit_test(a_long_path_leaves_room_for_the_reason),
+        cmocka_unit_test(lists_name_every_array),
+        cmocka_unit_test(the_first_bad_value_is_named),
+        cmocka_unit_test(closing_nothing_is_fine),
+    };
+    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
+}

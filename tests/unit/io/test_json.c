@@ -1,0 +1,170 @@
+/* JSON: strict in, exact out. */
+#include "unit/io/scratch.h"
+
+#include "io/json.h"
+
+#include <float.h>
+#include <locale.h>
+#include <math.h>
+
+static char *print(const json_t *value, int indent)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *stream = open_memstream(&text, &size);
+    assert_non_null(stream);
+    assert_true(cgam_json_write(stream, value, indent));
+    fclose(stream);
+    return text;
+}
+
+static void expect_print(const char *in, int indent, const char *want)
+{
+    cgam_env *env = new_env();
+    json_t *tree;
+    CHECK_STATUS(env, cgam_json_parse(env, "text", in, strlen(in), &tree));
+    char *text = print(tree, indent);
+    assert_string_equal(text, want);
+    free(text);
+    json_decref(tree);
+    cgam_env_free(env);
+}
+
+static void trees_are_printed_in_order(void **state)
+{
+    (void)state;
+    expect_print("{\"z\": 1, \"a\": [1, 2.0, -0.0, 1e300], \"m\": {}, \"e\": []}", 0,
+                 "{\"z\":1,\"a\":[1,2.0,-0.0,1e+300],\"m\":{},\"e\":[]}");
+    expect_print(
+        "{\"z\": {\"b\": null, \"a\": true}, \"l\": [1, 0.1], \"t\": [[0, 0.5], [1, 0.25]],"
+        "\"o\": [{\"x\": false}], \"e\": [], \"m\": {}}",
+        2,
+        "{\n  \"z\": {\n    \"b\": null,\n    \"a\": true\n  },\n  \"l\": [1, 0.1],\n"
+        "  \"t\": [\n    [0, 0.5],\n    [1, 0.25]\n  ],\n"
+        "  \"o\": [\n    {\n      \"x\": false\n    }\n  ],\n  \"e\": [],\n  \"m\": {}\n}");
+    expect_print("[\"q\\\" b\\\\ n\\n t\\t c\\u0001 \\u007f \\u00fc / \\u0041\"]", 0,
+                 "[\"q\\\" b\\\\ n\\n t\\t c\\u0001 \\u007f \xc3\xbc / A\"]");
+    expect_print("[9223372036854775807, -9223372036854775808]", 0,
+                 "[9223372036854775807,-9223372036854775808]");
+}
+
+static void expect_real(double value, const char *want)
+{
+    char text[CGAM_REAL_TEXT];
+    assert_string_equal(cgam_real_text(value, text), want);
+}
+
+static void reals_are_short_and_exact(void **state)
+{
+    (void)state;
+    expect_real(0, "0.0");
+    expect_real(-0.0, "-0.0");
+    expect_real(1, "1.0");
+    expect_real(0.1, "0.1");
+    expect_real(0.1 + 0.2, "0.30000000000000004");
+    expect_real(1e15, "1e+15");
+    expect_real(123456789012345, "123456789012345.0");
+    expect_real(1e22, "1e+22");
+    expect_real(2.0 / 3, "0.6666666666666666");
+    expect_real(DBL_MAX, "1.7976931348623157e+308");
+    expect_real(DBL_TRUE_MIN, "4.94065645841247e-324");
+    uint64_t state64 = 1;
+    for (int i = 0; i < 200000; i++) {
+        char text[CGAM_REAL_TEXT];
+        double value;
+        state64 = state64 * 6364136223846793005u + 1442695040888963407u;
+        uint64_t bits = state64 ^ (state64 >> 29);
+        memcpy(&value, &bits, sizeof value);
+        if (!isfinite(value)) continue;
+        double back = strtod(cgam_real_text(value, text), NULL);
+        assert_memory_equal(&back, &value, sizeof value);
+        assert_non_null(strpbrk(text, ".e"));
+    }
+}
+
+static void what_is_no_number_becomes_null(void **state)
+{
+    (void)state;
+    const double values[] = {NAN, INFINITY, -INFINITY, 1.5};
+    json_t *array = json_array();
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(json_array_append_new(array, cgam_json_real(values[i])), 0);
+    char *text = print(array, 0);
+    assert_string_equal(text, "[null,null,null,1.5]");
+    free(text);
+    json_decref(array);
+}
+
+static void errors_name_file_line_and_column(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    static const struct {
+        const char *text, *words;
+    } cases[] = {
+        {"{\"a\": 1,\n \"a\": 2}", "net.json:2:4: duplicate object key"},
+        {"{\"a\": 1,\n \"b\" 2}", "net.json:2:"},
+        {"{} x", "net.json:1:"},
+        {"{\"a\": nan}", "net.json:1:9: invalid token"},
+        {"{\"a\": 1e999}", "real number overflow"},
+        {"{\"a\": \"\\u0000\"}", "\\u0000 is not allowed"},
+        {"{\"a\": \"\xff\"}", "unable to decode byte 0xff"},
+        {"{\"a\": [1, 2", "net.json:1:"},
+        {"3", "'[' or '{' expected"},
+        {"", "net.json: the file is empty"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        json_t *tree;
+        CHECK_FAILS(env, CGAM_E_FORMAT,
+                    cgam_json_load(env, put_text("net.json", cases[i].text), &tree));
+        CHECK_MESSAGE(env, cases[i].words);
+        assert_null(strchr(cgam_env_message(env), '\n'));
+        assert_null(tree);
+    }
+    json_t *tree;
+    CHECK_FAILS(env, CGAM_E_NOT_FOUND, cgam_json_load(env, scratch("absent.json"), &tree));
+    CHECK_STATUS(env, cgam_json_load(env, put_text("net.json", "{\"a\": [1, {}]}\n"), &tree));
+    assert_int_equal(json_array_size(json_object_get(tree, "a")), 2);
+    json_decref(tree);
+    cgam_env_free(env);
+}
+
+static void a_failing_stream_is_noticed(void **state)
+{
+    (void)state;
+    FILE *full = fopen("/dev/full", "w");
+    if (!full) skip();
+    setvbuf(full, NULL, _IONBF, 0);
+    json_t *tree = json_pack("[i]", 1);
+    assert_false(cgam_json_write(full, tree, 0));
+    json_decref(tree);
+    fclose(full);
+}
+
+/* The decimal point of JSON is a point, whatever the program's locale. */
+static void the_locale_does_not_matter(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "de_DE"};
+    size_t i = 0;
+    while (i < sizeof names / sizeof *names && !setlocale(LC_NUMERIC, names[i])) i++;
+    if (i == sizeof names / sizeof *names) skip();
+    expect_real(0.1, "0.1");
+    expect_real(2.0 / 3, "0.6666666666666666");
+    expect_real(1, "1.0");
+    expect_print("[0.5, 1e-300]", 0, "[0.5,1e-300]");
+    setlocale(LC_NUMERIC, "C");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(trees_are_printed_in_order),
+        cmocka_unit_test(reals_are_short_and_exact),
+        cmocka_unit_test(what_is_no_number_becomes_null),
+        cmocka_unit_test(errors_name_file_line_and_column),
+        cmocka_unit_test(a_failing_stream_is_noticed),
+        cmocka_unit_test(the_locale_does_not_matter),
+    };
+    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
+}

@@ -1,0 +1,308 @@
+/* The .npy reader: files by NumPy, every prefix of a file, every field of the header bent. */
+#include "unit/io/scratch.h"
+
+#include "io/npy.h"
+
+#include <cgam/io.h>
+#include <math.h>
+
+static void expect(cgam_env *env, const char *file, cgam_dtype dtype, double (*at)(int))
+{
+    cgam_array a;
+    double values[12];
+    CHECK_STATUS(env, cgam_array_open(env, data_path(file), &a));
+    assert_int_equal(a.dtype, dtype);
+    assert_int_equal(a.ndim, 2);
+    assert_int_equal(a.shape[0], 3);
+    assert_int_equal(a.shape[1], 4);
+    assert_int_equal(a.size, 12);
+    assert_int_equal((uintptr_t)a.data % cgam_dtype_size(dtype), 0);
+    CHECK_STATUS(env, cgam_array_read_f64(env, &a, file, values));
+    for (int i = 0; i < 12; i++) CHECK_CLOSE(values[i], at(i), 0);
+    cgam_array_close(env, &a);
+    assert_null(a.data);
+}
+
+static void files_of_numpy_are_read(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    expect(env, "f8.npy", CGAM_F64, real_at);
+    expect(env, "f4.npy", CGAM_F32, real_at);
+    expect(env, "f2.npy", CGAM_F16, real_at);
+    expect(env, "i8.npy", CGAM_I64, whole_at);
+    expect(env, "i4.npy", CGAM_I32, whole_at);
+    expect(env, "version2.npy", CGAM_F32, real_at);
+    expect(env, "version3.npy", CGAM_F32, real_at);
+    expect(env, "fortran.npy", CGAM_F32, real_at);
+    cgam_env_free(env);
+}
+
+static void row_major_is_mapped_and_fortran_is_copied(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    cgam_array a;
+    CHECK_STATUS(env, cgam_array_open(env, data_path("f8.npy"), &a));
+    assert_true(a.mapped);
+    cgam_array_close(env, &a);
+    CHECK_STATUS(env, cgam_array_open(env, data_path("fortran.npy"), &a));
+    assert_false(a.mapped);
+    cgam_array_close(env, &a);
+    CHECK_STATUS(env, cgam_array_open(env, data_path("fortran_cube.npy"), &a));
+    assert_int_equal(a.ndim, 3);
+    for (int i = 0; i < 24; i++) CHECK_CLOSE(((const double *)a.data)[i], i, 0);
+    cgam_array_close(env, &a);
+    cgam_env_free(env);
+}
+
+static void scalars_vectors_and_empty_arrays_have_their_shapes(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    cgam_array a;
+    double value[4];
+    CHECK_STATUS(env, cgam_array_open(env, data_path("scalar.npy"), &a));
+    assert_int_equal(a.ndim, 0);
+    assert_int_equal(a.size, 1);
+    CHECK_STATUS(env, cgam_array_read_f64(env, &a, "scalar", value));
+    CHECK_CLOSE(value[0], 2.5, 0);
+    cgam_array_close(env, &a);
+    CHECK_STATUS(env, cgam_array_open(env, data_path("vector.npy"), &a));
+    assert_int_equal(a.ndim, 1);
+    assert_int_equal(a.shape[0], 4);
+    cgam_array_close(env, &a);
+    CHECK_STATUS(env, cgam_array_open(env, data_path("empty.npy"), &a));
+    assert_int_equal(a.ndim, 2);
+    assert_int_equal(a.size, 0);
+    assert_non_null(a.data);
+    CHECK_STATUS(env, cgam_array_read_f64(env, &a, "empty", value));
+    cgam_array_close(env, &a);
+    cgam_env_free(env);
+}
+
+static void types_that_are_not_read_are_named(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    cgam_array a;
+    static const struct {
+        const char *file, *words;
+    } cases[] = {
+        {"big_endian.npy", "big_endian.npy: '>f4' is big-endian; convert it with a.astype('<f4')"},
+        {"complex.npy", "'<c16' (complex numbers)"},
+        {"object.npy", "'|O' (Python objects)"},
+        {"structured.npy", "structured"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        CHECK_FAILS(env, CGAM_E_UNSUPPORTED, cgam_array_open(env, data_path(cases[i].file), &a));
+        CHECK_MESSAGE(env, cases[i].words);
+        assert_null(a.owner);
+    }
+    cgam_env_free(env);
+}
+
+/* A version 1 file with this header and n bytes of data, opened. */
+static cgam_status open_with(cgam_env *env, const char *header, size_t n, cgam_array *a)
+{
+    uint8_t bytes[1024] = "\x93NUMPY\x01";
+    size_t length = strlen(header);
+    bytes[8] = (uint8_t)length;
+    bytes[9] = (uint8_t)(length >> 8);
+    memcpy(bytes + 10, header, length);
+    return cgam_array_open(env, put("bent.npy", bytes, 10 + length + n), a);
+}
+
+static void headers_are_read_strictly(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    cgam_array a;
+    static const struct {
+        const char *header;
+        size_t bytes;
+        cgam_status status;
+        const char *words;
+    } cases[] = {
+        {"{'shape':(2,),'fortran_order':False,'descr':'<f4'}", 8, CGAM_OK, ""},
+        {"{\"descr\": \"<f4\", 'fortran_order': True, 'shape': (2, 1,), }  \n", 8, CGAM_OK, ""},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': ()}", 4, CGAM_OK, ""},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (0, 9223372036854775807)}", 0,
+         CGAM_E_FORMAT, "too large"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (0, 0)}", 0, CGAM_OK, ""},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (2)}", 8, CGAM_E_FORMAT, "comma"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}x", 8, CGAM_E_FORMAT, "after '}'"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,)", 8, CGAM_E_FORMAT, "'}'"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (2 2)}", 16, CGAM_E_FORMAT, "byte 63"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (-2,)}", 8, CGAM_E_FORMAT, "negative"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (02,)}", 8, CGAM_E_FORMAT, "zeros"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (2L,)}", 8, CGAM_E_FORMAT, "',' or"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (2.0,)}", 8, CGAM_E_FORMAT, "',' or"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': [2]}", 8, CGAM_E_FORMAT, "'('"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (,)}", 4, CGAM_E_FORMAT, "dimension"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775808,)}", 8,
+         CGAM_E_FORMAT, "2^63"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296)}", 8,
+         CGAM_E_FORMAT, "4294967296 x 4294967296"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (2305843009213693952,)}", 8,
+         CGAM_E_FORMAT, "too large"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1)}", 4,
+         CGAM_E_UNSUPPORTED, "8 dimensions"},
+        {"{'descr': '<f4', 'fortran_order': 0, 'shape': (2,)}", 8, CGAM_E_FORMAT, "True or False"},
+        {"{'descr': '<f4', 'fortran_order': Falsey, 'shape': (2,)}", 8, CGAM_E_FORMAT, "','"},
+        {"{'descr': '<f4', 'shape': (2,)}", 8, CGAM_E_FORMAT, "no 'fortran_order'"},
+        {"{'fortran_order': False, 'shape': (2,)}", 8, CGAM_E_FORMAT, "no 'descr'"},
+        {"{'descr': '<f4', 'fortran_order': False}", 8, CGAM_E_FORMAT, "no 'shape'"},
+        {"{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (2,)}", 8,
+         CGAM_E_FORMAT, "second key 'descr'"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), 'x': 1}", 8, CGAM_E_FORMAT,
+         "unknown key 'x'"},
+        {"{'descr': 'f4', 'fortran_order': False, 'shape': (2,)}", 8, CGAM_E_FORMAT, "'f4'"},
+        {"{'descr': '<q9', 'fortran_order': False, 'shape': (2,)}", 8, CGAM_E_FORMAT, "'<q9'"},
+        {"{'descr': <f4, 'fortran_order': False, 'shape': (2,)}", 8, CGAM_E_FORMAT, "quotes"},
+        {"{'descr': '<f4", 8, CGAM_E_FORMAT, "end of a string"},
+        {"{'de\\x73cr': '<f4', 'fortran_order': False, 'shape': (2,)}", 8, CGAM_E_FORMAT, "plain"},
+        {"{'descr': '|u1', 'fortran_order': False, 'shape': (2,)}", 2, CGAM_E_UNSUPPORTED,
+         "unsigned"},
+        {"{'descr': '|b1', 'fortran_order': False, 'shape': (2,)}", 2, CGAM_E_UNSUPPORTED,
+         "booleans"},
+        {"{'descr': '<i2', 'fortran_order': False, 'shape': (2,)}", 4, CGAM_E_UNSUPPORTED,
+         "another width"},
+        {"{'descr': '|V2', 'fortran_order': False, 'shape': (2,)}", 4, CGAM_E_UNSUPPORTED,
+         "raw bytes"},
+        {"{'descr': '>i8', 'fortran_order': False, 'shape': (2,)}", 16, CGAM_E_UNSUPPORTED,
+         "a.astype('<i8')"},
+        {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,)}", 8, CGAM_E_UNSUPPORTED,
+         "structured"},
+        {"{'descr': [('a', '<f4'", 8, CGAM_E_FORMAT, "']'"},
+        {"", 8, CGAM_E_FORMAT, "'{'"},
+        {"{}", 8, CGAM_E_FORMAT, "no 'descr'"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}", 7, CGAM_E_FORMAT,
+         "truncated: the header promises 8 bytes of data from offset 65, the file has 7"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}", 9, CGAM_E_FORMAT,
+         "too long: the header promises 8 bytes of data from offset 65, the file has 9"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        cgam_status status = open_with(env, cases[i].header, cases[i].bytes, &a);
+        if (status != cases[i].status)
+            fail_msg("%s gives %d (%s), not %d", cases[i].header, status, cgam_env_message(env),
+                     cases[i].status);
+        if (status != CGAM_OK) {
+            CHECK_MESSAGE(env, cases[i].words);
+            CHECK_MESSAGE(env, "bent.npy: ");
+        }
+        cgam_array_close(env, &a);
+    }
+    cgam_env_free(env);
+}
+
+static void unaligned_data_are_copied(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    cgam_array a;
+    /* 10 + 55 bytes of header: the floats begin at an odd byte. */
+    CHECK_STATUS(env,
+                 open_with(env, "{'shape':(2,),'fortran_order':False,'descr':'<f4'}     ", 8, &a));
+    assert_int_equal((uintptr_t)a.data % 4, 0);
+    assert_false(a.mapped);
+    CHECK_CLOSE(((const float *)a.data)[1], 0, 0);
+    cgam_array_close(env, &a);
+    cgam_env_free(env);
+}
+
+/* Every prefix fails and leaves nothing; the whole file is read. */
+static void every_prefix_fails(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    static const char *const files[] = {"f8.npy", "version2.npy", "fortran.npy", "i4.npy"};
+    for (size_t k = 0; k < sizeof files / sizeof *files; k++) {
+        size_t size;
+        uint8_t *bytes = get(data_path(files[k]), &size);
+        cgam_array a;
+        for (size_t n = 0; n <= size + 1; n++) {
+            const char *path = put("prefix.npy", bytes, n);
+            cgam_status status = cgam_array_open(env, path, &a);
+            assert_int_equal(status, n == size ? CGAM_OK : CGAM_E_FORMAT);
+            if (n != size) CHECK_MESSAGE(env, "prefix.npy: ");
+            cgam_array_close(env, &a);
+        }
+        free(bytes);
+    }
+    cgam_env_free(env);
+}
+
+/* A byte of the first 128 replaced by each of a few others: no crash, and an array that comes
+ * back has the elements its shape says. */
+static void every_bent_byte_is_survived(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    size_t size;
+    uint8_t *bytes = get(data_path("f4.npy"), &size);
+    static const uint8_t values[] = {0, 1, ' ', '0', '9', '(', ')', ',', '\'', 0x7f, 0x80, 0xff};
+    for (size_t at = 0; at < 128; at++) {
+        uint8_t kept = bytes[at];
+        for (size_t v = 0; v < sizeof values; v++) {
+            bytes[at] = values[v];
+            cgam_file file = cgam_file_borrow(bytes, size);
+            cgam_array a = {0};
+            cgam_status status = cgam_format_npy.open(env, "bent.npy", &file, NULL, &a);
+            if (status == CGAM_OK)
+                assert_int_equal((size_t)a.size * cgam_dtype_size(a.dtype), size - 128);
+            else CHECK_MESSAGE(env, "bent.npy");
+            cgam_array_close(env, &a);
+        }
+        bytes[at] = kept;
+    }
+    free(bytes);
+    cgam_env_free(env);
+}
+
+static void magic_version_and_header_length_are_checked(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    size_t size;
+    cgam_array a;
+    uint8_t *bytes = get(data_path("f4.npy"), &size);
+    bytes[6] = 4;
+    CHECK_FAILS(env, CGAM_E_UNSUPPORTED, cgam_array_open(env, put("v.npy", bytes, size), &a));
+    CHECK_MESSAGE(env, "version 4.0 at byte 6");
+    bytes[6] = 1;
+    bytes[7] = 1;
+    CHECK_FAILS(env, CGAM_E_UNSUPPORTED, cgam_array_open(env, put("v.npy", bytes, size), &a));
+    bytes[7] = 0;
+    bytes[0] = 'x';
+    CHECK_FAILS(env, CGAM_E_FORMAT, cgam_array_open(env, put("v.npy", bytes, size), &a));
+    CHECK_MESSAGE(env, "not a .npy file");
+    bytes[0] = 0x93;
+    bytes[9] = 0xff;
+    CHECK_FAILS(env, CGAM_E_FORMAT, cgam_array_open(env, put("v.npy", bytes, size), &a));
+    CHECK_MESSAGE(env, "truncated: the header has");
+    free(bytes);
+
+    bytes = get(data_path("version2.npy"), &size);
+    bytes[10] = bytes[11] = 0xff; /* a header of 4 GB */
+    CHECK_FAILS(env, CGAM_E_UNSUPPORTED, cgam_array_open(env, put("v.npy", bytes, size), &a));
+    CHECK_MESSAGE(env, "at most 65536");
+    free(bytes);
+    cgam_env_free(env);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(files_of_numpy_are_read),
+        cmocka_unit_test(row_major_is_mapped_and_fortran_is_copied),
+        cmocka_unit_test(scalars_vectors_and_empty_arrays_have_their_shapes),
+        cmocka_unit_test(types_that_are_not_read_are_named),
+        cmocka_unit_test(headers_are_read_strictly),
+        cmocka_unit_test(unaligned_data_are_copied),
+        cmocka_unit_test(every_prefix_fails),
+        cmocka_unit_test(every_bent_byte_is_survived),
+        cmocka_unit_test(magic_version_and_header_length_are_checked),
+    };
+    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
+}

@@ -1,0 +1,260 @@
+/* The .npz reader: archives by NumPy, and archives that lie about sizes, names and methods. */
+#include "unit/io/scratch.h"
+
+#include "io/array.h"
+
+#include <cgam/io.h>
+
+/* Opens FILE:MEMBER of the data folder. */
+static cgam_status open_member(cgam_env *env, const char *file, const char *member, cgam_array *a)
+{
+    char path[1024];
+    snprintf(path, sizeof path, "%s%s%s", data_path(file), *member ? ":" : "", member);
+    return cgam_array_open(env, path, a);
+}
+
+static void expect_real(cgam_env *env, const cgam_array *a)
+{
+    double values[12];
+    assert_int_equal(a->size, 12);
+    CHECK_STATUS(env, cgam_array_read_f64(env, a, "a", values));
+    for (int i = 0; i < 12; i++) CHECK_CLOSE(values[i], real_at(i), 0);
+}
+
+static void members_of_numpy_are_read(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    cgam_array a;
+    static const char *const files[] = {"stored.npz", "deflated.npz"};
+    static const char *const names[] = {"a", "a.npy"};
+    for (int f = 0; f < 2; f++)
+        for (int n = 0; n < 2; n++) {
+            CHECK_STATUS(env, open_member(env, files[f], names[n], &a));
+            assert_int_equal(a.dtype, CGAM_F64);
+            assert_false(a.mapped);
+            expect_real(env, &a);
+            cgam_array_close(env, &a);
+        }
+    CHECK_STATUS(env, open_member(env, "stored.npz", "b", &a));
+    assert_int_equal(a.dtype, CGAM_I32);
+    assert_int_equal(((const int32_t *)a.data)[11], 6);
+    cgam_array_close(env, &a);
+    CHECK_STATUS(env, open_member(env, "deflated.npz", "f", &a));
+    for (int i = 0; i < 24; i++) CHECK_CLOSE(((const double *)a.data)[i], i, 0);
+    cgam_array_close(env, &a);
+    CHECK_STATUS(env, open_member(env, "deflated.npz", "big", &a));
+    assert_int_equal(a.size, 99 * 99);
+    cgam_array_close(env, &a);
+    cgam_env_free(env);
+}
+
+static void a_single_array_needs_no_name_and_several_do(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    cgam_array a;
+    CHECK_STATUS(env, open_member(env, "one.npz", "", &a));
+    assert_int_equal(a.dtype, CGAM_F32);
+    expect_real(env, &a);
+    cgam_array_close(env, &a);
+    CHECK_FAILS(env, CGAM_E_ARG, open_member(env, "stored.npz", "", &a));
+    CHECK_MESSAGE(env, "stored.npz: holds 3 arrays (a, b, flags); name one as FILE:NAME");
+    CHECK_FAILS(env, CGAM_E_NOT_FOUND, open_member(env, "stored.npz", "c", &a));
+    CHECK_MESSAGE(env, "stored.npz: no array 'c'; it holds a, b, flags");
+    CHECK_FAILS(env, CGAM_E_UNSUPPORTED, open_member(env, "stored.npz", "flags", &a));
+    CHECK_MESSAGE(env, "stored.npz:flags: '|b1' (booleans)");
+    cgam_env_free(env);
+}
+
+static void every_prefix_fails(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    static const char *const files[] = {"one.npz", "deflated.npz"};
+    for (int k = 0; k < 2; k++) {
+        size_t size;
+        uint8_t *bytes = get(data_path(files[k]), &size);
+        char path[600];
+        cgam_array a;
+        for (size_t n = 0; n < size; n++) {
+            snprintf(path, sizeof path, "%s%s", put("prefix.npz", bytes, n), k ? ":a" : "");
+            CHECK_FAILS(env, CGAM_E_FORMAT, cgam_array_open(env, path, &a));
+            CHECK_MESSAGE(env, "prefix.npz: ");
+        }
+        free(bytes);
+    }
+    cgam_env_free(env);
+}
+
+static void every_bent_byte_is_survived(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    static const uint8_t flips[] = {0x01, 0x08, 0x80, 0xff};
+    static const char *const files[] = {"one.npz", "deflated.npz"};
+    for (int k = 0; k < 2; k++) {
+        size_t size;
+        uint8_t *bytes = get(data_path(files[k]), &size);
+        for (size_t at = 0; at < size; at++)
+            for (size_t f = 0; f < sizeof flips; f++) {
+                bytes[at] ^= flips[f];
+                cgam_file file = cgam_file_borrow(bytes, size);
+                cgam_array a = {0};
+                const char *member = k ? "a" : NULL;
+                cgam_status status = cgam_format_npz.open(env, "bent.npz", &file, member, &a);
+                if (status == CGAM_OK)
+                    expect_real(env, &a); /* the checksum lets no bent number through */
+                else CHECK_MESSAGE(env, "bent.npz");
+                cgam_array_close(env, &a);
+                bytes[at] ^= flips[f];
+            }
+        free(bytes);
+    }
+    cgam_env_free(env);
+}
+
+/* Replaces a little-endian field of the local header (at byte 0) and of the directory entry. */
+static void set_field(uint8_t *bytes, size_t size, size_t local, size_t central, uint32_t value,
+                      int width)
+{
+    size_t entry = 0;
+    for (size_t i = 0; i + 4 <= size; i++)
+        if (memcmp(bytes + i, "PK\x01\x02", 4) == 0) entry = i;
+    assert_int_not_equal(entry, 0);
+    memcpy(bytes + local, &value, (size_t)width);
+    memcpy(bytes + entry + central, &value, (size_t)width);
+}
+
+/* An archive with one stored member, in plain zip without its 64-bit extension. */
+static uint8_t *plain_archive(size_t *size)
+{
+    cgam_env *env = new_env();
+    const int64_t shape[] = {3, 4};
+    float values[12] = {0};
+    const cgam_named_array array = {"a", CGAM_F32, 2, shape, values};
+    CHECK_STATUS(env, cgam_arrays_write(env, scratch("plain.npz"), 1, &array));
+    cgam_env_free(env);
+    return get(scratch("plain.npz"), size);
+}
+
+enum { LOCAL_FLAGS = 6, LOCAL_METHOD = 8, LOCAL_PACKED = 18, LOCAL_SIZE = 22 };
+enum { ENTRY_FLAGS = 8, ENTRY_METHOD = 10, ENTRY_PACKED = 20, ENTRY_SIZE = 24 };
+
+static void encryption_and_other_methods_are_told(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    cgam_array a;
+    size_t size;
+    uint8_t *bytes = plain_archive(&size);
+    set_field(bytes, size, LOCAL_FLAGS, ENTRY_FLAGS, 1, 2);
+    CHECK_FAILS(env, CGAM_E_UNSUPPORTED, cgam_array_open(env, put("e.npz", bytes, size), &a));
+    CHECK_MESSAGE(env, "e.npz:a: encrypted");
+    free(bytes);
+    bytes = plain_archive(&size);
+    set_field(bytes, size, LOCAL_METHOD, ENTRY_METHOD, 12, 2);
+    CHECK_FAILS(env, CGAM_E_UNSUPPORTED, cgam_array_open(env, put("m.npz", bytes, size), &a));
+    CHECK_MESSAGE(env, "m.npz:a: compression method 12 is not handled");
+    free(bytes);
+    cgam_env_free(env);
+}
+
+static void sizes_are_claims_that_must_be_possible(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    cgam_array a;
+    size_t size;
+    uint8_t *bytes = plain_archive(&size);
+    set_field(bytes, size, LOCAL_SIZE, ENTRY_SIZE, 1 << 30, 4); /* a gigabyte, stored */
+    CHECK_FAILS(env, CGAM_E_FORMAT, cgam_array_open(env, put("s.npz", bytes, size), &a));
+    set_field(bytes, size, LOCAL_METHOD, ENTRY_METHOD, 8, 2); /* and deflated 6 million times */
+    CHECK_FAILS(env, CGAM_E_FORMAT, cgam_array_open(env, put("s.npz", bytes, size), &a));
+    CHECK_MESSAGE(env, "s.npz:a: 1073741824 bytes cannot come from 176 deflated bytes");
+    set_field(bytes, size, LOCAL_PACKED, ENTRY_PACKED, 1 << 30, 4); /* from beyond the file */
+    CHECK_FAILS(env, CGAM_E_FORMAT, cgam_array_open(env, put("s.npz", bytes, size), &a));
+    free(bytes);
+    cgam_env_free(env);
+}
+
+/* The array's header asks for 12 GB where directory and stream have 176 bytes. */
+static void a_shape_beyond_the_stream_is_not_allocated(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    cgam_array a;
+    size_t size;
+    uint8_t *bytes = plain_archive(&size);
+    char *shape = memmem(bytes, size, "(3, 4), }          ", 19);
+    assert_non_null(shape);
+    memcpy(shape, "(30000, 100000), } ", 19);
+    CHECK_FAILS(env, CGAM_E_FORMAT, cgam_array_open(env, put("b.npz", bytes, size), &a));
+    CHECK_MESSAGE(env, "truncated: the header promises 12000000000 bytes");
+    free(bytes);
+    cgam_env_free(env);
+}
+
+/* Here directory and array agree with each other, and the stream with neither. */
+static void a_stream_of_another_length_is_told(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    cgam_array a;
+    CHECK_FAILS(env, CGAM_E_FORMAT, open_member(env, "short.npz", "", &a));
+    CHECK_MESSAGE(env, "short.npz:a: the directory promises 232 bytes, the data end earlier");
+    CHECK_FAILS(env, CGAM_E_FORMAT, open_member(env, "long.npz", "", &a));
+    CHECK_MESSAGE(env, "long.npz:a: the directory promises 200 bytes, the data end later");
+    cgam_env_free(env);
+}
+
+static void names_given_twice_are_refused(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    cgam_array a;
+    const int64_t shape[] = {1};
+    double value = 1;
+    const cgam_named_array arrays[] = {{"a", CGAM_F64, 1, shape, &value},
+                                       {"b", CGAM_F64, 1, shape, &value}};
+    CHECK_STATUS(env, cgam_arrays_write(env, scratch("twice.npz"), 2, arrays));
+    size_t size;
+    uint8_t *bytes = get(scratch("twice.npz"), &size);
+    for (size_t i = 0; i + 5 <= size; i++)
+        if (memcmp(bytes + i, "b.npy", 5) == 0) bytes[i] = 'a';
+    CHECK_FAILS(env, CGAM_E_FORMAT, cgam_array_open(env, put("twice.npz", bytes, size), &a));
+    CHECK_MESSAGE(env, "twice.npz: two members have the same name");
+    free(bytes);
+    cgam_env_free(env);
+}
+
+static void an_archive_without_arrays_is_told(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    cgam_array a;
+    static const char nothing[22] = "PK\x05\x06";
+    CHECK_FAILS(env, CGAM_E_NOT_FOUND,
+                cgam_array_open(env, put("none.npz", nothing, sizeof nothing), &a));
+    CHECK_MESSAGE(env, "none.npz: holds no array");
+    CHECK_FAILS(env, CGAM_E_FORMAT, cgam_array_open(env, put_text("text.npz", "hello"), &a));
+    CHECK_MESSAGE(env, "text.npz: truncated or not a zip archive");
+    cgam_env_free(env);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(members_of_numpy_are_read),
+        cmocka_unit_test(a_single_array_needs_no_name_and_several_do),
+        cmocka_unit_test(every_prefix_fails),
+        cmocka_unit_test(every_bent_byte_is_survived),
+        cmocka_unit_test(encryption_and_other_methods_are_told),
+        cmocka_unit_test(sizes_are_claims_that_must_be_possible),
+        cmocka_unit_test(a_shape_beyond_the_stream_is_not_allocated),
+        cmocka_unit_test(a_stream_of_another_length_is_told),
+        cmocka_unit_test(names_given_twice_are_refused),
+        cmocka_unit_test(an_archive_without_arrays_is_told),
+    };
+    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
+}

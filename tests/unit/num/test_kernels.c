@@ -1,0 +1,201 @@
+/* Every kernel this CPU runs, in every storage type, against the plain reference.
+ *
+ * Both add the same products of exactly widened numbers, in different orders and with or without
+ * fused multiply-add: each result is within m 2^-53 (1 + small) of the sum of |terms|, m the number
+ * of terms, so two results differ by at most 2 (m + 1) 2^-53 of it. */
+#include "support/check.h"
+#include "support/dense.h"
+
+#include "num/kernels.h"
+#include "num/widen.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char *kernel_name; /* for messages */
+
+typedef struct rows {
+    cgam_dtype dtype;
+    int64_t n, d, stride;
+    unsigned char *data;
+    double *wide; /* [n, d] */
+} rows;
+
+/* Random rows that begin `shift` elements after a 64-byte boundary, NaN between rows. */
+static rows make(cgam_rng *rng, cgam_dtype dtype, int64_t n, int64_t d, int64_t gap, int64_t shift)
+{
+    rows Z = {dtype, n, d, d + gap, NULL, dense_room(n * d)};
+    size_t size = cgam_dtype_size(dtype);
+    unsigned char *block = (unsigned char *)dense_room(n * Z.stride + shift + 16);
+    block += (64 - (uintptr_t)block % 64) % 64 + (size_t)shift * size;
+    Z.data = block;
+    double *row = dense_room(Z.stride);
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t j = 0; j < Z.stride; j++)
+            row[j] = j < d ? cgam_rng_normal(rng) * (j % 5 == 4 ? 1e-3 : 1) : NAN;
+        int64_t count = i + 1 < n ? Z.stride : d; /* nothing may be read behind the last row */
+        cgam_narrow(dtype, row, count, block + (size_t)(i * Z.stride) * size);
+        cgam_widen(dtype, block + (size_t)(i * Z.stride) * size, d, Z.wide + i * d);
+    }
+    return Z;
+}
+
+static void compare(double got, double want, double size, int64_t terms, const rows *Z,
+                    const char *what, int64_t at)
+{
+    double allowed = 2 * (double)(terms + 1) * 0x1p-53 * size;
+    if (fabs(got - want) <= allowed) return;
+    fail_msg("%s %s of %s, n = %lld, d = %lld, stride = %lld, entry %lld\n  got     %.17g\n"
+             "  want    %.17g\n  off by  %.3g\n  allowed %.3g",
+             kernel_name, what, cgam_dtype_name(Z->dtype), (long long)Z->n, (long long)Z->d,
+             (long long)Z->stride, (long long)at, got, want, fabs(got - want), allowed);
+}
+
+static void check_case(cgam_rng *rng, const cgam_kernels *k, cgam_dtype dtype, int64_t n, int64_t d,
+                       int64_t gap, int64_t shift)
+{
+    const cgam_kernels *plain = cgam_kernels_all[0];
+    rows Z = make(rng, dtype, n, d, gap, shift);
+    /* x, w and y begin anywhere too */
+    double *x = dense_normals(rng, d + 1, 1) + shift % 2, *w = dense_normals(rng, n + 1, 1);
+    double *got = dense_room(n + 2) + 1, *want = dense_room(n);
+    w[n / 2] = 0; /* readouts skip what has no weight */
+    got[-1] = got[n] = 17;
+    plain->dot[dtype](Z.data, Z.stride, n, d, x, want);
+    k->dot[dtype](Z.data, Z.stride, n, d, x, got);
+    for (int64_t i = 0; i < n; i++) {
+        double size = 0;
+        for (int64_t j = 0; j < d; j++) size += fabs(Z.wide[i * d + j] * x[j]);
+        compare(got[i], want[i], size, d, &Z, "dot", i);
+    }
+    assert_true(got[-1] == 17 && got[n] == 17);
+
+    double *y = dense_normals(rng, d + 2, 1) + 1, *z = dense_room(d);
+    memcpy(z, y, (size_t)d * sizeof *z);
+    double left = y[-1], right = y[d], *before = dense_room(d);
+    memcpy(before, y, (size_t)d * sizeof *before);
+    plain->sum[dtype](Z.data, Z.stride, n, d, w, z);
+    k->sum[dtype](Z.data, Z.stride, n, d, w, y);
+    for (int64_t j = 0; j < d; j++) {
+        double size = fabs(before[j]);
+        for (int64_t i = 0; i < n; i++) size += fabs(w[i] * Z.wide[i * d + j]);
+        compare(y[j], z[j], size, n + 1, &Z, "sum", j);
+    }
+    assert_true(y[-1] == left && y[d] == right);
+    dense_reset();
+}
+
+typedef void (*visit)(cgam_rng *rng, const cgam_kernels *k, cgam_dtype dtype);
+
+static void for_every_kernel(visit each)
+{
+    int seen = 0;
+    for (int i = 0; cgam_kernels_all[i]; i++) {
+        const cgam_kernels *k = cgam_kernels_all[i];
+        if (!k->usable()) continue;
+        kernel_name = k->name;
+        seen++;
+        for (int t = 0; t < CGAM_KERNEL_DTYPES; t++) {
+            cgam_rng rng = cgam_rng_stream(2, (uint64_t)(10 * i + t));
+            each(&rng, k, (cgam_dtype)t);
+        }
+    }
+    assert_true(seen >= 2); /* the plain and the portable one run anywhere */
+}
+
+static void small_sizes(cgam_rng *rng, const cgam_kernels *k, cgam_dtype dtype)
+{
+    for (int64_t d = 1; d <= 70; d++) {
+        check_case(rng, k, dtype, 1 + d % 9, d, 0, 0);
+        check_case(rng, k, dtype, 7, d, 1 + d % 4, d % 8);
+    }
+    for (int64_t n = 1; n <= 70; n++) {
+        check_case(rng, k, dtype, n, 1 + n % 37, n % 3, n % 5);
+        check_case(rng, k, dtype, n, 64, 0, 0);
+    }
+}
+
+static void large_sizes(cgam_rng *rng, const cgam_kernels *k, cgam_dtype dtype)
+{
+    check_case(rng, k, dtype, 3, 10007, 0, 1);
+    check_case(rng, k, dtype, 2049, 129, 7, 3);
+    check_case(rng, k, dtype, 300, 1024, 0, 0);
+}
+
+/* Every finite 16-bit pattern goes through the vector part of a kernel exactly. Banks hold no
+ * others. */
+static void every_value(cgam_rng *rng, const cgam_kernels *k, cgam_dtype dtype)
+{
+    (void)rng;
+    if (dtype != CGAM_F16 && dtype != CGAM_BF16) return;
+    uint16_t row[64];
+    double wide[64], one[64] = {0}, y[64], dot, weight = 1;
+    for (int32_t from = 0; from < 65536; from += 64) {
+        for (int32_t j = 0; j < 64; j++) row[j] = (uint16_t)(from + j);
+        cgam_widen(dtype, row, 64, wide);
+        if (!isfinite(wide[0])) continue; /* 64 divides the patterns of an exponent */
+        memset(y, 0, sizeof y);
+        k->sum[dtype](row, 64, 1, 64, &weight, y);
+        CHECK_CLOSE_ALL(y, wide, 64, 0);
+        for (int j = 0; j < 64; j++) {
+            one[j] = 1;
+            k->dot[dtype](row, 64, 1, 64, one, &dot);
+            one[j] = 0;
+            CHECK_CLOSE(dot, wide[j], 0);
+        }
+    }
+}
+
+static void kernels_agree_on_small_sizes(void **state)
+{
+    (void)state;
+    for_every_kernel(small_sizes);
+}
+
+static void kernels_agree_on_large_sizes(void **state)
+{
+    (void)state;
+    for_every_kernel(large_sizes);
+}
+
+static void kernels_widen_every_half_exactly(void **state)
+{
+    (void)state;
+    for_every_kernel(every_value);
+}
+
+static void the_plain_kernel_is_the_definition(void **state)
+{
+    (void)state;
+    const double Z[] = {1, 2, 3, 4, 5, 6}, x[] = {1, 10, 100}, w[] = {2, -1};
+    double out[2], y[3] = {100, 200, 300};
+    assert_string_equal(cgam_kernels_all[0]->name, "plain");
+    cgam_kernels_all[0]->dot[CGAM_F64](Z, 3, 2, 3, x, out);
+    CHECK_CLOSE(out[0], 321, 0);
+    CHECK_CLOSE(out[1], 654, 0);
+    cgam_kernels_all[0]->sum[CGAM_F64](Z, 3, 2, 3, w, y);
+    CHECK_CLOSE(y[0], 98, 0);
+    CHECK_CLOSE(y[1], 199, 0);
+    CHECK_CLOSE(y[2], 300, 0);
+}
+
+static void the_best_kernel_is_the_last_usable(void **state)
+{
+    (void)state;
+    const cgam_kernels *last = NULL;
+    for (int i = 0; cgam_kernels_all[i]; i++)
+        if (cgam_kernels_all[i]->usable()) last = cgam_kernels_all[i];
+    assert_ptr_equal(cgam_kernels_best(), last);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_plain_kernel_is_the_definition),
+        cmocka_unit_test(kernels_agree_on_small_sizes),
+        cmocka_unit_test(kernels_agree_on_large_sizes),
+        cmocka_unit_test(kernels_widen_every_half_exactly),
+        cmocka_unit_test(the_best_kernel_is_the_last_usable),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
