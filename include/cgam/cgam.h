@@ -1,0 +1,12 @@
+/* cgam.h: everything. */
+#ifndef CGAM_CGAM_H
+#define CGAM_CGAM_H
+
+#include <cgam/bank.h>
+#include <cgam/base.h>
+#include <cgam/gate.h>
+#include <cgam/io.h>
+#include <cgam/recall.h>
+#include <cgam/theory.h>
+
+#endif

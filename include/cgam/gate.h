@@ -1,0 +1,121 @@
+/* gate.h: the gate operator  A(alpha) = I + alpha (G - diag G),  G = Z Z'.
+ *
+ * Gates s answer an input u by A s = u (SPEC: tau_s ds/dt = u - A s). A is never formed: it is
+ * D + alpha Z Z' with D = diag(1 - alpha n_i), so a solve needs a d x d system (n x n when n <= d)
+ * factored once. Two objects: a *gate* is one alpha factored for many solves; a *spectrum* is one
+ * eigen-decomposition that serves every alpha of a bank.
+ */
+#ifndef CGAM_GATE_H
+#define CGAM_GATE_H
+
+#include <cgam/bank.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum cgam_regime {
+    CGAM_SUBCRITICAL,  /* alpha < alpha_crit: A is positive definite */
+    CGAM_CRITICAL,     /* |1 - alpha / alpha_crit| <= 1e-9 */
+    CGAM_SUPERCRITICAL /* A has a negative eigenvalue */
+} cgam_regime;
+CGAM_API const char *cgam_regime_name(cgam_regime regime);
+
+/* Where the operator turns singular, without or with work. Infinite: no alpha does it. */
+typedef struct cgam_critical {
+    double alpha;              /* the best value known, NAN when only the bounds below are */
+    double alpha_lo, alpha_hi; /* alpha_lo <= alpha_crit <= alpha_hi, proved */
+    bool proved;               /* alpha itself is exact to 1e-9, relative */
+} cgam_critical;
+
+typedef enum cgam_effort {
+    CGAM_EFFORT_FREE, /* from the norms alone, O(n log n) */
+    CGAM_EFFORT_FULL  /* Lanczos and an inertia count, O(n d^2) */
+} cgam_effort;
+
+/* alpha_crit = -1 / lambda_min(G - diag G). With n > d and equal norms it is 1 / n_i, and free. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_gate_critical(const cgam_bank *bank, cgam_effort effort,
+                                                       cgam_critical *out);
+
+typedef struct cgam_gate cgam_gate;
+
+typedef struct cgam_gate_opts {
+    size_t memory_max;  /* bytes for the small system; default 0 = half of what is available */
+    cgam_effort effort; /* how well to know alpha_crit; default FREE, and FULL for small banks */
+} cgam_gate_opts;
+CGAM_API cgam_gate_opts cgam_gate_opts_default(void);
+
+/* Factors A(alpha), alpha >= 0; borrows the bank. Where the small system does not fit into
+ * memory_max, solves go by conjugate gradients if alpha max n_i < 1 proves A positive definite,
+ * and otherwise this fails naming the size. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_gate_new(const cgam_bank *bank, double alpha,
+                                                  const cgam_gate_opts *opts, cgam_gate **out);
+CGAM_API void cgam_gate_free(cgam_gate *gate); /* NULL is fine */
+
+typedef struct cgam_gate_info {
+    double alpha;
+    cgam_regime regime;
+    cgam_critical critical;
+    double eta_min;     /* lambda_min(A), or the best lower bound known */
+    bool eta_min_exact; /* to 1e-9; otherwise eta_min is a proved lower bound, or NAN */
+    int64_t negative;   /* how many eigenvalues of A are negative; -1 = not counted (CG) */
+    bool iterative;     /* conjugate gradients */
+} cgam_gate_info;
+CGAM_API cgam_gate_info cgam_gate_describe(const cgam_gate *gate);
+
+/* y[n] = A x. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_gate_apply(const cgam_gate *gate, const double *x,
+                                                    double *y);
+/* y[n] = A^-1 x with iterative refinement. *backward (may be NULL) = |Ay - x| / (|A||y| + |x|),
+ * measured. CGAM_E_SINGULAR at the critical point. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_gate_solve(const cgam_gate *gate, const double *x,
+                                                    double *y, double *backward);
+/* y[n] = A^-1 Z v, v [d], in one pass; defined at the critical point too whenever the critical
+ * modes are not excited, as with equal norms and n > d. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_gate_solve_range(const cgam_gate *gate, const double *v,
+                                                          double *y);
+
+/* ---- One decomposition for all alpha ------------------------------------------------------ */
+/* G - diag G = V diag(omega) V'. For equal norms, modes come from the smaller of Z'Z and ZZ', and
+ * what is orthogonal to all of them is one eigenspace with omega = -n_i. For unequal norms the
+ * n x n matrix itself is decomposed, so n is limited (CGAM_E_NOMEM names the size). */
+typedef struct cgam_spectrum cgam_spectrum;
+CGAM_API CGAM_NODISCARD cgam_status cgam_spectrum_new(const cgam_bank *bank, cgam_spectrum **out);
+CGAM_API void cgam_spectrum_free(cgam_spectrum *spectrum);
+
+typedef struct cgam_spectrum_info {
+    int64_t modes;               /* explicit ones */
+    int64_t kernel;              /* dimension of the rest, 0 for unequal norms */
+    double omega_min, omega_max; /* of G - diag G */
+    double mu_min, mu_max;       /* of G; mu_min = 0 exactly when rank < n */
+    int64_t rank;                /* of Z */
+    double alpha_crit;           /* infinite when omega_min >= 0 */
+} cgam_spectrum_info;
+CGAM_API cgam_spectrum_info cgam_spectrum_describe(const cgam_spectrum *spectrum);
+/* eta = 1 + alpha omega of the explicit modes, ascending in omega: omega [modes]. */
+CGAM_API const double *cgam_spectrum_omega(const cgam_spectrum *spectrum);
+
+/* y = A(alpha)^-1 x for any alpha, O(nd) for equal norms. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_spectrum_solve(const cgam_spectrum *spectrum, double alpha,
+                                                        const double *x, double *y);
+/* y = P_min x, the projection on the eigenspace of omega_min. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_spectrum_project_min(const cgam_spectrum *spectrum,
+                                                              const double *x, double *y);
+/* s(t) of  tau ds/dt = u - A(alpha) s, s(0) = s0 (NULL = 0), in closed form. Entries that leave
+ * the range of double come back as +-DBL_MAX, never as NaN. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_spectrum_transient(const cgam_spectrum *spectrum,
+                                                            double alpha, double tau, double t,
+                                                            const double *u, const double *s0,
+                                                            double *s);
+
+/* Eigenvalues of G alone: mu_min (0 exactly when rank < n), mu_max, rank. O(min(n,d)^2 max(n,d)). */
+typedef struct cgam_gram_info {
+    double mu_min, mu_max;
+    int64_t rank; /* eigenvalues above max(n, d) * 2^-52 * mu_max */
+} cgam_gram_info;
+CGAM_API CGAM_NODISCARD cgam_status cgam_bank_gram(const cgam_bank *bank, cgam_gram_info *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

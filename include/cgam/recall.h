@@ -1,0 +1,120 @@
+/* recall.h: a query meets a bank under a context.
+ *
+ *   b = Z q            query evidence
+ *   u = Z P c or W c   what the context says to the gates
+ *   first    s = A^-1 u,              r = b + lambda s
+ *   coupled  s = A^-1 (u + lambda p), r = b + lambda s,   p = softmax(beta r), self-consistently
+ *
+ * Plan once (cgam_recall_new), run many queries (cgam_recall_run). How a recall *ended* is part
+ * of its result; the status only says whether it could be carried out. Every bound in a result
+ * says whether it is proved or an estimate.
+ */
+#ifndef CGAM_RECALL_H
+#define CGAM_RECALL_H
+
+#include <cgam/gate.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum cgam_mode { CGAM_FIRST, CGAM_COUPLED } cgam_mode;
+CGAM_API const char *cgam_mode_name(cgam_mode mode);
+
+typedef enum cgam_end {
+    CGAM_END_DIRECT,    /* mode first: nothing to iterate */
+    CGAM_END_CONVERGED, /* the last change of p is within tol */
+    CGAM_END_MAX_ITER,
+    CGAM_END_STALLED, /* rounding keeps the change above tol; the point is as good as it gets */
+    CGAM_END_DIVERGED /* a number left the range of double */
+} cgam_end;
+CGAM_API const char *cgam_end_name(cgam_end end);
+
+typedef struct cgam_recall_opts {
+    cgam_mode mode; /* default CGAM_FIRST */
+    double alpha;   /* >= 0, default 0 */
+    double beta;    /* > 0, default 1 */
+    double lambda;  /* >= 0, default 1 */
+    /* How the context reaches the gates; at most one of P and W. Borrowed while the plan lives. */
+    const double *P;   /* [d, d_c], default NULL = the identity, d_c = d */
+    const double *W;   /* [n, d_c], default NULL */
+    int64_t d_c;       /* needed with P or W */
+    double tol;        /* largest change of p to stop at, default 1e-12 */
+    int64_t max_iter;  /* default 10000 */
+    bool plain;        /* plain iteration only, no Newton finish; default false */
+    bool certify;      /* compute what costs more than the recall; default false */
+    size_t memory_max; /* see gate.h; default 0 */
+} cgam_recall_opts;
+CGAM_API cgam_recall_opts cgam_recall_opts_default(void);
+
+typedef struct cgam_recall cgam_recall;
+
+/* Borrows the bank. Mode coupled needs A positive definite: otherwise CGAM_E_NOT_POSITIVE with
+ * alpha_crit in the message. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_recall_new(const cgam_bank *bank,
+                                                    const cgam_recall_opts *opts,
+                                                    cgam_recall **out);
+CGAM_API void cgam_recall_free(cgam_recall *plan);                   /* NULL is fine */
+CGAM_API const cgam_gate *cgam_recall_gate(const cgam_recall *plan); /* the plan's A(alpha) */
+
+/* NAN marks what is undefined (a gap with n = 1) or was not computed; see each field. */
+typedef struct cgam_result {
+    int64_t winner; /* largest r, ties to the lowest index */
+    int64_t focus;  /* the target where one was given, else the winner: what p and gaps speak of */
+    int64_t focus_rank; /* how many memories have a larger r, or the same r and a lower index */
+    double p, log_p;    /* of focus */
+    double neff_entropy, neff_ipr; /* exp(entropy) and 1 / sum p^2 */
+    double gap, gap_raw, gap_gate; /* of focus over its best competitor in r, b and s */
+    double p_lower_bound;          /* 1 / (1 + (n-1) exp(-beta gap)) */
+    int64_t iterations;            /* of the map, Newton steps included */
+    int64_t newton_steps;
+    cgam_end end;
+    double change;       /* the last max |p_new - p| */
+    double energy_start; /* E at s = A^-1 u; mode coupled only, like the next two */
+    double energy_end;   /* E at the s returned */
+    double energy_rise;  /* the largest E_new - E_old seen, 0 if it never rose */
+    double contraction;  /* beta lambda^2 / (2 eta_min); NAN when no eta_min > 0 is known */
+    bool contraction_proved;
+    int unique;         /* 1 proved, 0 two fixed points were found, -1 not decided */
+    double fold_margin; /* lambda_min(A - lambda^2 beta (diag p - pp')), or a lower bound */
+    bool fold_margin_exact, fold_margin_proved;
+    double p_error; /* bound of |p - p*|_2, NAN when there is none; mode coupled */
+    bool p_error_proved;
+    double local_contraction; /* largest eigenvalue of beta lambda^2 A^-1 (diag p - pp') or bound */
+    bool local_contraction_proved;
+} cgam_result;
+
+/* What a run returns beside the results; any pointer may be NULL. */
+typedef struct cgam_recall_out {
+    cgam_result *results; /* [queries] */
+    int64_t top;          /* k, at most n */
+    int64_t *top_index;   /* [queries, k], by falling p, ties to the lowest index */
+    double *top_p;        /* [queries, k] */
+    double *top_log_p;    /* [queries, k] */
+    double *p, *s, *r;    /* [queries, n] each */
+    double *readout;      /* [queries, d]  Z' p */
+} cgam_recall_out;
+
+typedef struct cgam_recall_in {
+    int64_t queries;
+    const double *q;       /* [queries, d] */
+    const double *c;       /* NULL = no context, [d_c] shared, or [queries, d_c] */
+    bool c_per_query;      /* which of the two */
+    const int64_t *target; /* NULL = none, or [queries] */
+} cgam_recall_in;
+
+/* Queries are independent: a query gives the same bits alone, in a batch, and on any number of
+ * threads. A plan may be run by several threads at once, each through an env of its own bank. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_recall_run(const cgam_recall *plan,
+                                                    const cgam_recall_in *in,
+                                                    const cgam_recall_out *out);
+
+/* The easy call: one query q[d], one context c (NULL = none), one result. opts NULL = defaults. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_recall_once(const cgam_bank *bank, const double *q,
+                                                     const double *c, const cgam_recall_opts *opts,
+                                                     cgam_result *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

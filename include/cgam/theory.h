@@ -1,0 +1,148 @@
+/* theory.h: every theorem as a function that takes numbers and returns numbers. None of them needs
+ * a recall. docs/theorems/ has a page for each, with its statement and its limits.
+ */
+#ifndef CGAM_THEORY_H
+#define CGAM_THEORY_H
+
+#include <cgam/gate.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Separation --------------------------------------------------------------------------- */
+/* The logistic bound: P(mu) >= 1 / (1 + (n-1) exp(-beta gap)), gap = min over nu != mu of
+ * r_mu - r_nu. n = 1 gives 1. */
+CGAM_API double cgam_separation_bound(int64_t n, double beta, double gap);
+CGAM_API double cgam_separation_bound_log(int64_t n, double beta, double gap);
+/* The gap that makes the bound 1 - epsilon: ln((1-epsilon)(n-1)/epsilon) / beta. */
+CGAM_API double cgam_separation_threshold(int64_t n, double beta, double epsilon);
+/* Delta_raw + lambda Delta_gate, a lower bound of the gap of r = b + lambda s at mu. */
+typedef struct cgam_gaps {
+    double gap, raw, gate, sum; /* sum = raw + lambda gate <= gap */
+} cgam_gaps;
+CGAM_API cgam_gaps cgam_separation_gaps(int64_t n, const double *b, const double *s, double lambda,
+                                        int64_t mu);
+
+/* ---- Criticality of the gates (lambda = 0) ------------------------------------------------ */
+typedef struct cgam_winner {
+    int64_t index;      /* argmax of P_min w; -1: there is none, see reason */
+    double gap;         /* between the two largest entries of P_min w */
+    double gamma;       /* growth rate -1 - alpha omega_min */
+    const char *reason; /* NULL, or why there is no winner */
+} cgam_winner;
+/* Who wins above alpha_crit: w = s(0) + u / gamma. s0 NULL = 0. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_supercritical_winner(const cgam_spectrum *spectrum,
+                                                              double alpha, const double *u,
+                                                              const double *s0, cgam_winner *out);
+
+typedef struct cgam_horizon {
+    double time;      /* t*: p(winner) >= 1 - delta from then on; infinite when no mode grows */
+    double rest;      /* B, what the other modes may hold back */
+    double gap;       /* Delta_0 */
+    bool closed_form; /* false: some other mode grows too and t* was found numerically */
+    int64_t winner;
+    const char *reason; /* NULL, or why there is no horizon */
+} cgam_horizon;
+/* For s(0) = 0: t* = (tau/gamma) log1p(gamma (L + beta B) / (beta Delta_0)), L = ln((1-delta)(n-1)/
+ * delta). use_rest false takes B = 0, as the paper's study does; then t* is no promise. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_supercritical_horizon(const cgam_spectrum *spectrum,
+                                                               double alpha, double tau,
+                                                               double beta, double delta,
+                                                               const double *u, bool use_rest,
+                                                               cgam_horizon *out);
+
+/* ---- Criticality with coupling ------------------------------------------------------------ */
+typedef struct cgam_coupled_critical {
+    double alpha;       /* (1 - lambda^2 beta / n) / (1 - mu_perp_min); NAN where not valid */
+    double mu_perp_min; /* smallest eigenvalue of G orthogonal to 1 */
+    bool unit;          /* unit memories */
+    bool balanced;      /* G 1 = mu_G 1, to 1e-9 */
+    bool weak;          /* lambda^2 beta < n */
+    bool below_one;     /* mu_perp_min < 1 */
+    bool positive;      /* A(alpha) is positive definite there */
+} cgam_coupled_critical;
+/* Valid when all five hold, and for constant u and b and fast gates. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_critical_with_coupling(const cgam_bank *bank,
+                                                                double lambda, double beta,
+                                                                cgam_coupled_critical *out);
+
+typedef struct cgam_fold {
+    double alpha;  /* where the branch of fixed points from alpha = 0 ends; NAN: it does not before
+                      alpha_max */
+    double margin; /* fold margin at the last point before */
+    int64_t steps;
+} cgam_fold;
+/* Follows the fixed point p*(alpha) of the coupled map from alpha = 0 and finds, to tol, where
+ * A - lambda^2 beta (diag p* - p*p*') stops being positive definite. b [n], u [n]. alpha_max is
+ * capped just below alpha_crit. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_fold_find(const cgam_bank *bank, double lambda,
+                                                   double beta, const double *b, const double *u,
+                                                   double alpha_max, double tol, cgam_fold *out);
+
+/* ---- Self-consistent recall --------------------------------------------------------------- */
+/* beta lambda^2 / (2 eta_min); unique below 1. */
+CGAM_API double cgam_contraction(double beta, double lambda, double eta_min);
+/* The largest lambda with a proved unique fixed point, sqrt(2 eta_min / beta); 0 if eta_min <= 0. */
+CGAM_API double cgam_lambda_unique_max(double beta, double eta_min);
+/* Largest eigenvalue of beta lambda^2 A^-1 (diag p - pp'): the local contraction at p. *proved:
+ * an inertia count found nothing above it. A must be positive definite. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_local_contraction(const cgam_gate *gate, double beta,
+                                                           double lambda, const double *p,
+                                                           double *value, bool *proved);
+/* lambda_min(A - lambda^2 beta (diag p - pp')), with a proof as above. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_fold_margin(const cgam_gate *gate, double beta,
+                                                     double lambda, const double *p, double *value,
+                                                     bool *proved);
+/* The three parts of r* = b + lambda A^-1 u + lambda^2 A^-1 p*; out arrays [n] may be NULL. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_decompose(const cgam_gate *gate, double lambda,
+                                                   const double *u, const double *p, double *bias,
+                                                   double *feedback);
+/* E(s) = s'As/2 - u's - lse(beta (b + lambda s)) / beta, and its gradient As - u - lambda p
+ * (NULL = not wanted). */
+CGAM_API CGAM_NODISCARD cgam_status cgam_energy(const cgam_gate *gate, double beta, double lambda,
+                                                const double *b, const double *u, const double *s,
+                                                double *energy, double *gradient);
+/* |diag p - pp'|_2, the norm of the softmax Jacobian over beta; never above 1/2. O(n). */
+CGAM_API double cgam_softmax_norm(int64_t n, const double *p);
+/* The free bound of it, 2 max p (1 - p). */
+CGAM_API double cgam_softmax_norm_bound(int64_t n, const double *p);
+
+/* A context that is not clamped settles iff A - W W' is positive definite, which for A > 0 is
+ * lambda_min(I - W'A^-1 W) > 0: that is *margin. W = Z P; P NULL = the identity. With unit memories
+ * and P = I it can never hold: zeta'A^-1 zeta >= 1 for some mode. Takes d_c passes. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_free_context_margin(const cgam_gate *gate, const double *P,
+                                                             int64_t d_c, double *margin);
+
+/* ---- Modern Hopfield (lambda = 0) --------------------------------------------------------- */
+/* -lse(beta, Z xi) + |xi|^2/2 + ln(n)/beta + M^2/2, with lse(beta, x) = ln(sum exp(beta x))/beta. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_hopfield_energy(const cgam_bank *bank, double beta,
+                                                         const double *xi, double *energy);
+/* out[d] = Z' softmax(beta Z xi); out may be xi. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_hopfield_update(const cgam_bank *bank, double beta,
+                                                         const double *xi, double *out);
+/* Iterates from xi to a fixed point out[d]; *change is the last |step|. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_hopfield_settle(const cgam_bank *bank, double beta,
+                                                         const double *xi, double tol,
+                                                         int64_t max_iter, double *out,
+                                                         int64_t *iterations, double *change);
+typedef struct cgam_hopfield_bounds {
+    double separation;  /* Delta_x = min over y != x of x'x - x'y */
+    double one_step;    /* bound of |f(xi) - x*| (Ramsauer et al., theorem 4) */
+    double retrieval;   /* bound of |f(xi) - x| (theorem 5) */
+    double fixed_point; /* bound of |x - x*|, NAN unless both |x - x*|, |x - xi| <= 1/(2 beta M) */
+} cgam_hopfield_bounds;
+/* For memory i, query xi and fixed point x_star. Infinite when the exponential overflows. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_hopfield_bound(const cgam_bank *bank, double beta,
+                                                        int64_t i, const double *xi,
+                                                        const double *x_star,
+                                                        cgam_hopfield_bounds *out);
+/* out[m, d_v] = softmax(Q K' / sqrt(d_k)) V: Q [m, d_k], K [n, d_k], V [n, d_v]. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_attention(cgam_env *env, int64_t m, int64_t n, int64_t d_k,
+                                                   int64_t d_v, const double *Q, const double *K,
+                                                   const double *V, double *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,215 @@
+/* bank.c: rows become memories. One pass checks every number and measures every row; a bank that
+ * is to be normalised keeps its rows as they are and a factor per row, so that a mapped file stays
+ * mapped. */
+#include "memory/bank.h"
+
+#include "num/widen.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+cgam_bank_opts cgam_bank_opts_default(void) { return (cgam_bank_opts){0}; }
+
+void cgam_bank_free(cgam_bank *bank)
+{
+    if (!bank) return;
+    cgam_env *env = bank->env;
+    cgam_array_close(env, &bank->array);
+    cgam_free(env, bank->owned);
+    cgam_free(env, bank->norm2);
+    cgam_free(env, bank->scale);
+    cgam_free(env, bank);
+}
+
+typedef struct survey {
+    cgam_bank *bank;
+    const char *name;
+} survey;
+
+static cgam_status survey_chunk(void *arg, int64_t k)
+{
+    survey *job = arg;
+    cgam_bank *bank = job->bank;
+    const cgam_rows *Z = &bank->Z;
+    cgam_env *env = bank->env;
+    double *row = cgam_alloc(env, (size_t)Z->d, sizeof *row);
+    if (!row) return cgam_fail_nomem(env, "a row");
+    cgam_status status = CGAM_OK;
+    int64_t end = cgam_rows_chunk_begin(Z, k + 1);
+    for (int64_t i = cgam_rows_chunk_begin(Z, k); i < end && status == CGAM_OK; i++) {
+        cgam_rows_get(Z, i, 1, row);
+        Z->kernels->dot[CGAM_F64](row, Z->d, 1, Z->d, row, &bank->norm2[i]);
+        if (bank->norm2[i] == 0) /* squares that vanish do not make a zero memory */
+            for (int64_t j = 0; j < Z->d; j++)
+                if (row[j] != 0) bank->norm2[i] = DBL_TRUE_MIN;
+        if (isfinite(bank->norm2[i])) continue;
+        status = cgam_fail(env, CGAM_E_VALUE, "%s: row %lld: the squared norm overflows", job->name,
+                           (long long)i);
+        for (int64_t j = 0; j < Z->d; j++) {
+            if (isfinite(row[j])) continue;
+            status = cgam_fail(env, CGAM_E_VALUE, "%s: row %lld, column %lld is %s", job->name,
+                               (long long)i, (long long)j, isnan(row[j]) ? "NaN" : "infinite");
+            break;
+        }
+    }
+    cgam_free(env, row);
+    return cgam_interrupted(env) ? CGAM_E_INTERRUPTED : status;
+}
+
+static cgam_status normalize(cgam_bank *bank, const char *name)
+{
+    bank->scale = cgam_alloc(bank->env, (size_t)bank->Z.n, sizeof *bank->scale);
+    if (!bank->scale) return cgam_fail_nomem(bank->env, "norms");
+    for (int64_t i = 0; i < bank->Z.n; i++) {
+        double n2 = bank->norm2[i];
+        /* Below 1e-280 entries are lost when squared, and the factor could overflow. */
+        if (n2 > 0 && n2 < 1e-280)
+            return cgam_fail(bank->env, CGAM_E_VALUE, "%s: row %lld is too short to normalise",
+                             name, (long long)i);
+        bank->scale[i] = n2 > 0 ? 1 / sqrt(n2) : 1;
+        bank->norm2[i] = n2 > 0;
+    }
+    bank->Z.scale = bank->scale;
+    return CGAM_OK;
+}
+
+static cgam_status finish(cgam_bank *bank, const cgam_bank_opts *opts, const char *name)
+{
+    cgam_env *env = bank->env;
+    int64_t n = bank->Z.n;
+    bank->norm2 = cgam_alloc(env, (size_t)n, sizeof *bank->norm2);
+    if (!bank->norm2) return cgam_fail_nomem(env, "norms");
+    survey job = {bank, name};
+    int64_t chunks = cgam_rows_chunks(&bank->Z);
+    cgam_status status = cgam_parallel(env, chunks, survey_chunk, &job);
+    if (status == CGAM_E_VALUE) { /* the message is of whoever came last; ask again in order */
+        status = CGAM_OK;
+        for (int64_t k = 0; k < chunks && status == CGAM_OK; k++) status = survey_chunk(&job, k);
+    }
+    if (status == CGAM_OK && opts->normalize) status = normalize(bank, name);
+    if (status != CGAM_OK) return status;
+
+    double low = INFINITY, high = 0;
+    for (int64_t i = 0; i < n; i++) {
+        low = fmin(low, bank->norm2[i]);
+        high = fmax(high, bank->norm2[i]);
+        bank->info.zero_rows += bank->norm2[i] == 0;
+    }
+    bank->info.n = n;
+    bank->info.d = bank->Z.d;
+    bank->info.dtype = bank->Z.dtype;
+    bank->info.norm_min = sqrt(low);
+    bank->info.norm_max = sqrt(high);
+    /* 16 ulp: what d additions of a row's squares leave when the row was normalised in double */
+    bank->info.equal_norms = high - low <= 16 * 0x1p-52 * high;
+    bank->info.unit = bank->info.equal_norms && fabs(high - 1) <= 16 * 0x1p-52;
+    bank->info.mapped = bank->array.mapped;
+    if (bank->info.equal_norms) /* one value, so that what follows from it is exact */
+        for (int64_t i = 0; i < n; i++) bank->norm2[i] = bank->info.unit ? 1 : high;
+    return CGAM_OK;
+}
+
+static cgam_status check_shape(cgam_env *env, const char *name, int64_t n, int64_t d)
+{
+    if (n < 1 || d < 1)
+        return cgam_fail(env, CGAM_E_SHAPE, "%s: a bank of %lld x %lld holds no memory", name,
+                         (long long)n, (long long)d);
+    if (d > INT32_MAX / 2)
+        return cgam_fail(env, CGAM_E_SHAPE, "%s: %lld columns are more than the library takes",
+                         name, (long long)d);
+    return CGAM_OK;
+}
+
+cgam_status cgam_bank_new(cgam_env *env, const void *data, cgam_dtype dtype, int64_t n, int64_t d,
+                          const cgam_bank_opts *opts, cgam_bank **out)
+{
+    *out = NULL;
+    cgam_bank_opts o = opts ? *opts : cgam_bank_opts_default();
+    if (dtype > CGAM_BF16)
+        return cgam_fail(env, CGAM_E_ARG, "a bank cannot hold %s", cgam_dtype_name(dtype));
+    cgam_status status = check_shape(env, "bank", n, d);
+    if (status != CGAM_OK) return status;
+    if (o.stride != 0 && o.stride < d)
+        return cgam_fail(env, CGAM_E_ARG, "stride %lld is less than d = %lld", (long long)o.stride,
+                         (long long)d);
+
+    cgam_bank *bank = cgam_zalloc(env, 1, sizeof *bank);
+    if (!bank) return cgam_fail_nomem(env, "a bank");
+    bank->env = env;
+    bank->Z = (cgam_rows){data, dtype, n, d, o.stride ? o.stride : d, NULL, cgam_kernels_best()};
+    if (o.copy) {
+        size_t row = (size_t)d * cgam_dtype_size(dtype);
+        size_t step = (size_t)bank->Z.stride * cgam_dtype_size(dtype);
+        bank->owned = cgam_alloc(env, (size_t)n, row);
+        if (!bank->owned) {
+            status = cgam_fail_nomem(env, "a copy of the bank");
+        } else {
+            for (int64_t i = 0; i < n; i++)
+                memcpy((char *)bank->owned + (size_t)i * row, (const char *)data + (size_t)i * step,
+                       row);
+            bank->Z.data = bank->owned;
+            bank->Z.stride = d;
+        }
+    }
+    if (status == CGAM_OK) status = finish(bank, &o, "bank");
+    if (status != CGAM_OK) {
+        cgam_bank_free(bank);
+        return status;
+    }
+    *out = bank;
+    return CGAM_OK;
+}
+
+cgam_status cgam_bank_open(cgam_env *env, const char *path, const cgam_bank_opts *opts,
+                           cgam_bank **out)
+{
+    *out = NULL;
+    cgam_bank_opts o = opts ? *opts : cgam_bank_opts_default();
+    cgam_bank *bank = cgam_zalloc(env, 1, sizeof *bank);
+    if (!bank) return cgam_fail_nomem(env, "a bank");
+    bank->env = env;
+    cgam_status status = cgam_array_open(env, path, &bank->array);
+    const cgam_array *a = &bank->array;
+    if (status == CGAM_OK && a->ndim != 2)
+        status = cgam_fail(env, CGAM_E_SHAPE, "%s: a bank has 2 dimensions, this array has %d",
+                           path, a->ndim);
+    if (status == CGAM_OK && a->dtype > CGAM_BF16)
+        status = cgam_fail(env, CGAM_E_UNSUPPORTED, "%s: a bank cannot hold %s", path,
+                           cgam_dtype_name(a->dtype));
+    if (status == CGAM_OK) status = check_shape(env, path, a->shape[0], a->shape[1]);
+    if (status == CGAM_OK) {
+        bank->Z = (cgam_rows){a->data,     a->dtype, a->shape[0],        a->shape[1],
+                              a->shape[1], NULL,     cgam_kernels_best()};
+        status = finish(bank, &o, path);
+    }
+    if (status != CGAM_OK) {
+        cgam_bank_free(bank);
+        return status;
+    }
+    *out = bank;
+    return CGAM_OK;
+}
+
+cgam_bank_info cgam_bank_describe(const cgam_bank *bank) { return bank->info; }
+
+const double *cgam_bank_norm2(const cgam_bank *bank) { return bank->norm2; }
+
+cgam_status cgam_bank_row(const cgam_bank *bank, int64_t i, double *out)
+{
+    if (i < 0 || i >= bank->Z.n)
+        return cgam_fail(bank->env, CGAM_E_ARG, "memory %lld of %lld", (long long)i,
+                         (long long)bank->Z.n);
+    cgam_rows_get(&bank->Z, i, 1, out);
+    return CGAM_OK;
+}
+
+cgam_status cgam_bank_score(const cgam_bank *bank, const double *x, double *out)
+{
+    return cgam_rows_score(bank->env, &bank->Z, x, out);
+}
+
+cgam_status cgam_bank_combine(const cgam_bank *bank, const double *w, double *out)
+{
+    return cgam_rows_combine(bank->env, &bank->Z, w, out);
+}

@@ -1,0 +1,369 @@
+/* coupled.c: the self-consistent recall  p = softmax(beta (a + lambda^2 A^-1 p)),
+ * a = b + lambda A^-1 u, by plain iteration from p0 = softmax(beta a).
+ *
+ * The iteration is the concave-convex procedure on
+ *     E(s) = s'As/2 - u's - lse(beta (b + lambda s)) / beta ,     s = A^-1 (u + lambda p),
+ * so E never rises, for any lambda, as long as A is positive definite. With the s above
+ *     E = sum_i p_i (r_i - a_i) / 2 - u'A^-1u / 2 - lse(beta r) / beta ,   r = b + lambda s,
+ * which the pass that computes r gathers on its way; a rise beyond rounding would show.
+ *
+ * One pass over Z per iteration (SPEC section 4): rows not in the border of the gate operator have
+ *     (A^-1 p)_i = dinv_i (p_i - <zeta_i, t>),  t from g = sum_i dinv_i p_i zeta_i  (num/dplr.h),
+ * so while a tile of rows is in cache it is scored with t, gives r and exp(beta r), and is added
+ * with those weights to the next g. */
+#include "memory/recall.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { GROUP_MAX = 8, STALL_ROUNDS = 60 };
+
+bool cgam_moment_softmax(const cgam_recall *plan, cgam_moment *m)
+{
+    int64_t n = plan->bank->Z.n;
+    double beta = plan->opts.beta, top = -INFINITY, high = 0, low = 0;
+    for (int64_t i = 0; i < n; i++) top = m->r[i] > top ? m->r[i] : top;
+    for (int64_t i = 0; i < n; i++) {
+        m->p[i] = exp(beta * (m->r[i] - top));
+        double total = high + m->p[i]; /* two-sum; the terms are positive and high >= 1 soon */
+        low += fabs(high) >= m->p[i] ? (high - total) + m->p[i] : (m->p[i] - total) + high;
+        high = total;
+    }
+    double sum = high + low;
+    m->lse = beta * top + log(sum);
+    for (int64_t i = 0; i < n; i++) m->p[i] /= sum;
+    return isfinite(m->lse);
+}
+
+/* One map step for one moment when A^-1 p is at hand as a vector: r, then what the pass gathers. */
+typedef struct gathered {
+    double top, sum, feedback; /* max r, sum exp(beta (r - top)), sum p (r - a) */
+} gathered;
+
+typedef struct pass {
+    const cgam_recall *plan;
+    int64_t count;   /* active moments */
+    cgam_moment **m; /* [count] */
+    const double *t; /* [count, d] */
+    gathered *part;  /* [chunks, count] */
+    double *g_part;  /* [chunks, count, d] */
+} pass;
+
+/* New r of rows [i, i + rows) from dot = <zeta, t>, and their share of the sums; weight[] is set
+ * to dinv_i exp(beta (r_i - top)). Returns the factor by which earlier sums must shrink. */
+static double take_tile(const pass *ps, cgam_moment *m, int64_t i, int64_t rows, const double *dot,
+                        const double *dinv, gathered *sums, double *weight)
+{
+    double beta = ps->plan->opts.beta, l2 = ps->plan->opts.lambda * ps->plan->opts.lambda;
+    double top = sums->top, shrink = 1;
+    for (int64_t k = 0; k < rows; k++) {
+        double *r = &m->r[i + k];
+        if (dinv[i + k] != 0) /* border rows were written before the pass */
+            *r = m->a[i + k] + l2 * dinv[i + k] * (m->p[i + k] - dot[k]);
+        top = *r > top ? *r : top;
+        sums->feedback += m->p[i + k] * (*r - m->a[i + k]);
+    }
+    if (top > sums->top) {
+        shrink = sums->sum > 0 ? exp(beta * (sums->top - top)) : 0;
+        sums->sum *= shrink;
+        sums->top = top;
+    }
+    for (int64_t k = 0; k < rows; k++) {
+        double e = exp(beta * (m->r[i + k] - top));
+        sums->sum += e;
+        weight[k] = dinv[i + k] * e;
+    }
+    return shrink;
+}
+
+static cgam_status pass_chunk(void *arg, int64_t chunk)
+{
+    pass *ps = arg;
+    const cgam_rows *Z = &ps->plan->bank->Z;
+    cgam_env *env = ps->plan->bank->env;
+    const double *dinv = cgam_dplr_dinv(ps->plan->gate->A);
+    int64_t d = Z->d, tile = cgam_rows_tile(Z), end = cgam_rows_chunk_begin(Z, chunk + 1);
+    if (cgam_interrupted(env)) return CGAM_E_INTERRUPTED;
+    double *dot = cgam_alloc(env, (size_t)(3 * tile), sizeof *dot);
+    if (!dot) return cgam_fail_nomem(env, "a tile of scores");
+    double *weight = dot + tile, *scratch = weight + tile;
+    gathered *part = ps->part + chunk * ps->count;
+    double *g = ps->g_part + chunk * ps->count * d;
+    memset(g, 0, (size_t)(ps->count * d) * sizeof *g);
+    for (int64_t v = 0; v < ps->count; v++) part[v] = (gathered){.top = -INFINITY};
+    for (int64_t i = cgam_rows_chunk_begin(Z, chunk); i < end; i += tile) {
+        int64_t rows = end - i < tile ? end - i : tile;
+        for (int64_t v = 0; v < ps->count; v++) {
+            cgam_rows_dot(Z, i, rows, ps->t + v * d, dot);
+            double shrink = take_tile(ps, ps->m[v], i, rows, dot, dinv, &part[v], weight);
+            if (shrink != 1)
+                for (int64_t j = 0; j < d; j++) g[v * d + j] *= shrink;
+            cgam_rows_add(Z, i, rows, weight, g + v * d, scratch);
+        }
+    }
+    cgam_free(env, dot);
+    return CGAM_OK;
+}
+
+/* Joins the chunks of moment v in their order: lse, the energy, and g for the next pass. */
+static void join(const pass *ps, int64_t v, double *energy, double *g)
+{
+    const cgam_rows *Z = &ps->plan->bank->Z;
+    cgam_moment *m = ps->m[v];
+    double beta = ps->plan->opts.beta, top = -INFINITY, sum = 0, feedback = 0;
+    int64_t chunks = cgam_rows_chunks(Z), d = Z->d;
+    for (int64_t c = 0; c < chunks; c++) top = fmax(top, ps->part[c * ps->count + v].top);
+    memset(g, 0, (size_t)d * sizeof *g);
+    for (int64_t c = 0; c < chunks; c++) {
+        const gathered *part = &ps->part[c * ps->count + v];
+        const double *from = ps->g_part + (c * ps->count + v) * d;
+        double weight = exp(beta * (part->top - top));
+        sum += weight * part->sum;
+        feedback += part->feedback;
+        for (int64_t j = 0; j < d; j++) g[j] += weight * from[j];
+    }
+    for (int64_t j = 0; j < d; j++) g[j] /= sum;
+    m->lse = beta * top + log(sum);
+    *energy = 0.5 * feedback - m->half_us0 - m->lse / beta;
+}
+
+/* The same without streaming: A^-1 p by a solve of its own. solve is refined where `exact`. */
+static cgam_status step_apart(const cgam_recall *plan, cgam_moment *m, bool exact, double *work,
+                              double *energy)
+{
+    int64_t n = plan->bank->Z.n;
+    double l2 = plan->opts.lambda * plan->opts.lambda, beta = plan->opts.beta;
+    cgam_status status = CGAM_OK;
+    if (plan->opts.alpha == 0 || l2 == 0) {
+        memcpy(work, m->p, (size_t)n * sizeof *work);
+    } else if (!exact && plan->gate->A && cgam_dplr_dense(plan->gate->A)) {
+        memcpy(work, m->p, (size_t)n * sizeof *work);
+        status = cgam_dplr_dense_solve(plan->gate->A, work);
+    } else {
+        status = cgam_gate_solve(plan->gate, m->p, work, NULL);
+    }
+    if (status != CGAM_OK) return status;
+    double feedback = 0, top = -INFINITY, sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        m->r[i] = m->a[i] + l2 * work[i];
+        feedback += m->p[i] * (l2 * work[i]);
+        top = m->r[i] > top ? m->r[i] : top;
+    }
+    for (int64_t i = 0; i < n; i++) sum += exp(beta * (m->r[i] - top));
+    m->lse = beta * top + log(sum);
+    *energy = 0.5 * feedback - m->half_us0 - m->lse / beta;
+    return CGAM_OK;
+}
+
+/* p = exp(beta r - lse), and how far that is from the p before. */
+static bool settle(const cgam_recall *plan, cgam_moment *m)
+{
+    double beta = plan->opts.beta, largest = 0, squares = 0;
+    for (int64_t i = 0; i < plan->bank->Z.n; i++) {
+        double p = exp(beta * m->r[i] - m->lse), step = fabs(p - m->p[i]);
+        largest = step > largest ? step : largest;
+        squares += step * step;
+        m->p[i] = p;
+    }
+    m->change = largest;
+    m->change_norm = sqrt(squares);
+    return isfinite(m->lse) && isfinite(largest);
+}
+
+/* Feedback by the streaming pass for `active` moments; g [active, d] in and out. */
+static cgam_status step_streaming(const cgam_recall *plan, int64_t active, cgam_moment **m,
+                                  double *g, double *energy)
+{
+    cgam_env *env = plan->bank->env;
+    const cgam_rows *Z = &plan->bank->Z;
+    const int64_t *border;
+    int64_t d = Z->d, edge = cgam_dplr_border(plan->gate->A, &border);
+    int64_t chunks = cgam_rows_chunks(Z);
+    double l2 = plan->opts.lambda * plan->opts.lambda;
+    double *t = cgam_alloc(env, (size_t)(active * d), sizeof *t);
+    double *edges = cgam_alloc(env, (size_t)(2 * edge + 1), sizeof *edges);
+    double *g_part = cgam_alloc(env, (size_t)(chunks * active * d), sizeof *g_part);
+    gathered *part = cgam_alloc(env, (size_t)(chunks * active), sizeof *part);
+    cgam_status status = CGAM_OK;
+    if (!t || !edges || !g_part || !part) status = cgam_fail_nomem(env, "a pass over the bank");
+    for (int64_t v = 0; v < active && status == CGAM_OK; v++) {
+        for (int64_t k = 0; k < edge; k++) edges[k] = m[v]->p[border[k]];
+        status = cgam_dplr_reduce(plan->gate->A, g + v * d, edges, t + v * d, edges + edge);
+        for (int64_t k = 0; k < edge; k++)
+            m[v]->r[border[k]] = m[v]->a[border[k]] + l2 * edges[edge + k];
+    }
+    pass ps = {plan, active, m, t, part, g_part};
+    if (status == CGAM_OK) status = cgam_parallel(env, chunks, pass_chunk, &ps);
+    for (int64_t v = 0; v < active && status == CGAM_OK; v++) join(&ps, v, &energy[v], g + v * d);
+    cgam_free(env, t);
+    cgam_free(env, edges);
+    cgam_free(env, g_part);
+    cgam_free(env, part);
+    return status;
+}
+
+/* g = sum_i dinv_i p_i zeta_i from scratch: at the start, and after Newton has moved p. */
+static cgam_status gather(const cgam_recall *plan, const cgam_moment *m, double *work, double *g)
+{
+    const double *dinv = cgam_dplr_dinv(plan->gate->A);
+    for (int64_t i = 0; i < plan->bank->Z.n; i++) work[i] = dinv[i] * m->p[i];
+    return cgam_bank_combine(plan->bank, work, g);
+}
+
+/* Would Newton get there sooner? Costs in units of one multiplication per row: an iteration reads
+ * the bank, a Newton step factors an operator (matrix products run about eight times as fast per
+ * multiplication as the memory-bound pass), and about five factorisations are needed. */
+static bool newton_pays(const cgam_recall *plan, const cgam_moment *m)
+{
+    double n = (double)plan->bank->Z.n, d = (double)plan->bank->Z.d;
+    if (plan->opts.plain || plan->opts.lambda == 0 || !plan->gate->A) return false;
+    if (m->iterations < 12 || m->iterations < m->newton_after) return false;
+    if (!(m->rate > 0.2 && m->rate < 1)) return false;
+    double left = log(plan->opts.tol / m->change) / log(m->rate);
+    double once = plan->opts.alpha == 0 ? 10 : fmin(n, d) + 10;
+    double factor = plan->opts.alpha == 0 ? 10 : d * fmin(n, d) / 8 + 10;
+    return left * once > 5 * factor + 10 * once;
+}
+
+/* Books one more plain step: rate, energy, end. Returns true when the moment is done. */
+static bool book(const cgam_recall *plan, cgam_moment *m, double energy, double before,
+                 double *best, int64_t *since)
+{
+    m->iterations++;
+    m->energy_rise = fmax(m->energy_rise, energy - m->energy_end);
+    m->energy_end = energy;
+    if (before > 0 && m->change > 0) {
+        double ratio = m->change / before; /* smoothed, since the first ratios say little */
+        m->rate = m->rate > 0 ? sqrt(m->rate * ratio) : ratio;
+    }
+    if (m->change <= plan->opts.tol) {
+        m->end = CGAM_END_CONVERGED;
+        return true;
+    }
+    if (m->iterations >= plan->opts.max_iter) {
+        m->end = CGAM_END_MAX_ITER;
+        return true;
+    }
+    if (m->change < *best) {
+        *best = m->change;
+        *since = m->iterations;
+    }
+    /* rounding of r moves p by about beta eps |r|; a change of that size that stops falling has
+     * arrived as far as double can tell */
+    double noise = 64 * plan->opts.beta * 0x1p-53 * (fabs(m->lse) / plan->opts.beta + 1);
+    if (m->iterations - *since > STALL_ROUNDS && m->change <= noise) {
+        m->end = CGAM_END_STALLED;
+        return true;
+    }
+    return false;
+}
+
+/* The last word on one moment: where the streamed solve is not exact enough, iterate on with
+ * refined solves, then s from r. */
+static cgam_status finish(const cgam_recall *plan, cgam_moment *m, double *work)
+{
+    int64_t n = plan->bank->Z.n;
+    double lambda = plan->opts.lambda, best = INFINITY;
+    int64_t since = m->iterations;
+    cgam_status status = CGAM_OK;
+    bool more = plan->refines && m->end == CGAM_END_CONVERGED;
+    while (more && status == CGAM_OK) {
+        double before = m->change, energy;
+        status = step_apart(plan, m, true, work, &energy);
+        if (status != CGAM_OK) break;
+        if (!settle(plan, m)) {
+            m->end = CGAM_END_DIVERGED;
+            break;
+        }
+        /* the first refined energy differs from the streamed one by its error, not by a rise */
+        if (best == INFINITY) m->energy_end = fmax(energy, m->energy_end);
+        more = !book(plan, m, energy, before, &best, &since);
+    }
+    for (int64_t i = 0; i < n; i++)
+        m->s[i] = lambda > 0 ? m->s0[i] + (m->r[i] - m->a[i]) / lambda : m->s0[i];
+    return status;
+}
+
+static cgam_status solve_group(const cgam_recall *plan, int64_t count, cgam_moment *all,
+                               const double *start)
+{
+    cgam_env *env = plan->bank->env;
+    int64_t n = plan->bank->Z.n, d = plan->bank->Z.d, active = 0;
+    cgam_moment *m[GROUP_MAX];
+    double energy[GROUP_MAX], best[GROUP_MAX];
+    int64_t since[GROUP_MAX] = {0};
+    cgam_status status = CGAM_OK;
+    double *work = cgam_alloc(env, (size_t)n, sizeof *work);
+    double *g = cgam_alloc(env, (size_t)(count * d), sizeof *g);
+    if (!work || !g) {
+        status = cgam_fail_nomem(env, "a coupled recall");
+        goto done;
+    }
+    for (int64_t k = 0; k < count; k++) {
+        cgam_moment *x = &all[k];
+        memcpy(x->r, x->a, (size_t)n * sizeof *x->r);
+        bool finite = cgam_moment_softmax(plan, x);
+        x->energy_start = x->energy_end = -x->half_us0 - x->lse / plan->opts.beta;
+        if (start) {
+            memcpy(x->p, start + k * n, (size_t)n * sizeof *x->p);
+            x->energy_start = x->energy_end = INFINITY; /* not a point of this start's path */
+        }
+        if (!finite) {
+            x->end = CGAM_END_DIVERGED;
+            continue;
+        }
+        if (plan->streams) status = gather(plan, x, work, g + active * d);
+        if (status != CGAM_OK) goto done;
+        best[active] = INFINITY;
+        m[active++] = x;
+    }
+    while (active > 0) {
+        if (cgam_interrupted(env)) status = CGAM_E_INTERRUPTED;
+        else if (plan->streams) status = step_streaming(plan, active, m, g, energy);
+        int64_t kept = 0;
+        for (int64_t v = 0; v < active && status == CGAM_OK; v++) {
+            cgam_moment *x = m[v];
+            double before = x->change;
+            if (!plan->streams) status = step_apart(plan, x, false, work, &energy[v]);
+            if (status != CGAM_OK) break;
+            bool finite = settle(plan, x);
+            if (!finite) x->end = CGAM_END_DIVERGED;
+            if (x->energy_start == INFINITY) x->energy_start = x->energy_end = energy[v];
+            bool done = !finite || book(plan, x, energy[v], before, &best[v], &since[v]);
+            bool moved = false;
+            if (!done && newton_pays(plan, x)) {
+                status = cgam_coupled_newton(plan, x, &moved);
+                if (moved && plan->streams && status == CGAM_OK)
+                    status = gather(plan, x, work, g + v * d);
+            }
+            if (done) {
+                status = status == CGAM_OK ? finish(plan, x, work) : status;
+                continue;
+            }
+            if (kept != v) { /* close the gap a finished neighbour left */
+                m[kept] = x;
+                best[kept] = best[v];
+                since[kept] = since[v];
+                memmove(g + kept * d, g + v * d, (size_t)d * sizeof *g);
+            }
+            kept++;
+        }
+        if (status != CGAM_OK) break;
+        active = kept;
+    }
+done:
+    cgam_free(env, work);
+    cgam_free(env, g);
+    return status;
+}
+
+cgam_status cgam_coupled_solve(const cgam_recall *plan, int64_t count, cgam_moment *m,
+                               const double *start)
+{
+    cgam_status status = CGAM_OK;
+    for (int64_t k = 0; k < count && status == CGAM_OK; k += GROUP_MAX) {
+        int64_t size = count - k < GROUP_MAX ? count - k : GROUP_MAX;
+        status = solve_group(plan, size, m + k, start ? start + k * plan->bank->Z.n : NULL);
+    }
+    return status;
+}

@@ -1,0 +1,195 @@
+/* fold.c: where feedback breaks the uniform-looking state - the theorem for balanced banks, and the
+ * true fold for any bank.
+ *
+ * Theorem (paper, appendix C.3): unit memories with G1 = mu_G 1, constant u and b, fast gates. The
+ * uniform state has Jacobian lambda^2 beta / (n eta_k) - 1 on modes orthogonal to 1, so it turns
+ * unstable at  alpha = (1 - lambda^2 beta / n) / (1 - mu_perp_min).
+ *
+ * Otherwise the branch p*(alpha) is followed from alpha = 0 by warm starts. It ends where
+ * A - lambda^2 beta (diag p* - p*p*') loses positive definiteness. A step is kept when the margin
+ * neither falls by more than a factor 0.3 nor jumps up, and p moves little; else it is halved, so
+ * steps shrink with the margin and the end is met to tol. */
+#include <cgam/theory.h>
+
+#include "memory/recall.h"
+
+#include <lapacke.h>
+#include <math.h>
+#include <string.h>
+
+/* Smallest eigenvalue of G on the vectors orthogonal to 1, for a balanced bank with n <= d: of
+ * (I - J) G (I - J) + big J, J = 11'/n, which lifts the direction 1 out of the way. */
+static cgam_status perpendicular_dense(const cgam_bank *bank, double mu_G, double *mu)
+{
+    cgam_env *env = bank->env;
+    int64_t n = bank->Z.n;
+    double *G = cgam_alloc(env, (size_t)(n * n), sizeof *G);
+    double *values = cgam_alloc(env, (size_t)n, sizeof *values);
+    cgam_status status =
+        G && values ? cgam_rows_gram_outer(env, &bank->Z, G) : cgam_fail_nomem(env, "a spectrum");
+    if (status == CGAM_OK) {
+        double trace = 0; /* at least the largest eigenvalue */
+        for (int64_t i = 0; i < n; i++) trace += G[i * n + i];
+        /* G 1 = mu_G 1, so (I - J) G (I - J) = G - mu_G J */
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t j = 0; j <= i; j++) G[i * n + j] += (trace - mu_G) / (double)n;
+        lapack_int info =
+            LAPACKE_dsyevd(LAPACK_COL_MAJOR, 'N', 'U', (lapack_int)n, G, (lapack_int)n, values);
+        if (info != 0) status = cgam_fail(env, CGAM_E_INTERNAL, "dsyevd: %d", (int)info);
+        *mu = values[0];
+    }
+    cgam_free(env, G);
+    cgam_free(env, values);
+    return status;
+}
+
+/* Is G1 = mu_G 1? */
+static cgam_status balance(const cgam_bank *bank, bool *balanced, double *mu_G)
+{
+    cgam_env *env = bank->env;
+    int64_t n = bank->Z.n;
+    double *one = cgam_alloc(env, (size_t)(n + bank->Z.d), sizeof *one), *sum = one + n;
+    if (!one) return cgam_fail_nomem(env, "row sums");
+    for (int64_t i = 0; i < n; i++) one[i] = 1;
+    cgam_status status = cgam_bank_combine(bank, one, sum);
+    if (status == CGAM_OK) status = cgam_bank_score(bank, sum, one);
+    if (status == CGAM_OK) {
+        double low = INFINITY, high = -INFINITY, total = 0;
+        for (int64_t i = 0; i < n; i++) {
+            low = fmin(low, one[i]);
+            high = fmax(high, one[i]);
+            total += one[i];
+        }
+        *mu_G = total / (double)n;
+        *balanced = high - low <= 1e-9 * fmax(1, fabs(*mu_G));
+    }
+    cgam_free(env, one);
+    return status;
+}
+
+cgam_status cgam_critical_with_coupling(const cgam_bank *bank, double lambda, double beta,
+                                        cgam_coupled_critical *out)
+{
+    int64_t n = bank->Z.n;
+    double mu_G = 0, feedback = lambda * lambda * beta / (double)n;
+    *out = (cgam_coupled_critical){.alpha = NAN, .mu_perp_min = NAN};
+    out->unit = bank->info.unit;
+    out->weak = feedback < 1;
+    cgam_status status = balance(bank, &out->balanced, &mu_G);
+    if (status != CGAM_OK || !out->balanced || n < 2) return status;
+    if (n <= bank->Z.d) {
+        status = perpendicular_dense(bank, mu_G, &out->mu_perp_min);
+    } else {
+        /* the kernel of G has n - rank dimensions; 1 is one of them only if mu_G = 0 */
+        cgam_gram_info gram;
+        status = cgam_bank_gram(bank, &gram);
+        bool one_inside = fabs(mu_G) <= 1e-9 * gram.mu_max;
+        if (status == CGAM_OK && n - gram.rank > one_inside) out->mu_perp_min = 0;
+        else if (status == CGAM_OK) status = perpendicular_dense(bank, mu_G, &out->mu_perp_min);
+    }
+    if (status != CGAM_OK) return status;
+    if (fabs(out->mu_perp_min) < 1e-12) out->mu_perp_min = 0;
+    out->below_one = out->mu_perp_min < 1;
+    if (!out->unit || !out->weak || !out->below_one) return CGAM_OK;
+    double alpha = (1 - feedback) / (1 - out->mu_perp_min);
+    cgam_critical crit;
+    status = cgam_gate_critical(bank, CGAM_EFFORT_FULL, &crit);
+    if (status != CGAM_OK) return status;
+    out->positive = alpha < crit.alpha;
+    if (out->positive) out->alpha = alpha;
+    return CGAM_OK;
+}
+
+typedef struct branch {
+    const cgam_bank *bank;
+    double lambda, beta;
+    const double *b, *u;
+    double *room;  /* s0, a, s, r, p of a trial point: [5, n] */
+    double *p;     /* [n] the point last kept */
+    double p_step; /* how far the trial moved from it */
+} branch;
+
+/* The fixed point at alpha from the p last kept, and its margin; ok = it converged. */
+static cgam_status trial(branch *br, double alpha, bool first, double *margin, bool *ok)
+{
+    int64_t n = br->bank->Z.n;
+    cgam_recall_opts o = cgam_recall_opts_default();
+    o.mode = CGAM_COUPLED;
+    o.alpha = alpha;
+    o.beta = br->beta;
+    o.lambda = br->lambda;
+    cgam_recall *plan;
+    cgam_status status = cgam_recall_new(br->bank, &o, &plan);
+    if (status != CGAM_OK) return status;
+    cgam_moment m = {.b = br->b,
+                     .s0 = br->room,
+                     .a = br->room + n,
+                     .s = br->room + 2 * n,
+                     .r = br->room + 3 * n,
+                     .p = br->room + 4 * n};
+    status = cgam_gate_solve(plan->gate, br->u, m.s0, NULL);
+    m.half_us0 = 0.5 * cgam_vec_dot(n, br->u, m.s0);
+    for (int64_t i = 0; i < n; i++) m.a[i] = br->b[i] + br->lambda * m.s0[i];
+    if (status == CGAM_OK) status = cgam_coupled_solve(plan, 1, &m, first ? NULL : br->p);
+    *ok = m.end == CGAM_END_CONVERGED || m.end == CGAM_END_STALLED;
+    br->p_step = 0;
+    for (int64_t i = 0; i < n && !first; i++)
+        br->p_step = fmax(br->p_step, fabs(m.p[i] - br->p[i]));
+    if (status == CGAM_OK)
+        status = cgam_fold_margin(plan->gate, br->beta, br->lambda, m.p, margin, NULL);
+    cgam_recall_free(plan);
+    return status;
+}
+
+cgam_status cgam_fold_find(const cgam_bank *bank, double lambda, double beta, const double *b,
+                           const double *u, double alpha_max, double tol, cgam_fold *out)
+{
+    cgam_env *env = bank->env;
+    int64_t n = bank->Z.n;
+    *out = (cgam_fold){.alpha = NAN};
+    if (!(lambda >= 0 && beta > 0 && alpha_max > 0 && tol > 0))
+        return cgam_fail(env, CGAM_E_ARG, "fold: lambda = %g, beta = %g, alpha_max = %g, tol = %g",
+                         lambda, beta, alpha_max, tol);
+    cgam_critical crit;
+    cgam_status status = cgam_gate_critical(bank, CGAM_EFFORT_FULL, &crit);
+    if (status != CGAM_OK) return status;
+    alpha_max = fmin(alpha_max, crit.alpha * (1 - 1e-8));
+    branch br = {bank, lambda, beta, b, u, NULL, NULL, 0};
+    br.room = cgam_alloc(env, (size_t)(5 * n), sizeof *br.room);
+    br.p = cgam_alloc(env, (size_t)n, sizeof *br.p);
+    if (!br.room || !br.p) {
+        status = cgam_fail_nomem(env, "a branch of fixed points");
+        goto done;
+    }
+    double alpha = 0, step = alpha_max / 32, margin = 0, next;
+    bool ok = false;
+    status = trial(&br, 0, true, &margin, &ok);
+    if (status != CGAM_OK) goto done;
+    out->margin = margin;
+    if (!ok || margin <= 0) { /* already past the fold without any penalty */
+        out->alpha = 0;
+        goto done;
+    }
+    memcpy(br.p, br.room + 4 * n, (size_t)n * sizeof *br.p);
+    while (alpha < alpha_max) {
+        double to = fmin(alpha + step, alpha_max);
+        status = trial(&br, to, false, &next, &ok);
+        if (status != CGAM_OK) goto done;
+        out->steps++;
+        if (ok && next > 0.3 * margin && next < 1.5 * margin && br.p_step < 0.05) {
+            alpha = to;
+            margin = out->margin = next;
+            memcpy(br.p, br.room + 4 * n, (size_t)n * sizeof *br.p);
+            step = fmin(1.5 * step, alpha_max / 32);
+        } else if (step <= tol) {
+            out->alpha = alpha + 0.5 * step;
+            break;
+        } else {
+            step *= 0.5;
+        }
+    }
+done:
+    cgam_free(env, br.room);
+    cgam_free(env, br.p);
+    return status;
+}

@@ -1,0 +1,164 @@
+/* newton.c: a finish for slow coupled recalls that cannot leave the valley.
+ *
+ * Past the fold, Newton from anywhere goes anywhere. It is let in only where this holds:
+ *
+ * Basin lemma. Let s be the current point, f = softmax(beta (b + lambda s)), C = diag f - ff', and
+ * theta < 1 with  theta A - lambda^2 beta C >= 0.  Let step = |plain step|_A = |grad E|_{A^-1}. A
+ * point s' with |s' - s|_A <= R has scores within lambda R / sqrt(eta_min) of s's, so each f'_i lies
+ * within a factor exp(2 beta lambda R / sqrt(eta_min)) =: k of f_i, variances grow at most k-fold,
+ * C' <= k C, and the Hessian A - lambda^2 beta C' >= (1 - k theta) A. Choose R so that
+ * k theta = (1 + theta) / 2; then E is strongly convex on that ball with modulus (1 - theta) / 2 in
+ * the A-norm, and if  R > 4 step / (1 - theta)  its sublevel set around s lies inside the ball and
+ * holds exactly one critical point. The plain iteration stays in that sublevel set (its segments
+ * do, since E lies below the convex majorant each step minimises), so it converges to that point;
+ * so does any descent method, and damped Newton is one.
+ *
+ * The condition on theta is one inertia count. The step solves
+ *     (A - lambda^2 beta C) ds = lambda (f - pi) ,    s = A^-1 (u + lambda pi),
+ * a diagonal-plus-rank-(d+1) system; pi then moves by (f - pi) + lambda beta C ds, so A itself is
+ * never applied. */
+#include "memory/recall.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { NEWTON_MAX = 30, HALVINGS_MAX = 30 };
+
+double cgam_basin_theta(double beta, double lambda, double eta_min, double step)
+{
+    for (double gap = 0x1p-30; gap < 1; gap *= 2) { /* theta = 1 - gap, from the largest down */
+        double theta = 1 - gap;
+        double radius = sqrt(eta_min) / (2 * beta * lambda) * log1p(gap / (2 * theta));
+        if (radius > 4 * step / gap) return theta;
+    }
+    return -1;
+}
+
+typedef struct newton {
+    const cgam_recall *plan;
+    cgam_moment *m;
+    double *pi, *ds, *rhs, *D; /* [n] */
+    double *s_try, *pi_try;    /* [n] */
+} newton;
+
+/* E(s) with A s = u + lambda pi: (lambda pi's - u's) / 2 - lse / beta, and u's = 2 half_us0 +
+ * lambda s0'pi. Sets r, f (in m->p) and lse at s. */
+static double energy_at(newton *w, const double *s, const double *pi)
+{
+    cgam_moment *m = w->m;
+    int64_t n = w->plan->bank->Z.n;
+    double lambda = w->plan->opts.lambda;
+    for (int64_t i = 0; i < n; i++) m->r[i] = m->b[i] + lambda * s[i];
+    cgam_moment_softmax(w->plan, m);
+    double us = 2 * m->half_us0 + lambda * cgam_vec_dot(n, m->s0, pi);
+    return 0.5 * (lambda * cgam_vec_dot(n, pi, s) - us) - m->lse / w->plan->opts.beta;
+}
+
+/* Does the lemma hold here? m->s = A^-1 (u + lambda pi), m->p = f at that s. */
+static cgam_status guard(newton *w, bool *safe)
+{
+    const cgam_recall *plan = w->plan;
+    const cgam_recall_opts *o = &plan->opts;
+    cgam_env *env = plan->bank->env;
+    int64_t n = plan->bank->Z.n;
+    *safe = false;
+    double eta = plan->gate->info.eta_min;
+    if (!(eta > 0)) return CGAM_OK;
+    for (int64_t i = 0; i < n; i++) w->rhs[i] = w->m->p[i] - w->pi[i];
+    cgam_status status = cgam_gate_solve(plan->gate, w->rhs, w->ds, NULL);
+    if (status != CGAM_OK) return status;
+    double step = o->lambda * sqrt(fmax(cgam_vec_dot(n, w->rhs, w->ds), 0));
+    double theta = cgam_basin_theta(o->beta, o->lambda, eta, step);
+    if (theta < 0) return CGAM_OK;
+    cgam_dplr_spec spec =
+        cgam_gate_hessian(plan->gate, theta, o->lambda * o->lambda * o->beta, w->m->p, w->D);
+    cgam_dplr *T;
+    status = cgam_dplr_new(env, &spec, &T);
+    if (status != CGAM_OK) return status;
+    *safe = cgam_dplr_negative(T) == 0 && !cgam_dplr_singular(T);
+    cgam_dplr_free(T);
+    return CGAM_OK;
+}
+
+/* One damped step; *done when the gradient is as small as the tolerance asks or E stops falling. */
+static cgam_status step(newton *w, double *energy, bool *done)
+{
+    const cgam_recall_opts *o = &w->plan->opts;
+    cgam_moment *m = w->m;
+    int64_t n = w->plan->bank->Z.n;
+    double residual = 0, scale = o->lambda * o->beta;
+    for (int64_t i = 0; i < n; i++) {
+        w->rhs[i] = o->lambda * (m->p[i] - w->pi[i]);
+        residual = fmax(residual, fabs(m->p[i] - w->pi[i]));
+    }
+    *done = residual <= 0.1 * o->tol;
+    if (*done) return CGAM_OK;
+    cgam_dplr_spec spec = cgam_gate_hessian(w->plan->gate, 1, o->lambda * scale, m->p, w->D);
+    cgam_dplr *H;
+    cgam_status status = cgam_dplr_new(w->plan->bank->env, &spec, &H);
+    if (status == CGAM_OK) status = cgam_dplr_solve(H, w->rhs, w->ds, NULL);
+    cgam_dplr_free(H);
+    if (status != CGAM_OK) return status;
+
+    /* pi moves by (f - pi) + lambda beta C ds; keep that in rhs */
+    double mean = cgam_vec_dot(n, m->p, w->ds), length = 1;
+    for (int64_t i = 0; i < n; i++)
+        w->rhs[i] = (m->p[i] - w->pi[i]) + scale * m->p[i] * (w->ds[i] - mean);
+    for (int half = 0; half < HALVINGS_MAX; half++, length *= 0.5) {
+        for (int64_t i = 0; i < n; i++) {
+            w->s_try[i] = m->s[i] + length * w->ds[i];
+            w->pi_try[i] = w->pi[i] + length * w->rhs[i];
+        }
+        double value = energy_at(w, w->s_try, w->pi_try);
+        /* near the end E is flat to rounding, so equal within rounding counts as falling */
+        if (value <= *energy + 8 * 0x1p-53 * (fabs(*energy) + fabs(m->lse))) {
+            memcpy(m->s, w->s_try, (size_t)n * sizeof *m->s);
+            memcpy(w->pi, w->pi_try, (size_t)n * sizeof *w->pi);
+            *energy = value;
+            m->newton_steps++;
+            return CGAM_OK;
+        }
+    }
+    energy_at(w, m->s, w->pi); /* no descent: back to where we were */
+    *done = true;
+    return CGAM_OK;
+}
+
+cgam_status cgam_coupled_newton(const cgam_recall *plan, cgam_moment *m, bool *moved)
+{
+    cgam_env *env = plan->bank->env;
+    int64_t n = plan->bank->Z.n;
+    double lambda = plan->opts.lambda;
+    *moved = false;
+    double *room = cgam_alloc(env, (size_t)(6 * n), sizeof *room);
+    if (!room) return cgam_fail_nomem(env, "a Newton step");
+    newton w = {plan, m, room, room + n, room + 2 * n, room + 3 * n, room + 4 * n, room + 5 * n};
+    /* The iteration has just computed r from the p before and then p from r; so this s belongs to
+     * the p before, and one more solve for the present p makes both agree. */
+    bool safe = false;
+    memcpy(w.pi, m->p, (size_t)n * sizeof *w.pi);
+    cgam_status status = cgam_gate_solve(plan->gate, w.pi, m->s, NULL);
+    double energy = 0;
+    if (status == CGAM_OK) {
+        for (int64_t i = 0; i < n; i++) m->s[i] = m->s0[i] + lambda * m->s[i];
+        energy = energy_at(&w, m->s, w.pi);
+        m->energy_rise = fmax(m->energy_rise, energy - m->energy_end);
+        m->energy_end = energy;
+        *moved = true; /* p is now one plain step further, in any case */
+        status = guard(&w, &safe);
+    }
+    bool done = !safe;
+    for (int k = 0; k < NEWTON_MAX && !done && status == CGAM_OK; k++) {
+        status = step(&w, &energy, &done);
+        m->iterations++;
+    }
+    if (safe && status == CGAM_OK) {
+        m->energy_rise = fmax(m->energy_rise, energy - m->energy_end);
+        m->energy_end = energy;
+        m->change = 0; /* the next plain step measures it afresh */
+        m->rate = 0;
+    }
+    m->newton_after = m->iterations + (safe ? 50 : m->iterations);
+    cgam_free(env, room);
+    return status;
+}

@@ -1,0 +1,60 @@
+/* recall.h (inside): a plan, and the vectors of one query on their way to a result. */
+#ifndef CGAM_SRC_MEMORY_RECALL_H
+#define CGAM_SRC_MEMORY_RECALL_H
+
+#include <cgam/recall.h>
+
+#include "memory/gate.h"
+
+struct cgam_recall {
+    const cgam_bank *bank;
+    cgam_recall_opts opts;
+    int64_t d_c;
+    cgam_gate *gate;
+    bool streams; /* coupled feedback runs inside the pass over Z */
+    bool refines; /* its plain solve is not exact enough here: see coupled.c */
+};
+
+/* One query. All vectors are [n]. */
+typedef struct cgam_moment {
+    const double *b; /* Z q */
+    double *s0;      /* A^-1 u */
+    double *a;       /* b + lambda s0: the scores without feedback */
+    double *s, *r, *p;
+    double half_us0; /* u' A^-1 u / 2, the constant of the energy */
+    double lse;      /* log sum exp(beta r) */
+    /* how a coupled recall went */
+    int64_t iterations, newton_steps;
+    int64_t newton_after; /* no further try before this iteration */
+    cgam_end end;
+    double change, change_norm, rate; /* last max|dp|, |dp|_2, and the observed contraction */
+    double energy_start, energy_end, energy_rise;
+} cgam_moment;
+
+/* p = softmax(beta r) and lse; false when a score is not a number. */
+bool cgam_moment_softmax(const cgam_recall *plan, cgam_moment *m);
+
+/* Mode coupled for `count` moments that have b, s0, a and half_us0. start: NULL, or the p to
+ * begin with ([count, n]) instead of softmax(beta a). */
+cgam_status cgam_coupled_solve(const cgam_recall *plan, int64_t count, cgam_moment *m,
+                               const double *start);
+
+/* The guarded Newton finish: from p (with r the scores it came from) to the fixed point that the
+ * plain iteration is bound for. *moved says whether p was changed. */
+cgam_status cgam_coupled_newton(const cgam_recall *plan, cgam_moment *m, bool *moved);
+
+/* Numbers of a result from its vectors; target < 0 = none. */
+void cgam_moment_measure(const cgam_recall *plan, const cgam_moment *m, int64_t target,
+                         cgam_result *out);
+/* The k largest r: indices by falling r, ties to the lowest. heap: caller's [k]. */
+void cgam_moment_top(const cgam_moment *m, int64_t n, int64_t k, int64_t *index);
+
+/* Contraction, uniqueness, fold margin, errors: the free bounds, or all with opts.certify. */
+cgam_status cgam_moment_certify(const cgam_recall *plan, const cgam_moment *m, cgam_result *out);
+
+/* The largest theta < 1 for which "theta A - lambda^2 beta C(p) >= 0 at this point" proves that
+ * the energy is strongly convex on a ball that holds the whole valley around the point; step is
+ * the A-norm of the plain step there. Negative: none. See docs/theorems/basin.md. */
+double cgam_basin_theta(double beta, double lambda, double eta_min, double step);
+
+#endif

@@ -1,0 +1,229 @@
+/* selfconsistent.c: the coupled fixed point p = softmax(beta (b + lambda A^-1 u + lambda^2 A^-1 p))
+ * as theory sees it (theorem 3.4): energy, decomposition, contraction, fold margin. */
+#include <cgam/theory.h>
+
+#include "memory/gate.h"
+
+#include <cblas.h>
+#include <lapacke.h>
+#include <math.h>
+#include <string.h>
+
+double cgam_contraction(double beta, double lambda, double eta_min)
+{
+    return eta_min > 0 ? 0.5 * beta * lambda * lambda / eta_min : NAN;
+}
+
+double cgam_lambda_unique_max(double beta, double eta_min)
+{
+    return eta_min > 0 ? sqrt(2 * eta_min / beta) : 0;
+}
+
+double cgam_softmax_norm_bound(int64_t n, const double *p)
+{
+    double most = 0;
+    for (int64_t i = 0; i < n; i++) most = fmax(most, p[i] * (1 - p[i]));
+    return 2 * most;
+}
+
+/* The largest root of 1 = sum p_i^2 / (p_i - x): it lies between the second largest p and the
+ * largest, where the sum rises from -inf to +inf. */
+double cgam_softmax_norm(int64_t n, const double *p)
+{
+    int64_t first = 0;
+    double second = 0;
+    for (int64_t i = 1; i < n; i++) {
+        if (p[i] > p[first]) {
+            second = p[first];
+            first = i;
+        } else if (p[i] > second) {
+            second = p[i];
+        }
+    }
+    if (n < 2) return 0;
+    double low = second, high = p[first];
+    while (high - low > 0x1p-52 * high) {
+        double x = 0.5 * (low + high), sum = 0;
+        if (x <= low || x >= high) break;
+        for (int64_t i = 0; i < n; i++)
+            if (p[i] > 0) sum += p[i] * p[i] / (p[i] - x);
+        if (sum < 1) low = x;
+        else high = x;
+    }
+    return 0.5 * (low + high);
+}
+
+cgam_status cgam_energy(const cgam_gate *gate, double beta, double lambda, const double *b,
+                        const double *u, const double *s, double *energy, double *gradient)
+{
+    cgam_env *env = gate->bank->env;
+    int64_t n = gate->bank->Z.n;
+    double *As = cgam_alloc(env, (size_t)(2 * n), sizeof *As);
+    if (!As) return cgam_fail_nomem(env, "an energy");
+    double *p = As + n, top = -INFINITY, sum = 0;
+    cgam_status status = cgam_gate_apply(gate, s, As);
+    if (status == CGAM_OK) {
+        for (int64_t i = 0; i < n; i++) top = fmax(top, b[i] + lambda * s[i]);
+        for (int64_t i = 0; i < n; i++) sum += p[i] = exp(beta * (b[i] + lambda * s[i] - top));
+        *energy = 0.5 * cgam_vec_dot(n, s, As) - cgam_vec_dot(n, u, s) - (top + log(sum) / beta);
+        for (int64_t i = 0; gradient && i < n; i++)
+            gradient[i] = As[i] - u[i] - lambda * p[i] / sum;
+    }
+    cgam_free(env, As);
+    return status;
+}
+
+cgam_status cgam_decompose(const cgam_gate *gate, double lambda, const double *u, const double *p,
+                           double *bias, double *feedback)
+{
+    int64_t n = gate->bank->Z.n;
+    cgam_status status = CGAM_OK;
+    if (bias) {
+        status = cgam_gate_solve(gate, u, bias, NULL);
+        for (int64_t i = 0; i < n; i++) bias[i] *= lambda;
+    }
+    if (feedback && status == CGAM_OK) {
+        status = cgam_gate_solve(gate, p, feedback, NULL);
+        for (int64_t i = 0; i < n; i++) feedback[i] *= lambda * lambda;
+    }
+    return status;
+}
+
+cgam_status cgam_fold_margin(const cgam_gate *gate, double beta, double lambda, const double *p,
+                             double *value, bool *proved)
+{
+    cgam_env *env = gate->bank->env;
+    double *D = cgam_alloc(env, (size_t)gate->bank->Z.n, sizeof *D);
+    if (!D) return cgam_fail_nomem(env, "a fold margin");
+    cgam_dplr_spec spec = cgam_gate_hessian(gate, 1, lambda * lambda * beta, p, D);
+    cgam_lowest low = {0};
+    cgam_status status = cgam_dplr_lowest(env, &spec, 1e-12, false, &low);
+    cgam_free(env, D);
+    *value = low.value;
+    if (proved) *proved = low.hi - low.lo <= 1e-9 * fmax(1, fabs(low.value));
+    return status;
+}
+
+/* y = C x, C = diag p - pp'. */
+static void covariance(int64_t n, const double *p, const double *x, double *y)
+{
+    double mean = cgam_vec_dot(n, p, x);
+    for (int64_t i = 0; i < n; i++) y[i] = p[i] * (x[i] - mean);
+}
+
+enum { BASIS_MAX = 40 };
+
+/* Lanczos for A^-1 C, self-adjoint in the inner product x'Ay: the largest eigenvalue. */
+static cgam_status largest(const cgam_gate *gate, const double *p, double *value)
+{
+    cgam_env *env = gate->bank->env;
+    int64_t n = gate->bank->Z.n;
+    int steps = n < BASIS_MAX ? (int)n : BASIS_MAX;
+    double *V = cgam_alloc(env, (size_t)(steps + 1) * (size_t)n, sizeof *V);
+    double *w = cgam_alloc(env, (size_t)(2 * n), sizeof *w);
+    double diag[BASIS_MAX], off[BASIS_MAX], d[BASIS_MAX], e[BASIS_MAX];
+    cgam_status status = V && w ? CGAM_OK : cgam_fail_nomem(env, "a local contraction");
+    if (status == CGAM_OK) { /* start along the variance: C of the ranks of p has no blind spot */
+        double *Aw = w + n;
+        for (int64_t i = 0; i < n; i++)
+            w[i] = sqrt(p[i]) * ((i * 2654435761u) % 1024 / 512.0 - 1.0009);
+        covariance(n, p, w, Aw);
+        status = cgam_gate_solve(gate, Aw, w, NULL);
+    }
+    *value = 0;
+    for (int j = 0; j < steps && status == CGAM_OK; j++) {
+        double *v = V + (int64_t)j * n, *Aw = w + n;
+        status = cgam_gate_apply(gate, w, Aw);
+        for (int twice = 0; twice < 2 && status == CGAM_OK; twice++) {
+            for (int k = 0; k < j; k++) {
+                double *u = V + (int64_t)k * n, c = cgam_vec_dot(n, u, Aw);
+                for (int64_t i = 0; i < n; i++) w[i] -= c * u[i];
+            }
+            if (j > 0) status = cgam_gate_apply(gate, w, Aw);
+        }
+        double norm = sqrt(fmax(cgam_vec_dot(n, w, Aw), 0));
+        if (j > 0) off[j - 1] = norm;
+        if (status != CGAM_OK || !(norm > 1e-14 * (j > 0 ? fabs(diag[0]) : 0)) || norm == 0) break;
+        for (int64_t i = 0; i < n; i++) v[i] = w[i] / norm;
+        covariance(n, p, v, Aw);
+        diag[j] = cgam_vec_dot(n, v, Aw);
+        memcpy(d, diag, sizeof d);
+        memcpy(e, off, sizeof e);
+        lapack_int info = LAPACKE_dsterf(j + 1, d, e);
+        if (info != 0) status = cgam_fail(env, CGAM_E_INTERNAL, "dsterf: %d", (int)info);
+        double before = *value;
+        *value = d[j];
+        if (j > 3 && *value - before <= 1e-14 * *value) break;
+        if (status == CGAM_OK) status = cgam_gate_solve(gate, Aw, w, NULL);
+    }
+    cgam_free(env, V);
+    cgam_free(env, w);
+    return status;
+}
+
+cgam_status cgam_local_contraction(const cgam_gate *gate, double beta, double lambda,
+                                   const double *p, double *value, bool *proved)
+{
+    cgam_env *env = gate->bank->env;
+    double l2b = lambda * lambda * beta;
+    *value = 0;
+    if (proved) *proved = true;
+    if (l2b == 0 || gate->bank->Z.n == 1) return CGAM_OK;
+    cgam_status status = largest(gate, p, value);
+    if (status != CGAM_OK || !proved) {
+        *value *= l2b;
+        return status;
+    }
+    *value *= l2b;
+    /* theta A - lambda^2 beta C with theta a hair above: no negative eigenvalue means proved */
+    double *D = cgam_alloc(env, (size_t)gate->bank->Z.n, sizeof *D);
+    if (!D) return cgam_fail_nomem(env, "a local contraction");
+    double theta = *value * (1 + 1e-9) + 1e-300;
+    cgam_dplr_spec spec = cgam_gate_hessian(gate, theta, l2b, p, D);
+    cgam_dplr *T;
+    status = cgam_dplr_new(env, &spec, &T);
+    if (status == CGAM_OK) *proved = cgam_dplr_negative(T) == 0;
+    cgam_dplr_free(T);
+    cgam_free(env, D);
+    return status;
+}
+
+cgam_status cgam_free_context_margin(const cgam_gate *gate, const double *P, int64_t d_c,
+                                     double *margin)
+{
+    const cgam_bank *bank = gate->bank;
+    cgam_env *env = bank->env;
+    int64_t n = bank->Z.n, d = bank->Z.d, k = P ? d_c : d;
+    if (gate->info.regime != CGAM_SUBCRITICAL)
+        return cgam_fail(env, CGAM_E_NOT_POSITIVE,
+                         "a free context needs A(alpha) positive definite: alpha = %.17g is %s",
+                         gate->info.alpha, cgam_regime_name(gate->info.regime));
+    double *M = cgam_zalloc(env, (size_t)(k * k), sizeof *M), *values = NULL;
+    double *work = cgam_alloc(env, (size_t)(n + 2 * d), sizeof *work);
+    cgam_status status = CGAM_OK;
+    values = cgam_alloc(env, (size_t)k, sizeof *values);
+    if (!M || !work || !values) status = cgam_fail_nomem(env, "a free context");
+    for (int64_t j = 0; j < k && status == CGAM_OK; j++) { /* column j of W'A^-1 W */
+        double *v = work, *w = work + d, *y = w + d;
+        for (int64_t i = 0; i < d; i++) v[i] = P ? P[i * k + j] : i == j;
+        status = cgam_gate_solve_range(gate, v, y);
+        if (status == CGAM_OK) status = cgam_bank_combine(bank, y, w);
+        if (status != CGAM_OK) break;
+        if (P)
+            cblas_dgemv(CblasRowMajor, CblasTrans, (int)d, (int)k, -1, P, (int)k, w, 1, 0,
+                        M + j * k, 1);
+        else
+            for (int64_t i = 0; i < d; i++) M[j * k + i] = -w[i];
+        M[j * k + j] += 1;
+    }
+    if (status == CGAM_OK) {
+        lapack_int info =
+            LAPACKE_dsyevd(LAPACK_COL_MAJOR, 'N', 'U', (lapack_int)k, M, (lapack_int)k, values);
+        if (info != 0) status = cgam_fail(env, CGAM_E_INTERNAL, "dsyevd: %d", (int)info);
+        *margin = values[0];
+    }
+    cgam_free(env, M);
+    cgam_free(env, work);
+    cgam_free(env, values);
+    return status;
+}

@@ -1,0 +1,365 @@
+/* spectrum.c: G - diag G decomposed once, so that every alpha is a scalar function of its modes.
+ *
+ * Equal norms |zeta|^2 = nu:  G - diag G = G - nu I. With n > d the eigenvectors of G outside its
+ * kernel are v_k = Z e_k / sqrt(mu_k), e_k those of the d x d matrix Z'Z; they are kept as
+ * F = [e_k / sqrt(mu_k)] and applied through Z. The kernel is the rest of R^n, one eigenspace with
+ * omega = -nu. In the other cases the n x n matrix is decomposed and the modes are explicit. */
+#include "memory/spectrum.h"
+
+#include <cblas.h>
+#include <float.h>
+#include <lapacke.h>
+#include <math.h>
+#include <string.h>
+
+struct cgam_spectrum {
+    const cgam_bank *bank;
+    cgam_spectrum_info info;
+    bool through_bank; /* modes are Z F, else F itself */
+    double *omega;     /* [modes] ascending */
+    double *F;         /* [modes, d] or [modes, n], a mode per row */
+    double nu;         /* common squared norm, when the kernel counts */
+};
+
+static int64_t length(const cgam_spectrum *sp)
+{
+    return sp->through_bank ? sp->bank->Z.d : sp->bank->Z.n;
+}
+
+/* All eigenvalues, ascending, of the symmetric matrix whose lower triangle by rows is C, which is
+ * replaced by the eigenvectors (one a row) when asked for. */
+static cgam_status eigen(cgam_env *env, int64_t size, bool vectors, double *C, double *values)
+{
+    lapack_int info = LAPACKE_dsyevd(LAPACK_COL_MAJOR, vectors ? 'V' : 'N', 'U', (lapack_int)size,
+                                     C, (lapack_int)size, values);
+    if (info == LAPACK_WORK_MEMORY_ERROR) return cgam_fail_nomem(env, "work of dsyevd");
+    return info == 0 ? CGAM_OK : cgam_fail(env, CGAM_E_INTERNAL, "dsyevd: %d", (int)info);
+}
+
+static double rank_floor(const cgam_bank *bank, double mu_max)
+{
+    double longest = (double)(bank->Z.n > bank->Z.d ? bank->Z.n : bank->Z.d);
+    return longest * 0x1p-52 * mu_max;
+}
+
+/* Room for a size x size matrix, or a message that names the size. */
+static double *square(cgam_env *env, int64_t size)
+{
+    double bytes = 8.0 * (double)size * (double)size;
+    double *C = bytes < 0.8 * (double)cgam_memory_available()
+                    ? cgam_zalloc(env, (size_t)size * (size_t)size, sizeof *C)
+                    : NULL;
+    if (!C)
+        cgam_fail(env, CGAM_E_NOMEM, "a spectrum of %lld x %lld needs %.0f MiB", (long long)size,
+                  (long long)size, bytes / 0x1p20);
+    return C;
+}
+
+cgam_status cgam_bank_gram(const cgam_bank *bank, cgam_gram_info *out)
+{
+    cgam_env *env = bank->env;
+    int64_t n = bank->Z.n, d = bank->Z.d, size = n < d ? n : d;
+    *out = (cgam_gram_info){0};
+    double *C = square(env, size);
+    if (!C) return CGAM_E_NOMEM;
+    double *mu = cgam_alloc(env, (size_t)size, sizeof *mu);
+    cgam_status status = mu ? CGAM_OK : cgam_fail_nomem(env, "eigenvalues");
+    if (status == CGAM_OK)
+        status = n <= d ? cgam_rows_gram_outer(env, &bank->Z, C)
+                        : cgam_rows_gram(env, &bank->Z, NULL, C, size);
+    if (status == CGAM_OK) status = eigen(env, size, false, C, mu);
+    if (status == CGAM_OK) {
+        out->mu_max = fmax(mu[size - 1], 0);
+        for (int64_t k = 0; k < size; k++) out->rank += mu[k] > rank_floor(bank, out->mu_max);
+        out->mu_min = out->rank < n ? 0 : mu[0];
+    }
+    cgam_free(env, C);
+    cgam_free(env, mu);
+    return status;
+}
+
+void cgam_spectrum_free(cgam_spectrum *sp)
+{
+    if (!sp) return;
+    cgam_env *env = sp->bank->env;
+    cgam_free(env, sp->omega);
+    cgam_free(env, sp->F);
+    cgam_free(env, sp);
+}
+
+/* Equal norms, n > d: modes through the bank. */
+static cgam_status decompose_through_bank(cgam_spectrum *sp)
+{
+    const cgam_bank *bank = sp->bank;
+    int64_t n = bank->Z.n, d = bank->Z.d;
+    sp->through_bank = true;
+    cgam_status status = cgam_rows_gram(bank->env, &bank->Z, NULL, sp->F, d);
+    if (status == CGAM_OK) status = eigen(bank->env, d, true, sp->F, sp->omega);
+    if (status != CGAM_OK) return status;
+    double mu_max = fmax(sp->omega[d - 1], 0), floor = rank_floor(bank, mu_max);
+    int64_t skip = 0; /* what belongs to the kernel of Z comes first */
+    while (skip < d && !(sp->omega[skip] > floor)) skip++;
+    sp->info.modes = sp->info.rank = d - skip;
+    sp->info.kernel = n - sp->info.rank;
+    sp->info.mu_max = mu_max;
+    memmove(sp->omega, sp->omega + skip, (size_t)(d - skip) * sizeof *sp->omega);
+    memmove(sp->F, sp->F + skip * d, (size_t)((d - skip) * d) * sizeof *sp->F);
+    for (int64_t k = 0; k < sp->info.modes; k++) {
+        double root = sqrt(sp->omega[k]);
+        for (int64_t j = 0; j < d; j++) sp->F[k * d + j] /= root;
+        sp->omega[k] -= sp->nu;
+    }
+    sp->info.omega_min = -sp->nu;
+    sp->info.omega_max = sp->info.modes ? sp->omega[sp->info.modes - 1] : -sp->nu;
+    return CGAM_OK;
+}
+
+static cgam_status decompose_dense(cgam_spectrum *sp)
+{
+    const cgam_bank *bank = sp->bank;
+    int64_t n = bank->Z.n;
+    cgam_gram_info gram;
+    cgam_status status = cgam_bank_gram(bank, &gram);
+    if (status == CGAM_OK) status = cgam_rows_gram_outer(bank->env, &bank->Z, sp->F);
+    if (status != CGAM_OK) return status;
+    for (int64_t i = 0; i < n; i++) sp->F[i * n + i] = 0;
+    status = eigen(bank->env, n, true, sp->F, sp->omega);
+    if (status != CGAM_OK) return status;
+    sp->info.modes = n;
+    sp->info.rank = gram.rank;
+    sp->info.mu_min = gram.mu_min;
+    sp->info.mu_max = gram.mu_max;
+    sp->info.omega_min = sp->omega[0];
+    sp->info.omega_max = sp->omega[n - 1];
+    if (bank->info.equal_norms && gram.rank < n) sp->info.omega_min = -sp->nu; /* exactly */
+    return CGAM_OK;
+}
+
+cgam_status cgam_spectrum_new(const cgam_bank *bank, cgam_spectrum **out)
+{
+    *out = NULL;
+    cgam_env *env = bank->env;
+    int64_t n = bank->Z.n, d = bank->Z.d;
+    bool through = bank->info.equal_norms && n > d;
+    cgam_spectrum *sp = cgam_zalloc(env, 1, sizeof *sp);
+    if (!sp) return cgam_fail_nomem(env, "a spectrum");
+    sp->bank = bank;
+    sp->nu = bank->info.equal_norms ? bank->norm2[0] : NAN;
+    cgam_status status = CGAM_E_NOMEM;
+    sp->F = square(env, through ? d : n);
+    if (!sp->F) goto fail;
+    sp->omega = cgam_alloc(env, (size_t)(through ? d : n), sizeof *sp->omega);
+    if (!sp->omega) {
+        status = cgam_fail_nomem(env, "eigenvalues");
+        goto fail;
+    }
+    status = through ? decompose_through_bank(sp) : decompose_dense(sp);
+    if (status != CGAM_OK) goto fail;
+    double zero = 16 * (double)(d + 1) * 0x1p-52 * bank->info.norm_max * bank->info.norm_max;
+    sp->info.alpha_crit = sp->info.omega_min < -zero ? -1 / sp->info.omega_min : INFINITY;
+    *out = sp;
+    return CGAM_OK;
+fail:
+    cgam_spectrum_free(sp);
+    return status;
+}
+
+cgam_spectrum_info cgam_spectrum_describe(const cgam_spectrum *sp) { return sp->info; }
+const double *cgam_spectrum_omega(const cgam_spectrum *sp) { return sp->omega; }
+const cgam_bank *cgam_spectrum_bank(const cgam_spectrum *sp) { return sp->bank; }
+
+/* c[modes] = V' x. scratch [d]. */
+static cgam_status analyse(const cgam_spectrum *sp, const double *x, double *c, double *scratch)
+{
+    const double *in = x;
+    if (sp->through_bank) {
+        cgam_status status = cgam_bank_combine(sp->bank, x, scratch);
+        if (status != CGAM_OK) return status;
+        in = scratch;
+    }
+    int m = (int)sp->info.modes, len = (int)length(sp);
+    if (m) cblas_dgemv(CblasRowMajor, CblasNoTrans, m, len, 1, sp->F, len, in, 1, 0, c, 1);
+    return CGAM_OK;
+}
+
+/* y = V c. scratch [d]. */
+static cgam_status synthesise(const cgam_spectrum *sp, const double *c, double *y, double *scratch)
+{
+    double *to = sp->through_bank ? scratch : y;
+    int m = (int)sp->info.modes, len = (int)length(sp);
+    memset(to, 0, (size_t)len * sizeof *to);
+    if (m) cblas_dgemv(CblasRowMajor, CblasTrans, m, len, 1, sp->F, len, c, 1, 0, to, 1);
+    return sp->through_bank ? cgam_bank_score(sp->bank, scratch, y) : CGAM_OK;
+}
+
+/* Splits x into c = V'x and what is orthogonal to all modes, rest = x - V c (NULL = not wanted).
+ * Twice is enough: after one projection the rest keeps a part along the modes of relative size
+ * eps |x| / |rest|, which a gain of 1 / eta would show. */
+static cgam_status split(const cgam_spectrum *sp, const double *x, double *c, double *rest)
+{
+    cgam_env *env = sp->bank->env;
+    int64_t n = sp->bank->Z.n, m = sp->info.modes;
+    double *work = cgam_alloc(env, (size_t)(sp->bank->Z.d + m + n), sizeof *work);
+    if (!work) return cgam_fail_nomem(env, "modes of a vector");
+    double *scratch = work, *again = work + sp->bank->Z.d, *part = again + m;
+    cgam_status status = analyse(sp, x, c, scratch);
+    if (rest && sp->info.kernel > 0) {
+        memcpy(rest, x, (size_t)n * sizeof *rest);
+        memcpy(again, c, (size_t)m * sizeof *again);
+        for (int twice = 0; twice < 2 && status == CGAM_OK; twice++) {
+            status = synthesise(sp, again, part, scratch);
+            for (int64_t i = 0; i < n; i++) rest[i] -= part[i];
+            if (status == CGAM_OK && twice == 0) status = analyse(sp, rest, again, scratch);
+        }
+    } else if (rest) {
+        memset(rest, 0, (size_t)n * sizeof *rest);
+    }
+    cgam_free(env, work);
+    return status;
+}
+
+cgam_status cgam_spectrum_analyse(const cgam_spectrum *sp, const double *x, double *c)
+{
+    return split(sp, x, c, NULL);
+}
+
+cgam_status cgam_spectrum_rows(const cgam_spectrum *sp, int64_t begin, int64_t count, double *out)
+{
+    cgam_env *env = sp->bank->env;
+    int64_t n = sp->bank->Z.n, d = sp->bank->Z.d, m = sp->info.modes;
+    if (!sp->through_bank) {
+        for (int64_t i = 0; i < count; i++)
+            for (int64_t k = 0; k < m; k++) out[i * m + k] = sp->F[k * n + begin + i];
+        return CGAM_OK;
+    }
+    double *rows = cgam_alloc(env, (size_t)(count * d), sizeof *rows);
+    if (!rows) return cgam_fail_nomem(env, "rows of modes");
+    cgam_rows_get(&sp->bank->Z, begin, count, rows);
+    if (m)
+        cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)count, (int)m, (int)d, 1, rows,
+                    (int)d, sp->F, (int)d, 0, out, (int)m);
+    cgam_free(env, rows);
+    return CGAM_OK;
+}
+
+typedef struct room {
+    double *c, *rest, *scratch;
+} room;
+
+static cgam_status room_new(const cgam_spectrum *sp, room *w)
+{
+    cgam_env *env = sp->bank->env;
+    w->c = cgam_alloc(env, (size_t)(2 * sp->info.modes + 1), sizeof *w->c);
+    w->rest = cgam_alloc(env, (size_t)sp->bank->Z.n, sizeof *w->rest);
+    w->scratch = cgam_alloc(env, (size_t)sp->bank->Z.d, sizeof *w->scratch);
+    return w->c && w->rest && w->scratch ? CGAM_OK : cgam_fail_nomem(env, "modes of a vector");
+}
+
+static void room_free(const cgam_spectrum *sp, room *w)
+{
+    cgam_free(sp->bank->env, w->c);
+    cgam_free(sp->bank->env, w->rest);
+    cgam_free(sp->bank->env, w->scratch);
+}
+
+/* 1 / eta for one mode, or 0 where both the mode is critical and x does not excite it. */
+static bool inverse(double alpha, double omega, double amount, double size, double *gain)
+{
+    double eta = 1 + alpha * omega;
+    bool critical = fabs(eta) <= 4 * 0x1p-52 * (1 + fabs(alpha * omega));
+    bool excited = fabs(amount) > 1e-13 * size;
+    *gain = critical ? 0 : 1 / eta;
+    return !(critical && excited);
+}
+
+cgam_status cgam_spectrum_solve(const cgam_spectrum *sp, double alpha, const double *x, double *y)
+{
+    cgam_env *env = sp->bank->env;
+    int64_t n = sp->bank->Z.n;
+    double size = cgam_vec_norm(n, x), gain;
+    bool fine = true;
+    room w = {0};
+    cgam_status status = room_new(sp, &w);
+    if (status == CGAM_OK) status = split(sp, x, w.c, w.rest);
+    if (status == CGAM_OK) {
+        for (int64_t k = 0; k < sp->info.modes; k++) {
+            fine &= inverse(alpha, sp->omega[k], w.c[k], size, &gain);
+            w.c[k] *= gain;
+        }
+        status = synthesise(sp, w.c, y, w.scratch);
+    }
+    if (status == CGAM_OK && sp->info.kernel > 0) {
+        fine &= inverse(alpha, -sp->nu, cgam_vec_norm(n, w.rest), size, &gain);
+        for (int64_t i = 0; i < n; i++) y[i] += gain * w.rest[i];
+    }
+    if (status == CGAM_OK && !fine)
+        status = cgam_fail(env, CGAM_E_SINGULAR, "A(alpha) is singular at alpha = %.17g", alpha);
+    room_free(sp, &w);
+    return status;
+}
+
+cgam_status cgam_spectrum_project_min(const cgam_spectrum *sp, const double *x, double *y)
+{
+    int64_t n = sp->bank->Z.n;
+    double near = sp->info.omega_min + 1e-9 * fmax(fabs(sp->info.omega_min), sp->info.mu_max);
+    room w = {0};
+    cgam_status status = room_new(sp, &w);
+    if (status == CGAM_OK) status = split(sp, x, w.c, w.rest);
+    if (status == CGAM_OK) {
+        for (int64_t k = 0; k < sp->info.modes; k++)
+            if (sp->omega[k] > near) w.c[k] = 0;
+        status = synthesise(sp, w.c, y, w.scratch);
+    }
+    if (status == CGAM_OK && sp->info.kernel > 0)
+        for (int64_t i = 0; i < n; i++) y[i] += w.rest[i];
+    room_free(sp, &w);
+    return status;
+}
+
+/* Growth of one mode over time x = t / tau, times exp(-shift): what remains of the start,
+ * exp(-eta x), and what the input adds, (1 - exp(-eta x)) / eta, which is x when eta = 0. */
+static void growth(double eta, double x, double shift, double *start, double *input)
+{
+    *start = exp(-eta * x - shift);
+    if (fabs(eta * x) < 1e-8) /* the series to second order is exact to rounding */
+        *input = x * (1 - 0.5 * eta * x) * exp(-shift);
+    else if (-eta * x > 30) /* expm1 would overflow before the shift could help */
+        *input = (*start - exp(-shift)) / -eta;
+    else *input = -expm1(-eta * x) / eta * exp(-shift);
+}
+
+cgam_status cgam_spectrum_transient(const cgam_spectrum *sp, double alpha, double tau, double t,
+                                    const double *u, const double *s0, double *s)
+{
+    cgam_env *env = sp->bank->env;
+    int64_t n = sp->bank->Z.n, m = sp->info.modes;
+    if (!(tau > 0) || !(t >= 0) || !isfinite(t) || !isfinite(alpha))
+        return cgam_fail(env, CGAM_E_ARG, "transient: tau = %g, t = %g, alpha = %g", tau, t, alpha);
+    double x = t / tau, fastest = -(1 + alpha * sp->info.omega_min) * x;
+    double shift = fastest > 600 ? fastest - 600 : 0, start, input;
+    room w = {0};
+    double *rest0 = cgam_zalloc(env, (size_t)n, sizeof *rest0);
+    cgam_status status = rest0 ? room_new(sp, &w) : cgam_fail_nomem(env, "a transient");
+    if (status == CGAM_OK) status = split(sp, u, w.c, w.rest);
+    if (status == CGAM_OK && s0) status = split(sp, s0, w.c + m, rest0);
+    if (status == CGAM_OK) {
+        for (int64_t k = 0; k < m; k++) {
+            growth(1 + alpha * sp->omega[k], x, shift, &start, &input);
+            w.c[k] = input * w.c[k] + (s0 ? start * w.c[m + k] : 0);
+        }
+        status = synthesise(sp, w.c, s, w.scratch);
+    }
+    if (status == CGAM_OK) {
+        growth(1 - alpha * sp->nu, x, shift, &start, &input);
+        for (int64_t i = 0; i < n; i++) {
+            if (sp->info.kernel > 0) s[i] += input * w.rest[i] + start * rest0[i];
+            /* undo the shift; log |s| + shift tells whether the result still is a double */
+            if (shift > 0 && s[i] != 0)
+                s[i] = copysign(
+                    log(fabs(s[i])) + shift < 709 ? exp(log(fabs(s[i])) + shift) : DBL_MAX, s[i]);
+        }
+    }
+    cgam_free(env, rest0);
+    room_free(sp, &w);
+    return status;
+}

@@ -1,0 +1,14 @@
+/* spectrum.h (inside): what the theorems need of a spectrum beyond its public face. */
+#ifndef CGAM_SRC_MEMORY_SPECTRUM_H
+#define CGAM_SRC_MEMORY_SPECTRUM_H
+
+#include "memory/gate.h"
+
+/* c[modes] = v_k' x for the explicit modes. */
+cgam_status cgam_spectrum_analyse(const cgam_spectrum *sp, const double *x, double *c);
+/* out[count, modes] = v_k(i) for memories i = begin .. begin + count - 1. */
+cgam_status cgam_spectrum_rows(const cgam_spectrum *sp, int64_t begin, int64_t count, double *out);
+/* The bank a spectrum was made from. */
+const cgam_bank *cgam_spectrum_bank(const cgam_spectrum *sp);
+
+#endif
