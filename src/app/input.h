@@ -1,0 +1,23 @@
+/* input.h: files that several verbs read the same way. */
+#ifndef CGAM_SRC_APP_INPUT_H
+#define CGAM_SRC_APP_INPUT_H
+
+#include "app/verb.h"
+
+/* The bank of --bank, with --normalize. */
+cgam_status cgam_input_bank(cgam_call *call, cgam_bank **out);
+
+/* A real matrix from a file, widened and checked: rows x columns, or one row when the array has
+ * one dimension (*vector then). Gives *out; free it with cgam_free. */
+typedef struct cgam_matrix {
+    double *data; /* [rows, columns] */
+    int64_t rows, columns;
+    bool vector;
+} cgam_matrix;
+cgam_status cgam_input_matrix(cgam_env *env, const char *path, cgam_matrix *out);
+
+/* A list of `count` indices below `below` from "7" or a file of integers. what: for messages. */
+cgam_status cgam_input_indices(cgam_env *env, const char *what, const char *text, int64_t count,
+                               int64_t below, int64_t **out);
+
+#endif

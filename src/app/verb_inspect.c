@@ -1,0 +1,130 @@
+/* verb_inspect.c: what a bank allows - its spectrum, its critical penalty, its safe coupling. */
+#include "app/input.h"
+#include "app/verbs.h"
+
+#include <math.h>
+
+static const cgam_param params[] = {
+    {.name = "bank",
+     .kind = CGAM_TEXT,
+     .value = "FILE[:NAME]",
+     .required = true,
+     .help = "memories, one a row: .npy, .npz, .safetensors or .csv"},
+    {.name = "alpha",
+     .kind = CGAM_REAL,
+     .value = "X",
+     .fallback = "0",
+     .max = INFINITY,
+     .help = "penalty to judge, 0 or more"},
+    {.name = "lambda",
+     .kind = CGAM_REAL,
+     .value = "X",
+     .fallback = "1",
+     .max = INFINITY,
+     .help = "coupling to judge, 0 or more"},
+    {.name = "beta",
+     .kind = CGAM_REAL,
+     .value = "X",
+     .fallback = "1",
+     .min = 0x1p-1000,
+     .max = INFINITY,
+     .help = "inverse temperature, above 0"},
+    {.name = "normalize", .kind = CGAM_FLAG, .help = "divide each memory by its norm"},
+    {.name = ""},
+};
+
+static cgam_status fill(cgam_call *call, cgam_bank *bank)
+{
+    json_t *doc = call->doc;
+    cgam_bank_info info = cgam_bank_describe(bank);
+    double alpha = cgam_args_real(call->args, "alpha"), beta = cgam_args_real(call->args, "beta");
+    double lambda = cgam_args_real(call->args, "lambda");
+    cgam_gram_info gram;
+    cgam_gate *gate;
+    cgam_gate_opts opts = cgam_gate_opts_default();
+    opts.effort = CGAM_EFFORT_FULL;
+    cgam_status status = cgam_bank_gram(bank, &gram);
+    if (status == CGAM_OK) status = cgam_gate_new(bank, alpha, &opts, &gate);
+    if (status != CGAM_OK) return status;
+    cgam_gate_info g = cgam_gate_describe(gate);
+    cgam_gate_free(gate);
+    double contraction = cgam_contraction(beta, lambda, g.eta_min);
+    cgam_put_int(doc, "n", info.n);
+    cgam_put_int(doc, "d", info.d);
+    cgam_put_text(doc, "dtype", cgam_dtype_name(info.dtype));
+    cgam_put_bool(doc, "mapped", info.mapped);
+    cgam_put_real(doc, "norm_min", info.norm_min);
+    cgam_put_real(doc, "norm_max", info.norm_max);
+    cgam_put_bool(doc, "unit", info.unit);
+    cgam_put_int(doc, "zero_memories", info.zero_rows);
+    cgam_put_real(doc, "mu_min", gram.mu_min);
+    cgam_put_real(doc, "mu_max", gram.mu_max);
+    cgam_put_int(doc, "rank", gram.rank);
+    cgam_put_real(doc, "alpha", alpha);
+    cgam_put_real(doc, "lambda", lambda);
+    cgam_put_real(doc, "beta", beta);
+    cgam_put_real(doc, "alpha_crit", g.critical.alpha);
+    cgam_put(doc, "alpha_crit_bounds",
+             cgam_reals_json((double[]){g.critical.alpha_lo, g.critical.alpha_hi}, 2));
+    cgam_put_real(doc, "eta_min", g.eta_min);
+    cgam_put_text(doc, "regime", cgam_regime_name(g.regime));
+    cgam_put(doc, "negative_modes", g.negative < 0 ? json_null() : json_integer(g.negative));
+    cgam_put_real(doc, "contraction", contraction);
+    cgam_put(doc, "unique", contraction < 1 - 1e-11 ? json_true() : json_null());
+    cgam_put_real(doc, "lambda_unique_max", cgam_lambda_unique_max(beta, g.eta_min));
+    return CGAM_OK;
+}
+
+static cgam_status run(cgam_call *call)
+{
+    cgam_bank *bank;
+    cgam_status status = cgam_input_bank(call, &bank);
+    if (status == CGAM_OK) status = fill(call, bank);
+    cgam_bank_free(bank);
+    return status;
+}
+
+static void line(FILE *to, const json_t *doc, const char *key, const char *none, const char *words)
+{
+    double value = cgam_get_real(doc, key);
+    if (isnan(value)) fprintf(to, "  %-18s %-14s %s\n", key, none, words);
+    else fprintf(to, "  %-18s %-14.9g %s\n", key, value, words);
+}
+
+static void print(const json_t *doc, FILE *to)
+{
+    const json_t *unique = json_object_get(doc, "unique");
+    fprintf(to, "%lld memories in %lld dimensions, stored as %s%s\n\n",
+            (long long)cgam_get_int(doc, "n"), (long long)cgam_get_int(doc, "d"),
+            cgam_get_text(doc, "dtype"),
+            json_is_true(json_object_get(doc, "mapped")) ? ", mapped" : "");
+    line(to, doc, "norm_min", "-", "shortest memory");
+    line(to, doc, "norm_max", "-", "longest memory");
+    line(to, doc, "mu_min", "-", "smallest eigenvalue of the Gram matrix; 0 when rank < n");
+    line(to, doc, "mu_max", "-", "largest");
+    line(to, doc, "rank", "-", "independent directions");
+    line(to, doc, "alpha_crit", "none", "penalty at which the gates turn critical");
+    fprintf(to, "\nat alpha %g, lambda %g, beta %g\n\n", cgam_get_real(doc, "alpha"),
+            cgam_get_real(doc, "lambda"), cgam_get_real(doc, "beta"));
+    fprintf(to, "  %-18s %s\n", "regime", cgam_get_text(doc, "regime"));
+    line(to, doc, "eta_min", "-", "smallest eigenvalue of the gate operator");
+    line(to, doc, "contraction", "-", "below 1 coupled recall has one answer");
+    fprintf(to, "  %-18s %s\n", "unique",
+            json_is_true(unique) ? "yes, proved" : "not decided by the contraction");
+    line(to, doc, "lambda_unique_max", "-", "largest coupling with that proof");
+}
+
+const cgam_verb cgam_verb_inspect = {
+    .name = "inspect",
+    .summary = "tell what a bank allows: spectrum, alpha_crit, safe coupling",
+    .about = "Computes the spectrum of the bank's Gram matrix G = Z Z' without forming it, the "
+             "penalty alpha_crit at which the gate operator A = I + alpha (G - diag G) stops being "
+             "positive definite, and what the given alpha, lambda and beta mean for a coupled "
+             "recall.\n\n"
+             "alpha_crit is null when no penalty is critical (orthogonal memories). It is found by "
+             "Lanczos' method and proved by counting eigenvalues.",
+    .example = "cgam inspect --bank Z.npy --alpha 0.3 --lambda 0.5 --beta 4",
+    .params = params,
+    .run = run,
+    .print = print,
+};

@@ -1,0 +1,444 @@
+/* verb_recall.c: queries meet a bank. */
+#include "app/input.h"
+#include "app/verbs.h"
+#include "base/env.h"
+
+#include <math.h>
+#include <string.h>
+
+static const cgam_param params[] = {
+    {.name = "bank",
+     .kind = CGAM_TEXT,
+     .value = "FILE[:NAME]",
+     .required = true,
+     .help = "memories, one a row: .npy, .npz, .safetensors or .csv; NAME picks an array where a "
+             "file holds several"},
+    {.name = "query",
+     .kind = CGAM_TEXT,
+     .value = "FILE[:NAME]",
+     .required = true,
+     .help = "one query (d) or several (B,d)"},
+    {.name = "context",
+     .kind = CGAM_TEXT,
+     .value = "FILE[:NAME]",
+     .help = "one context (d_c) for all queries, or one for each (B,d_c); without it c = 0"},
+    {.name = "projection",
+     .kind = CGAM_TEXT,
+     .value = "FILE[:NAME]",
+     .help = "P (d,d_c): gates see Z P c; without it P = I"},
+    {.name = "gate-weights",
+     .kind = CGAM_TEXT,
+     .value = "FILE[:NAME]",
+     .help = "W (N,d_c): gates see W c instead"},
+    {.name = "lambda",
+     .kind = CGAM_REAL,
+     .value = "X",
+     .fallback = "1",
+     .max = INFINITY,
+     .help = "coupling between gates and retrieval, 0 or more"},
+    {.name = "alpha",
+     .kind = CGAM_REAL,
+     .value = "X",
+     .fallback = "0",
+     .max = INFINITY,
+     .help = "penalty between similar memories, 0 or more"},
+    {.name = "beta",
+     .kind = CGAM_REAL,
+     .value = "X",
+     .fallback = "1",
+     .min = 0x1p-1000,
+     .max = INFINITY,
+     .help = "inverse temperature, above 0"},
+    {.name = "mode",
+     .kind = CGAM_CHOICE,
+     .value = "first|coupled",
+     .fallback = "first",
+     .help = "first order (gates from the context alone), or the self-consistent fixed point"},
+    {.name = "normalize", .kind = CGAM_FLAG, .help = "divide each memory by its norm"},
+    {.name = "top",
+     .kind = CGAM_INT,
+     .value = "K",
+     .fallback = "5",
+     .max = 1e9,
+     .help = "how many of the most probable memories to list"},
+    {.name = "target",
+     .kind = CGAM_TEXT,
+     .value = "FILE|INDEX",
+     .help = "the memory that gaps, bound and p speak of, instead of the winner: an index, or a "
+             "file with one per query"},
+    {.name = "certify",
+     .kind = CGAM_FLAG,
+     .help = "also compute what costs more than the recall: exact fold margin and local "
+             "contraction, alpha_crit, a search for a second fixed point"},
+    {.name = "plain", .kind = CGAM_FLAG, .help = "mode coupled: no Newton finish"},
+    {.name = "tol",
+     .kind = CGAM_REAL,
+     .value = "X",
+     .fallback = "1e-12",
+     .max = 1,
+     .help = "mode coupled: stop when p changes by at most this"},
+    {.name = "max-iter",
+     .kind = CGAM_INT,
+     .value = "N",
+     .fallback = "10000",
+     .min = 1,
+     .max = 1e9,
+     .help = "mode coupled: stop after this many iterations"},
+    {.name = "save-p", .kind = CGAM_TEXT, .value = "FILE.npy", .help = "write p, f64 (B,N)"},
+    {.name = "save-readout",
+     .kind = CGAM_TEXT,
+     .value = "FILE.npy",
+     .help = "write the readout Z'p, f64 (B,d)"},
+    {.name = ""},
+};
+
+/* Everything a call opens, so that one function closes it. */
+typedef struct job {
+    cgam_call *call;
+    cgam_bank *bank;
+    cgam_recall *plan;
+    cgam_matrix q, c, P, W;
+    int64_t *target;
+    cgam_npy_writer *save_p, *save_readout;
+    cgam_result *results;
+    int64_t top, *top_index;
+    double *top_p, *top_log_p, *p, *readout;
+} job;
+
+enum { BATCH = 64 }; /* queries between two writes */
+
+static void job_close(job *j)
+{
+    cgam_env *env = j->call->env;
+    cgam_npy_abandon(j->save_p);
+    cgam_npy_abandon(j->save_readout);
+    cgam_recall_free(j->plan);
+    cgam_bank_free(j->bank);
+    double *blocks[] = {j->q.data, j->c.data,    j->P.data, j->W.data,
+                        j->top_p,  j->top_log_p, j->p,      j->readout};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) cgam_free(env, blocks[i]);
+    cgam_free(env, j->target);
+    cgam_free(env, j->results);
+    cgam_free(env, j->top_index);
+}
+
+static cgam_status shape(cgam_env *env, const char *option, const char *what, int64_t got,
+                         const char *expected, int64_t want)
+{
+    if (got == want) return CGAM_OK;
+    return cgam_fail(env, CGAM_E_SHAPE, "--%s: %s %lld, %s %lld", option, what, (long long)got,
+                     expected, (long long)want);
+}
+
+/* Opens the files and checks that they fit together. */
+static cgam_status job_open(job *j)
+{
+    cgam_call *call = j->call;
+    cgam_env *env = call->env;
+    const char *context = cgam_args_text(call->args, "context");
+    const char *P = cgam_args_text(call->args, "projection");
+    const char *W = cgam_args_text(call->args, "gate-weights");
+    const char *target = cgam_args_text(call->args, "target");
+    if (P && W)
+        return cgam_fail(env, CGAM_E_ARG, "--projection and --gate-weights exclude each other");
+    cgam_status status = cgam_input_bank(call, &j->bank);
+    if (status != CGAM_OK) return status;
+    cgam_bank_info bank = cgam_bank_describe(j->bank);
+    status = cgam_input_matrix(env, cgam_args_text(call->args, "query"), &j->q);
+    if (status == CGAM_OK)
+        status = shape(env, "query", "queries have d =", j->q.columns, "the bank has", bank.d);
+    int64_t d_c = bank.d;
+    if (P && status == CGAM_OK) {
+        status = cgam_input_matrix(env, P, &j->P);
+        if (status == CGAM_OK)
+            status =
+                shape(env, "projection", "rows are", j->P.vector ? 1 : j->P.rows, "d is", bank.d);
+        d_c = j->P.columns;
+    }
+    if (W && status == CGAM_OK) {
+        status = cgam_input_matrix(env, W, &j->W);
+        if (status == CGAM_OK)
+            status = shape(env, "gate-weights", "rows are", j->W.rows, "memories are", bank.n);
+        d_c = j->W.columns;
+    }
+    if (context && status == CGAM_OK) {
+        status = cgam_input_matrix(env, context, &j->c);
+        if (status == CGAM_OK)
+            status =
+                shape(env, "context", "contexts have d_c =", j->c.columns, "the gates expect", d_c);
+        if (status == CGAM_OK && j->c.rows > 1)
+            status = shape(env, "context", "contexts are", j->c.rows, "queries are", j->q.rows);
+    }
+    if (target && status == CGAM_OK)
+        status = cgam_input_indices(env, "target", target, j->q.rows, bank.n, &j->target);
+    if (status != CGAM_OK) return status;
+
+    cgam_recall_opts o = cgam_recall_opts_default();
+    o.mode = strcmp(cgam_args_text(call->args, "mode"), "coupled") == 0 ? CGAM_COUPLED : CGAM_FIRST;
+    o.alpha = cgam_args_real(call->args, "alpha");
+    o.beta = cgam_args_real(call->args, "beta");
+    o.lambda = cgam_args_real(call->args, "lambda");
+    o.tol = cgam_args_real(call->args, "tol");
+    o.max_iter = cgam_args_int(call->args, "max-iter");
+    o.plain = cgam_args_flag(call->args, "plain");
+    o.certify = cgam_args_flag(call->args, "certify");
+    o.P = j->P.data;
+    o.W = j->W.data;
+    o.d_c = d_c;
+    return cgam_recall_new(j->bank, &o, &j->plan);
+}
+
+static cgam_status job_room(job *j)
+{
+    cgam_env *env = j->call->env;
+    cgam_bank_info bank = cgam_bank_describe(j->bank);
+    const char *p = cgam_args_text(j->call->args, "save-p");
+    const char *readout = cgam_args_text(j->call->args, "save-readout");
+    int64_t B = j->q.rows, piece = B < BATCH ? B : BATCH;
+    j->top = cgam_args_int(j->call->args, "top");
+    if (j->top > bank.n) j->top = bank.n;
+    j->results = cgam_zalloc(env, (size_t)B, sizeof *j->results);
+    j->top_index = cgam_alloc(env, (size_t)(B * j->top), sizeof *j->top_index);
+    j->top_p = cgam_alloc(env, (size_t)(B * j->top), sizeof *j->top_p);
+    j->top_log_p = cgam_alloc(env, (size_t)(B * j->top), sizeof *j->top_log_p);
+    if (p) j->p = cgam_alloc(env, (size_t)piece * (size_t)bank.n, sizeof *j->p);
+    if (readout) j->readout = cgam_alloc(env, (size_t)piece * (size_t)bank.d, sizeof *j->readout);
+    if (!j->results || !j->top_index || !j->top_p || !j->top_log_p || (p && !j->p) ||
+        (readout && !j->readout))
+        return cgam_fail_nomem(env, "results");
+    cgam_status status = CGAM_OK;
+    if (p) status = cgam_npy_begin(env, p, CGAM_F64, 2, (int64_t[]){B, bank.n}, &j->save_p);
+    if (readout && status == CGAM_OK)
+        status =
+            cgam_npy_begin(env, readout, CGAM_F64, 2, (int64_t[]){B, bank.d}, &j->save_readout);
+    return status;
+}
+
+static cgam_status job_recall(job *j)
+{
+    cgam_bank_info bank = cgam_bank_describe(j->bank);
+    cgam_status status = CGAM_OK;
+    bool own = j->c.rows > 1 || (j->c.rows == 1 && j->q.rows == 1);
+    for (int64_t from = 0; from < j->q.rows && status == CGAM_OK; from += BATCH) {
+        int64_t count = j->q.rows - from < BATCH ? j->q.rows - from : BATCH;
+        cgam_recall_in in = {.queries = count,
+                             .q = j->q.data + from * bank.d,
+                             .c = j->c.data ? j->c.data + (own ? from * j->c.columns : 0) : NULL,
+                             .c_per_query = own,
+                             .target = j->target ? j->target + from : NULL};
+        cgam_recall_out out = {.results = j->results + from,
+                               .top = j->top,
+                               .top_index = j->top_index + from * j->top,
+                               .top_p = j->top_p + from * j->top,
+                               .top_log_p = j->top_log_p + from * j->top,
+                               .p = j->p,
+                               .readout = j->readout};
+        status = cgam_recall_run(j->plan, &in, &out);
+        if (status == CGAM_OK && j->p) status = cgam_npy_append(j->save_p, j->p, count * bank.n);
+        if (status == CGAM_OK && j->readout)
+            status = cgam_npy_append(j->save_readout, j->readout, count * bank.d);
+    }
+    if (status == CGAM_OK && j->save_p) {
+        status = cgam_npy_finish(j->save_p);
+        j->save_p = NULL;
+    }
+    if (status == CGAM_OK && j->save_readout) {
+        status = cgam_npy_finish(j->save_readout);
+        j->save_readout = NULL;
+    }
+    return status;
+}
+
+static void put_proof(json_t *certificates, const char *name, double value, bool proved)
+{
+    if (!isnan(value)) cgam_put_text(certificates, name, proved ? "proved" : "estimate");
+}
+
+static json_t *result_doc(const job *j, int64_t k)
+{
+    const cgam_result *r = &j->results[k];
+    json_t *doc = json_object(), *top = json_array(), *logs = json_array();
+    cgam_put_int(doc, "winner", r->winner);
+    cgam_put_real(doc, "p", r->p);
+    cgam_put_real(doc, "log_p", r->log_p);
+    for (int64_t i = 0; i < j->top; i++) {
+        json_t *pair = json_array();
+        json_array_append_new(pair, json_integer(j->top_index[k * j->top + i]));
+        json_array_append_new(pair, cgam_json_real(j->top_p[k * j->top + i]));
+        json_array_append_new(top, pair);
+        json_array_append_new(logs, cgam_json_real(j->top_log_p[k * j->top + i]));
+    }
+    cgam_put(doc, "top", top);
+    cgam_put(doc, "top_log_p", logs);
+    if (j->target) {
+        cgam_put_int(doc, "target", r->focus);
+        cgam_put_real(doc, "target_p", r->p);
+        cgam_put_int(doc, "target_rank", r->focus_rank);
+    }
+    cgam_put_real(doc, "neff_entropy", r->neff_entropy);
+    cgam_put_real(doc, "neff_ipr", r->neff_ipr);
+    cgam_put_real(doc, "gap", r->gap);
+    cgam_put_real(doc, "gap_raw", r->gap_raw);
+    cgam_put_real(doc, "gap_gate", r->gap_gate);
+    cgam_put_real(doc, "p_lower_bound", r->p_lower_bound);
+    cgam_put_int(doc, "iterations", r->iterations);
+    cgam_put_int(doc, "newton_steps", r->newton_steps);
+    cgam_put_text(doc, "end", cgam_end_name(r->end));
+    cgam_put_real(doc, "change", r->change);
+    cgam_put_real(doc, "energy_start", r->energy_start);
+    cgam_put_real(doc, "energy_end", r->energy_end);
+    cgam_put_real(doc, "energy_rise", r->energy_rise);
+    cgam_put_real(doc, "contraction", r->contraction);
+    cgam_put_real(doc, "local_contraction", r->local_contraction);
+    cgam_put(doc, "unique", r->unique < 0 ? json_null() : json_boolean(r->unique));
+    cgam_put_real(doc, "fold_margin", r->fold_margin);
+    cgam_put_real(doc, "p_error", r->p_error);
+    json_t *proofs = json_object();
+    put_proof(proofs, "p_lower_bound", r->p_lower_bound, true);
+    put_proof(proofs, "contraction", r->contraction, r->contraction_proved);
+    put_proof(proofs, "local_contraction", r->local_contraction, r->local_contraction_proved);
+    put_proof(proofs, "fold_margin", r->fold_margin, r->fold_margin_proved);
+    put_proof(proofs, "p_error", r->p_error, r->p_error_proved);
+    if (r->unique >= 0) cgam_put_text(proofs, "unique", "proved");
+    cgam_put(doc, "certificates", proofs);
+    return doc;
+}
+
+static void job_doc(job *j)
+{
+    json_t *doc = j->call->doc, *queries = json_array();
+    cgam_bank_info bank = cgam_bank_describe(j->bank);
+    cgam_gate_info gate = cgam_gate_describe(cgam_recall_gate(j->plan));
+    cgam_put_int(doc, "n", bank.n);
+    cgam_put_int(doc, "d", bank.d);
+    cgam_put_text(doc, "mode", cgam_args_text(j->call->args, "mode"));
+    cgam_put_real(doc, "alpha", gate.alpha);
+    cgam_put_real(doc, "beta", cgam_args_real(j->call->args, "beta"));
+    cgam_put_real(doc, "lambda", cgam_args_real(j->call->args, "lambda"));
+    cgam_put_text(doc, "regime", cgam_regime_name(gate.regime));
+    cgam_put_real(doc, "alpha_crit", gate.critical.alpha);
+    cgam_put(doc, "alpha_crit_bounds",
+             cgam_reals_json((double[]){gate.critical.alpha_lo, gate.critical.alpha_hi}, 2));
+    cgam_put_real(doc, "eta_min", gate.eta_min);
+    cgam_put_bool(doc, "eta_min_exact", gate.eta_min_exact);
+    for (int64_t k = 0; k < j->q.rows; k++) {
+        cgam_end end = j->results[k].end;
+        j->call->negative |= end != CGAM_END_DIRECT && end != CGAM_END_CONVERGED;
+        if (json_array_append_new(queries, result_doc(j, k)) != 0)
+            cgam_put_bool(doc, "incomplete", true);
+    }
+    cgam_put(doc, "queries", queries);
+}
+
+static cgam_status run(cgam_call *call)
+{
+    job j = {.call = call};
+    cgam_status status = job_open(&j);
+    if (status == CGAM_OK) status = job_room(&j);
+    if (status == CGAM_OK) status = job_recall(&j);
+    if (status == CGAM_OK) job_doc(&j);
+    job_close(&j);
+    return status;
+}
+
+static void print_top(const json_t *query, FILE *to)
+{
+    const json_t *top = json_object_get(query, "top");
+    for (size_t i = 0; i < json_array_size(top); i++) {
+        const json_t *pair = json_array_get(top, i);
+        fprintf(to, "%s%lld (%.4g)", i ? ", " : "",
+                (long long)json_integer_value(json_array_get(pair, 0)),
+                json_number_value(json_array_get(pair, 1)));
+    }
+}
+
+static void print_line(FILE *to, const char *name, double value, const char *words)
+{
+    if (isnan(value)) fprintf(to, "  %-18s %-14s %s\n", name, "-", words);
+    else fprintf(to, "  %-18s %-14.8g %s\n", name, value, words);
+}
+
+static void print_query(const json_t *q, bool coupled, FILE *to)
+{
+    bool target = json_object_get(q, "target") != NULL;
+    const json_t *unique = json_object_get(q, "unique");
+    fprintf(to, "  %-18s %-14lld the memory with the largest score\n", "winner",
+            (long long)cgam_get_int(q, "winner"));
+    if (target)
+        fprintf(to, "  %-18s %-14lld rank %lld; the numbers below speak of it\n", "target",
+                (long long)cgam_get_int(q, "target"), (long long)cgam_get_int(q, "target_rank"));
+    print_line(to, "p", cgam_get_real(q, "p"), "its probability");
+    print_line(to, "p >=", cgam_get_real(q, "p_lower_bound"), "proved from the gap");
+    print_line(to, "gap", cgam_get_real(q, "gap"), "lead in score over the best rival");
+    print_line(to, "gap, query", cgam_get_real(q, "gap_raw"), "lead by the query alone");
+    print_line(to, "gap, gates", cgam_get_real(q, "gap_gate"), "lead by the gates alone");
+    print_line(to, "N_eff, entropy", cgam_get_real(q, "neff_entropy"),
+               "memories in play, exp(entropy)");
+    print_line(to, "N_eff, 1/sum p^2", cgam_get_real(q, "neff_ipr"),
+               "memories in play, by collision");
+    if (coupled) {
+        fprintf(to, "  %-18s %-14lld %s after that many iterations\n", "iterations",
+                (long long)cgam_get_int(q, "iterations"), cgam_get_text(q, "end"));
+        print_line(to, "energy, start", cgam_get_real(q, "energy_start"), "");
+        print_line(to, "energy, end", cgam_get_real(q, "energy_end"), "");
+        print_line(to, "energy, rise", cgam_get_real(q, "energy_rise"),
+                   "largest step up; 0 but for rounding");
+        print_line(to, "contraction", cgam_get_real(q, "contraction"),
+                   "below 1 the fixed point is unique");
+        fprintf(to, "  %-18s %-14s\n", "unique",
+                json_is_null(unique)   ? "not decided"
+                : json_is_true(unique) ? "yes, proved"
+                                       : "no");
+        print_line(to, "fold margin", cgam_get_real(q, "fold_margin"),
+                   json_object_get(q, "fold_margin") ? "above 0 the state is stable" : "");
+    }
+    fprintf(to, "  %-18s ", "top");
+    print_top(q, to);
+    fprintf(to, "\n");
+}
+
+static void print(const json_t *doc, FILE *to)
+{
+    const json_t *queries = json_object_get(doc, "queries");
+    size_t count = json_array_size(queries);
+    bool coupled = strcmp(cgam_get_text(doc, "mode"), "coupled") == 0;
+    double crit = cgam_get_real(doc, "alpha_crit");
+    fprintf(to, "%lld memories in %lld dimensions, mode %s: alpha %g, beta %g, lambda %g\n",
+            (long long)cgam_get_int(doc, "n"), (long long)cgam_get_int(doc, "d"),
+            cgam_get_text(doc, "mode"), cgam_get_real(doc, "alpha"), cgam_get_real(doc, "beta"),
+            cgam_get_real(doc, "lambda"));
+    fprintf(to, "gates %s", cgam_get_text(doc, "regime"));
+    if (!isnan(crit)) fprintf(to, ", alpha_crit %.8g", crit);
+    fprintf(to, "\n\n");
+    if (count == 1) {
+        print_query(json_array_get(queries, 0), coupled, to);
+        return;
+    }
+    fprintf(to, "%7s %9s %11s %11s %10s %10s %6s  %s\n", "query", "winner", "p", "gap", "N_eff",
+            "p >=", "iter", "end");
+    for (size_t k = 0; k < count; k++) {
+        const json_t *q = json_array_get(queries, k);
+        fprintf(to, "%7zu %9lld %11.5g %11.5g %10.4g %10.4g %6lld  %s\n", k,
+                (long long)cgam_get_int(q, "winner"), cgam_get_real(q, "p"),
+                cgam_get_real(q, "gap"), cgam_get_real(q, "neff_entropy"),
+                cgam_get_real(q, "p_lower_bound"), (long long)cgam_get_int(q, "iterations"),
+                cgam_get_text(q, "end"));
+    }
+}
+
+const cgam_verb cgam_verb_recall = {
+    .name = "recall",
+    .summary = "find memories by query and context",
+    .about =
+        "Scores every memory of the bank by the query and by what the context does to the gates, "
+        "and reports who wins, how surely, and what of that is proved.\n\n"
+        "Mode first: s = A^-1 u, r = Z q + lambda s with u = Z P c. Mode coupled: the fixed point "
+        "of p = softmax(beta r), s = A^-1 (u + lambda p), reached by an iteration whose energy "
+        "cannot rise; it needs alpha below alpha_crit.\n\n"
+        "Every certificate in the JSON document is marked proved or estimate. What is undefined "
+        "or was not computed is null; --certify computes it.",
+    .example = "cgam recall --bank Z.npy --query q.npy --context c.npy --lambda 2 --beta 4",
+    .params = params,
+    .run = run,
+    .print = print,
+};

@@ -1,0 +1,23 @@
+/* verbs.c: the table. */
+#include "app/verbs.h"
+
+#include <math.h>
+#include <stddef.h>
+
+const cgam_verb *const cgam_verbs[] = {
+    &cgam_verb_recall, &cgam_verb_inspect, &cgam_verb_demo,
+    &cgam_verb_help,   &cgam_verb_version, NULL,
+};
+
+const cgam_param cgam_params_common[] = {
+    {.name = "threads",
+     .kind = CGAM_INT,
+     .value = "N",
+     .min = 1,
+     .max = 4096,
+     .help = "worker threads; one per core if not given. Results do not depend on it"},
+    {.name = "json",
+     .kind = CGAM_FLAG,
+     .help = "print one JSON document on standard output instead of text"},
+    {.name = ""},
+};

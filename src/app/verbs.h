@@ -1,0 +1,13 @@
+/* verbs.h: one name per verb; each lives in a file of its own. */
+#ifndef CGAM_SRC_APP_VERBS_H
+#define CGAM_SRC_APP_VERBS_H
+
+#include "app/verb.h"
+
+extern const cgam_verb cgam_verb_recall;
+extern const cgam_verb cgam_verb_inspect;
+extern const cgam_verb cgam_verb_demo;
+extern const cgam_verb cgam_verb_help;
+extern const cgam_verb cgam_verb_version;
+
+#endif

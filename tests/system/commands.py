@@ -1,0 +1,279 @@
+"""Runs the program on files made here and checks what it prints, writes and returns."""
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+CGAM = os.environ["CGAM"]
+checks = failures = 0
+
+
+def check(ok, *words):
+    global checks, failures
+    checks += 1
+    if not ok:
+        failures += 1
+        print("FAILED:", *words)
+
+
+def close(got, want, allowed, *words):
+    got, want = np.asarray(got, float), np.asarray(want, float)
+    off = np.max(np.abs(got - want)) if got.shape == want.shape else np.inf
+    check(off <= allowed, *words, "got", got, "want", want, "off by", off, "allowed", allowed)
+
+
+def run(*words, **how):
+    """Exit status, standard output, standard error."""
+    done = subprocess.run([CGAM, *map(str, words)], capture_output=True, text=True, **how)
+    return done.returncode, done.stdout, done.stderr
+
+
+def ask(*words, status=0):
+    code, out, err = run(*words, "--json")
+    check(code == status, words, "exit", code, "want", status, err)
+    try:
+        return json.loads(out)
+    except ValueError:
+        check(False, words, "printed no JSON document", out[:200], err)
+        return {}
+
+
+def refuse(status, pieces, *words, **how):
+    """One clear line, the right status, nothing on standard output."""
+    code, out, err = run(*words, **how)
+    check(code == status, words, "exit", code, "want", status, err)
+    check(out == "", words, "printed", out[:100])
+    check(err.count("\n") == 1 and err.endswith("\n"), words, "not one line:", repr(err))
+    for piece in pieces:
+        check(piece in err, words, "message lacks", repr(piece), "in", repr(err))
+
+
+def softmax(x):
+    e = np.exp(x - x.max())
+    return e / e.sum()
+
+
+def gate(Z, alpha):
+    G = Z @ Z.T
+    return np.eye(len(Z)) + alpha * (G - np.diag(np.diag(G)))
+
+
+RECALL_KEYS = {"n", "d", "mode", "alpha", "beta", "lambda", "regime", "alpha_crit", "queries"}
+QUERY_KEYS = {"winner", "p", "top", "neff_entropy", "neff_ipr", "gap", "gap_raw", "gap_gate",
+              "p_lower_bound", "iterations", "end", "energy_start", "energy_end", "energy_rise",
+              "contraction", "unique", "fold_margin", "certificates"}
+INSPECT_KEYS = {"n", "d", "norm_min", "norm_max", "mu_min", "mu_max", "rank", "alpha_crit",
+                "eta_min", "regime", "contraction", "unique", "lambda_unique_max"}
+
+
+def first_order(rng):
+    Z = rng.standard_normal((40, 8))
+    q, c = rng.standard_normal(8), rng.standard_normal(8)
+    np.save("Z.npy", Z), np.save("q.npy", q), np.save("c.npy", c)
+    for alpha in (0, 0.02, 0.3):  # the last is supercritical: mode first still answers
+        doc = ask("recall", "--bank", "Z.npy", "--query", "q.npy", "--context", "c.npy", "--alpha",
+                  alpha, "--lambda", 0.7, "--beta", 1.3, "--save-p", "p.npy", "--save-readout",
+                  "m.npy", "--top", 3)
+        check(RECALL_KEYS <= set(doc), "recall keys", RECALL_KEYS - set(doc))
+        x = doc["queries"][0]
+        check(QUERY_KEYS <= set(x), "query keys", QUERY_KEYS - set(x))
+        s = np.linalg.solve(gate(Z, alpha), Z @ c)
+        b, r = Z @ q, Z @ q + 0.7 * s
+        p = softmax(1.3 * r)
+        w = int(r.argmax())
+        close(np.load("p.npy"), p[None], 1e-12, "p at alpha", alpha)
+        close(np.load("m.npy"), (Z.T @ p)[None], 1e-12, "readout at alpha", alpha)
+        check(x["winner"] == w and x["end"] == "direct" and x["iterations"] == 0, "winner", x)
+        check(x["energy_start"] is None and x["energy_rise"] is None, "mode first has no energy")
+        gaps = [v[w] - np.delete(v, w).max() for v in (r, b, s)]
+        close([x["gap"], x["gap_raw"], x["gap_gate"]], gaps, 1e-11, "gaps")
+        close(x["p_lower_bound"], 1 / (1 + 39 * np.exp(-1.3 * gaps[0])), 1e-12, "bound")
+        close(x["neff_entropy"], np.exp(-(p * np.log(p)).sum()), 1e-10, "N_eff")
+        close(x["neff_ipr"], 1 / (p * p).sum(), 1e-10, "N_eff")
+        order = np.argsort(-r, kind="stable")[:3]
+        check([i for i, _ in x["top"]] == order.tolist(), "top", x["top"])
+        w_min = np.linalg.eigvalsh(gate(Z, 1) - np.eye(40))[0]
+        close(doc["alpha_crit"], -1 / w_min, 1e-10, "alpha_crit")
+        check(doc["regime"] == ("supercritical" if alpha > -1 / w_min else "subcritical"), "regime")
+    defaults = ask("recall", "--bank", "Z.npy", "--query", "q.npy")
+    check([defaults[k] for k in ("alpha", "lambda", "beta", "mode")] == [0, 1, 1, "first"],
+          "defaults", defaults)
+    check(len(defaults["queries"][0]["top"]) == 5, "top 5 by default")
+
+
+def coupled(rng):
+    Z = rng.standard_normal((30, 6))
+    Z /= np.linalg.norm(Z, axis=1, keepdims=True)
+    Q, C = rng.standard_normal((5, 6)), rng.standard_normal((5, 6))
+    np.save("Z.npy", Z), np.save("Q.npy", Q), np.save("C.npy", C)
+    np.save("t.npy", np.arange(5) * 3)
+    doc = ask("recall", "--bank", "Z.npy", "--query", "Q.npy", "--context", "C.npy", "--mode",
+              "coupled", "--alpha", 0.4, "--beta", 2, "--lambda", 0.8, "--target", "t.npy",
+              "--save-p", "p.npy", "--certify", "--threads", 2)
+    A = gate(Z, 0.4)
+    inverse = np.linalg.inv(A)
+    saved = np.load("p.npy")
+    for k, x in enumerate(doc["queries"]):
+        bias = Z @ Q[k] + 0.8 * inverse @ (Z @ C[k])
+        p = softmax(2 * bias)
+        for _ in range(4000):
+            p = softmax(2 * (bias + 0.64 * inverse @ p))
+        close(saved[k], p, 1e-11, "coupled p", k)
+        check(x["target"] == 3 * k, "target", x)
+        close([x["p"], x["target_p"]], [p[3 * k]] * 2, 1e-11, "p of the target")
+        check(x["target_rank"] == int((p > p[3 * k]).sum()), "rank of the target", x)
+        check(x["energy_end"] <= x["energy_start"] + 1e-12 and x["energy_rise"] < 1e-12, "energy", x)
+        cov = np.diag(p) - np.outer(p, p)
+        close(x["fold_margin"], np.linalg.eigvalsh(A - 1.28 * cov)[0], 1e-9, "fold margin")
+        close(x["contraction"], 1.28 / (2 * 0.6), 1e-9, "contraction")
+        check(all(v in ("proved", "estimate") for v in x["certificates"].values()), "certificates")
+        check(x["end"] == "converged", "end", x)
+    alone = ask("recall", "--bank", "Z.npy", "--query", "Q.npy", "--context", "C.npy", "--mode",
+                "coupled", "--alpha", 0.4, "--beta", 2, "--lambda", 0.8, "--target", "t.npy",
+                "--certify", "--threads", 1)
+    check(alone == doc, "one thread and two give the same document")
+    short = ask("recall", "--bank", "Z.npy", "--query", "Q.npy", "--mode", "coupled", "--beta", 2,
+                "--max-iter", 1, status=1)
+    check(short["queries"][0]["end"] == "max_iter", "max_iter is exit 1")
+    np.save("P.npy", rng.standard_normal((6, 4))), np.save("W.npy", rng.standard_normal((30, 4)))
+    np.save("c4.npy", rng.standard_normal(4))
+    for option in ("projection", "gate-weights"):
+        weights = np.load("P.npy") if option == "projection" else np.load("W.npy")
+        u = (Z @ weights if option == "projection" else weights) @ np.load("c4.npy")
+        ask("recall", "--bank", "Z.npy", "--query", "Q.npy", "--context", "c4.npy", "--" + option,
+            "P.npy" if option == "projection" else "W.npy", "--alpha", 0.4, "--save-p", "p.npy")
+        want = softmax(Z @ Q[2] + np.linalg.solve(A, u))
+        close(np.load("p.npy")[2], want, 1e-12, option)
+    refuse(2, ["alpha_crit = 1", "supercritical"], "recall", "--bank", "Z.npy", "--query", "Q.npy",
+           "--mode", "coupled", "--alpha", 1.5)
+
+
+def inspect(rng):
+    Z = rng.standard_normal((5, 9))
+    Z /= np.linalg.norm(Z, axis=1, keepdims=True)
+    np.save("wide.npy", Z)
+    doc = ask("inspect", "--bank", "wide.npy", "--alpha", 0.5, "--beta", 2, "--lambda", 0.3)
+    check(INSPECT_KEYS <= set(doc), "inspect keys", INSPECT_KEYS - set(doc))
+    mu = np.linalg.eigvalsh(Z @ Z.T)
+    close([doc["mu_min"], doc["mu_max"]], [mu[0], mu[-1]], 1e-12, "mu")
+    close(doc["alpha_crit"], 1 / (1 - mu[0]), 1e-11, "alpha_crit of unit memories")
+    eta = 1 - 0.5 * (1 - mu[0])
+    close(doc["eta_min"], eta, 1e-12, "eta_min")
+    close(doc["contraction"], 2 * 0.09 / (2 * eta), 1e-12, "contraction")
+    close(doc["lambda_unique_max"], np.sqrt(eta), 1e-12, "lambda_unique_max")
+    check(doc["unique"] is True and doc["rank"] == 5, "unique, rank", doc)
+    np.save("tall.npy", np.vstack([Z, Z]).astype(np.float32))
+    doc = ask("inspect", "--bank", "tall.npy", "--normalize", "--alpha", 1)
+    check(doc["mu_min"] == 0 and doc["alpha_crit"] == 1, "duplicates: mu_min 0, alpha_crit 1", doc)
+    check(doc["regime"] == "critical" and doc["rank"] == 5, "critical", doc)
+    np.save("eye.npy", np.eye(4))
+    doc = ask("inspect", "--bank", "eye.npy", "--alpha", 50)
+    check(doc["alpha_crit"] is None and doc["regime"] == "subcritical", "orthonormal", doc)
+    np.save("one.npy", np.array([[3.0, 4.0]])), np.save("q2.npy", np.array([1.0, 0.0]))
+    doc = ask("recall", "--bank", "one.npy", "--query", "q2.npy", "--mode", "coupled", "--alpha", 2)
+    x = doc["queries"][0]
+    check([doc["alpha_crit"], x["gap"], x["gap_raw"], x["gap_gate"]] == [None] * 4, "N = 1", doc)
+    check([x["p"], x["p_lower_bound"], x["neff_entropy"], x["neff_ipr"]] == [1] * 4, "N = 1", x)
+    check(ask("inspect", "--bank", "one.npy")["alpha_crit"] is None, "N = 1")
+
+
+def critical(rng):
+    """At alpha_crit itself the modes that blow up are not excited by u = Z c: an answer exists."""
+    Z = rng.standard_normal((20, 4))
+    Z /= np.linalg.norm(Z, axis=1, keepdims=True)
+    np.save("Z.npy", Z), np.save("q.npy", Z[3]), np.save("c.npy", Z[5])
+    doc = ask("recall", "--bank", "Z.npy", "--query", "q.npy", "--context", "c.npy", "--alpha", 1,
+              "--save-p", "p.npy", "--normalize")
+    check(doc["regime"] == "critical", "critical", doc)
+    want = softmax(Z @ Z[3] + Z @ np.linalg.solve(Z.T @ Z, Z[5]))
+    close(np.load("p.npy")[0], want, 1e-9, "first order at alpha_crit")
+
+
+def bad_input(rng):
+    Z = rng.standard_normal((6, 3))
+    np.save("Z.npy", Z), np.save("q.npy", Z[0])
+    with open("Z.npy", "rb") as f:
+        whole = f.read()
+    with open("cut.npy", "wb") as f:
+        f.write(whole[:-8])
+    with open("empty.npy", "wb"):
+        pass
+    Z[4, 1] = np.nan
+    np.save("nan.npy", Z), np.save("i.npy", np.zeros((2, 2), int)), np.save("cube.npy", np.zeros((2, 2, 2)))
+    np.save("void.npy", np.zeros((0, 3))), np.save("q4.npy", np.zeros(4)), np.save("big.npy", Z.astype(">f8"))
+    refuse(2, ["cut.npy", "truncated"], "inspect", "--bank", "cut.npy")
+    refuse(2, ["empty.npy"], "inspect", "--bank", "empty.npy")
+    refuse(2, ["nan.npy", "row 4", "column 1"], "inspect", "--bank", "nan.npy")
+    refuse(2, ["missing.npy"], "inspect", "--bank", "missing.npy")
+    refuse(2, ["i.npy", "i64"], "inspect", "--bank", "i.npy")
+    refuse(2, ["cube.npy", "2 dimensions"], "inspect", "--bank", "cube.npy")
+    refuse(2, ["void.npy"], "inspect", "--bank", "void.npy")
+    refuse(2, ["big.npy"], "inspect", "--bank", "big.npy")
+    refuse(2, ["."], "inspect", "--bank", ".")
+    recall = ("recall", "--bank", "Z.npy", "--query", "q.npy")
+    refuse(2, ["--query", "4", "3"], "recall", "--bank", "Z.npy", "--query", "q4.npy")
+    refuse(2, ["--context", "4", "3"], *recall, "--context", "q4.npy")
+    refuse(2, ["nan.npy", "row 4"], "recall", "--bank", "Z.npy", "--query", "nan.npy")
+    refuse(2, ["--lambda", "-1"], *recall, "--lambda", -1)
+    refuse(2, ["--beta"], *recall, "--beta", 0)
+    refuse(2, ["--beta", "nan"], *recall, "--beta", "nan")
+    refuse(2, ["--alpha", "1x"], *recall, "--alpha", "1x")
+    refuse(2, ["--mode", "third"], *recall, "--mode", "third")
+    refuse(2, ["--nonsense"], *recall, "--nonsense", 1)
+    refuse(2, ["--beta", "twice"], *recall, "--beta", 1, "--beta", 2)
+    refuse(2, ["--top"], *recall, "--top", -1)
+    refuse(2, ["target 6"], *recall, "--target", 6)
+    refuse(2, ["--bank"], "recall", "--query", "q.npy")
+    refuse(2, ["recall"], "recal")
+    refuse(2, ["exclude"], *recall, "--projection", "Z.npy", "--gate-weights", "Z.npy")
+    # nothing is lost or half-written
+    with open("old.npy", "w") as f:
+        f.write("old")
+    refuse(2, ["4"], "recall", "--bank", "Z.npy", "--query", "q4.npy", "--save-p", "old.npy")
+    refuse(2, ["alpha_crit"], *recall, "--mode", "coupled", "--alpha", 99, "--save-p", "old.npy")
+    check(open("old.npy").read() == "old", "a failing call leaves its target alone")
+    refuse(3, ["nowhere/p.npy"], *recall, "--save-p", "nowhere/p.npy")
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))
+    refuse(3, ["old.npy"], *recall, "--save-p", "old.npy", preexec_fn=limit)
+    check(open("old.npy").read() == "old", "a full disk leaves the target alone")
+    check(not [f for f in os.listdir(".") if "old.npy" in f and f != "old.npy"], "temporaries stay",
+          os.listdir("."))
+    with open("/dev/full", "w") as full:
+        code = subprocess.run([CGAM, *recall, "--json"], stdout=full, stderr=subprocess.PIPE).returncode
+    check(code == 3, "a full standard output is exit 3, got", code)
+
+
+def words():
+    code, out, err = run("help")
+    check(code == 0 and "recall" in out and not err, "help")
+    check(run("--help")[0] == 0 and run("recall", "--help")[0] == 0, "--help")
+    check(run()[0] == 2, "no verb is usage")
+    for verb in run("help", "--verbs")[1].split("\n")[:-1]:
+        code, out, _ = run("help", *verb.split())
+        check(code == 0 and out.startswith("cgam " + verb), "help", verb)
+        check(run("help", "--man", *verb.split())[1].startswith(".TH"), "man page", verb)
+    check(ask("version")["version"] == run("version")[1].split()[1], "version")
+    code, out, _ = run("demo")
+    check(code == 0 and "near 7" in out, "demo")
+    doc = ask("demo")
+    winners = [row["winner"] for row in doc["recalls"]]
+    check(winners[1] == 7 and winners[2] == 23, "context decides recall", winners)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        rng = np.random.default_rng(20260214)
+        for part in (first_order, coupled, inspect, critical, bad_input):
+            part(rng)
+        words()
+        os.chdir("/")
+    print(f"{checks - failures} of {checks} checks passed")
+    sys.exit(failures > 0)
+
+
+main()
