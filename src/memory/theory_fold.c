@@ -1,4 +1,4 @@
-/* fold.c: where feedback breaks the uniform-looking state - the theorem for balanced banks, and the
+/* theory_fold.c: where feedback breaks the uniform-looking state - the theorem for balanced banks, and the
  * true fold for any bank.
  *
  * Theorem (paper, appendix C.3): unit memories with G1 = mu_G 1, constant u and b, fast gates. The

@@ -1,4 +1,4 @@
-/* critical.c: gates above alpha_crit (theorem 3.3, formal version in the paper's appendix).
+/* theory_critical.c: gates above alpha_crit (theorem 3.3, formal version in the paper's appendix).
  *
  * tau ds/dt = u - A s splits into modes of G - diag G with rates eta_k = 1 + alpha omega_k. Above
  * alpha_crit the lowest mode grows like exp(gamma t / tau), gamma = -1 - alpha omega_min, along

@@ -1,4 +1,4 @@
-/* hopfield.c: the modern Hopfield network of Ramsauer et al. (2020), which is this memory without
+/* theory_hopfield.c: the modern Hopfield network of Ramsauer et al. (2020), which is this memory without
  * coupling (lambda = 0) and with the query set free. Theorem numbers are theirs. */
 #include <cgam/theory.h>
 

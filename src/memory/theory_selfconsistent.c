@@ -1,4 +1,4 @@
-/* selfconsistent.c: the coupled fixed point p = softmax(beta (b + lambda A^-1 u + lambda^2 A^-1 p))
+/* theory_selfconsistent.c: the coupled fixed point p = softmax(beta (b + lambda A^-1 u + lambda^2 A^-1 p))
  * as theory sees it (theorem 3.4): energy, decomposition, contraction, fold margin. */
 #include <cgam/theory.h>
 
