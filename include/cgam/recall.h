@@ -76,6 +76,7 @@ typedef struct cgam_result {
     double contraction;  /* beta lambda^2 / (2 eta_min); NAN when no eta_min > 0 is known */
     bool contraction_proved;
     int unique;         /* 1 proved, 0 two fixed points were found, -1 not decided */
+    bool unique_proved; /* with 0: their error bounds keep the two apart */
     double fold_margin; /* lambda_min(A - lambda^2 beta (diag p - pp')), or a lower bound */
     bool fold_margin_exact, fold_margin_proved;
     double p_error; /* bound of |p - p*|_2, NAN when there is none; mode coupled */

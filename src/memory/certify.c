@@ -15,67 +15,38 @@
 
 enum { STARTS_MAX = 5 };
 
-/* Bound of |p - p*|_2 where p = f(s) and the last plain step moved p by change_norm. */
-static void bound_error(const cgam_recall *plan, const cgam_moment *m, double local,
-                        cgam_result *out)
+/* Bound of |p - p*|_2 where p = f(s) and the last plain step moved p by change_norm. Rounding of the
+ * scores moves p too, by about beta eps |r|, and both are amplified alike. */
+static void bound_error(const cgam_recall *plan, const cgam_moment *m, cgam_result *out)
 {
     const cgam_recall_opts *o = &plan->opts;
-    double eta = plan->gate->info.eta_min, L = out->contraction;
+    double eta = plan->gate->info.eta_min, L = out->contraction, local = out->local_contraction;
+    double largest = 0;
+    out->p_error = NAN;
     if (m->end == CGAM_END_DIVERGED) return;
-    if (out->unique == 1) { /* Banach: from the last step, p being its end */
-        out->p_error = L / (1 - L) * m->change_norm;
-        out->p_error_proved = true;
-    }
+    for (int64_t i = 0; i < plan->bank->Z.n; i++) largest = fmax(largest, fabs(m->r[i]));
+    double moved = m->change_norm + 0x1p-50 * (1 + o->beta * largest), bound = INFINITY;
+    if (out->unique == 1) /* Banach: from the last step, p being its end */
+        bound = L / (1 - L) * moved + 0x1p-50 * (1 + o->beta * largest);
     /* Basin lemma with theta = the proved local bound: |s - s*|_A <= step / ((1 - theta) / 2), and
      * softmax is (beta / 2)-Lipschitz. */
-    if (eta > 0 && o->lambda > 0 && out->local_contraction_proved && local < 1) {
-        double step = o->lambda * m->change_norm / sqrt(eta);
-        double radius = sqrt(eta) / (2 * o->beta * o->lambda) * log((1 + local) / (2 * local));
-        if (radius > 4 * step / (1 - local)) {
-            double bound = 0.5 * o->beta * o->lambda / sqrt(eta) * 2 * step / (1 - local);
-            out->p_error = fmin(bound, isnan(out->p_error) ? INFINITY : out->p_error);
-            out->p_error_proved = true;
-        }
+    if (eta > 0 && o->lambda > 0 && out->local_contraction_proved && local > 0 && local < 1) {
+        double step = o->lambda * moved / sqrt(eta);
+        if (cgam_basin_radius(o->beta, o->lambda, eta, local) > 4 * step / (1 - local))
+            bound = fmin(bound, o->beta * o->lambda / sqrt(eta) * step / (1 - local));
     }
-    if (!out->p_error_proved && m->rate > 0 && m->rate < 1)
-        out->p_error = m->rate / (1 - m->rate) * m->change_norm;
+    out->p_error_proved = isfinite(bound);
+    if (out->p_error_proved) out->p_error = bound;
+    else if (m->rate > 0 && m->rate < 1) out->p_error = m->rate / (1 - m->rate) * moved;
 }
 
-/* Other starts: all weight on each of the leading memories, and none on any. A fixed point apart
- * from ours is a proof that there are two. */
-static cgam_status look_for_second(const cgam_recall *plan, const cgam_moment *m, cgam_result *out)
-{
-    cgam_env *env = plan->bank->env;
-    int64_t n = plan->bank->Z.n, leaders = n < STARTS_MAX ? n : STARTS_MAX;
-    int64_t index[STARTS_MAX];
-    double *room = cgam_alloc(env, (size_t)(4 * n), sizeof *room);
-    if (!room) return cgam_fail_nomem(env, "a second fixed point");
-    cgam_moment_top(m, n, leaders, index);
-    cgam_status status = CGAM_OK;
-    for (int64_t k = 0; k <= leaders && out->unique < 0 && status == CGAM_OK; k++) {
-        cgam_moment other = {.b = m->b, .s0 = m->s0, .a = m->a, .half_us0 = m->half_us0};
-        double *start = room + 3 * n, apart = 0;
-        other.s = room;
-        other.r = room + n;
-        other.p = room + 2 * n;
-        for (int64_t i = 0; i < n; i++) start[i] = k < leaders ? i == index[k] : 1.0 / (double)n;
-        status = cgam_coupled_solve(plan, 1, &other, start);
-        for (int64_t i = 0; i < n; i++) apart = fmax(apart, fabs(other.p[i] - m->p[i]));
-        if (status == CGAM_OK && other.end == CGAM_END_CONVERGED && m->end == CGAM_END_CONVERGED &&
-            apart > 1e-6)
-            out->unique = 0;
-    }
-    cgam_free(env, room);
-    return status;
-}
-
-cgam_status cgam_moment_certify(const cgam_recall *plan, const cgam_moment *m, cgam_result *out)
+/* What the norms, eta_min and p say without further work. */
+static void bound_freely(const cgam_recall *plan, const cgam_moment *m, cgam_result *out)
 {
     const cgam_recall_opts *o = &plan->opts;
-    const cgam_gate_info *gate = &plan->gate->info;
-    int64_t n = plan->bank->Z.n;
-    double l2b = o->lambda * o->lambda * o->beta, spread = 0, largest = 0, eta = gate->eta_min;
-    for (int64_t i = 0; i < n; i++) {
+    double eta = plan->gate->info.eta_min, l2b = o->lambda * o->lambda * o->beta;
+    double spread = 0, largest = 0;
+    for (int64_t i = 0; i < plan->bank->Z.n; i++) {
         spread = fmax(spread, m->p[i] * (1 - m->p[i]));
         largest = fmax(largest, m->p[i]);
     }
@@ -85,25 +56,67 @@ cgam_status cgam_moment_certify(const cgam_recall *plan, const cgam_moment *m, c
     out->contraction_proved = eta > 0;
     /* eta_min is good to 1e-12 or so; a constant of 1 within that decides nothing */
     out->unique = out->contraction < 1 - 1e-11 ? 1 : -1;
+    out->unique_proved = out->unique == 1;
     out->fold_margin = eta - 2 * l2b * spread;
     out->fold_margin_proved = true;
     out->local_contraction = eta > 0 ? l2b * covariance / eta : NAN;
     out->local_contraction_proved = eta > 0;
-    out->p_error = NAN;
+}
+
+/* Other starts: all weight on each of the leading memories, and none on any. A fixed point apart
+ * from ours says that there are two; it is a proof where the error bounds of both keep them apart. */
+static cgam_status look_for_second(const cgam_recall *plan, const cgam_moment *m, cgam_result *out)
+{
+    cgam_env *env = plan->bank->env;
+    int64_t n = plan->bank->Z.n, leaders = n < STARTS_MAX ? n : STARTS_MAX;
+    int64_t index[STARTS_MAX];
+    double *room = cgam_alloc(env, (size_t)(4 * n), sizeof *room);
+    if (!room) return cgam_fail_nomem(env, "a second fixed point");
+    cgam_moment_top(m, n, leaders, index);
     cgam_status status = CGAM_OK;
+    for (int64_t k = 0; k <= leaders && !out->unique_proved && status == CGAM_OK; k++) {
+        cgam_moment other = {.b = m->b, .s0 = m->s0, .a = m->a, .half_us0 = m->half_us0};
+        double *start = room + 3 * n, apart = 0;
+        other.s = room;
+        other.r = room + n;
+        other.p = room + 2 * n;
+        for (int64_t i = 0; i < n; i++) start[i] = k < leaders ? i == index[k] : 1.0 / (double)n;
+        status = cgam_coupled_solve(plan, 1, &other, start);
+        if (status != CGAM_OK || other.end != CGAM_END_CONVERGED) continue;
+        for (int64_t i = 0; i < n; i++) start[i] = other.p[i] - m->p[i];
+        apart = cgam_vec_norm(n, start);
+        if (!(apart > 1e-6)) continue;
+        cgam_result theirs = {0};
+        bound_freely(plan, &other, &theirs);
+        bound_error(plan, &other, &theirs);
+        out->unique = 0;
+        out->unique_proved =
+            out->p_error_proved && theirs.p_error_proved && apart > out->p_error + theirs.p_error;
+    }
+    cgam_free(env, room);
+    return status;
+}
+
+cgam_status cgam_moment_certify(const cgam_recall *plan, const cgam_moment *m, cgam_result *out)
+{
+    const cgam_recall_opts *o = &plan->opts;
+    bool coupled = o->mode == CGAM_COUPLED;
+    cgam_status status = CGAM_OK;
+    bound_freely(plan, m, out);
+    out->p_error = NAN;
     if (o->certify) {
         status = cgam_fold_margin(plan->gate, o->beta, o->lambda, m->p, &out->fold_margin,
                                   &out->fold_margin_proved);
         if (status != CGAM_OK) return status;
         out->fold_margin_exact = true;
-        if (eta > 0 && l2b > 0)
+        if (out->contraction_proved && o->lambda > 0)
             status =
                 cgam_local_contraction(plan->gate, o->beta, o->lambda, m->p,
                                        &out->local_contraction, &out->local_contraction_proved);
-        if (status == CGAM_OK && o->mode == CGAM_COUPLED && out->unique < 0)
-            status = look_for_second(plan, m, out);
     }
-    if (status == CGAM_OK && o->mode == CGAM_COUPLED)
-        bound_error(plan, m, out->local_contraction, out);
+    if (status == CGAM_OK && coupled) bound_error(plan, m, out);
+    if (status == CGAM_OK && coupled && o->certify && out->unique < 0 &&
+        m->end == CGAM_END_CONVERGED)
+        status = look_for_second(plan, m, out);
     return status;
 }

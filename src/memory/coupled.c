@@ -310,6 +310,7 @@ static cgam_status solve_group(const cgam_recall *plan, int64_t count, cgam_mome
         }
         if (!finite) {
             x->end = CGAM_END_DIVERGED;
+            memcpy(x->s, x->s0, (size_t)n * sizeof *x->s);
             continue;
         }
         if (plan->streams) status = gather(plan, x, work, g + active * d);

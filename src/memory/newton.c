@@ -11,7 +11,7 @@
  * the A-norm, and if  R > 4 step / (1 - theta)  its sublevel set around s lies inside the ball and
  * holds exactly one critical point. The plain iteration stays in that sublevel set (its segments
  * do, since E lies below the convex majorant each step minimises), so it converges to that point;
- * so does any descent method, and damped Newton is one.
+ * so does any descent method that stays in the ball, and damped Newton is made one.
  *
  * The condition on theta is one inertia count. The step solves
  *     (A - lambda^2 beta C) ds = lambda (f - pi) ,    s = A^-1 (u + lambda pi),
@@ -24,12 +24,16 @@
 
 enum { NEWTON_MAX = 30, HALVINGS_MAX = 30 };
 
-double cgam_basin_theta(double beta, double lambda, double eta_min, double step)
+double cgam_basin_radius(double beta, double lambda, double eta_min, double theta)
+{
+    return sqrt(eta_min) / (2 * beta * lambda) * log1p((1 - theta) / (2 * theta));
+}
+
+double cgam_basin_theta(double beta, double lambda, double eta_min, double step, double *radius)
 {
     for (double gap = 0x1p-30; gap < 1; gap *= 2) { /* theta = 1 - gap, from the largest down */
-        double theta = 1 - gap;
-        double radius = sqrt(eta_min) / (2 * beta * lambda) * log1p(gap / (2 * theta));
-        if (radius > 4 * step / gap) return theta;
+        *radius = cgam_basin_radius(beta, lambda, eta_min, 1 - gap);
+        if (*radius > 4 * step / gap) return 1 - gap;
     }
     return -1;
 }
@@ -37,8 +41,10 @@ double cgam_basin_theta(double beta, double lambda, double eta_min, double step)
 typedef struct newton {
     const cgam_recall *plan;
     cgam_moment *m;
-    double *pi, *ds, *rhs, *D; /* [n] */
-    double *s_try, *pi_try;    /* [n] */
+    double *pi, *ds, *rhs, *D;  /* [n] */
+    double *s_try, *pi_try;     /* [n] */
+    double *s_first, *pi_first; /* [n] the centre of the ball */
+    double radius;              /* its radius in the A-norm */
 } newton;
 
 /* E(s) with A s = u + lambda pi: (lambda pi's - u's) / 2 - lse / beta, and u's = 2 half_us0 +
@@ -52,6 +58,15 @@ static double energy_at(newton *w, const double *s, const double *pi)
     cgam_moment_softmax(w->plan, m);
     double us = 2 * m->half_us0 + lambda * cgam_vec_dot(n, m->s0, pi);
     return 0.5 * (lambda * cgam_vec_dot(n, pi, s) - us) - m->lse / w->plan->opts.beta;
+}
+
+/* Is the trial point within the ball? A (s - s_first) = lambda (pi - pi_first). */
+static bool inside(const newton *w)
+{
+    double total = 0;
+    for (int64_t i = 0; i < w->plan->bank->Z.n; i++)
+        total += (w->s_try[i] - w->s_first[i]) * (w->pi_try[i] - w->pi_first[i]);
+    return w->plan->opts.lambda * total <= w->radius * w->radius;
 }
 
 /* Does the lemma hold here? m->s = A^-1 (u + lambda pi), m->p = f at that s. */
@@ -68,7 +83,7 @@ static cgam_status guard(newton *w, bool *safe)
     cgam_status status = cgam_gate_solve(plan->gate, w->rhs, w->ds, NULL);
     if (status != CGAM_OK) return status;
     double step = o->lambda * sqrt(fmax(cgam_vec_dot(n, w->rhs, w->ds), 0));
-    double theta = cgam_basin_theta(o->beta, o->lambda, eta, step);
+    double theta = cgam_basin_theta(o->beta, o->lambda, eta, step, &w->radius);
     if (theta < 0) return CGAM_OK;
     cgam_dplr_spec spec =
         cgam_gate_hessian(plan->gate, theta, o->lambda * o->lambda * o->beta, w->m->p, w->D);
@@ -109,6 +124,7 @@ static cgam_status step(newton *w, double *energy, bool *done)
             w->s_try[i] = m->s[i] + length * w->ds[i];
             w->pi_try[i] = w->pi[i] + length * w->rhs[i];
         }
+        if (!inside(w)) continue;
         double value = energy_at(w, w->s_try, w->pi_try);
         /* near the end E is flat to rounding, so equal within rounding counts as falling */
         if (value <= *energy + 8 * 0x1p-53 * (fabs(*energy) + fabs(m->lse))) {
@@ -130,9 +146,11 @@ cgam_status cgam_coupled_newton(const cgam_recall *plan, cgam_moment *m, bool *m
     int64_t n = plan->bank->Z.n;
     double lambda = plan->opts.lambda;
     *moved = false;
-    double *room = cgam_alloc(env, (size_t)(6 * n), sizeof *room);
+    double *room = cgam_alloc(env, (size_t)(8 * n), sizeof *room);
     if (!room) return cgam_fail_nomem(env, "a Newton step");
-    newton w = {plan, m, room, room + n, room + 2 * n, room + 3 * n, room + 4 * n, room + 5 * n};
+    double *part[8];
+    for (int k = 0; k < 8; k++) part[k] = room + k * n;
+    newton w = {plan, m, part[0], part[1], part[2], part[3], part[4], part[5], part[6], part[7], 0};
     /* The iteration has just computed r from the p before and then p from r; so this s belongs to
      * the p before, and one more solve for the present p makes both agree. */
     bool safe = false;
@@ -145,6 +163,9 @@ cgam_status cgam_coupled_newton(const cgam_recall *plan, cgam_moment *m, bool *m
         m->energy_rise = fmax(m->energy_rise, energy - m->energy_end);
         m->energy_end = energy;
         *moved = true; /* p is now one plain step further, in any case */
+        m->iterations++;
+        memcpy(w.s_first, m->s, (size_t)n * sizeof *w.s_first);
+        memcpy(w.pi_first, w.pi, (size_t)n * sizeof *w.pi_first);
         status = guard(&w, &safe);
     }
     bool done = !safe;

@@ -54,7 +54,10 @@ cgam_status cgam_moment_certify(const cgam_recall *plan, const cgam_moment *m, c
 
 /* The largest theta < 1 for which "theta A - lambda^2 beta C(p) >= 0 at this point" proves that
  * the energy is strongly convex on a ball that holds the whole valley around the point; step is
- * the A-norm of the plain step there. Negative: none. See docs/theorems/basin.md. */
-double cgam_basin_theta(double beta, double lambda, double eta_min, double step);
+ * the A-norm of the plain step there, *radius that of the ball. Negative: none. See
+ * docs/theorems/basin.md. */
+double cgam_basin_theta(double beta, double lambda, double eta_min, double step, double *radius);
+/* The radius that goes with theta. */
+double cgam_basin_radius(double beta, double lambda, double eta_min, double theta);
 
 #endif
