@@ -48,8 +48,12 @@ static cgam_status survey_chunk(void *arg, int64_t k)
                            (long long)i);
         for (int64_t j = 0; j < Z->d; j++) {
             if (isfinite(row[j])) continue;
-            status = cgam_fail(env, CGAM_E_VALUE, "%s: row %lld, column %lld is %s", job->name,
-                               (long long)i, (long long)j, isnan(row[j]) ? "NaN" : "infinite");
+            status = cgam_fail(env, CGAM_E_VALUE,
+                               "%s: %s at row %lld, column %lld (counted from 0)", job->name,
+                               isnan(row[j]) ? "nan"
+                               : row[j] > 0  ? "inf"
+                                             : "-inf",
+                               (long long)i, (long long)j);
             break;
         }
     }

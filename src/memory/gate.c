@@ -95,6 +95,58 @@ static void classify(cgam_gate *gate)
     }
 }
 
+static cgam_status range_in_one_pass(const cgam_gate *gate, const double *v, double *y)
+{
+    const cgam_bank *bank = gate->bank;
+    cgam_env *env = bank->env;
+    int64_t n = bank->Z.n, d = bank->Z.d;
+    const int64_t *border;
+    int64_t m = cgam_dplr_border(gate->A, &border);
+    const double *dinv = cgam_dplr_dinv(gate->A);
+    double *e = cgam_alloc(env, (size_t)(d + m), sizeof *e);
+    if (!e) return cgam_fail_nomem(env, "the input of the gates");
+    cgam_status status = cgam_dplr_range(gate->A, v, e, e + d);
+    if (status == CGAM_OK) status = cgam_bank_score(bank, e, y);
+    if (status == CGAM_OK) {
+        for (int64_t i = 0; i < n; i++) y[i] *= dinv[i];
+        for (int64_t k = 0; k < m; k++) y[border[k]] = e[d + k];
+    }
+    cgam_free(env, e);
+    return status;
+}
+
+/* One pass divides <zeta_i, e> by D_i. Where D is small and the memories span less than R^d, e has a
+ * part they cannot see, and what rounding leaves of it is blown up; so near criticality a vector is
+ * tried. */
+static cgam_status try_one_pass(cgam_gate *gate)
+{
+    const cgam_bank *bank = gate->bank;
+    int64_t n = bank->Z.n, d = bank->Z.d;
+    if (!gate->A || cgam_dplr_dense(gate->A)) return CGAM_OK;
+    const double *dinv = cgam_dplr_dinv(gate->A);
+    double steepest = 0;
+    for (int64_t i = 0; i < n; i++) steepest = fmax(steepest, fabs(dinv[i]));
+    gate->one_pass = true;
+    if (steepest <= 100) return CGAM_OK;
+    double *work = cgam_alloc(bank->env, (size_t)(3 * n + d), sizeof *work);
+    if (!work) return cgam_fail_nomem(bank->env, "a trial of the gate operator");
+    double *u = work, *y = work + n, *back = y + n, *v = back + n;
+    for (int64_t j = 0; j < d; j++) v[j] = (double)(j * 2654435761u % 1024) / 512 - 1.0009;
+    cgam_status status = cgam_bank_score(bank, v, u);
+    if (status == CGAM_OK) status = range_in_one_pass(gate, v, y);
+    if (status == CGAM_E_SINGULAR) { /* nothing to try: solves will say so */
+        gate->one_pass = false;
+        status = CGAM_OK;
+    } else if (status == CGAM_OK) {
+        status = cgam_gate_apply(gate, y, back);
+        double size = cgam_vec_norm(n, y) + cgam_vec_norm(n, u);
+        for (int64_t i = 0; i < n; i++) back[i] -= u[i];
+        gate->one_pass = cgam_vec_norm(n, back) <= 1e-12 * size;
+    }
+    cgam_free(bank->env, work);
+    return status;
+}
+
 cgam_status cgam_gate_new(const cgam_bank *bank, double alpha, const cgam_gate_opts *opts,
                           cgam_gate **out)
 {
@@ -140,7 +192,10 @@ cgam_status cgam_gate_new(const cgam_bank *bank, double alpha, const cgam_gate_o
         goto fail;
     }
     classify(gate);
-    if (gate->info.regime == CGAM_CRITICAL && gate->A && cgam_dplr_dense(gate->A)) {
+    status = try_one_pass(gate);
+    if (status != CGAM_OK) goto fail;
+    if (gate->info.regime == CGAM_CRITICAL && gate->A && !gate->one_pass &&
+        (cgam_dplr_dense(gate->A) || bank->info.equal_norms)) {
         /* factors of a singular matrix answer with noise; its modes tell what can be answered */
         status = cgam_spectrum_new(bank, &gate->critical_modes);
         if (status != CGAM_OK) goto fail;
@@ -201,7 +256,8 @@ static cgam_status solve_cg(const cgam_gate *gate, const double *x, double *y, d
         if (status != CGAM_OK || error <= 1e-15 || round == 2) break;
         for (int64_t i = 0; i < n; i++) dir[i] = z[i] = r[i] / gate->D[i];
         rz = cgam_vec_dot(n, r, z);
-        for (int64_t step = 0; step < n && status == CGAM_OK; step++) {
+        /* rounding may cost some steps more than the n that exact arithmetic needs */
+        for (int64_t step = 0; step < 10 * n + 100 && status == CGAM_OK; step++) {
             status = cgam_gate_apply(gate, dir, Ad);
             double curve = cgam_vec_dot(n, dir, Ad);
             if (status != CGAM_OK || !(curve > 0)) break;
@@ -225,7 +281,7 @@ static cgam_status solve_cg(const cgam_gate *gate, const double *x, double *y, d
 cgam_status cgam_gate_solve(const cgam_gate *gate, const double *x, double *y, double *backward)
 {
     if (!gate->A) return solve_cg(gate, x, y, backward);
-    if (gate->critical_modes) {
+    if (gate->critical_modes && cgam_dplr_dense(gate->A)) {
         if (backward) *backward = NAN;
         return cgam_spectrum_solve(gate->critical_modes, gate->info.alpha, x, y);
     }
@@ -239,28 +295,13 @@ cgam_status cgam_gate_solve(const cgam_gate *gate, const double *x, double *y, d
 cgam_status cgam_gate_solve_range(const cgam_gate *gate, const double *v, double *y)
 {
     const cgam_bank *bank = gate->bank;
-    cgam_env *env = bank->env;
-    int64_t n = bank->Z.n, d = bank->Z.d;
-    cgam_status status = CGAM_OK;
-    if (!gate->A || cgam_dplr_dense(gate->A)) {
-        double *u = cgam_alloc(env, (size_t)n, sizeof *u);
-        if (!u) return cgam_fail_nomem(env, "the input of the gates");
-        status = cgam_bank_score(bank, v, u);
-        if (status == CGAM_OK) status = cgam_gate_solve(gate, u, y, NULL);
-        cgam_free(env, u);
-        return status;
-    }
-    const int64_t *border;
-    int64_t m = cgam_dplr_border(gate->A, &border);
-    const double *dinv = cgam_dplr_dinv(gate->A);
-    double *e = cgam_alloc(env, (size_t)(d + m), sizeof *e);
-    if (!e) return cgam_fail_nomem(env, "the input of the gates");
-    status = cgam_dplr_range(gate->A, v, e, e + d);
-    if (status == CGAM_OK) status = cgam_bank_score(bank, e, y);
-    if (status == CGAM_OK) {
-        for (int64_t i = 0; i < n; i++) y[i] *= dinv[i];
-        for (int64_t k = 0; k < m; k++) y[border[k]] = e[d + k];
-    }
-    cgam_free(env, e);
+    if (gate->one_pass) return range_in_one_pass(gate, v, y);
+    double *u = cgam_alloc(bank->env, (size_t)bank->Z.n, sizeof *u);
+    if (!u) return cgam_fail_nomem(bank->env, "the input of the gates");
+    cgam_status status = cgam_bank_score(bank, v, u);
+    if (status == CGAM_OK && gate->critical_modes)
+        status = cgam_spectrum_solve(gate->critical_modes, gate->info.alpha, u, y);
+    else if (status == CGAM_OK) status = cgam_gate_solve(gate, u, y, NULL);
+    cgam_free(bank->env, u);
     return status;
 }

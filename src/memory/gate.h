@@ -10,10 +10,11 @@
 struct cgam_gate {
     const cgam_bank *bank;
     cgam_gate_info info;
-    double a;     /* alpha, but 0 for a single memory: it has no rivals, and 1 - x + x is not 1 */
-    double *D;    /* [n] 1 - a n_i */
-    cgam_dplr *A; /* NULL: conjugate gradients */
-    cgam_spectrum *critical_modes; /* at the critical point with n <= d, else NULL */
+    double a;      /* alpha, but 0 for a single memory: it has no rivals, and 1 - x + x is not 1 */
+    double *D;     /* [n] 1 - a n_i */
+    cgam_dplr *A;  /* NULL: conjugate gradients */
+    bool one_pass; /* A^-1 Z v comes exact out of one pass over Z: cgam_dplr_range will do */
+    cgam_spectrum *critical_modes; /* at the critical point where one pass will not do, else NULL */
 };
 
 /* The operator A - shift_p diag(p) + shift_p p p' as a spec, D filled into the caller's array;

@@ -3,6 +3,8 @@
  * neighbours. */
 #include "memory/recall.h"
 
+#include "io/json.h"
+
 #include <cblas.h>
 #include <math.h>
 #include <string.h>
@@ -60,12 +62,14 @@ static cgam_status need_positive(cgam_recall *plan)
     const cgam_gate_info *info = &plan->gate->info;
     if (info->regime == CGAM_SUBCRITICAL) return CGAM_OK;
     cgam_critical crit;
+    char alpha[CGAM_REAL_TEXT], critical[CGAM_REAL_TEXT];
     cgam_status status = cgam_gate_critical(plan->bank, CGAM_EFFORT_FULL, &crit);
     if (status != CGAM_OK) return status;
     return cgam_fail(plan->bank->env, CGAM_E_NOT_POSITIVE,
-                     "mode coupled needs A(alpha) positive definite: alpha = %.17g is %s, "
-                     "alpha_crit = %.17g",
-                     info->alpha, cgam_regime_name(info->regime), crit.alpha);
+                     "mode coupled needs A(alpha) positive definite: alpha = %s is %s, "
+                     "alpha_crit = %s",
+                     cgam_real_text(info->alpha, alpha), cgam_regime_name(info->regime),
+                     cgam_real_text(crit.alpha, critical));
 }
 
 cgam_status cgam_recall_new(const cgam_bank *bank, const cgam_recall_opts *opts, cgam_recall **out)
@@ -107,9 +111,10 @@ typedef struct group {
     const cgam_recall *plan;
     int64_t size;
     cgam_moment m[GROUP_MAX];
-    double *block;  /* all vectors of all moments */
-    double *shared; /* s0 and u of a context that all queries have in common: [2, n] */
-    double *X, *Y;  /* [3 GROUP_MAX, d] vectors to score, [3 GROUP_MAX, n] their scores */
+    double *block;    /* all vectors of all moments */
+    double *shared;   /* s0 and u of a context that all queries have in common: [2, n] */
+    double *X, *Y;    /* [3 GROUP_MAX, d] vectors to score, [3 GROUP_MAX, n] their scores */
+    int64_t *leaders; /* [top] where the caller has no use for them, else NULL */
 } group;
 
 enum { VECTORS = 5 }; /* s0, a, s, r, p; b is a row of Y */
@@ -121,9 +126,11 @@ static void group_free(group *g)
     cgam_free(env, g->shared);
     cgam_free(env, g->X);
     cgam_free(env, g->Y);
+    cgam_free(env, g->leaders);
 }
 
-static cgam_status group_new(const cgam_recall *plan, int64_t queries, group *g)
+static cgam_status group_new(const cgam_recall *plan, int64_t queries, const cgam_recall_out *out,
+                             group *g)
 {
     cgam_env *env = plan->bank->env;
     int64_t n = plan->bank->Z.n, d = plan->bank->Z.d;
@@ -135,7 +142,9 @@ static cgam_status group_new(const cgam_recall *plan, int64_t queries, group *g)
     g->shared = cgam_alloc(env, (size_t)(2 * n), sizeof *g->shared);
     g->X = cgam_alloc(env, (size_t)(3 * g->size * d), sizeof *g->X);
     g->Y = cgam_alloc(env, (size_t)(3 * g->size * n), sizeof *g->Y);
-    if (!g->block || !g->shared || !g->X || !g->Y) {
+    bool apart = out->top > 0 && !out->top_index;
+    if (apart) g->leaders = cgam_alloc(env, (size_t)(out->top < n ? out->top : n), sizeof(int64_t));
+    if (!g->block || !g->shared || !g->X || !g->Y || (apart && !g->leaders)) {
         group_free(g);
         return cgam_fail_nomem(env, "the vectors of a recall");
     }
@@ -172,10 +181,7 @@ static cgam_status gates_alone(const cgam_recall *plan, const double *c, double 
 }
 
 /* Does A^-1 Z v come out of the same pass as Z q? */
-static bool gates_stream(const cgam_recall *plan)
-{
-    return !plan->opts.W && plan->gate->A && !cgam_dplr_dense(plan->gate->A);
-}
+static bool gates_stream(const cgam_recall *plan) { return !plan->opts.W && plan->gate->one_pass; }
 
 /* b, s0 and u of queries [from, from + count). Rows of X: queries, then for contexts of their own
  * the directions e of A^-1 Z v and the v themselves. */
@@ -261,8 +267,8 @@ static cgam_status report(group *g, const cgam_recall_in *in, const cgam_recall_
             cgam_moment_measure(plan, m, in->target ? in->target[at] : -1, result);
             status = cgam_moment_certify(plan, m, result);
         }
-        if (top > 0 && out->top_index) {
-            int64_t *index = out->top_index + at * top;
+        if (top > 0 && (out->top_index || out->top_p || out->top_log_p)) {
+            int64_t *index = out->top_index ? out->top_index + at * top : g->leaders;
             cgam_moment_top(m, n, top, index);
             for (int64_t j = 0; j < top; j++) {
                 if (out->top_p) out->top_p[at * top + j] = m->p[index[j]];
@@ -302,7 +308,7 @@ cgam_status cgam_recall_run(const cgam_recall *plan, const cgam_recall_in *in,
     cgam_status status = check_input(plan, in);
     if (status != CGAM_OK || in->queries == 0) return status;
     group g;
-    status = group_new(plan, in->queries, &g);
+    status = group_new(plan, in->queries, out, &g);
     if (status != CGAM_OK) return status;
     int64_t n = plan->bank->Z.n;
     if (in->c && !in->c_per_query) status = gates_alone(plan, in->c, g.shared + n, g.shared);

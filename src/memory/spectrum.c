@@ -211,6 +211,9 @@ static cgam_status split(const cgam_spectrum *sp, const double *x, double *c, do
             for (int64_t i = 0; i < n; i++) rest[i] -= part[i];
             if (status == CGAM_OK && twice == 0) status = analyse(sp, rest, again, scratch);
         }
+        /* modes of weak directions are unit vectors to eps mu_max / mu_k only; with what the second
+         * projection found, V c and the rest add up to x all the same */
+        for (int64_t k = 0; k < m && status == CGAM_OK; k++) c[k] += again[k];
     } else if (rest) {
         memset(rest, 0, (size_t)n * sizeof *rest);
     }
@@ -333,10 +336,12 @@ cgam_status cgam_spectrum_transient(const cgam_spectrum *sp, double alpha, doubl
 {
     cgam_env *env = sp->bank->env;
     int64_t n = sp->bank->Z.n, m = sp->info.modes;
-    if (!(tau > 0) || !(t >= 0) || !isfinite(t) || !isfinite(alpha))
+    if (!(tau > 0) || !(t >= 0) || !isfinite(t / tau) || !isfinite(alpha))
         return cgam_fail(env, CGAM_E_ARG, "transient: tau = %g, t = %g, alpha = %g", tau, t, alpha);
     double x = t / tau, fastest = -(1 + alpha * sp->info.omega_min) * x;
-    double shift = fastest > 600 ? fastest - 600 : 0, start, input;
+    /* no mode exceeds (|s0| + x |u|) exp(fastest); what would overflow is kept as s exp(-shift) */
+    double size = fmax(log(cgam_vec_norm(n, u)) + log(x), s0 ? log(cgam_vec_norm(n, s0)) : 0) + 1;
+    double shift = fmax(fmax(fastest, 0) + fmax(size, 0) - 600, 0), start, input;
     room w = {0};
     double *rest0 = cgam_zalloc(env, (size_t)n, sizeof *rest0);
     cgam_status status = rest0 ? room_new(sp, &w) : cgam_fail_nomem(env, "a transient");

@@ -180,9 +180,9 @@ static void what_is_not_a_number_is_named(void **state)
         int64_t row, column;
         double value;
         const char *words;
-    } list[] = {{0, 0, NAN, "bank: row 0, column 0 is NaN"},
-                {7, 2, INFINITY, "bank: row 7, column 2 is infinite"},
-                {1999, 2, -INFINITY, "bank: row 1999, column 2 is infinite"},
+    } list[] = {{0, 0, NAN, "bank: nan at row 0, column 0 (counted from 0)"},
+                {7, 2, INFINITY, "bank: inf at row 7, column 2 (counted from 0)"},
+                {1999, 2, -INFINITY, "bank: -inf at row 1999, column 2 (counted from 0)"},
                 {1000, 1, 1e200, "bank: row 1000: the squared norm overflows"}};
     for (int type = CGAM_F64; type <= CGAM_BF16; type++) {
         for (size_t k = 0; k < 4; k++) {
@@ -211,7 +211,8 @@ static void the_first_bad_row_is_named(void **state)
         data[100 + round] = NAN; /* row, d = 1; the chunk of row 100 comes last to its end */
         for (int64_t i = 300; i < 4000; i += 256) data[i] = INFINITY;
         char words[80];
-        snprintf(words, sizeof words, "bank: row %d, column 0 is NaN", 100 + round);
+        snprintf(words, sizeof words, "bank: nan at row %d, column 0 (counted from 0)",
+                 100 + round);
         cgam_bank *bank;
         CHECK_FAILS(many, CGAM_E_VALUE, cgam_bank_new(many, data, CGAM_F64, 4000, 1, NULL, &bank));
         assert_string_equal(cgam_env_message(many), words);
