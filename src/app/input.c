@@ -1,8 +1,9 @@
 /* input.c: banks, matrices and indices from the command line's words. */
 #include "app/input.h"
 #include "base/env.h"
+#include "num/widen.h"
 
-#include <string.h>
+#include <math.h>
 
 cgam_status cgam_input_bank(cgam_call *call, cgam_bank **out)
 {
@@ -41,15 +42,12 @@ cgam_status cgam_input_matrix(cgam_env *env, const char *path, cgam_matrix *out)
 cgam_status cgam_input_indices(cgam_env *env, const char *what, const char *text, int64_t count,
                                int64_t below, int64_t **out)
 {
-    int64_t one;
+    int64_t one = 0;
     bool number = cgam_text_is_int(text, &one);
     cgam_array array = {0};
     cgam_status status = number ? CGAM_OK : cgam_array_open(env, text, &array);
     if (status != CGAM_OK) return status;
-    if (!number && array.dtype != CGAM_I64 && array.dtype != CGAM_I32)
-        status = cgam_fail(env, CGAM_E_FORMAT, "%s: indices must be i64 or i32, these are %s", text,
-                           cgam_dtype_name(array.dtype));
-    else if (!number && (array.ndim > 1 || array.size != count))
+    if (!number && (array.ndim > 1 || array.size != count))
         status = cgam_fail(env, CGAM_E_SHAPE,
                            "%s: %lld indices in %d dimensions, %lld in one are "
                            "expected",
@@ -57,13 +55,16 @@ cgam_status cgam_input_indices(cgam_env *env, const char *what, const char *text
     *out = status == CGAM_OK ? cgam_alloc(env, (size_t)count, sizeof **out) : NULL;
     if (status == CGAM_OK && !*out) status = cgam_fail_nomem(env, what);
     for (int64_t i = 0; i < count && status == CGAM_OK; i++) {
-        int64_t v = number                    ? one
-                    : array.dtype == CGAM_I64 ? ((const int64_t *)array.data)[i]
-                                              : ((const int32_t *)array.data)[i];
-        if (v < 0 || v >= below)
-            status = cgam_fail(env, CGAM_E_ARG, "%s %lld of query %lld: memories are 0 to %lld",
-                               what, (long long)v, (long long)i, (long long)below - 1);
-        (*out)[i] = v;
+        double v = (double)one; /* exact below 2^53, and no bank has more memories */
+        const char *at = (const char *)array.data + (size_t)i * cgam_dtype_size(array.dtype);
+        if (!number) cgam_widen(array.dtype, at, 1, &v);
+        if (!(v == floor(v)))
+            status = cgam_fail(env, CGAM_E_VALUE, "%s: %s %g of query %lld is not an integer", text,
+                               what, v, (long long)i);
+        else if (v < 0 || v >= (double)below)
+            status = cgam_fail(env, CGAM_E_ARG, "%s %.15g of query %lld: memories are 0 to %lld",
+                               what, v, (long long)i, (long long)below - 1);
+        else (*out)[i] = (int64_t)v;
     }
     if (status != CGAM_OK) {
         cgam_free(env, *out);

@@ -18,6 +18,9 @@ typedef enum cgam_param_kind {
     CGAM_REALS   /* a list of finite numbers within [min, max], separated by commas */
 } cgam_param_kind;
 
+/* As a least value: any number above zero that leaves room for its inverse. */
+#define CGAM_ABOVE_0 0x1p-1000
+
 typedef struct cgam_param {
     const char *name; /* without the dashes; "" ends a table. UPPER case: a positional argument */
     cgam_param_kind kind;

@@ -26,7 +26,7 @@ static const cgam_param params[] = {
      .kind = CGAM_REAL,
      .value = "X",
      .fallback = "1",
-     .min = 0x1p-1000,
+     .min = CGAM_ABOVE_0,
      .max = INFINITY,
      .help = "inverse temperature, above 0"},
     {.name = "normalize", .kind = CGAM_FLAG, .help = "divide each memory by its norm"},

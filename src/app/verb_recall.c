@@ -46,7 +46,7 @@ static const cgam_param params[] = {
      .kind = CGAM_REAL,
      .value = "X",
      .fallback = "1",
-     .min = 0x1p-1000,
+     .min = CGAM_ABOVE_0,
      .max = INFINITY,
      .help = "inverse temperature, above 0"},
     {.name = "mode",
@@ -292,6 +292,7 @@ static json_t *result_doc(const job *j, int64_t k)
     cgam_put_real(doc, "local_contraction", r->local_contraction);
     cgam_put(doc, "unique", r->unique < 0 ? json_null() : json_boolean(r->unique));
     cgam_put_real(doc, "fold_margin", r->fold_margin);
+    cgam_put_bool(doc, "fold_margin_exact", r->fold_margin_exact);
     cgam_put_real(doc, "p_error", r->p_error);
     json_t *proofs = json_object();
     put_proof(proofs, "p_lower_bound", r->p_lower_bound, true);
@@ -299,7 +300,7 @@ static json_t *result_doc(const job *j, int64_t k)
     put_proof(proofs, "local_contraction", r->local_contraction, r->local_contraction_proved);
     put_proof(proofs, "fold_margin", r->fold_margin, r->fold_margin_proved);
     put_proof(proofs, "p_error", r->p_error, r->p_error_proved);
-    if (r->unique >= 0) cgam_put_text(proofs, "unique", "proved");
+    put_proof(proofs, "unique", r->unique < 0 ? NAN : r->unique, r->unique_proved);
     cgam_put(doc, "certificates", proofs);
     return doc;
 }
@@ -377,7 +378,7 @@ static void print_query(const json_t *q, bool coupled, FILE *to)
     print_line(to, "N_eff, 1/sum p^2", cgam_get_real(q, "neff_ipr"),
                "memories in play, by collision");
     if (coupled) {
-        fprintf(to, "  %-18s %-14lld %s after that many iterations\n", "iterations",
+        fprintf(to, "  %-18s %-14lld ended: %s\n", "iterations",
                 (long long)cgam_get_int(q, "iterations"), cgam_get_text(q, "end"));
         print_line(to, "energy, start", cgam_get_real(q, "energy_start"), "");
         print_line(to, "energy, end", cgam_get_real(q, "energy_end"), "");
@@ -389,8 +390,9 @@ static void print_query(const json_t *q, bool coupled, FILE *to)
                 json_is_null(unique)   ? "not decided"
                 : json_is_true(unique) ? "yes, proved"
                                        : "no");
-        print_line(to, "fold margin", cgam_get_real(q, "fold_margin"),
-                   json_object_get(q, "fold_margin") ? "above 0 the state is stable" : "");
+        bool exact = json_is_true(json_object_get(q, "fold_margin_exact"));
+        print_line(to, exact ? "fold margin" : "fold margin >=", cgam_get_real(q, "fold_margin"),
+                   exact ? "above 0 the state is stable" : "a free bound; --certify for the value");
     }
     fprintf(to, "  %-18s ", "top");
     print_top(q, to);
@@ -414,16 +416,21 @@ static void print(const json_t *doc, FILE *to)
         print_query(json_array_get(queries, 0), coupled, to);
         return;
     }
-    fprintf(to, "%7s %9s %11s %11s %10s %10s %6s  %s\n", "query", "winner", "p", "gap", "N_eff",
-            "p >=", "iter", "end");
+    bool target = json_object_get(json_array_get(queries, 0), "target") != NULL;
+    fprintf(to, "%7s %9s %s%11s %11s %10s %10s %6s  %s\n", "query", "winner",
+            target ? "   target   rank " : "", "p", "gap", "N_eff", "p >=", "iter", "end");
     for (size_t k = 0; k < count; k++) {
         const json_t *q = json_array_get(queries, k);
-        fprintf(to, "%7zu %9lld %11.5g %11.5g %10.4g %10.4g %6lld  %s\n", k,
-                (long long)cgam_get_int(q, "winner"), cgam_get_real(q, "p"),
+        fprintf(to, "%7zu %9lld ", k, (long long)cgam_get_int(q, "winner"));
+        if (target)
+            fprintf(to, "%9lld %6lld ", (long long)cgam_get_int(q, "target"),
+                    (long long)cgam_get_int(q, "target_rank"));
+        fprintf(to, "%11.5g %11.5g %10.4g %10.4g %6lld  %s\n", cgam_get_real(q, "p"),
                 cgam_get_real(q, "gap"), cgam_get_real(q, "neff_entropy"),
                 cgam_get_real(q, "p_lower_bound"), (long long)cgam_get_int(q, "iterations"),
                 cgam_get_text(q, "end"));
     }
+    if (target) fprintf(to, "\np, gap and the bound speak of the target\n");
 }
 
 const cgam_verb cgam_verb_recall = {

@@ -143,8 +143,8 @@ int main(int argc, char **argv)
     const cgam_verb *verb = cgam_verb_find(count, words, &used);
     if (!verb) {
         const char *near = cgam_verb_suggest(words[0]);
-        fprintf(stderr, "cgam: no verb '%s'%s%s%s; see: cgam help\n", words[0],
-                near ? ", did you mean " : "", near ? near : "", near ? "?" : "");
+        fprintf(stderr, "cgam: no verb '%s'%s%s%s see: cgam help\n", words[0],
+                near ? "; did you mean " : ";", near ? near : "", near ? "?" : "");
         return BAD_INPUT;
     }
     for (int i = used; i < count; i++) {
