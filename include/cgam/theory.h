@@ -86,7 +86,7 @@ CGAM_API double cgam_contraction(double beta, double lambda, double eta_min);
 /* The largest lambda with a proved unique fixed point, sqrt(2 eta_min / beta); 0 if eta_min <= 0. */
 CGAM_API double cgam_lambda_unique_max(double beta, double eta_min);
 /* Largest eigenvalue of beta lambda^2 A^-1 (diag p - pp'): the local contraction at p. *proved:
- * an inertia count found nothing above it. A must be positive definite. */
+ * an inertia count found nothing above it, to 1e-9 of itself or 1e-13 beta lambda^2. A must be positive definite. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_local_contraction(const cgam_gate *gate, double beta,
                                                            double lambda, const double *p,
                                                            double *value, bool *proved);

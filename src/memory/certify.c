@@ -16,24 +16,30 @@
 enum { STARTS_MAX = 5 };
 
 /* Bound of |p - p*|_2 where p = f(s) and the last plain step moved p by change_norm. Rounding of the
- * scores moves p too, by about beta eps |r|, and both are amplified alike. */
+ * scores moves p too, and both are amplified alike. */
 static void bound_error(const cgam_recall *plan, const cgam_moment *m, cgam_result *out)
 {
     const cgam_recall_opts *o = &plan->opts;
     double eta = plan->gate->info.eta_min, L = out->contraction, local = out->local_contraction;
-    double largest = 0;
+    double largest = 0, gates = 0;
     out->p_error = NAN;
     if (m->end == CGAM_END_DIVERGED) return;
-    for (int64_t i = 0; i < plan->bank->Z.n; i++) largest = fmax(largest, fabs(m->r[i]));
-    double moved = m->change_norm + 0x1p-50 * (1 + o->beta * largest), bound = INFINITY;
+    for (int64_t i = 0; i < plan->bank->Z.n; i++) {
+        largest = fmax(largest, fabs(m->r[i]));
+        gates = fmax(gates, fabs(m->s[i]));
+    }
+    /* s comes out of a solve, good to eps |s| / eta */
+    double solve = eta > 0 && eta < 1 ? gates / eta : gates;
+    double noise = 0x1p-50 * (1 + o->beta * (largest + o->lambda * solve));
+    double moved = m->change_norm + noise, bound = INFINITY;
     if (out->unique == 1) /* Banach: from the last step, p being its end */
-        bound = L / (1 - L) * moved + 0x1p-50 * (1 + o->beta * largest);
+        bound = L / (1 - L) * moved + noise;
     /* Basin lemma with theta = the proved local bound: |s - s*|_A <= step / ((1 - theta) / 2), and
      * softmax is (beta / 2)-Lipschitz. */
     if (eta > 0 && o->lambda > 0 && out->local_contraction_proved && local > 0 && local < 1) {
         double step = o->lambda * moved / sqrt(eta);
         if (cgam_basin_radius(o->beta, o->lambda, eta, local) > 4 * step / (1 - local))
-            bound = fmin(bound, o->beta * o->lambda / sqrt(eta) * step / (1 - local));
+            bound = fmin(bound, o->beta * o->lambda / sqrt(eta) * step / (1 - local) + noise);
     }
     out->p_error_proved = isfinite(bound);
     if (out->p_error_proved) out->p_error = bound;
@@ -63,6 +69,18 @@ static void bound_freely(const cgam_recall *plan, const cgam_moment *m, cgam_res
     out->local_contraction_proved = eta > 0;
 }
 
+/* How far p may still be from its fixed point, to first order: the last step over 1 - rate. Two
+ * recalls that stopped early, at a loose tolerance or a slow rate, are apart by as much and bound for
+ * the same point. */
+static cgam_status left_to_go(const cgam_recall *plan, const cgam_moment *m, double *left)
+{
+    double rate;
+    cgam_status status =
+        cgam_local_contraction(plan->gate, plan->opts.beta, plan->opts.lambda, m->p, &rate, NULL);
+    *left = m->change_norm / fabs(1 - rate);
+    return status;
+}
+
 /* Other starts: all weight on each of the leading memories, and none on any. A fixed point apart
  * from ours says that there are two; it is a proof where the error bounds of both keep them apart. */
 static cgam_status look_for_second(const cgam_recall *plan, const cgam_moment *m, cgam_result *out)
@@ -73,7 +91,8 @@ static cgam_status look_for_second(const cgam_recall *plan, const cgam_moment *m
     double *room = cgam_alloc(env, (size_t)(4 * n), sizeof *room);
     if (!room) return cgam_fail_nomem(env, "a second fixed point");
     cgam_moment_top(m, n, leaders, index);
-    cgam_status status = CGAM_OK;
+    double mine_left, theirs_left;
+    cgam_status status = left_to_go(plan, m, &mine_left);
     for (int64_t k = 0; k <= leaders && !out->unique_proved && status == CGAM_OK; k++) {
         cgam_moment other = {.b = m->b, .s0 = m->s0, .a = m->a, .half_us0 = m->half_us0};
         double *start = room + 3 * n, apart = 0;
@@ -86,6 +105,8 @@ static cgam_status look_for_second(const cgam_recall *plan, const cgam_moment *m
         for (int64_t i = 0; i < n; i++) start[i] = other.p[i] - m->p[i];
         apart = cgam_vec_norm(n, start);
         if (!(apart > 1e-6)) continue;
+        status = left_to_go(plan, &other, &theirs_left);
+        if (status != CGAM_OK || !(apart > 10 * (mine_left + theirs_left))) continue;
         cgam_result theirs = {0};
         bound_freely(plan, &other, &theirs);
         bound_error(plan, &other, &theirs);

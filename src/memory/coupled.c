@@ -18,6 +18,13 @@
 
 enum { GROUP_MAX = 8, STALL_ROUNDS = 60 };
 
+static void set_sums(cgam_moment *m, double beta, double top, double sum)
+{
+    m->top = top;
+    m->sum = sum;
+    m->lse = beta * top + log(sum);
+}
+
 bool cgam_moment_softmax(const cgam_recall *plan, cgam_moment *m)
 {
     int64_t n = plan->bank->Z.n;
@@ -30,7 +37,7 @@ bool cgam_moment_softmax(const cgam_recall *plan, cgam_moment *m)
         high = total;
     }
     double sum = high + low;
-    m->lse = beta * top + log(sum);
+    set_sums(m, beta, top, sum);
     for (int64_t i = 0; i < n; i++) m->p[i] /= sum;
     return isfinite(m->lse);
 }
@@ -123,7 +130,7 @@ static void join(const pass *ps, int64_t v, double *energy, double *g)
         for (int64_t j = 0; j < d; j++) g[j] += weight * from[j];
     }
     for (int64_t j = 0; j < d; j++) g[j] /= sum;
-    m->lse = beta * top + log(sum);
+    set_sums(m, beta, top, sum);
     *energy = 0.5 * feedback - m->half_us0 - m->lse / beta;
 }
 
@@ -150,17 +157,18 @@ static cgam_status step_apart(const cgam_recall *plan, cgam_moment *m, bool exac
         top = m->r[i] > top ? m->r[i] : top;
     }
     for (int64_t i = 0; i < n; i++) sum += exp(beta * (m->r[i] - top));
-    m->lse = beta * top + log(sum);
+    set_sums(m, beta, top, sum);
     *energy = 0.5 * feedback - m->half_us0 - m->lse / beta;
     return CGAM_OK;
 }
 
-/* p = exp(beta r - lse), and how far that is from the p before. */
+/* p = exp(beta (r - top)) / sum, which keeps the digits that exp(beta r - lse) would lose to the
+ * size of r, and how far that is from the p before. */
 static bool settle(const cgam_recall *plan, cgam_moment *m)
 {
     double beta = plan->opts.beta, largest = 0, squares = 0;
     for (int64_t i = 0; i < plan->bank->Z.n; i++) {
-        double p = exp(beta * m->r[i] - m->lse), step = fabs(p - m->p[i]);
+        double p = exp(beta * (m->r[i] - m->top)) / m->sum, step = fabs(p - m->p[i]);
         largest = step > largest ? step : largest;
         squares += step * step;
         m->p[i] = p;

@@ -34,13 +34,13 @@ void cgam_moment_measure(const cgam_recall *plan, const cgam_moment *m, int64_t 
 
     /* entropy = lse - beta sum p r = sum p (-log p); log p is taken from the scores, so tiny p
      * neither round to 0 log 0 nor lose digits */
-    double entropy = 0, squares = 0;
+    double entropy = 0, squares = 0, log_sum = log(m->sum);
     for (int64_t i = 0; i < n; i++) {
-        entropy -= m->p[i] * (beta * m->r[i] - m->lse);
+        entropy -= m->p[i] * (beta * (m->r[i] - m->top) - log_sum);
         squares += m->p[i] * m->p[i];
     }
     out->p = m->p[f];
-    out->log_p = beta * m->r[f] - m->lse;
+    out->log_p = beta * (m->r[f] - m->top) - log_sum;
     out->neff_entropy = n == 1 ? 1 : exp(entropy);
     out->neff_ipr = 1 / squares;
     out->gap = out->gap_raw = out->gap_gate = NAN;

@@ -160,15 +160,19 @@ cgam_status cgam_coupled_newton(const cgam_recall *plan, cgam_moment *m, bool *m
     if (status == CGAM_OK) {
         for (int64_t i = 0; i < n; i++) m->s[i] = m->s0[i] + lambda * m->s[i];
         energy = energy_at(&w, m->s, w.pi);
-        m->energy_rise = fmax(m->energy_rise, energy - m->energy_end);
-        m->energy_end = energy;
-        *moved = true; /* p is now one plain step further, in any case */
-        m->iterations++;
         memcpy(w.s_first, m->s, (size_t)n * sizeof *w.s_first);
         memcpy(w.pi_first, w.pi, (size_t)n * sizeof *w.pi_first);
         status = guard(&w, &safe);
     }
     bool done = !safe;
+    if (safe) { /* p is now one plain step further, in any case */
+        *moved = true;
+        m->iterations++;
+        m->energy_rise = fmax(m->energy_rise, energy - m->energy_end);
+        m->energy_end = energy;
+    } else { /* no trace is left: the plain iteration goes on, bit by bit, as if nobody had asked */
+        memcpy(m->p, w.pi, (size_t)n * sizeof *m->p);
+    }
     for (int k = 0; k < NEWTON_MAX && !done && status == CGAM_OK; k++) {
         status = step(&w, &energy, &done);
         m->iterations++;

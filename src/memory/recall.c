@@ -273,7 +273,8 @@ static cgam_status report(group *g, const cgam_recall_in *in, const cgam_recall_
             for (int64_t j = 0; j < top; j++) {
                 if (out->top_p) out->top_p[at * top + j] = m->p[index[j]];
                 if (out->top_log_p)
-                    out->top_log_p[at * top + j] = plan->opts.beta * m->r[index[j]] - m->lse;
+                    out->top_log_p[at * top + j] =
+                        plan->opts.beta * (m->r[index[j]] - m->top) - log(m->sum);
             }
         }
         size_t bytes = (size_t)n * sizeof(double);

@@ -22,7 +22,8 @@ typedef struct cgam_moment {
     double *a;       /* b + lambda s0: the scores without feedback */
     double *s, *r, *p;
     double half_us0; /* u' A^-1 u / 2, the constant of the energy */
-    double lse;      /* log sum exp(beta r) */
+    double top, sum; /* max r, and sum exp(beta (r - top)) */
+    double lse;      /* log sum exp(beta r) = beta top + log sum */
     /* how a coupled recall went */
     int64_t iterations, newton_steps;
     int64_t newton_after; /* no further try before this iteration */

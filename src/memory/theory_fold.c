@@ -95,7 +95,7 @@ cgam_status cgam_critical_with_coupling(const cgam_bank *bank, double lambda, do
     cgam_critical crit;
     status = cgam_gate_critical(bank, CGAM_EFFORT_FULL, &crit);
     if (status != CGAM_OK) return status;
-    out->positive = alpha < crit.alpha;
+    out->positive = alpha <= crit.alpha * (1 + 1e-12); /* lambda = 0 is alpha_crit itself */
     if (out->positive) out->alpha = alpha;
     return CGAM_OK;
 }
@@ -118,6 +118,8 @@ static cgam_status trial(branch *br, double alpha, bool first, double *margin, b
     o.alpha = alpha;
     o.beta = br->beta;
     o.lambda = br->lambda;
+    o.max_iter =
+        1000000; /* next to the fold the iteration is slow, and a short one would pass for its end */
     cgam_recall *plan;
     cgam_status status = cgam_recall_new(br->bank, &o, &plan);
     if (status != CGAM_OK) return status;

@@ -178,7 +178,7 @@ cgam_status cgam_local_contraction(const cgam_gate *gate, double beta, double la
     /* theta A - lambda^2 beta C with theta a hair above: no negative eigenvalue means proved */
     double *D = cgam_alloc(env, (size_t)gate->bank->Z.n, sizeof *D);
     if (!D) return cgam_fail_nomem(env, "a local contraction");
-    double theta = *value * (1 + 1e-9) + 1e-300;
+    double theta = *value * (1 + 1e-9) + 1e-13 * l2b;
     cgam_dplr_spec spec = cgam_gate_hessian(gate, theta, l2b, p, D);
     cgam_dplr *T;
     status = cgam_dplr_new(env, &spec, &T);
