@@ -135,11 +135,16 @@ int main(int argc, char **argv)
         cgam_help_all(stderr);
         return BAD_INPUT;
     }
-    static const char *const help[] = {"help"}, *const version[] = {"version"};
     const char *const *words = (const char *const *)argv + 1;
     int count = argc - 1, used;
-    if (strcmp(words[0], "--help") == 0 || strcmp(words[0], "-h") == 0) words = help, count = 1;
-    else if (strcmp(words[0], "--version") == 0) words = version, count = 1;
+    if (strcmp(words[0], "--help") == 0 || strcmp(words[0], "-h") == 0) {
+        cgam_help_all(stdout);
+        return DONE;
+    }
+    if (strcmp(words[0], "--version") == 0) {
+        printf("cgam %s\n", cgam_version());
+        return DONE;
+    }
     const cgam_verb *verb = cgam_verb_find(count, words, &used);
     if (!verb) {
         const char *near = cgam_verb_suggest(words[0]);
