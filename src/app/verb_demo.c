@@ -1,4 +1,5 @@
 /* verb_demo.c: the idea in one table - one query, three contexts, three answers. */
+#include "app/input.h"
 #include "app/verbs.h"
 #include "base/rng.h"
 
@@ -13,25 +14,9 @@ static const cgam_param params[] = {
      .fallback = "1",
      .max = 9e15,
      .help = "seed of the random bank"},
-    {.name = "lambda",
-     .kind = CGAM_REAL,
-     .value = "X",
-     .fallback = "0.8",
-     .max = INFINITY,
-     .help = "coupling"},
-    {.name = "alpha",
-     .kind = CGAM_REAL,
-     .value = "X",
-     .fallback = "0.2",
-     .max = INFINITY,
-     .help = "penalty"},
-    {.name = "beta",
-     .kind = CGAM_REAL,
-     .value = "X",
-     .fallback = "4",
-     .min = CGAM_ABOVE_0,
-     .max = INFINITY,
-     .help = "inverse temperature"},
+    CGAM_PARAM_LAMBDA("0.8"),
+    CGAM_PARAM_ALPHA("0.2"),
+    CGAM_PARAM_BETA("4"),
     {.name = ""},
 };
 

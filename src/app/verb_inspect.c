@@ -5,32 +5,8 @@
 #include <math.h>
 
 static const cgam_param params[] = {
-    {.name = "bank",
-     .kind = CGAM_TEXT,
-     .value = "FILE[:NAME]",
-     .required = true,
-     .help = "memories, one a row: .npy, .npz, .safetensors or .csv"},
-    {.name = "alpha",
-     .kind = CGAM_REAL,
-     .value = "X",
-     .fallback = "0",
-     .max = INFINITY,
-     .help = "penalty to judge, 0 or more"},
-    {.name = "lambda",
-     .kind = CGAM_REAL,
-     .value = "X",
-     .fallback = "1",
-     .max = INFINITY,
-     .help = "coupling to judge, 0 or more"},
-    {.name = "beta",
-     .kind = CGAM_REAL,
-     .value = "X",
-     .fallback = "1",
-     .min = CGAM_ABOVE_0,
-     .max = INFINITY,
-     .help = "inverse temperature, above 0"},
-    {.name = "normalize", .kind = CGAM_FLAG, .help = "divide each memory by its norm"},
-    {.name = ""},
+    CGAM_PARAM_BANK,      CGAM_PARAM_ALPHA("0"), CGAM_PARAM_LAMBDA("1"),
+    CGAM_PARAM_BETA("1"), CGAM_PARAM_NORMALIZE,  {.name = ""},
 };
 
 static cgam_status fill(cgam_call *call, cgam_bank *bank)
