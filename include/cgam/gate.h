@@ -58,7 +58,7 @@ typedef struct cgam_gate_info {
     cgam_critical critical;
     double eta_min;     /* lambda_min(A), or the best lower bound known */
     bool eta_min_exact; /* to 1e-9; otherwise eta_min is a proved lower bound, or NAN */
-    int64_t negative;   /* how many eigenvalues of A are negative; -1 = not counted (CG) */
+    int64_t negative;   /* how many eigenvalues of A are negative, by a count in floating point */
     bool iterative;     /* conjugate gradients */
 } cgam_gate_info;
 CGAM_API cgam_gate_info cgam_gate_describe(const cgam_gate *gate);

@@ -29,7 +29,6 @@ static double alpha_of(double omega) { return omega < 0 ? -1 / omega : INFINITY;
 cgam_status cgam_gate_critical(const cgam_bank *bank, cgam_effort effort, cgam_critical *out)
 {
     cgam_env *env = bank->env;
-    double largest = bank->info.norm_max * bank->info.norm_max;
     *out = (cgam_critical){.alpha = NAN};
     double *D = cgam_alloc(env, (size_t)bank->Z.n, sizeof *D);
     if (!D) return cgam_fail_nomem(env, "norms");
@@ -43,14 +42,21 @@ cgam_status cgam_gate_critical(const cgam_bank *bank, cgam_effort effort, cgam_c
     if (status != CGAM_OK) return status;
 
     /* The trace of G - diag G is 0, so omega_min <= 0, and 0 only for orthogonal memories; an
-     * eigenvalue at the level of rounding is that case. */
-    double zero = 16 * (double)(bank->Z.d + 1) * 0x1p-52 * largest;
+     * eigenvalue at the level of rounding is that case. Entries of G - diag G are products of two
+     * memories, so the two longest tell the level. */
+    double first = 0, second = 0;
+    for (int64_t i = 0; i < bank->Z.n; i++) {
+        second = fmax(second, fmin(first, bank->norm2[i]));
+        first = fmax(first, bank->norm2[i]);
+    }
+    double zero = 16 * (double)(bank->Z.d + 1) * 0x1p-52 * sqrt(first) * sqrt(second);
     if (effort == CGAM_EFFORT_FULL) {
-        double omega = low.value > -zero ? 0 : low.value;
-        out->alpha = alpha_of(omega);
-        out->alpha_lo = omega == 0 ? INFINITY : alpha_of(fmin(low.lo, omega));
-        out->alpha_hi = omega == 0 ? INFINITY : alpha_of(low.hi > -zero ? omega : low.hi);
-        out->proved = true;
+        bool orthogonal = low.value >= -zero;
+        out->alpha = orthogonal ? INFINITY : alpha_of(low.value);
+        out->alpha_lo = alpha_of(fmin(low.lo, -zero));
+        out->alpha_hi = low.hi >= -zero ? INFINITY : alpha_of(low.hi);
+        out->proved = orthogonal ? low.lo >= -4 * zero : low.hi - low.lo <= 1e-9 * -low.value;
+        if (!out->proved && !(low.hi - low.lo <= 1e-6 * -low.value)) out->alpha = NAN;
         return CGAM_OK;
     }
     out->alpha_lo = alpha_of(low.lo);
@@ -79,7 +85,8 @@ static void classify(cgam_gate *gate)
     cgam_gate_info *info = &gate->info;
     const cgam_critical *crit = &info->critical;
     double alpha = info->alpha;
-    if (info->negative > 0) info->regime = CGAM_SUPERCRITICAL;
+    /* where alpha_crit is known it decides; it is more robust than a count in floating point */
+    if (crit->proved ? alpha > crit->alpha : info->negative > 0) info->regime = CGAM_SUPERCRITICAL;
     if (!isnan(crit->alpha) && fabs(1 - alpha / crit->alpha) <= CRITICAL_BAND)
         info->regime = CGAM_CRITICAL;
     if (gate->A && cgam_dplr_singular(gate->A)) info->regime = CGAM_CRITICAL;
@@ -275,6 +282,9 @@ static cgam_status solve_cg(const cgam_gate *gate, const double *x, double *y, d
     }
     if (backward) *backward = error;
     cgam_free(env, work);
+    if (status == CGAM_OK && !(error <= 1e-12))
+        status = cgam_fail(env, CGAM_E_INTERNAL,
+                           "conjugate gradients stopped at a backward error of %.2g", error);
     return status;
 }
 

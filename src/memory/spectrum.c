@@ -331,17 +331,18 @@ static void growth(double eta, double x, double shift, double *start, double *in
     else *input = -expm1(-eta * x) / eta * exp(-shift);
 }
 
-cgam_status cgam_spectrum_transient(const cgam_spectrum *sp, double alpha, double tau, double t,
-                                    const double *u, const double *s0, double *s)
+cgam_status cgam_spectrum_transient_scaled(const cgam_spectrum *sp, double alpha, double tau,
+                                           double t, const double *u, const double *s0, double *s,
+                                           double *shift)
 {
     cgam_env *env = sp->bank->env;
     int64_t n = sp->bank->Z.n, m = sp->info.modes;
     if (!(tau > 0) || !(t >= 0) || !isfinite(t / tau) || !isfinite(alpha))
         return cgam_fail(env, CGAM_E_ARG, "transient: tau = %g, t = %g, alpha = %g", tau, t, alpha);
-    double x = t / tau, fastest = -(1 + alpha * sp->info.omega_min) * x;
-    /* no mode exceeds (|s0| + x |u|) exp(fastest); what would overflow is kept as s exp(-shift) */
+    double x = t / tau, fastest = -(1 + alpha * sp->info.omega_min) * x, start, input;
+    /* no mode exceeds (|s0| + x |u|) exp(fastest) */
     double size = fmax(log(cgam_vec_norm(n, u)) + log(x), s0 ? log(cgam_vec_norm(n, s0)) : 0) + 1;
-    double shift = fmax(fmax(fastest, 0) + fmax(size, 0) - 600, 0), start, input;
+    *shift = fmax(fmax(fastest, 0) + fmax(size, 0) - 600, 0);
     room w = {0};
     double *rest0 = cgam_zalloc(env, (size_t)n, sizeof *rest0);
     cgam_status status = rest0 ? room_new(sp, &w) : cgam_fail_nomem(env, "a transient");
@@ -349,22 +350,30 @@ cgam_status cgam_spectrum_transient(const cgam_spectrum *sp, double alpha, doubl
     if (status == CGAM_OK && s0) status = split(sp, s0, w.c + m, rest0);
     if (status == CGAM_OK) {
         for (int64_t k = 0; k < m; k++) {
-            growth(1 + alpha * sp->omega[k], x, shift, &start, &input);
+            growth(1 + alpha * sp->omega[k], x, *shift, &start, &input);
             w.c[k] = input * w.c[k] + (s0 ? start * w.c[m + k] : 0);
         }
         status = synthesise(sp, w.c, s, w.scratch);
     }
-    if (status == CGAM_OK) {
-        growth(1 - alpha * sp->nu, x, shift, &start, &input);
-        for (int64_t i = 0; i < n; i++) {
-            if (sp->info.kernel > 0) s[i] += input * w.rest[i] + start * rest0[i];
-            /* undo the shift; log |s| + shift tells whether the result still is a double */
-            if (shift > 0 && s[i] != 0)
-                s[i] = copysign(
-                    log(fabs(s[i])) + shift < 709 ? exp(log(fabs(s[i])) + shift) : DBL_MAX, s[i]);
-        }
+    if (status == CGAM_OK && sp->info.kernel > 0) {
+        growth(1 - alpha * sp->nu, x, *shift, &start, &input);
+        for (int64_t i = 0; i < n; i++) s[i] += input * w.rest[i] + start * rest0[i];
     }
     cgam_free(env, rest0);
     room_free(sp, &w);
     return status;
+}
+
+cgam_status cgam_spectrum_transient(const cgam_spectrum *sp, double alpha, double tau, double t,
+                                    const double *u, const double *s0, double *s)
+{
+    double shift;
+    cgam_status status = cgam_spectrum_transient_scaled(sp, alpha, tau, t, u, s0, s, &shift);
+    if (status != CGAM_OK || shift == 0) return status;
+    for (int64_t i = 0; i < sp->bank->Z.n; i++) {
+        /* log |s| + shift tells whether the result still is a double */
+        double exponent = log(fabs(s[i])) + shift;
+        if (s[i] != 0) s[i] = copysign(exponent < 709 ? exp(exponent) : DBL_MAX, s[i]);
+    }
+    return CGAM_OK;
 }

@@ -8,6 +8,11 @@
 cgam_status cgam_spectrum_analyse(const cgam_spectrum *sp, const double *x, double *c);
 /* out[count, modes] = v_k(i) for memories i = begin .. begin + count - 1. */
 cgam_status cgam_spectrum_rows(const cgam_spectrum *sp, int64_t begin, int64_t count, double *out);
+/* The public transient as s exp(-*shift), for comparing entries beyond the range of double; *shift is
+ * 0 as long as nothing can overflow. */
+cgam_status cgam_spectrum_transient_scaled(const cgam_spectrum *sp, double alpha, double tau,
+                                           double t, const double *u, const double *s0, double *s,
+                                           double *shift);
 /* The bank a spectrum was made from. */
 const cgam_bank *cgam_spectrum_bank(const cgam_spectrum *sp);
 

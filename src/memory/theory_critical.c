@@ -12,7 +12,6 @@
 
 #include "memory/spectrum.h"
 
-#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -115,49 +114,80 @@ static cgam_status rest_of_modes(const cgam_spectrum *sp, double alpha, const do
     return status;
 }
 
-/* log of the winner's odds at time t: positive means that gap >= L / beta for all rivals. */
-static cgam_status excess(const cgam_spectrum *sp, double alpha, double tau, double t,
-                          const double *u, int64_t i, double need, double *s, bool *enough)
+/* Has the winner i a gap of `need` over all rivals at time t? */
+static cgam_status leads_by(const cgam_spectrum *sp, double alpha, double tau, double t,
+                            const double *u, int64_t i, double need, double *s, bool *enough)
 {
     int64_t n = cgam_spectrum_bank(sp)->Z.n;
-    cgam_status status = cgam_spectrum_transient(sp, alpha, tau, t, u, NULL, s);
-    double rival = -INFINITY;
+    double rival = -INFINITY, shift = 0;
+    cgam_status status = cgam_spectrum_transient_scaled(sp, alpha, tau, t, u, NULL, s, &shift);
     for (int64_t j = 0; j < n; j++)
         if (j != i) rival = fmax(rival, s[j]);
-    *enough = s[i] >= DBL_MAX ? rival < DBL_MAX : s[i] - rival >= need;
+    *enough = s[i] - rival >= need * exp(-shift);
     return status;
 }
 
-/* When other modes grow too: the last time at which the gap is too small, by doubling past it and
- * bisecting back. */
+/* (1 - exp(-eta x)) / eta, the gain of an input over time x, times exp(-gamma x). */
+static double gain(double eta, double gamma, double x)
+{
+    if (fabs(eta * x) < 1e-8) return x * exp(-gamma * x);
+    return (exp(-gamma * x) - exp(-(eta + gamma) * x)) / eta;
+}
+
+/* A time after which the gap never falls below `need` again. Rows of V differ by sqrt(2) at most, so
+ * by Cauchy and Schwarz the other modes take at most sqrt(2) |(c_k gain_k)|; beside the gain of the
+ * lowest mode that only shrinks with time, as `need` does. */
+static cgam_status safe_time(const cgam_spectrum *sp, double alpha, double tau, const double *u,
+                             double gap, double need, double *time)
+{
+    const cgam_bank *bank = cgam_spectrum_bank(sp);
+    cgam_spectrum_info info = cgam_spectrum_describe(sp);
+    const double *omega = cgam_spectrum_omega(sp);
+    double near = info.omega_min + 1e-9 * fmax(fabs(info.omega_min), info.mu_max);
+    double gamma = -1 - alpha * info.omega_min;
+    double *c = cgam_alloc(bank->env, (size_t)info.modes + 1, sizeof *c);
+    if (!c) return cgam_fail_nomem(bank->env, "a horizon");
+    cgam_status status = cgam_spectrum_analyse(sp, u, c);
+    double x = *time / tau;
+    for (int k = 0; k < 200 && status == CGAM_OK; k++, x *= 2) {
+        double squares = 0;
+        for (int64_t m = 0; m < info.modes; m++) {
+            double part = omega[m] > near ? c[m] * gain(1 + alpha * omega[m], gamma, x) : 0;
+            squares += part * part;
+        }
+        if (gap * gain(-gamma, gamma, x) >= fmax(need, 0) * exp(-gamma * x) + sqrt(2 * squares))
+            break;
+    }
+    *time = tau * x;
+    cgam_free(bank->env, c);
+    return status;
+}
+
+/* When other modes grow too: the last time at which the gap is too small. The gap may rise and fall
+ * more than once on the way, so from a time that is safe the search goes back by small steps. */
 static cgam_status search_horizon(const cgam_spectrum *sp, double alpha, double tau, double first,
-                                  const double *u, int64_t i, double need, double *time)
+                                  const double *u, int64_t i, double gap, double need, double *time)
 {
     const cgam_bank *bank = cgam_spectrum_bank(sp);
     double *s = cgam_alloc(bank->env, (size_t)bank->Z.n, sizeof *s);
     if (!s) return cgam_fail_nomem(bank->env, "a horizon");
-    cgam_status status = CGAM_OK;
-    double low = 0, high = first;
-    int good = 0;
-    for (int k = 0; k < 60 && good < 4 && status == CGAM_OK; k++) {
-        bool enough;
-        status = excess(sp, alpha, tau, high, u, i, need, s, &enough);
-        if (enough) {
-            good++;
-        } else {
-            good = 0;
-            low = high;
-        }
-        high *= 2;
+    double high = first, low;
+    bool enough = true;
+    cgam_status status = safe_time(sp, alpha, tau, u, gap, need, &high);
+    for (low = high; status == CGAM_OK; high = low) {
+        low = high > 1e-9 * first ? high / 1.02 : 0;
+        status = leads_by(sp, alpha, tau, low, u, i, need, s, &enough);
+        if (!enough || low == 0) break;
     }
-    for (int k = 0; k < 60 && good > 0 && status == CGAM_OK; k++) {
+    if (enough) high = 0; /* not even at the start */
+    for (int k = 0; k < 60 && !enough && status == CGAM_OK; k++) {
         double middle = 0.5 * (low + high);
-        bool enough;
-        status = excess(sp, alpha, tau, middle, u, i, need, s, &enough);
-        if (enough) high = middle;
+        bool there;
+        status = leads_by(sp, alpha, tau, middle, u, i, need, s, &there);
+        if (there) high = middle;
         else low = middle;
     }
-    *time = good > 0 ? high : INFINITY;
+    *time = high;
     cgam_free(bank->env, s);
     return status;
 }
@@ -198,8 +228,8 @@ cgam_status cgam_supercritical_horizon(const cgam_spectrum *spectrum, double alp
     out->time = gamma > 1e-12 ? tau / gamma * log1p(gamma * x) : tau * x;
     if (grows) {
         out->closed_form = false;
-        status = search_horizon(spectrum, alpha, tau, fmax(out->time, tau), u, lead.index, L / beta,
-                                &out->time);
+        status = search_horizon(spectrum, alpha, tau, fmax(out->time, 1e-3 * tau), u, lead.index,
+                                out->gap, L / beta, &out->time);
     }
     return status;
 }

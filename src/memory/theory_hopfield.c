@@ -116,7 +116,7 @@ cgam_status cgam_hopfield_bound(const cgam_bank *bank, double beta, int64_t i, c
 cgam_status cgam_attention(cgam_env *env, int64_t m, int64_t n, int64_t d_k, int64_t d_v,
                            const double *Q, const double *K, const double *V, double *out)
 {
-    if (m < 0 || n < 1 || d_k < 1 || d_v < 1)
+    if (m < 0 || n < 1 || d_k < 1 || d_v < 1 || n > INT32_MAX || d_v > INT32_MAX)
         return cgam_fail(env, CGAM_E_SHAPE,
                          "attention of %lld queries over %lld keys, d_k = %lld, "
                          "d_v = %lld",

@@ -194,6 +194,8 @@ cgam_status cgam_free_context_margin(const cgam_gate *gate, const double *P, int
     const cgam_bank *bank = gate->bank;
     cgam_env *env = bank->env;
     int64_t n = bank->Z.n, d = bank->Z.d, k = P ? d_c : d;
+    if (k < 1 || k > INT32_MAX)
+        return cgam_fail(env, CGAM_E_SHAPE, "a free context of d_c = %lld", (long long)k);
     if (gate->info.regime != CGAM_SUBCRITICAL)
         return cgam_fail(env, CGAM_E_NOT_POSITIVE,
                          "a free context needs A(alpha) positive definite: alpha = %.17g is %s",

@@ -357,9 +357,11 @@ cgam_status cgam_dplr_range(const cgam_dplr *T, const double *v, double *e, doub
 cgam_status cgam_dplr_solve_once(const cgam_dplr *T, const double *x, double *y, double *scratch)
 {
     int64_t n = T->n, k = T->k, kz = T->a > 0 ? T->d : 0, size = k + T->m;
-    if (T->dense) {
-        memcpy(y, x, (size_t)n * sizeof *y);
-        return small_solve(T, n, y);
+    if (T->dense) { /* in scratch: what BLAS rounds depends on how its vectors are aligned */
+        memcpy(scratch, x, (size_t)n * sizeof *scratch);
+        cgam_status dense = small_solve(T, n, scratch);
+        memcpy(y, scratch, (size_t)n * sizeof *y);
+        return dense;
     }
     cgam_status status = CGAM_OK;
     double *z = cgam_zalloc(T->env, (size_t)size + 1, sizeof *z);

@@ -3,6 +3,8 @@
 
 #include "num/widen.h"
 
+#include <stdatomic.h>
+
 static bool always(void) { return true; }
 
 static void dot_plain(cgam_dtype dtype, const void *rows, int64_t stride, int64_t n, int64_t d,
@@ -75,8 +77,12 @@ const cgam_kernels *const cgam_kernels_all[] = {
 
 const cgam_kernels *cgam_kernels_best(void)
 {
-    const cgam_kernels *best = &plain;
+    static _Atomic(const cgam_kernels *) chosen; /* asking a CPU is slow in a virtual machine */
+    const cgam_kernels *best = atomic_load(&chosen);
+    if (best) return best;
+    best = &plain;
     for (int i = 0; cgam_kernels_all[i]; i++)
         if (cgam_kernels_all[i]->usable()) best = cgam_kernels_all[i];
+    atomic_store(&chosen, best);
     return best;
 }

@@ -14,12 +14,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BASIS_MAX = 40, RESTARTS_MAX = 20 };
+enum { BASIS_MAX = 40, RESTARTS_MAX = 20, DENSE_MAX = 2048 };
 
 static int ascending(const void *x, const void *y)
 {
     double a = *(const double *)x, b = *(const double *)y;
     return a < b ? -1 : a > b;
+}
+
+/* Entry (i, i) of T. */
+static double diagonal(const cgam_dplr_spec *spec, int64_t i)
+{
+    double w = spec->w ? spec->w[i] : 0;
+    return spec->D[i] + spec->a * spec->norm2[i] + spec->sigma * w * w;
 }
 
 cgam_status cgam_dplr_bracket(cgam_env *env, const cgam_dplr_spec *spec, double *lo, double *hi)
@@ -29,9 +36,8 @@ cgam_status cgam_dplr_bracket(cgam_env *env, const cgam_dplr_spec *spec, double 
     if (!sorted) return cgam_fail_nomem(env, "a bracket");
     *hi = INFINITY;
     for (int64_t i = 0; i < n; i++) {
-        double w = spec->w ? spec->w[i] : 0;
         sorted[i] = spec->D[i];
-        *hi = fmin(*hi, spec->D[i] + spec->a * spec->norm2[i] + spec->sigma * w * w);
+        *hi = fmin(*hi, diagonal(spec, i));
     }
     qsort(sorted, (size_t)n, sizeof *sorted, ascending);
     *lo = sorted[0];
@@ -63,7 +69,7 @@ static cgam_status lowest_dense(cgam_env *env, const cgam_dplr_spec *spec, bool 
             T[i * n + j] *= spec->a;
             if (spec->w) T[i * n + j] += spec->sigma * spec->w[i] * spec->w[j];
         }
-        T[i * n + i] += spec->D[i];
+        T[i * n + i] = diagonal(spec, i); /* without the rounding of large norms that cancel */
     }
     for (int64_t i = 0; i < n; i++) { /* the row-sum norm bounds what rounding can do */
         double total = 0;
@@ -93,8 +99,8 @@ done:
 typedef struct search {
     cgam_env *env;
     const cgam_dplr_spec *spec;
-    cgam_dplr *inverse; /* T - shift, factored */
-    double shift;
+    cgam_dplr *inverse;  /* T - shift, factored */
+    double shift, scale; /* scale: largest |D_i| + a |zeta_i|^2 + sigma w_i^2 */
     int64_t n;
     int width;     /* Lanczos vectors before a restart, at most BASIS_MAX */
     double *basis; /* [width + 1, n], orthonormal */
@@ -201,9 +207,10 @@ static cgam_status lowest_lanczos(search *s, double tol_abs, cgam_lowest *out)
     if (status != CGAM_OK) return status;
     out->value = out->hi;
     start_vector(s->n, 0, s->x);
+    double small = 1e-9;
     for (int round = 0; round < RESTARTS_MAX; round++) {
         double residual, value;
-        status = lanczos(s, 1e-9, &residual);
+        status = lanczos(s, small, &residual);
         if (status == CGAM_OK) status = rayleigh(s, &value);
         if (status != CGAM_OK) return status;
         value = fmax(value, out->lo); /* below it by rounding alone */
@@ -214,7 +221,9 @@ static cgam_status lowest_lanczos(search *s, double tol_abs, cgam_lowest *out)
         double slack = residual * (value - s->shift);
         if (slack > 1e3 * tol_abs && round + 1 < RESTARTS_MAX) continue;
         cgam_dplr *count;
-        status = factor_shifted(s, out->value - tol_abs, &count);
+        /* the count is that of a matrix within rounding of ours, so it is asked that much higher */
+        double rounding = fmin(0x1p-46 * s->scale, 0.5 * tol_abs);
+        status = factor_shifted(s, out->value - tol_abs + rounding, &count);
         if (status != CGAM_OK) return status;
         int64_t below = cgam_dplr_negative(count);
         bool singular = cgam_dplr_singular(count);
@@ -224,6 +233,7 @@ static cgam_status lowest_lanczos(search *s, double tol_abs, cgam_lowest *out)
             return CGAM_OK;
         }
         out->hi = fmin(out->hi, out->value - tol_abs);
+        small = fmax(1e-2 * small, 1e-15); /* a cluster narrower than it looks converged at once */
         double keep = 1e-3; /* leave the vector found, but let the missed one grow in */
         start_vector(s->n, round + 1, s->y);
         for (int64_t i = 0; i < s->n; i++) s->x[i] = keep * s->x[i] + s->y[i];
@@ -240,11 +250,12 @@ cgam_status cgam_dplr_lowest(cgam_env *env, const cgam_dplr_spec *spec, double t
     search s = {.env = env, .spec = spec, .n = spec->Z->n};
     cgam_status status = cgam_dplr_bracket(env, spec, &out->lo, &out->hi);
     if (status != CGAM_OK) return status;
-    double scale = 0;
+    double scale = 0, least = INFINITY;
     for (int64_t i = 0; i < s.n; i++) {
-        double w = spec->w ? spec->w[i] : 0;
-        scale = fmax(scale, fabs(spec->D[i]) + spec->a * spec->norm2[i] + spec->sigma * w * w);
+        scale = fmax(scale, fabs(spec->D[i]) + fabs(diagonal(spec, i) - spec->D[i]));
+        least = fmin(least, fabs(diagonal(spec, i)));
     }
+    s.scale = scale;
     out->value = out->hi;
     double width = out->hi - out->lo;
     if (width <= tol * scale && !want_vector) return CGAM_OK;
@@ -259,6 +270,13 @@ cgam_status cgam_dplr_lowest(cgam_env *env, const cgam_dplr_spec *spec, double t
     if (status == CGAM_OK && want_vector) {
         out->vector = s.x;
         s.x = NULL;
+    }
+    /* Norms of very different size leave more rounding than the answer is large. The matrix itself,
+     * whose diagonal is exact, does not; where it is small, ask it. */
+    if (status == CGAM_OK && s.n <= DENSE_MAX &&
+        out->hi - out->lo > 1e-9 * fmax(fabs(out->value), least)) {
+        cgam_free(env, out->vector);
+        status = lowest_dense(env, spec, want_vector, out);
     }
     cgam_dplr_free(s.inverse);
     cgam_free(env, s.basis);

@@ -164,11 +164,13 @@ static void eliminate(int64_t n, int64_t m, long double *A, long double *X)
 
 void dense_solve(int64_t n, const double *A, const double *x, double *y)
 {
-    long double *copy = dense_room_long(n * n), *z = dense_room_long(n);
+    long double *copy = malloc((size_t)(n * n + n) * sizeof *copy), *z = copy + n * n;
+    assert_non_null(copy);
     for (int64_t i = 0; i < n * n; i++) copy[i] = A[i];
     for (int64_t i = 0; i < n; i++) z[i] = x[i];
     eliminate(n, 1, copy, z);
     for (int64_t i = 0; i < n; i++) y[i] = (double)z[i];
+    free(copy);
 }
 
 long double *dense_inverse(int64_t n, const double *A)
