@@ -31,12 +31,14 @@ deps: ## install what is missing to build, run and test (Debian; says what it do
 
 build: deps ## the program build/cgam, the libraries build/lib, the man pages build/man
 	@$(configure) -B $(BUILD) -DCMAKE_BUILD_TYPE=$(TYPE) >/dev/null
-	@$(compile) $(BUILD) -j $(JOBS)
+	@[ -x $(BUILD)/cgam ] || echo "building cgam in $(BUILD)/ (about a minute)"
+	@$(compile) $(BUILD) -j $(JOBS) --target product
 
 run: build ## recall on a small bank that the program makes itself
 	@$(BUILD)/cgam demo
 
 test: build ## every test; the exit status is the verdict
+	@$(compile) $(BUILD) -j $(JOBS)
 	@$(run_tests) $(BUILD)
 
 check: build ## format, layers, headers, warnings of two compilers, clang-tidy, links

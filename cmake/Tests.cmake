@@ -127,6 +127,7 @@ foreach(source ${example_sources})
   set_target_properties(example_${name} PROPERTIES
     OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/examples")
   target_link_libraries(example_${name} PRIVATE cgam_shared cgam_flags m)
+  add_dependencies(product example_${name})
   register_test(examples/${name} "${source}" COMMAND example_${name})
 endforeach()
 
