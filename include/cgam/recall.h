@@ -4,6 +4,8 @@
  *   u = Z P c or W c   what the context says to the gates
  *   first    s = A^-1 u,              r = b + lambda s
  *   coupled  s = A^-1 (u + lambda p), r = b + lambda s,   p = softmax(beta r), self-consistently
+ *   flow     the four layers of as_net.h in time, from rest to a steady state or a horizon; any
+ *            alpha, context and query clamped unless they are set free
  *
  * Plan once (cgam_recall_new), run many queries (cgam_recall_run). How a recall *ended* is part
  * of its result; the status only says whether it could be carried out. Every bound in a result
@@ -18,15 +20,17 @@
 extern "C" {
 #endif
 
-typedef enum cgam_mode { CGAM_FIRST, CGAM_COUPLED } cgam_mode;
+typedef enum cgam_mode { CGAM_FIRST, CGAM_COUPLED, CGAM_FLOW } cgam_mode;
 CGAM_API const char *cgam_mode_name(cgam_mode mode);
 
 typedef enum cgam_end {
     CGAM_END_DIRECT,    /* mode first: nothing to iterate */
-    CGAM_END_CONVERGED, /* the last change of p is within tol */
+    CGAM_END_CONVERGED, /* the last change of p is within tol; mode flow: a steady state */
     CGAM_END_MAX_ITER,
-    CGAM_END_STALLED, /* rounding keeps the change above tol; the point is as good as it gets */
-    CGAM_END_DIVERGED /* a number left the range of double */
+    CGAM_END_STALLED,  /* rounding keeps the change above tol; the point is as good as it gets */
+    CGAM_END_DIVERGED, /* a number left the range of double */
+    CGAM_END_HORIZON,  /* mode flow: t_max came first */
+    CGAM_END_ROSE      /* mode flow: the energy rose, or the integrator could not go on */
 } cgam_end;
 CGAM_API const char *cgam_end_name(cgam_end end);
 
@@ -44,6 +48,12 @@ typedef struct cgam_recall_opts {
     bool plain;        /* plain iteration only, no Newton finish; default false */
     bool certify;      /* compute what costs more than the recall; default false */
     size_t memory_max; /* see gate.h; default 0 */
+    /* Mode flow. */
+    double tau_c, tau_s, tau_r, tau_q; /* time constants of the layers, > 0; default 1 each */
+    double t_max;                      /* horizon; default 100 */
+    double steady;                     /* |x - F(x)| of a steady state, see flow.h; default 1e-9 */
+    bool free_context; /* the context moves; see cgam_recall_context_margin. Default false */
+    bool free_query;   /* the query moves; default false */
 } cgam_recall_opts;
 CGAM_API cgam_recall_opts cgam_recall_opts_default(void);
 
@@ -57,6 +67,11 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_recall_new(const cgam_bank *bank,
 CGAM_API void cgam_recall_free(cgam_recall *plan);                   /* NULL is fine */
 CGAM_API const cgam_gate *cgam_recall_gate(const cgam_recall *plan); /* the plan's A(alpha) */
 
+/* Mode flow with a free context: lambda_min(I - W'A^-1 W). The context settles only if it is
+ * positive, which with unit memories and W = Z it never is; -INFINITY when A is not positive
+ * definite, NAN when the context is clamped. */
+CGAM_API double cgam_recall_context_margin(const cgam_recall *plan);
+
 /* NAN marks what is undefined (a gap with n = 1) or was not computed; see each field. */
 typedef struct cgam_result {
     int64_t winner; /* largest r, ties to the lowest index */
@@ -66,11 +81,12 @@ typedef struct cgam_result {
     double neff_entropy, neff_ipr; /* exp(entropy) and 1 / sum p^2 */
     double gap, gap_raw, gap_gate; /* of focus over its best competitor in r, b and s */
     double p_lower_bound;          /* 1 / (1 + (n-1) exp(-beta gap)) */
-    int64_t iterations;            /* of the map, Newton steps included */
+    int64_t iterations;            /* of the map, Newton steps included; mode flow: time steps */
     int64_t newton_steps;
     cgam_end end;
-    double change;       /* the last max |p_new - p| */
-    double energy_start; /* E at s = A^-1 u; mode coupled only, like the next two */
+    double change;       /* the last max |p_new - p|; mode flow: |x - F(x)| at the end */
+    double time;         /* mode flow: when it ended; else NAN */
+    double energy_start; /* E at s = A^-1 u, mode coupled; of the network at rest, mode flow */
     double energy_end;   /* E at the s returned */
     double energy_rise;  /* the largest E_new - E_old seen, 0 if it never rose */
     double contraction;  /* beta lambda^2 / (2 eta_min); NAN when no eta_min > 0 is known */
@@ -105,7 +121,8 @@ typedef struct cgam_recall_in {
 } cgam_recall_in;
 
 /* Queries are independent: a query gives the same bits alone, in a batch, and on any number of
- * threads. A plan may be run by several threads at once, each through an env of its own bank. */
+ * threads. Threads may share a plan; they share its env's message too, so run one at a time where
+ * the text of a failure matters. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_recall_run(const cgam_recall *plan,
                                                     const cgam_recall_in *in,
                                                     const cgam_recall_out *out);

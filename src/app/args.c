@@ -64,7 +64,8 @@ static cgam_status check_range(cgam_env *env, const cgam_param *p, double value)
 {
     if ((p->min == 0 && p->max == 0) || (value >= p->min && value <= p->max)) return CGAM_OK;
     if (isinf(p->max) && p->min == CGAM_ABOVE_0)
-        return cgam_fail(env, CGAM_E_ARG, "--%s is %.15g, it must be above 0", p->name, value);
+        return cgam_fail(env, CGAM_E_ARG, "--%s is %.15g, it must be above 0 (1e-301 or more)",
+                         p->name, value);
     if (isinf(p->max))
         return cgam_fail(env, CGAM_E_ARG, "--%s is %.15g, it must be at least %.15g", p->name,
                          value, p->min);

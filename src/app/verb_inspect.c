@@ -44,7 +44,7 @@ static cgam_status fill(cgam_call *call, cgam_bank *bank)
              cgam_reals_json((double[]){g.critical.alpha_lo, g.critical.alpha_hi}, 2));
     cgam_put_real(doc, "eta_min", g.eta_min);
     cgam_put_text(doc, "regime", cgam_regime_name(g.regime));
-    cgam_put(doc, "negative_modes", g.negative < 0 ? json_null() : json_integer(g.negative));
+    cgam_put(doc, "negative_modes", json_integer(g.negative));
     cgam_put_real(doc, "contraction", contraction);
     cgam_put(doc, "unique", contraction < 1 - 1e-11 ? json_true() : json_null());
     cgam_put_real(doc, "lambda_unique_max", cgam_lambda_unique_max(beta, g.eta_min));

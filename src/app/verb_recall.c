@@ -6,6 +6,12 @@
 #include <math.h>
 #include <string.h>
 
+#define CGAM_PARAM_TAU(option, layer)                                                              \
+    {                                                                                              \
+        .name = option, .kind = CGAM_REAL, .value = "X", .fallback = "1", .min = 0x1p-1000,        \
+        .max = INFINITY, .help = "mode flow: time constant of the " layer                          \
+    }
+
 static const cgam_param params[] = {
     CGAM_PARAM_BANK,
     {.name = "query",
@@ -30,9 +36,10 @@ static const cgam_param params[] = {
     CGAM_PARAM_BETA("1"),
     {.name = "mode",
      .kind = CGAM_CHOICE,
-     .value = "first|coupled",
+     .value = "first|coupled|flow",
      .fallback = "first",
-     .help = "first order (gates from the context alone), or the self-consistent fixed point"},
+     .help = "first order (gates from the context alone), the self-consistent fixed point, or the "
+             "network in time, from rest to a steady state or --t-max; any alpha"},
     CGAM_PARAM_NORMALIZE,
     {.name = "top",
      .kind = CGAM_INT,
@@ -63,6 +70,31 @@ static const cgam_param params[] = {
      .min = 1,
      .max = 1e9,
      .help = "mode coupled: stop after this many iterations"},
+    CGAM_PARAM_TAU("tau-c", "context"),
+    CGAM_PARAM_TAU("tau-s", "gates"),
+    CGAM_PARAM_TAU("tau-r", "retrieval"),
+    CGAM_PARAM_TAU("tau-q", "query"),
+    {.name = "t-max",
+     .kind = CGAM_REAL,
+     .value = "T",
+     .fallback = "100",
+     .min = 0x1p-1000,
+     .max = INFINITY,
+     .help = "mode flow: horizon"},
+    {.name = "steady",
+     .kind = CGAM_REAL,
+     .value = "X",
+     .fallback = "1e-9",
+     .max = 1,
+     .help = "mode flow: stop when |x - F(x)| is within this, relative to the largest |x| or 1; 0 "
+             "goes on to --t-max"},
+    {.name = "free-context",
+     .kind = CGAM_FLAG,
+     .help = "mode flow: the context moves from where it is given instead of being held. Whether "
+             "it can settle is checked first and told as context_margin"},
+    {.name = "free-query",
+     .kind = CGAM_FLAG,
+     .help = "mode flow: the query moves from where it is given instead of being held"},
     {.name = "save-p", .kind = CGAM_TEXT, .value = "FILE.npy", .help = "write p, f64 (B,N)"},
     {.name = "save-readout",
      .kind = CGAM_TEXT,
@@ -118,6 +150,10 @@ static cgam_status job_open(job *j)
     const char *P = cgam_args_text(call->args, "projection");
     const char *W = cgam_args_text(call->args, "gate-weights");
     const char *target = cgam_args_text(call->args, "target");
+    const char *save_p = cgam_args_text(call->args, "save-p");
+    const char *save_readout = cgam_args_text(call->args, "save-readout");
+    if (save_p && save_readout && strcmp(save_p, save_readout) == 0)
+        return cgam_fail(env, CGAM_E_ARG, "--save-p and --save-readout name the same file");
     if (P && W)
         return cgam_fail(env, CGAM_E_ARG, "--projection and --gate-weights exclude each other");
     cgam_status status = cgam_input_bank(call, &j->bank);
@@ -153,7 +189,8 @@ static cgam_status job_open(job *j)
     if (status != CGAM_OK) return status;
 
     cgam_recall_opts o = cgam_recall_opts_default();
-    o.mode = strcmp(cgam_args_text(call->args, "mode"), "coupled") == 0 ? CGAM_COUPLED : CGAM_FIRST;
+    for (cgam_mode mode = CGAM_FIRST; mode <= CGAM_FLOW; mode++)
+        if (strcmp(cgam_args_text(call->args, "mode"), cgam_mode_name(mode)) == 0) o.mode = mode;
     o.alpha = cgam_args_real(call->args, "alpha");
     o.beta = cgam_args_real(call->args, "beta");
     o.lambda = cgam_args_real(call->args, "lambda");
@@ -161,6 +198,17 @@ static cgam_status job_open(job *j)
     o.max_iter = cgam_args_int(call->args, "max-iter");
     o.plain = cgam_args_flag(call->args, "plain");
     o.certify = cgam_args_flag(call->args, "certify");
+    o.tau_c = cgam_args_real(call->args, "tau-c");
+    o.tau_s = cgam_args_real(call->args, "tau-s");
+    o.tau_r = cgam_args_real(call->args, "tau-r");
+    o.tau_q = cgam_args_real(call->args, "tau-q");
+    o.t_max = cgam_args_real(call->args, "t-max");
+    o.steady = cgam_args_real(call->args, "steady");
+    o.free_context = cgam_args_flag(call->args, "free-context");
+    o.free_query = cgam_args_flag(call->args, "free-query");
+    if (o.mode != CGAM_FLOW && (o.free_context || o.free_query))
+        return cgam_fail(env, CGAM_E_ARG, "--free-%s needs --mode flow",
+                         o.free_context ? "context" : "query");
     o.P = j->P.data;
     o.W = j->W.data;
     o.d_c = d_c;
@@ -264,6 +312,7 @@ static json_t *result_doc(const job *j, int64_t k)
     cgam_put_int(doc, "newton_steps", r->newton_steps);
     cgam_put_text(doc, "end", cgam_end_name(r->end));
     cgam_put_real(doc, "change", r->change);
+    cgam_put_real(doc, "time", r->time);
     cgam_put_real(doc, "energy_start", r->energy_start);
     cgam_put_real(doc, "energy_end", r->energy_end);
     cgam_put_real(doc, "energy_rise", r->energy_rise);
@@ -297,13 +346,24 @@ static void job_doc(job *j)
     cgam_put_real(doc, "lambda", cgam_args_real(j->call->args, "lambda"));
     cgam_put_text(doc, "regime", cgam_regime_name(gate.regime));
     cgam_put_real(doc, "alpha_crit", gate.critical.alpha);
+    cgam_put_text(doc, "alpha_crit_known",
+                  isnan(gate.critical.alpha)   ? "bounds"
+                  : isinf(gate.critical.alpha) ? "none"
+                  : gate.critical.proved       ? "proved"
+                                               : "estimate");
     cgam_put(doc, "alpha_crit_bounds",
              cgam_reals_json((double[]){gate.critical.alpha_lo, gate.critical.alpha_hi}, 2));
     cgam_put_real(doc, "eta_min", gate.eta_min);
     cgam_put_bool(doc, "eta_min_exact", gate.eta_min_exact);
+    if (cgam_args_flag(j->call->args, "free-context")) {
+        double margin = cgam_recall_context_margin(j->plan);
+        cgam_put_real(doc, "context_margin", margin);
+        cgam_put_bool(doc, "context_stable", margin > 0);
+    }
     for (int64_t k = 0; k < j->q.rows; k++) {
         cgam_end end = j->results[k].end;
-        j->call->negative |= end != CGAM_END_DIRECT && end != CGAM_END_CONVERGED;
+        j->call->negative |=
+            end != CGAM_END_DIRECT && end != CGAM_END_CONVERGED && end != CGAM_END_HORIZON;
         if (json_array_append_new(queries, result_doc(j, k)) != 0)
             cgam_put_bool(doc, "incomplete", true);
     }
@@ -341,6 +401,7 @@ static void print_line(FILE *to, const char *name, double value, const char *wor
 static void print_query(const json_t *q, bool coupled, FILE *to)
 {
     bool target = json_object_get(q, "target") != NULL;
+    bool flow = !isnan(cgam_get_real(q, "time"));
     const json_t *unique = json_object_get(q, "unique");
     fprintf(to, "  %-18s %-14lld the memory with the largest score\n", "winner",
             (long long)cgam_get_int(q, "winner"));
@@ -356,13 +417,16 @@ static void print_query(const json_t *q, bool coupled, FILE *to)
                "memories in play, exp(entropy)");
     print_line(to, "N_eff, 1/sum p^2", cgam_get_real(q, "neff_ipr"),
                "memories in play, by collision");
-    if (coupled) {
-        fprintf(to, "  %-18s %-14lld ended: %s\n", "iterations",
+    if (coupled || flow) {
+        fprintf(to, "  %-18s %-14lld ended: %s\n", flow ? "steps" : "iterations",
                 (long long)cgam_get_int(q, "iterations"), cgam_get_text(q, "end"));
+        if (flow) print_line(to, "time", cgam_get_real(q, "time"), "at the end");
         print_line(to, "energy, start", cgam_get_real(q, "energy_start"), "");
         print_line(to, "energy, end", cgam_get_real(q, "energy_end"), "");
         print_line(to, "energy, rise", cgam_get_real(q, "energy_rise"),
                    "largest step up; 0 but for rounding");
+    }
+    if (coupled) {
         print_line(to, "contraction", cgam_get_real(q, "contraction"),
                    "below 1 the fixed point is unique");
         fprintf(to, "  %-18s %-14s\n", "unique",
@@ -390,6 +454,10 @@ static void print(const json_t *doc, FILE *to)
             cgam_get_real(doc, "lambda"));
     fprintf(to, "gates %s", cgam_get_text(doc, "regime"));
     if (!isnan(crit)) fprintf(to, ", alpha_crit %.8g", crit);
+    const json_t *stable = json_object_get(doc, "context_stable");
+    if (stable)
+        fprintf(to, "\nfree context: it %s settle, lambda_min(I - W'A^-1 W) = %.4g",
+                json_is_true(stable) ? "can" : "cannot", cgam_get_real(doc, "context_margin"));
     fprintf(to, "\n\n");
     if (count == 1) {
         print_query(json_array_get(queries, 0), coupled, to);
@@ -420,7 +488,9 @@ const cgam_verb cgam_verb_recall = {
         "and reports who wins, how surely, and what of that is proved.\n\n"
         "Mode first: s = A^-1 u, r = Z q + lambda s with u = Z P c. Mode coupled: the fixed point "
         "of p = softmax(beta r), s = A^-1 (u + lambda p), reached by an iteration whose energy "
-        "cannot rise; it needs alpha below alpha_crit.\n\n"
+        "cannot rise; it needs alpha below alpha_crit. Mode flow: the four layers of the memory in "
+        "time, tau_s s' = u - A s + lambda p, tau_r r' = b + lambda s - r, at any alpha; context "
+        "and query are held unless they are set free.\n\n"
         "Every certificate in the JSON document is marked proved or estimate. What is undefined "
         "or was not computed is null; --certify computes it.",
     .example = "cgam recall --bank Z.npy --query q.npy --context c.npy --lambda 2 --beta 4",

@@ -6,6 +6,8 @@
 
 extern const cgam_verb cgam_verb_recall;
 extern const cgam_verb cgam_verb_inspect;
+extern const cgam_verb cgam_verb_net_run;
+extern const cgam_verb cgam_verb_net_show;
 extern const cgam_verb cgam_verb_demo;
 extern const cgam_verb cgam_verb_help;
 extern const cgam_verb cgam_verb_version;

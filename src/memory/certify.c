@@ -42,7 +42,7 @@ static void bound_error(const cgam_recall *plan, const cgam_moment *m, cgam_resu
             bound = fmin(bound, o->beta * o->lambda / sqrt(eta) * step / (1 - local) + noise);
     }
     out->p_error_proved = isfinite(bound);
-    if (out->p_error_proved) out->p_error = bound;
+    if (out->p_error_proved) out->p_error = fmin(bound, sqrt(2)); /* no two p are further apart */
     else if (m->rate > 0 && m->rate < 1) out->p_error = m->rate / (1 - m->rate) * moved;
 }
 
@@ -125,7 +125,7 @@ cgam_status cgam_moment_certify(const cgam_recall *plan, const cgam_moment *m, c
     cgam_status status = CGAM_OK;
     bound_freely(plan, m, out);
     out->p_error = NAN;
-    if (o->certify) {
+    if (o->certify && plan->gate->A) { /* with conjugate gradients there is no room for more */
         status = cgam_fold_margin(plan->gate, o->beta, o->lambda, m->p, &out->fold_margin,
                                   &out->fold_margin_proved);
         if (status != CGAM_OK) return status;
@@ -136,7 +136,7 @@ cgam_status cgam_moment_certify(const cgam_recall *plan, const cgam_moment *m, c
                                        &out->local_contraction, &out->local_contraction_proved);
     }
     if (status == CGAM_OK && coupled) bound_error(plan, m, out);
-    if (status == CGAM_OK && coupled && o->certify && out->unique < 0 &&
+    if (status == CGAM_OK && coupled && o->certify && plan->gate->A && out->unique < 0 &&
         m->end == CGAM_END_CONVERGED)
         status = look_for_second(plan, m, out);
     return status;

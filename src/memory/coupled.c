@@ -167,6 +167,7 @@ static cgam_status step_apart(const cgam_recall *plan, cgam_moment *m, bool exac
 static bool settle(const cgam_recall *plan, cgam_moment *m)
 {
     double beta = plan->opts.beta, largest = 0, squares = 0;
+    if (m->level) cgam_twins_level(plan->twins, m->r);
     for (int64_t i = 0; i < plan->bank->Z.n; i++) {
         double p = exp(beta * (m->r[i] - m->top)) / m->sum, step = fabs(p - m->p[i]);
         largest = step > largest ? step : largest;
@@ -309,6 +310,7 @@ static cgam_status solve_group(const cgam_recall *plan, int64_t count, cgam_mome
     }
     for (int64_t k = 0; k < count; k++) {
         cgam_moment *x = &all[k];
+        x->level = x->level && !start;
         memcpy(x->r, x->a, (size_t)n * sizeof *x->r);
         bool finite = cgam_moment_softmax(plan, x);
         x->energy_start = x->energy_end = -x->half_us0 - x->lse / plan->opts.beta;

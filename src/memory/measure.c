@@ -25,7 +25,8 @@ void cgam_moment_measure(const cgam_recall *plan, const cgam_moment *m, int64_t 
                          .change = m->change,
                          .energy_start = m->energy_start,
                          .energy_end = m->energy_end,
-                         .energy_rise = m->energy_rise};
+                         .energy_rise = m->energy_rise,
+                         .time = plan->opts.mode == CGAM_FLOW ? m->time : NAN};
     for (int64_t i = 1; i < n; i++)
         if (m->r[i] > m->r[out->winner]) out->winner = i;
     int64_t f = out->focus = target >= 0 ? target : out->winner;

@@ -4,6 +4,7 @@
 #include "memory/recall.h"
 
 #include "io/json.h"
+#include "memory/as_net.h"
 
 #include <cblas.h>
 #include <math.h>
@@ -14,20 +15,30 @@ static const double GROUP_DOUBLES = 0x1p23; /* 64 MiB for the vectors of a group
 
 const char *cgam_mode_name(cgam_mode mode)
 {
-    static const char *const names[] = {"first", "coupled"};
+    static const char *const names[] = {"first", "coupled", "flow"};
     return names[mode];
 }
 
 const char *cgam_end_name(cgam_end end)
 {
-    static const char *const names[] = {"direct", "converged", "max_iter", "stalled", "diverged"};
+    static const char *const names[] = {"direct",   "converged", "max_iter", "stalled",
+                                        "diverged", "horizon",   "rose"};
     return names[end];
 }
 
 cgam_recall_opts cgam_recall_opts_default(void)
 {
-    return (cgam_recall_opts){
-        .mode = CGAM_FIRST, .beta = 1, .lambda = 1, .tol = 1e-12, .max_iter = 10000};
+    return (cgam_recall_opts){.mode = CGAM_FIRST,
+                              .beta = 1,
+                              .lambda = 1,
+                              .tol = 1e-12,
+                              .max_iter = 10000,
+                              .tau_c = 1,
+                              .tau_s = 1,
+                              .tau_r = 1,
+                              .tau_q = 1,
+                              .t_max = 100,
+                              .steady = 1e-9};
 }
 
 static cgam_status check(cgam_env *env, const cgam_recall_opts *o)
@@ -44,7 +55,7 @@ static cgam_status check(cgam_env *env, const cgam_recall_opts *o)
                          (long long)o->max_iter);
     if (o->P && o->W)
         return cgam_fail(env, CGAM_E_ARG, "a projection and gate weights exclude each other");
-    if ((o->P || o->W) && o->d_c < 1)
+    if ((o->P || o->W) && (o->d_c < 1 || o->d_c > INT32_MAX))
         return cgam_fail(env, CGAM_E_SHAPE, "a projection or gate weights need d_c, which is %lld",
                          (long long)o->d_c);
     return CGAM_OK;
@@ -54,6 +65,8 @@ void cgam_recall_free(cgam_recall *plan)
 {
     if (!plan) return;
     cgam_gate_free(plan->gate);
+    cgam_twins_free(plan->bank->env, plan->twins);
+    cgam_net_free(plan->net);
     cgam_free(plan->bank->env, plan);
 }
 
@@ -69,7 +82,7 @@ static cgam_status need_positive(cgam_recall *plan)
                      "mode coupled needs A(alpha) positive definite: alpha = %s is %s, "
                      "alpha_crit = %s",
                      cgam_real_text(info->alpha, alpha), cgam_regime_name(info->regime),
-                     cgam_real_text(crit.alpha, critical));
+                     isfinite(crit.alpha) ? cgam_real_text(crit.alpha, critical) : "unknown");
 }
 
 cgam_status cgam_recall_new(const cgam_bank *bank, const cgam_recall_opts *opts, cgam_recall **out)
@@ -78,6 +91,9 @@ cgam_status cgam_recall_new(const cgam_bank *bank, const cgam_recall_opts *opts,
     cgam_env *env = bank->env;
     cgam_recall_opts o = opts ? *opts : cgam_recall_opts_default();
     cgam_status status = check(env, &o);
+    if (status == CGAM_OK && o.W && bank->Z.n > INT32_MAX)
+        status = cgam_fail(env, CGAM_E_SHAPE, "gate weights for %lld memories, at most %d",
+                           (long long)bank->Z.n, INT32_MAX);
     if (status != CGAM_OK) return status;
     cgam_recall *plan = cgam_zalloc(env, 1, sizeof *plan);
     if (!plan) return cgam_fail_nomem(env, "a recall");
@@ -88,6 +104,10 @@ cgam_status cgam_recall_new(const cgam_bank *bank, const cgam_recall_opts *opts,
                            .effort = o.certify ? CGAM_EFFORT_FULL : CGAM_EFFORT_FREE};
     status = cgam_gate_new(bank, o.alpha, &gate, &plan->gate);
     if (status == CGAM_OK && o.mode == CGAM_COUPLED) status = need_positive(plan);
+    if (status == CGAM_OK && o.alpha > 0 && !o.W) /* weights of their own tell twins apart */
+        status = cgam_twins_find(bank, &plan->twins);
+    plan->context_margin = NAN;
+    if (status == CGAM_OK && o.mode == CGAM_FLOW) status = cgam_recall_net(plan);
     if (status != CGAM_OK) {
         cgam_recall_free(plan);
         return status;
@@ -104,6 +124,7 @@ cgam_status cgam_recall_new(const cgam_bank *bank, const cgam_recall_opts *opts,
 }
 
 const cgam_gate *cgam_recall_gate(const cgam_recall *plan) { return plan->gate; }
+double cgam_recall_context_margin(const cgam_recall *plan) { return plan->context_margin; }
 
 /* ---- One group ---------------------------------------------------------------------------- */
 
@@ -210,6 +231,7 @@ static cgam_status score(group *g, const cgam_recall_in *in, int64_t from, int64
         cgam_moment *m = &g->m[k];
         double *block = g->block + k * VECTORS * n, *u = NULL;
         *m = (cgam_moment){.b = g->Y + k * n,
+                           .level = true,
                            .s0 = block,
                            .a = block + n,
                            .s = block + 2 * n,
@@ -230,10 +252,30 @@ static cgam_status score(group *g, const cgam_recall_in *in, int64_t from, int64
             u = g->Y + (2 * count + k) * n;
             status = gates_alone(plan, in->c + (from + k) * plan->d_c, u, m->s0);
         }
+        cgam_twins_level(plan->twins, m->s0);
         m->half_us0 = u && status == CGAM_OK ? 0.5 * cgam_vec_dot(n, u, m->s0) : 0;
         for (int64_t i = 0; i < n; i++) m->a[i] = m->b[i] + plan->opts.lambda * m->s0[i];
     }
     cgam_free(bank->env, edges);
+    return status;
+}
+
+/* Mode flow: the network finds the gates by itself. */
+static cgam_status flow(group *g, const cgam_recall_in *in, int64_t from, int64_t count)
+{
+    const cgam_recall *plan = g->plan;
+    const cgam_bank *bank = plan->bank;
+    const double *q = in->q + from * bank->Z.d, *c = in->c;
+    cgam_status status = cgam_rows_score_many(bank->env, &bank->Z, count, q, g->Y);
+    for (int64_t k = 0; k < count; k++) {
+        double *block = g->block + k * VECTORS * bank->Z.n;
+        g->m[k] = (cgam_moment){.b = g->Y + k * bank->Z.n,
+                                .s = block + 2 * bank->Z.n,
+                                .r = block + 3 * bank->Z.n,
+                                .p = block + 4 * bank->Z.n};
+    }
+    if (c && in->c_per_query) c += from * plan->d_c;
+    if (status == CGAM_OK) status = cgam_recall_flow(plan, count, g->m, q, c, in->c_per_query);
     return status;
 }
 
@@ -312,12 +354,15 @@ cgam_status cgam_recall_run(const cgam_recall *plan, const cgam_recall_in *in,
     status = group_new(plan, in->queries, out, &g);
     if (status != CGAM_OK) return status;
     int64_t n = plan->bank->Z.n;
-    if (in->c && !in->c_per_query) status = gates_alone(plan, in->c, g.shared + n, g.shared);
+    bool flows = plan->opts.mode == CGAM_FLOW;
+    if (in->c && !in->c_per_query && !flows)
+        status = gates_alone(plan, in->c, g.shared + n, g.shared);
     for (int64_t from = 0; from < in->queries && status == CGAM_OK; from += g.size) {
         int64_t count = in->queries - from < g.size ? in->queries - from : g.size;
         if (cgam_interrupted(plan->bank->env)) status = CGAM_E_INTERRUPTED;
-        if (status == CGAM_OK) status = score(&g, in, from, count);
-        if (status == CGAM_OK) status = solve(&g, count);
+        if (status == CGAM_OK && flows) status = flow(&g, in, from, count);
+        if (status == CGAM_OK && !flows) status = score(&g, in, from, count);
+        if (status == CGAM_OK && !flows) status = solve(&g, count);
         if (status == CGAM_OK) status = report(&g, in, out, from, count);
     }
     group_free(&g);

@@ -5,14 +5,18 @@
 #include <cgam/recall.h>
 
 #include "memory/gate.h"
+#include "memory/twins.h"
 
 struct cgam_recall {
     const cgam_bank *bank;
     cgam_recall_opts opts;
     int64_t d_c;
     cgam_gate *gate;
-    bool streams; /* coupled feedback runs inside the pass over Z */
-    bool refines; /* its plain solve is not exact enough here: see coupled.c */
+    cgam_twins *twins;     /* memories stored alike, NULL = none, or alpha = 0 */
+    bool streams;          /* coupled feedback runs inside the pass over Z */
+    bool refines;          /* its plain solve is not exact enough here: see coupled.c */
+    struct cgam_net *net;  /* mode flow, else NULL */
+    double context_margin; /* of a free context, else NAN */
 };
 
 /* One query. All vectors are [n]. */
@@ -24,12 +28,14 @@ typedef struct cgam_moment {
     double half_us0; /* u' A^-1 u / 2, the constant of the energy */
     double top, sum; /* max r, and sum exp(beta (r - top)) */
     double lse;      /* log sum exp(beta r) = beta top + log sum */
+    bool level;      /* keep equal memories equal: set by whoever knows that u and b do */
     /* how a coupled recall went */
     int64_t iterations, newton_steps;
     int64_t newton_after; /* no further try before this iteration */
     cgam_end end;
     double change, change_norm, rate; /* last max|dp|, |dp|_2, and the observed contraction */
     double energy_start, energy_end, energy_rise;
+    double time; /* of a flow's end, else NAN */
 } cgam_moment;
 
 /* p = softmax(beta r) and lse; false when a score is not a number. */

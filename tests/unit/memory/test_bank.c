@@ -62,7 +62,7 @@ static void rows_come_back_in_every_type(void **state)
             }
             CHECK_REL(info.norm_min, low, 1e-14);
             CHECK_REL(info.norm_max, high, 1e-14);
-            double *scores = dense_room(n), *want = dense_room(n), *sum = dense_room(d);
+            double *scores = dense_room(n), *want = dense_room(n + d), *sum = dense_room(d);
             CHECK_STATUS(env, cgam_bank_score(bank, x, scores));
             dense_score(n, d, values, x, want);
             CHECK_CLOSE_ALL(scores, want, n, 1e-13);

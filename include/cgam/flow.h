@@ -1,0 +1,177 @@
+/* flow.h: networks in time.
+ *
+ *   tau dx/dt = currents - x   from a state, under clamps, to a steady state or a horizon.
+ *
+ * Adaptive methods are SUNDIALS' CVODE (Adams for mild problems, BDF with Newton-Krylov for stiff
+ * ones); Euler and Runge-Kutta with a fixed step give the same bits on every machine of a kind.
+ * The energy of the network must fall between changes of a clamp. That is watched at every step,
+ * and a rise beyond the tolerance ends the flow as an error of integration.
+ * How a flow *ended* is in its report; the status only says whether it could be carried out.
+ */
+#ifndef CGAM_FLOW_H
+#define CGAM_FLOW_H
+
+#include <cgam/net.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum cgam_flow_method {
+    CGAM_FLOW_AUTO,  /* Adams, or BDF where the fastest rate is far above the slowest */
+    CGAM_FLOW_ADAMS, /* CVODE, variable order to 12, functional iteration */
+    CGAM_FLOW_BDF,   /* CVODE, variable order to 5, Newton; dense if small, else GMRES */
+    CGAM_FLOW_RK4,   /* fixed step, order 4 */
+    CGAM_FLOW_EULER  /* fixed step, order 1 */
+} cgam_flow_method;
+CGAM_API const char *cgam_flow_method_name(cgam_flow_method method);
+/* By name ("auto", "adams", "bdf", "rk4", "euler"); false when there is none. */
+CGAM_API bool cgam_flow_method_find(const char *name, cgam_flow_method *out);
+
+/* Holds a layer from one time to another: [from, to). Outside its clamps a layer moves. Clamps of
+ * one layer must not overlap; they may follow each other, which is how an input switches. */
+typedef struct cgam_clamp {
+    int layer;
+    double from, to;     /* to may be INFINITY */
+    const double *value; /* [size of the layer], or [batch, size]; NULL = where it is then.
+                            Borrowed until the flow returns */
+    bool per_state;      /* value has a row for each state */
+} cgam_clamp;
+
+/* What happens along the way; a moment may carry several. */
+enum {
+    CGAM_EVENT_START = 1,   /* the first moment, clamps applied */
+    CGAM_EVENT_SAMPLE = 2,  /* a time of the sampling grid, or a step when there is no grid */
+    CGAM_EVENT_CLAMP = 4,   /* a layer was clamped, released or given another value */
+    CGAM_EVENT_SETTLED = 8, /* the energy has settled: |dE/dt| times the longest tau is within
+                                `settle` of the sum of |parts| */
+    CGAM_EVENT_WINNER = 16, /* another element of the watched layer is the largest */
+    CGAM_EVENT_STEADY = 32, /* |x - F(x)| is within `steady`, relative to the largest |x| or 1 */
+    CGAM_EVENT_END = 64     /* the last moment */
+};
+
+typedef struct cgam_flow_moment {
+    int64_t state; /* which of the batch */
+    double time;
+    int64_t step;
+    unsigned events;
+    const double *x; /* [size] */
+    double energy;
+    const double *parts; /* [parts] */
+    double power;        /* dE/dt */
+    double residual;     /* largest |x - F(x)| over free layers */
+    int64_t winner;      /* of the watched layer; -1: none is watched */
+    double progress;     /* time / t_end */
+} cgam_flow_moment;
+
+/* Called at events (and at each step without a sampling grid); nonzero ends the flow. */
+typedef int (*cgam_flow_monitor)(void *user, const cgam_flow_moment *moment);
+
+typedef struct cgam_flow_opts {
+    cgam_flow_method method; /* default AUTO */
+    double t_end;            /* default 100 */
+    double rtol, atol;       /* of adaptive methods; default 1e-9 and 1e-11 */
+    double step;             /* of fixed-step methods, > 0; default 0.01 */
+    double step_max;         /* of adaptive methods; default 0 = none */
+    int64_t max_steps;       /* default 1000000 */
+    double steady;           /* default 1e-8; 0 = not looked for. Keep it ten times above rtol: what
+                                an adaptive method leaves of x - F(x) is about rtol */
+    double settle;           /* default 1e-9; 0 = not looked for */
+    double energy_tol;       /* rise taken for rounding, relative to the sum of |parts|; default 0:
+                                1e-12 for fixed steps, 10 rtol for adaptive ones */
+    double limit;            /* a state beyond it has diverged; default 1e100 */
+    int watch;               /* layer whose winner is followed; default -1 = none */
+    unsigned stop;           /* events that end the flow; default CGAM_EVENT_STEADY */
+    double sample;           /* distance of the sampling grid; default 0 = every step */
+    const cgam_clamp *clamps;
+    int clamp_count;
+    cgam_flow_monitor monitor; /* may be NULL */
+    void *user;
+} cgam_flow_opts;
+CGAM_API cgam_flow_opts cgam_flow_opts_default(void);
+
+typedef enum cgam_flow_end {
+    CGAM_FLOW_STEADY,
+    CGAM_FLOW_HORIZON, /* t_end */
+    CGAM_FLOW_SETTLED,
+    CGAM_FLOW_WINNER,
+    CGAM_FLOW_STOPPED,  /* by the monitor */
+    CGAM_FLOW_ROSE,     /* the energy rose: step or tolerance are too coarse */
+    CGAM_FLOW_DIVERGED, /* a state passed the limit or blew up; above a critical point that is the
+                           answer */
+    CGAM_FLOW_STEPS,    /* max_steps */
+    CGAM_FLOW_STUCK     /* the integrator could not meet its tolerance; see the env's message */
+} cgam_flow_end;
+CGAM_API const char *cgam_flow_end_name(cgam_flow_end end);
+
+typedef struct cgam_flow_report {
+    cgam_flow_end end;
+    cgam_flow_method method; /* the one used, in the last stretch between clamps */
+    double time;
+    int64_t steps, evaluations, jacobians; /* evaluations of all currents; products with J */
+    double energy_start;                   /* with the clamps of time 0 */
+    double energy_end;
+    double energy_rise; /* the largest rise over the lowest value before, between clamp changes; 0
+                           in exact arithmetic */
+    double rise_time;   /* when, NAN if it never rose */
+    double power, residual;
+    double settled; /* first time the energy had settled since the last clamp; NAN: not yet */
+    int64_t winner, winner_changes;
+    double winner_time; /* of the last change; NAN: none */
+} cgam_flow_report;
+
+/* x [batch, size] holds the start on entry and the end on return. reports [batch]; opts NULL =
+ * defaults. States are independent and give the same bits alone and in a batch. With one state or
+ * a monitor they go one after another, otherwise adaptive flows share out the env's threads;
+ * fixed-step flows go in step and share each pass over the weights. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_flow_run(const cgam_net *net, int64_t batch, double *x,
+                                                  const cgam_flow_opts *opts,
+                                                  cgam_flow_report *reports);
+
+/* ---- Trajectories ------------------------------------------------------------------------- */
+/* Collects the moments of one state; hand cgam_trajectory_monitor and the trajectory to a flow. */
+typedef struct cgam_trajectory cgam_trajectory;
+CGAM_API CGAM_NODISCARD cgam_status cgam_trajectory_new(const cgam_net *net, bool states,
+                                                        cgam_trajectory **out);
+CGAM_API void cgam_trajectory_free(cgam_trajectory *trajectory); /* NULL is fine */
+/* A cgam_flow_monitor: user is the trajectory. Of a batch, state 0 is kept. Out of memory ends the
+ * flow, and cgam_trajectory_status says so. */
+CGAM_API int cgam_trajectory_monitor(void *user, const cgam_flow_moment *moment);
+CGAM_API CGAM_NODISCARD cgam_status cgam_trajectory_status(const cgam_trajectory *trajectory);
+
+typedef struct cgam_trajectory_view {
+    int64_t count;
+    const double *time, *energy, *power, *residual; /* [count] */
+    const double *parts;                            /* [count, parts] */
+    const int64_t *events, *winner;                 /* [count] */
+    const double *states;                           /* [count, size], NULL when not kept */
+} cgam_trajectory_view;
+CGAM_API cgam_trajectory_view cgam_trajectory_look(const cgam_trajectory *trajectory);
+
+/* By the ending of path: .npz (time, energy, power, residual, events, winner, parts, and each
+ * layer's states by its name) or .csv (the same without states, one column a part). */
+CGAM_API CGAM_NODISCARD cgam_status cgam_trajectory_write(const cgam_trajectory *trajectory,
+                                                          const char *path);
+
+/* ---- Networks in files -------------------------------------------------------------------- */
+/* A network with a start, clamps and options, as a JSON file describes it: docs/format/network.md.
+ * Syntax errors name file, line and column; errors of meaning name the place, `$.layers[2].tau`. */
+typedef struct cgam_net_file {
+    cgam_net *net;
+    double *x;           /* [size] the start */
+    cgam_flow_opts flow; /* its clamps belong to this structure */
+    char *title;         /* or NULL */
+    void *owner;         /* private */
+} cgam_net_file;
+CGAM_API CGAM_NODISCARD cgam_status cgam_net_file_open(cgam_env *env, const char *path,
+                                                       cgam_net_file *out);
+/* The same from memory; weights in files are refused when dir is NULL, else looked for there. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_net_file_parse(cgam_env *env, const char *name,
+                                                        const void *bytes, size_t size,
+                                                        const char *dir, cgam_net_file *out);
+CGAM_API void cgam_net_file_close(cgam_net_file *file); /* copes with {0} and NULL, leaves {0} */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,419 @@
+/* verb_net.c: networks in JSON files, shown and run. */
+#include "app/net_files.h"
+#include "app/progress.h"
+#include "app/verbs.h"
+#include "base/env.h"
+#include "net/draw.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STATE_SHOWN = 256 }; /* numbers of a layer that the document prints */
+
+#define FILE_PARAM                                                                                 \
+    {                                                                                              \
+        .name = "FILE", .kind = CGAM_TEXT, .value = "FILE.json", .required = true,                 \
+        .help = "a network: docs/format/network.md"                                                \
+    }
+
+static const cgam_param run_params[] = {
+    FILE_PARAM,
+    {.name = "out",
+     .kind = CGAM_TEXT,
+     .value = "DIR",
+     .help = "folder for the trajectory (.npz with states, .csv), the figure of energies by part, "
+             "the drawing of the graph and this document"},
+    {.name = "method",
+     .kind = CGAM_CHOICE,
+     .value = "auto|adams|bdf|rk4|euler",
+     .help = "integrator, instead of the file's"},
+    {.name = "t-end",
+     .kind = CGAM_REAL,
+     .value = "T",
+     .min = 0x1p-1000,
+     .max = INFINITY,
+     .help = "horizon, instead of the file's"},
+    {.name = "sample",
+     .kind = CGAM_REAL,
+     .value = "DT",
+     .max = INFINITY,
+     .help = "distance of the samples in the trajectory, 0 for every step, instead of the file's"},
+    {.name = "figures",
+     .kind = CGAM_CHOICE,
+     .value = "yes|no",
+     .fallback = "yes",
+     .help = "with --out: draw the figure (SVG, PNG, PDF; needs gnuplot) and the graph (SVG; needs "
+             "Graphviz)"},
+    {.name = ""},
+};
+
+static const cgam_param show_params[] = {
+    FILE_PARAM,
+    {.name = "svg",
+     .kind = CGAM_TEXT,
+     .value = "FILE.svg",
+     .help = "draw the graph, through Graphviz' dot"},
+    {.name = "dot",
+     .kind = CGAM_TEXT,
+     .value = "FILE.dot",
+     .help = "write the graph in the language of Graphviz"},
+    {.name = "eigen",
+     .kind = CGAM_INT,
+     .value = "K",
+     .fallback = "0",
+     .max = 1000,
+     .help = "the K largest eigenvalues of the Jacobian of the rates at the start; all below 0 "
+             "mean that a steady state is stable"},
+    {.name = ""},
+};
+
+/* ---- documents -------------------------------------------------------------------------------- */
+
+static json_t *shape_json(const cgam_layer_view *layer)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < layer->ndim; i++)
+        json_array_append_new(list, json_integer(layer->shape[i]));
+    return list;
+}
+
+static json_t *parts_json(const cgam_net *net, const double *parts)
+{
+    json_t *object = json_object();
+    for (int i = 0; i < cgam_net_parts(net); i++)
+        cgam_put_real(object, cgam_net_part_name(net, i), parts[i]);
+    return object;
+}
+
+/* The layers that a clamp holds at a time. */
+static bool held_at(const cgam_flow_opts *flow, int layer, double time)
+{
+    for (int i = 0; i < flow->clamp_count; i++)
+        if (flow->clamps[i].layer == layer && flow->clamps[i].from <= time &&
+            time < flow->clamps[i].to)
+            return true;
+    return false;
+}
+
+static json_t *layer_json(const cgam_layer_view *layer, bool clamped)
+{
+    json_t *object = json_object();
+    cgam_put(object, "shape", shape_json(layer));
+    cgam_put_int(object, "size", layer->size);
+    cgam_put_text(object, "lagrangian", layer->lagr->name);
+    for (int i = 0; i < CGAM_LAGR_PARAMS && layer->lagr->param[i].name; i++)
+        cgam_put_real(object, layer->lagr->param[i].name, layer->param[i]);
+    cgam_put_real(object, "scale", layer->scale);
+    cgam_put_real(object, "tau", layer->tau);
+    cgam_put_bool(object, "clamped", clamped);
+    return object;
+}
+
+/* Adds where the layer's largest number is, and the numbers themselves when they are few. */
+static void put_state(json_t *object, int64_t size, const double *x, const double *a)
+{
+    int64_t best = 0;
+    for (int64_t i = 1; i < size; i++)
+        if (x[i] > x[best]) best = i;
+    cgam_put_int(object, "largest", best);
+    cgam_put(object, "state", size <= STATE_SHOWN ? cgam_reals_json(x, size) : json_null());
+    cgam_put(object, "activation", size <= STATE_SHOWN ? cgam_reals_json(a, size) : json_null());
+}
+
+static json_t *synapses_json(const cgam_net *net)
+{
+    json_t *object = json_object();
+    for (int i = 0; i < cgam_net_synapses(net); i++) {
+        cgam_synapse_view s = cgam_net_synapse(net, i);
+        json_t *one = json_object(), *layers = json_array();
+        for (int j = 0; j < s.k; j++)
+            json_array_append_new(layers, json_string(cgam_net_layer(net, s.layers[j]).name));
+        cgam_put_text(one, "kind", s.kind);
+        cgam_put(one, "layers", layers);
+        cgam_put_real(one, "gain", s.gain);
+        cgam_put(object, s.name, one);
+    }
+    return object;
+}
+
+/* ---- run -------------------------------------------------------------------------------------- */
+
+typedef struct watcher {
+    cgam_trajectory *trajectory; /* or NULL */
+    cgam_progress progress;
+    double start, told; /* seconds */
+} watcher;
+
+static int watch(void *user, const cgam_flow_moment *m)
+{
+    watcher *w = user;
+    double now = cgam_clock();
+    if (w->progress.shown && now - w->told > 0.2 && now - w->start > 0.5) {
+        double left = m->progress > 0 ? (now - w->start) * (1 / m->progress - 1) : NAN;
+        cgam_progress_tell(&w->progress, m->progress, left);
+        w->told = now;
+    }
+    return w->trajectory ? cgam_trajectory_monitor(w->trajectory, m) : 0;
+}
+
+static void apply_options(cgam_call *call, cgam_flow_opts *flow)
+{
+    const cgam_args *args = call->args;
+    if (cgam_args_given(args, "method"))
+        (void)cgam_flow_method_find(cgam_args_text(args, "method"), &flow->method);
+    if (cgam_args_given(args, "t-end")) flow->t_end = cgam_args_real(args, "t-end");
+    if (cgam_args_given(args, "sample")) flow->sample = cgam_args_real(args, "sample");
+}
+
+static cgam_status put_run(cgam_call *call, const cgam_net_file *file, const cgam_flow_report *r)
+{
+    cgam_env *env = call->env;
+    json_t *doc = call->doc, *layers = json_object();
+    const cgam_net *net = file->net;
+    double *a = cgam_alloc(env, (size_t)cgam_net_size(net), sizeof *a);
+    double *parts = cgam_alloc(env, (size_t)cgam_net_parts(net), sizeof *parts);
+    cgam_status status = CGAM_OK;
+    if (!a || !parts) status = cgam_fail_nomem(env, "the energies of a network");
+    if (status == CGAM_OK)
+        status = cgam_net_eval(net, 1, file->x, NULL,
+                               &(cgam_net_values){.activation = a, .parts = parts});
+    cgam_put_text(doc, "title", file->title);
+    cgam_put_real(doc, "time", r->time);
+    cgam_put_text(doc, "end", cgam_flow_end_name(r->end));
+    cgam_put_text(doc, "method", cgam_flow_method_name(r->method));
+    cgam_put_int(doc, "steps", r->steps);
+    cgam_put_int(doc, "evaluations", r->evaluations);
+    cgam_put_real(doc, "energy_start", r->energy_start);
+    cgam_put_real(doc, "energy_end", r->energy_end);
+    cgam_put_real(doc, "energy_rise", r->energy_rise);
+    cgam_put_real(doc, "rise_time", r->rise_time);
+    cgam_put_real(doc, "power", r->power);
+    cgam_put_real(doc, "residual", r->residual);
+    cgam_put_real(doc, "settled", r->settled);
+    if (file->flow.watch >= 0) {
+        cgam_put_text(doc, "watched", cgam_net_layer(net, file->flow.watch).name);
+        cgam_put_int(doc, "winner", r->winner);
+        cgam_put_int(doc, "winner_changes", r->winner_changes);
+        cgam_put_real(doc, "winner_time", r->winner_time);
+    }
+    if (status == CGAM_OK) cgam_put(doc, "parts", parts_json(net, parts));
+    for (int i = 0; i < cgam_net_layers(net) && status == CGAM_OK; i++) {
+        cgam_layer_view layer = cgam_net_layer(net, i);
+        json_t *one = layer_json(&layer, held_at(&file->flow, i, r->time));
+        put_state(one, layer.size, file->x + layer.offset, a + layer.offset);
+        cgam_put(layers, layer.name, one);
+    }
+    cgam_put(doc, "layers", layers);
+    cgam_free(env, a);
+    cgam_free(env, parts);
+    return status;
+}
+
+static cgam_status run_net(cgam_call *call)
+{
+    cgam_env *env = call->env;
+    const char *out = cgam_args_text(call->args, "out");
+    bool figures = strcmp(cgam_args_text(call->args, "figures"), "yes") == 0;
+    cgam_net_file file;
+    cgam_flow_report r;
+    watcher w = {.progress = {.shown = call->progress, .what = "flow"}, .start = cgam_clock()};
+    cgam_status status = cgam_net_file_open(env, cgam_args_text(call->args, "FILE"), &file);
+    if (status != CGAM_OK) return status;
+    apply_options(call, &file.flow);
+    if (out) status = cgam_trajectory_new(file.net, true, &w.trajectory);
+    file.flow.monitor = watch;
+    file.flow.user = &w;
+    if (status == CGAM_OK) status = cgam_flow_run(file.net, 1, file.x, &file.flow, &r);
+    cgam_progress_clear(&w.progress);
+    if (status == CGAM_OK && w.trajectory) status = cgam_trajectory_status(w.trajectory);
+    if (status == CGAM_OK) status = put_run(call, &file, &r);
+    if (status == CGAM_OK && out)
+        status = cgam_net_files_write(call, &file, w.trajectory, out, figures);
+    if (status == CGAM_OK)
+        call->negative = r.end == CGAM_FLOW_ROSE || r.end == CGAM_FLOW_DIVERGED ||
+                         r.end == CGAM_FLOW_STUCK || r.end == CGAM_FLOW_STEPS;
+    cgam_trajectory_free(w.trajectory);
+    cgam_net_file_close(&file);
+    return status;
+}
+
+static void print_few(FILE *to, const json_t *list)
+{
+    size_t count = json_array_size(list), shown = count < 8 ? count : 8;
+    for (size_t i = 0; i < shown; i++)
+        fprintf(to, "%s%.4g", i ? " " : "", json_number_value(json_array_get(list, i)));
+    if (shown < count) fprintf(to, " ..");
+}
+
+static void print_run(const json_t *doc, FILE *to)
+{
+    const char *title = cgam_get_text(doc, "title");
+    const char *watched = cgam_get_text(doc, "watched");
+    if (title) fprintf(to, "%s\n", title);
+    fprintf(to, "flowed to t = %g in %lld steps (%s): %s\n", cgam_get_real(doc, "time"),
+            (long long)cgam_get_int(doc, "steps"), cgam_get_text(doc, "method"),
+            cgam_get_text(doc, "end"));
+    fprintf(to, "energy %.9g -> %.9g, largest rise %.2g, |x - F(x)| %.2g\n",
+            cgam_get_real(doc, "energy_start"), cgam_get_real(doc, "energy_end"),
+            cgam_get_real(doc, "energy_rise"), cgam_get_real(doc, "residual"));
+    if (watched)
+        fprintf(to, "winner of %s: %lld, changed %lld times\n", watched,
+                (long long)cgam_get_int(doc, "winner"),
+                (long long)cgam_get_int(doc, "winner_changes"));
+    fprintf(to, "\n%-16s %14s  %s\n", "part", "energy", "activation");
+    json_t *parts = json_object_get(doc, "parts"), *layers = json_object_get(doc, "layers");
+    for (void *it = json_object_iter(parts); it; it = json_object_iter_next(parts, it)) {
+        const char *name = json_object_iter_key(it);
+        const json_t *layer = json_object_get(layers, name);
+        fprintf(to, "%-16s %14.8g  ", name, json_number_value(json_object_iter_value(it)));
+        print_few(to, json_object_get(layer, "activation"));
+        fputc('\n', to);
+    }
+    const json_t *files = json_object_get(doc, "files");
+    for (size_t i = 0; i < json_array_size(files); i++)
+        fprintf(to, "%s%s\n", i ? "" : "\nwritten: ", json_string_value(json_array_get(files, i)));
+}
+
+const cgam_verb cgam_verb_net_run = {
+    .name = "net run",
+    .summary = "let a network of layers and synapses flow",
+    .about = "Reads a network from a JSON file (layers with Lagrangians, synapses with energies, "
+             "clamps, a time span) and integrates tau dx/dt = currents - x until it is steady or "
+             "the time is over. The energy must fall between changes of a clamp; a rise beyond "
+             "the tolerance ends the flow with `rose` and exit status 1.\n\n"
+             "With --out the trajectory, a figure of the energies by part over time and the graph "
+             "are written into a folder.",
+    .example = "cgam net run examples/two_stage.json --out flow",
+    .params = run_params,
+    .run = run_net,
+    .print = print_run,
+};
+
+/* ---- show ------------------------------------------------------------------------------------- */
+
+/* The state at time 0, clamps applied. */
+static void apply_clamps(cgam_net_file *file, bool *clamped)
+{
+    for (int i = 0; i < cgam_net_layers(file->net); i++) clamped[i] = false;
+    for (int i = 0; i < file->flow.clamp_count; i++) {
+        const cgam_clamp *c = &file->flow.clamps[i];
+        cgam_layer_view layer = cgam_net_layer(file->net, c->layer);
+        if (c->from > 0) continue;
+        clamped[c->layer] = true;
+        if (c->value)
+            memcpy(file->x + layer.offset, c->value, (size_t)layer.size * sizeof *c->value);
+    }
+}
+
+static cgam_status put_eigen(cgam_call *call, const cgam_net_file *file, const bool *clamped)
+{
+    int64_t count = cgam_args_int(call->args, "eigen");
+    cgam_eigen info;
+    if (count == 0) return CGAM_OK;
+    double *values = cgam_alloc(call->env, (size_t)count, sizeof *values);
+    if (!values) return cgam_fail_nomem(call->env, "eigenvalues");
+    cgam_status status = cgam_net_eigen(file->net, file->x, clamped, count, 1e-9, values, &info);
+    if (status == CGAM_OK) {
+        cgam_put(call->doc, "eigenvalues", cgam_reals_json(values, info.found));
+        cgam_put_bool(call->doc, "eigenvalues_converged", info.converged);
+        call->negative = !info.converged;
+    }
+    cgam_free(call->env, values);
+    return status;
+}
+
+static cgam_status put_show(cgam_call *call, cgam_net_file *file, bool *clamped, double *parts)
+{
+    json_t *doc = call->doc, *layers = json_object();
+    const cgam_net *net = file->net;
+    double E, power;
+    apply_clamps(file, clamped);
+    cgam_status status =
+        cgam_net_eval(net, 1, file->x, clamped,
+                      &(cgam_net_values){.energy = &E, .parts = parts, .power = &power});
+    if (status != CGAM_OK) {
+        json_decref(layers);
+        return status;
+    }
+    cgam_put_text(doc, "title", file->title);
+    cgam_put_int(doc, "size", cgam_net_size(net));
+    for (int i = 0; i < cgam_net_layers(net); i++) {
+        cgam_layer_view layer = cgam_net_layer(net, i);
+        cgam_put(layers, layer.name, layer_json(&layer, clamped[i]));
+    }
+    cgam_put(doc, "layers", layers);
+    cgam_put(doc, "synapses", synapses_json(net));
+    cgam_put_real(doc, "energy", E);
+    cgam_put_real(doc, "power", power);
+    cgam_put(doc, "parts", parts_json(net, parts));
+    return put_eigen(call, file, clamped);
+}
+
+/* The table that print shows, kept in the document under a key of its own. */
+static cgam_status put_table(cgam_call *call, const cgam_net *net, const double *parts)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *to = open_memstream(&text, &size);
+    if (!to) return cgam_fail_nomem(call->env, "a table");
+    cgam_net_draw_text(net, parts, to);
+    if (fclose(to) == 0) cgam_put_text(call->doc, "table", text);
+    free(text);
+    return CGAM_OK;
+}
+
+static cgam_status show_net(cgam_call *call)
+{
+    cgam_env *env = call->env;
+    const char *svg = cgam_args_text(call->args, "svg"), *dot = cgam_args_text(call->args, "dot");
+    cgam_net_file file;
+    cgam_status status = cgam_net_file_open(env, cgam_args_text(call->args, "FILE"), &file);
+    if (status != CGAM_OK) return status;
+    bool *clamped = cgam_alloc(env, (size_t)cgam_net_layers(file.net), sizeof *clamped);
+    double *parts = cgam_alloc(env, (size_t)cgam_net_parts(file.net), sizeof *parts);
+    if (!clamped || !parts) status = cgam_fail_nomem(env, "a network");
+    if (status == CGAM_OK) status = put_show(call, &file, clamped, parts);
+    if (status == CGAM_OK) status = put_table(call, file.net, parts);
+    if (status == CGAM_OK && dot) status = cgam_net_files_dot(env, &file, dot);
+    if (status == CGAM_OK && svg) {
+        bool missing = false;
+        status = cgam_net_files_svg(env, &file, svg, &missing);
+        if (status == CGAM_OK && missing)
+            status = cgam_fail(env, CGAM_E_NOT_FOUND,
+                               "dot (Graphviz) is not installed; --dot writes what it would draw");
+    }
+    cgam_free(env, clamped);
+    cgam_free(env, parts);
+    cgam_net_file_close(&file);
+    return status;
+}
+
+static void print_show(const json_t *doc, FILE *to)
+{
+    const char *title = cgam_get_text(doc, "title"), *table = cgam_get_text(doc, "table");
+    const json_t *values = json_object_get(doc, "eigenvalues");
+    if (title) fprintf(to, "%s\n\n", title);
+    if (table) fputs(table, to);
+    fprintf(to, "\n%lld numbers; energy at the start %.9g, dE/dt %.6g\n",
+            (long long)cgam_get_int(doc, "size"), cgam_get_real(doc, "energy"),
+            cgam_get_real(doc, "power"));
+    if (values) {
+        fprintf(to, "largest eigenvalues of the Jacobian: ");
+        print_few(to, values);
+        fputc('\n', to);
+    }
+}
+
+const cgam_verb cgam_verb_net_show = {
+    .name = "net show",
+    .summary = "show the layers, synapses and energies of a network",
+    .about =
+        "Reads a network from a JSON file and prints its layers and synapses, their sizes and "
+        "parameters, and the energy of each part at the start. --svg and --dot draw the graph; "
+        "--eigen judges stability.",
+    .example = "cgam net show examples/two_stage.json --dot graph.dot",
+    .params = show_params,
+    .run = show_net,
+    .print = print_show,
+};

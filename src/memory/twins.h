@@ -1,0 +1,17 @@
+/* twins.h: memories that are stored alike, bit for bit. They must share their probability, but a
+ * solve rounds each row in its own way, and past a fold that would pick one of them. */
+#ifndef CGAM_SRC_MEMORY_TWINS_H
+#define CGAM_SRC_MEMORY_TWINS_H
+
+#include "memory/bank.h"
+
+typedef struct cgam_twins cgam_twins;
+
+/* One pass over the bank. Gives *out = NULL when no two memories are alike. */
+cgam_status cgam_twins_find(const cgam_bank *bank, cgam_twins **out);
+void cgam_twins_free(cgam_env *env, cgam_twins *twins); /* NULL is fine */
+
+/* Gives all members of a family the mean of their entries of y [n]; NULL twins: nothing to do. */
+void cgam_twins_level(const cgam_twins *twins, double *y);
+
+#endif

@@ -1,0 +1,372 @@
+/* file.c: a network, its start, its clamps and its flow from one JSON document
+ * (docs/format/network.md). */
+#include "net/file.h"
+
+#include "io/file.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FORMAT "cgam-net/1"
+
+/* What a cgam_net_file owns beside its network. */
+typedef struct owner {
+    cgam_env *env;
+    cgam_clamp *clamps;
+    double **values; /* [count] of the clamps */
+    int count;
+} owner;
+
+void cgam_net_file_close(cgam_net_file *file)
+{
+    if (!file || !file->owner) return;
+    owner *own = file->owner;
+    cgam_env *env = own->env;
+    cgam_net_free(file->net);
+    cgam_free(env, file->x);
+    cgam_free(env, file->title);
+    for (int i = 0; own->values && i < own->count; i++) cgam_free(env, own->values[i]);
+    cgam_free(env, own->values);
+    cgam_free(env, own->clamps);
+    cgam_free(env, own);
+    *file = (cgam_net_file){0};
+}
+
+/* ---- layers --------------------------------------------------------------------------------- */
+
+static const char *const layer_keys[] = {"name", "shape", "lagrangian", "scale",
+                                         "tau",  "axes",  "init",       NULL};
+
+static cgam_status read_shape(const cgam_reader *r, const cgam_place *at, const json_t *value,
+                              int *ndim, int64_t *shape)
+{
+    cgam_place here = {at, "shape", 0};
+    const json_t *list = json_object_get(value, "shape");
+    if (json_is_integer(list)) {
+        *ndim = 1;
+        shape[0] = json_integer_value(list);
+        return CGAM_OK;
+    }
+    if (!json_is_array(list) || json_array_size(list) > CGAM_ARRAY_DIMS)
+        return cgam_reader_fail(r, &here, CGAM_E_FORMAT,
+                                "must be an integer or a list of at most %d", CGAM_ARRAY_DIMS);
+    *ndim = (int)json_array_size(list);
+    for (int i = 0; i < *ndim; i++) {
+        const json_t *size = json_array_get(list, (size_t)i);
+        cgam_place there = {&here, NULL, (size_t)i};
+        if (!json_is_integer(size))
+            return cgam_reader_fail(r, &there, CGAM_E_FORMAT, "must be an integer");
+        shape[i] = json_integer_value(size);
+    }
+    return CGAM_OK;
+}
+
+static cgam_status read_layer(const cgam_reader *r, const cgam_place *at, cgam_net *net,
+                              const json_t *value)
+{
+    const char *params[CGAM_LAGR_PARAMS + 1] = {NULL}, *name = NULL;
+    cgam_layer_opts o = cgam_layer_opts_default();
+    int64_t shape[CGAM_ARRAY_DIMS], axes = 0;
+    int ndim = 0;
+    if (!json_is_object(value)) return cgam_read_object(r, at, value, layer_keys, NULL);
+    o.lagr = cgam_lagrs[0];
+    cgam_status status = cgam_read_lagr(r, at, value, &o.lagr);
+    if (status != CGAM_OK) return status;
+    for (int i = 0; i < CGAM_LAGR_PARAMS; i++) params[i] = o.lagr->param[i].name;
+    status = cgam_read_object(r, at, value, layer_keys, params);
+    if (status == CGAM_OK) status = cgam_read_text(r, at, value, "name", CGAM_NEEDED, &name);
+    if (status == CGAM_OK) status = read_shape(r, at, value, &ndim, shape);
+    if (status == CGAM_OK) status = cgam_read_params(r, at, value, o.lagr, o.param);
+    if (status == CGAM_OK) status = cgam_read_real(r, at, value, "scale", CGAM_OPTIONAL, &o.scale);
+    if (status == CGAM_OK) status = cgam_read_real(r, at, value, "tau", CGAM_OPTIONAL, &o.tau);
+    if (status == CGAM_OK) status = cgam_read_int(r, at, value, "axes", CGAM_OPTIONAL, &axes);
+    if (status != CGAM_OK) return status;
+    o.axes = axes < 0 || axes > CGAM_ARRAY_DIMS ? CGAM_ARRAY_DIMS + 1 : (int)axes;
+    return cgam_reader_pass(r, at, cgam_net_add_layer(net, name, ndim, shape, &o, NULL));
+}
+
+/* ---- weights -------------------------------------------------------------------------------- */
+
+static cgam_status read_weights(const cgam_reader *r, cgam_net *net, const json_t *table,
+                                cgam_named_weights *out)
+{
+    cgam_place at = {NULL, "weights", 0};
+    *out = (cgam_named_weights){0};
+    if (!table) return CGAM_OK;
+    if (!json_is_object(table))
+        return cgam_reader_fail(r, &at, CGAM_E_FORMAT, "must be an object of names");
+    out->list = cgam_zalloc(r->env, json_object_size(table) + 1, sizeof *out->list);
+    if (!out->list) return cgam_fail_nomem(r->env, "the weights of a network");
+    json_t *object = (json_t *)(uintptr_t)table;
+    cgam_status status = CGAM_OK;
+    for (void *it = json_object_iter(object); it && status == CGAM_OK;
+         it = json_object_iter_next(object, it)) {
+        struct cgam_named_op *entry = &out->list[out->count++];
+        cgam_extract e;
+        entry->name = json_object_iter_key(it);
+        cgam_place here = {&at, entry->name, 0};
+        status = cgam_extract_read(r, &here, json_object_iter_value(it), &e);
+        if (status != CGAM_OK) break;
+        entry->ndim = e.ndim;
+        memcpy(entry->shape, e.shape, sizeof e.shape);
+        status = cgam_extract_op(r, &here, net, &e, &entry->op);
+    }
+    return status;
+}
+
+/* ---- start and clamps ------------------------------------------------------------------------ */
+
+static cgam_status read_start(const cgam_reader *r, const json_t *layers, cgam_net_file *file)
+{
+    const cgam_net *net = file->net;
+    if (net->size > 1 << 20 && (double)net->size * 8 > 0.5 * (double)cgam_memory_available())
+        return cgam_fail(r->env, CGAM_E_NOMEM,
+                         "%s: a state of %lld numbers does not fit into memory", r->name,
+                         (long long)net->size);
+    file->x = cgam_zalloc(r->env, (size_t)net->size, sizeof *file->x);
+    if (!file->x) return cgam_fail_nomem(r->env, "the start of a network");
+    cgam_place at = {NULL, "layers", 0};
+    cgam_status status = CGAM_OK;
+    for (int i = 0; i < net->layers && status == CGAM_OK; i++) {
+        const json_t *init = json_object_get(json_array_get(layers, (size_t)i), "init");
+        if (!init) continue;
+        cgam_place layer = {&at, NULL, (size_t)i}, here = {&layer, "init", 0};
+        cgam_extract e;
+        double *values;
+        status = cgam_extract_read(r, &here, init, &e);
+        if (status != CGAM_OK) break;
+        status = cgam_extract_fill(r, &here, &e, net->layer[i].size, &values);
+        if (status == CGAM_OK)
+            memcpy(file->x + net->layer[i].offset, values,
+                   (size_t)net->layer[i].size * sizeof *values);
+        cgam_free(r->env, values);
+        cgam_extract_free(r->env, &e);
+    }
+    return status;
+}
+
+static cgam_status read_clamp(const cgam_reader *r, const cgam_place *at, const cgam_net *net,
+                              const json_t *value, cgam_clamp *out, double **values)
+{
+    static const char *const keys[] = {"layer", "value", "from", "to", NULL};
+    cgam_place layer = {at, "layer", 0}, here = {at, "value", 0};
+    *out = (cgam_clamp){.to = INFINITY};
+    cgam_status status = cgam_read_object(r, at, value, keys, NULL);
+    if (status != CGAM_OK) return status;
+    const json_t *name = json_object_get(value, "layer"), *held = json_object_get(value, "value");
+    if (!name) return cgam_reader_fail(r, at, CGAM_E_FORMAT, "'layer' is missing");
+    status = cgam_read_layer_name(r, &layer, net, name, &out->layer);
+    if (status == CGAM_OK) status = cgam_read_real(r, at, value, "from", CGAM_OPTIONAL, &out->from);
+    if (status == CGAM_OK) status = cgam_read_real(r, at, value, "to", CGAM_OPTIONAL, &out->to);
+    if (status == CGAM_OK && !(out->from >= 0 && out->to > out->from))
+        status = cgam_reader_fail(r, at, CGAM_E_FORMAT, "from %g to %g", out->from, out->to);
+    if (status != CGAM_OK || !held) return status;
+    cgam_extract e;
+    status = cgam_extract_read(r, &here, held, &e);
+    if (status != CGAM_OK) return status;
+    status = cgam_extract_fill(r, &here, &e, net->layer[out->layer].size, values);
+    out->value = *values;
+    cgam_extract_free(r->env, &e);
+    return status;
+}
+
+static cgam_status read_clamps(const cgam_reader *r, const json_t *list, cgam_net_file *file)
+{
+    owner *own = file->owner;
+    cgam_place at = {NULL, "clamps", 0};
+    if (!list) return CGAM_OK;
+    if (!json_is_array(list)) return cgam_reader_fail(r, &at, CGAM_E_FORMAT, "must be a list");
+    size_t count = json_array_size(list);
+    own->clamps = cgam_zalloc(r->env, count + 1, sizeof *own->clamps);
+    own->values = cgam_zalloc(r->env, count + 1, sizeof *own->values);
+    if (!own->clamps || !own->values) return cgam_fail_nomem(r->env, "the clamps of a network");
+    own->count = (int)count;
+    cgam_status status = CGAM_OK;
+    for (size_t i = 0; i < count && status == CGAM_OK; i++) {
+        cgam_place here = {&at, NULL, i};
+        status = read_clamp(r, &here, file->net, json_array_get(list, i), &own->clamps[i],
+                            &own->values[i]);
+        for (size_t j = 0; j < i && status == CGAM_OK; j++) {
+            const cgam_clamp *a = &own->clamps[i], *b = &own->clamps[j];
+            if (a->layer == b->layer && a->from < b->to && b->from < a->to)
+                status = cgam_reader_fail(r, &here, CGAM_E_FORMAT,
+                                          "overlaps clamp %zu of the same layer", j);
+        }
+    }
+    file->flow.clamps = own->clamps;
+    file->flow.clamp_count = own->count;
+    return status;
+}
+
+/* ---- flow ------------------------------------------------------------------------------------ */
+
+static cgam_status read_stop(const cgam_reader *r, const cgam_place *at, const json_t *list,
+                             unsigned *stop)
+{
+    static const struct {
+        const char *name;
+        unsigned event;
+    } events[] = {{"steady", CGAM_EVENT_STEADY},
+                  {"settled", CGAM_EVENT_SETTLED},
+                  {"winner", CGAM_EVENT_WINNER}};
+    if (!list) return CGAM_OK;
+    if (!json_is_array(list)) return cgam_reader_fail(r, at, CGAM_E_FORMAT, "must be a list");
+    *stop = 0;
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *word = json_string_value(json_array_get(list, i));
+        cgam_place here = {at, NULL, i};
+        unsigned event = 0;
+        for (int k = 0; word && k < 3; k++)
+            if (strcmp(word, events[k].name) == 0) event = events[k].event;
+        if (!event)
+            return cgam_reader_fail(r, &here, CGAM_E_FORMAT,
+                                    "must be \"steady\", \"settled\" or \"winner\"");
+        *stop |= event;
+    }
+    return CGAM_OK;
+}
+
+static cgam_status read_flow(const cgam_reader *r, const json_t *value, cgam_net_file *file)
+{
+    static const char *const keys[] = {"method",   "t_end",     "rtol",   "atol",   "step",
+                                       "step_max", "max_steps", "steady", "settle", "energy_tol",
+                                       "limit",    "watch",     "stop",   "sample", NULL};
+    cgam_flow_opts *f = &file->flow;
+    cgam_place at = {NULL, "flow", 0};
+    const char *method = NULL;
+    if (!value) return CGAM_OK;
+    cgam_status status = cgam_read_object(r, &at, value, keys, NULL);
+    const struct {
+        const char *key;
+        double *to;
+        bool positive;
+    } reals[] = {{"t_end", &f->t_end, true},    {"rtol", &f->rtol, true},
+                 {"atol", &f->atol, true},      {"step", &f->step, true},
+                 {"step_max", &f->step_max, 0}, {"steady", &f->steady, 0},
+                 {"settle", &f->settle, 0},     {"energy_tol", &f->energy_tol, 0},
+                 {"limit", &f->limit, true},    {"sample", &f->sample, 0}};
+    for (size_t i = 0; i < sizeof reals / sizeof *reals && status == CGAM_OK; i++) {
+        status = cgam_read_real(r, &at, value, reals[i].key, CGAM_OPTIONAL, reals[i].to);
+        cgam_place here = {&at, reals[i].key, 0};
+        if (status == CGAM_OK && !(reals[i].positive ? *reals[i].to > 0 : *reals[i].to >= 0))
+            status = cgam_reader_fail(r, &here, CGAM_E_FORMAT, "%g must be %s 0", *reals[i].to,
+                                      reals[i].positive ? "above" : "at least");
+    }
+    if (status == CGAM_OK)
+        status = cgam_read_int(r, &at, value, "max_steps", CGAM_OPTIONAL, &f->max_steps);
+    if (status == CGAM_OK) status = cgam_read_text(r, &at, value, "method", CGAM_OPTIONAL, &method);
+    cgam_place here = {&at, "method", 0}, watch = {&at, "watch", 0}, stop = {&at, "stop", 0};
+    if (status == CGAM_OK && method && !cgam_flow_method_find(method, &f->method))
+        status =
+            cgam_reader_fail(r, &here, CGAM_E_FORMAT,
+                             "no method '%.40s'; there are auto, adams, bdf, rk4, euler", method);
+    const json_t *watched = json_object_get(value, "watch");
+    if (status == CGAM_OK && watched)
+        status = cgam_read_layer_name(r, &watch, file->net, watched, &f->watch);
+    if (status == CGAM_OK) status = read_stop(r, &stop, json_object_get(value, "stop"), &f->stop);
+    if (status == CGAM_OK && f->max_steps < 1)
+        status =
+            cgam_reader_fail(r, &at, CGAM_E_FORMAT, "max_steps is %lld", (long long)f->max_steps);
+    if (status == CGAM_OK && (f->stop & CGAM_EVENT_WINNER) && f->watch < 0)
+        status = cgam_reader_fail(r, &stop, CGAM_E_FORMAT, "a winner needs a layer to 'watch'");
+    return status;
+}
+
+/* ---- the document ---------------------------------------------------------------------------- */
+
+static cgam_status read_net(const cgam_reader *r, const json_t *doc, cgam_net_file *file)
+{
+    const json_t *layers = json_object_get(doc, "layers"),
+                 *synapses = json_object_get(doc, "synapses");
+    cgam_place at = {NULL, "layers", 0};
+    if (!json_is_array(layers) || json_array_size(layers) == 0 ||
+        json_array_size(layers) > INT_MAX / 2)
+        return cgam_reader_fail(r, &at, CGAM_E_FORMAT, "must be a list of layers");
+    cgam_status status = cgam_net_new(r->env, &file->net);
+    for (size_t i = 0; i < json_array_size(layers) && status == CGAM_OK; i++) {
+        cgam_place here = {&at, NULL, i};
+        status = read_layer(r, &here, file->net, json_array_get(layers, i));
+    }
+    cgam_named_weights named = {0};
+    if (status == CGAM_OK) status = read_start(r, layers, file);
+    if (status == CGAM_OK)
+        status = read_weights(r, file->net, json_object_get(doc, "weights"), &named);
+    cgam_place there = {NULL, "synapses", 0};
+    if (status == CGAM_OK && synapses && !json_is_array(synapses))
+        status = cgam_reader_fail(r, &there, CGAM_E_FORMAT, "must be a list");
+    for (size_t i = 0; i < json_array_size(synapses) && status == CGAM_OK; i++) {
+        cgam_place here = {&there, NULL, i};
+        status = cgam_read_synapse(r, &here, file->net, &named, json_array_get(synapses, i));
+    }
+    cgam_free(r->env, named.list);
+    return status;
+}
+
+static cgam_status read_document(const cgam_reader *r, const json_t *doc, cgam_net_file *file)
+{
+    static const char *const keys[] = {"format",   "title",  "about", "layers", "weights",
+                                       "synapses", "clamps", "flow",  NULL};
+    const char *format = NULL, *title = NULL, *about = NULL;
+    cgam_status status = cgam_read_object(r, NULL, doc, keys, NULL);
+    if (status == CGAM_OK) status = cgam_read_text(r, NULL, doc, "format", CGAM_NEEDED, &format);
+    cgam_place here = {NULL, "format", 0};
+    if (status == CGAM_OK && strcmp(format, FORMAT) != 0)
+        status = cgam_reader_fail(r, &here, CGAM_E_UNSUPPORTED, "'%.40s' is not " FORMAT, format);
+    if (status == CGAM_OK) status = cgam_read_text(r, NULL, doc, "title", CGAM_OPTIONAL, &title);
+    if (status == CGAM_OK) status = cgam_read_text(r, NULL, doc, "about", CGAM_OPTIONAL, &about);
+    if (status == CGAM_OK && title) {
+        file->title = cgam_strdup(r->env, title);
+        if (!file->title) status = cgam_fail_nomem(r->env, "a title");
+    }
+    if (status == CGAM_OK) status = read_net(r, doc, file);
+    if (status == CGAM_OK) status = read_clamps(r, json_object_get(doc, "clamps"), file);
+    if (status == CGAM_OK) status = read_flow(r, json_object_get(doc, "flow"), file);
+    return status;
+}
+
+static cgam_status read_all(const cgam_reader *r, const json_t *doc, cgam_net_file *out)
+{
+    owner *own = cgam_zalloc(r->env, 1, sizeof *own);
+    if (!own) return cgam_fail_nomem(r->env, "a network");
+    own->env = r->env;
+    *out = (cgam_net_file){.owner = own, .flow = cgam_flow_opts_default()};
+    cgam_status status = read_document(r, doc, out);
+    if (status != CGAM_OK) cgam_net_file_close(out);
+    return status;
+}
+
+cgam_status cgam_net_file_parse(cgam_env *env, const char *name, const void *bytes, size_t size,
+                                const char *dir, cgam_net_file *out)
+{
+    bool complained = false;
+    cgam_reader r = {env, name, dir, &complained};
+    json_t *doc;
+    *out = (cgam_net_file){0};
+    cgam_status status = cgam_json_parse(env, name, bytes, size, &doc);
+    if (status == CGAM_OK) status = read_all(&r, doc, out);
+    json_decref(doc);
+    return status;
+}
+
+cgam_status cgam_net_file_open(cgam_env *env, const char *path, cgam_net_file *out)
+{
+    json_t *doc;
+    *out = (cgam_net_file){0};
+    cgam_status status = cgam_json_load(env, path, &doc);
+    if (status != CGAM_OK) return status;
+    const char *slash = strrchr(path, '/');
+    char *dir = slash ? cgam_strdup(env, path) : cgam_strdup(env, ".");
+    if (dir) {
+        if (slash) dir[slash - path + (slash == path)] = '\0';
+        bool complained = false;
+        cgam_reader r = {env, cgam_path_tail(path), dir, &complained};
+        status = read_all(&r, doc, out);
+    } else {
+        status = cgam_fail_nomem(env, "a path");
+    }
+    cgam_free(env, dir);
+    json_decref(doc);
+    return status;
+}

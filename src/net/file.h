@@ -1,0 +1,99 @@
+/* file.h: reading a network from JSON. A *place* is where we are in the document, so that every
+ * complaint can say `$.synapses[1].weights`; an *extract* is an array of numbers, written there or
+ * in another file. */
+#ifndef CGAM_SRC_NET_FILE_H
+#define CGAM_SRC_NET_FILE_H
+
+#include <cgam/flow.h>
+#include <cgam/io.h>
+
+#include "io/json.h"
+#include "net/net.h"
+
+typedef struct cgam_place {
+    const struct cgam_place *up; /* NULL: the document itself */
+    const char *key;             /* NULL: an element */
+    size_t index;
+} cgam_place;
+
+typedef struct cgam_reader {
+    cgam_env *env;
+    const char *name; /* of the file, for messages */
+    const char *dir;  /* where files it names are looked for; NULL: nowhere */
+    bool *complained; /* set by cgam_reader_fail */
+} cgam_reader;
+
+/* "FILE: $.layers[2].tau: TEXT"; returns the status. The macro is there for the same reason as that
+ * of cgam_fail. */
+cgam_status(cgam_reader_fail)(const cgam_reader *r, const cgam_place *at, cgam_status status,
+                              const char *format, ...) CGAM_PRINTF(4, 5);
+#define cgam_reader_fail(r, at, status, ...)                                                       \
+    __extension__({                                                                                \
+        const cgam_status reader_status_ = (status);                                               \
+        (cgam_reader_fail)(r, at, reader_status_, __VA_ARGS__);                                    \
+        reader_status_;                                                                            \
+    })
+/* The same around the message of a call that failed. */
+cgam_status cgam_reader_pass(const cgam_reader *r, const cgam_place *at, cgam_status status);
+
+/* The value must be an object with no keys beyond those listed (NULL ends; more may be NULL). */
+cgam_status cgam_read_object(const cgam_reader *r, const cgam_place *at, const json_t *value,
+                             const char *const *keys, const char *const *more);
+/* Members of an object: absent leaves *out as it is and is fine unless needed. */
+typedef enum cgam_need { CGAM_OPTIONAL, CGAM_NEEDED } cgam_need;
+cgam_status cgam_read_text(const cgam_reader *r, const cgam_place *at, const json_t *object,
+                           const char *key, cgam_need need, const char **out);
+cgam_status cgam_read_real(const cgam_reader *r, const cgam_place *at, const json_t *object,
+                           const char *key, cgam_need need, double *out);
+cgam_status cgam_read_int(const cgam_reader *r, const cgam_place *at, const json_t *object,
+                          const char *key, cgam_need need, int64_t *out);
+cgam_status cgam_read_bool(const cgam_reader *r, const cgam_place *at, const json_t *object,
+                           const char *key, bool *out);
+
+/* Numbers: a list of lists of .. numbers, {"file": PATH} or {"rows": [[..]]}, these two with
+ * "normalize": true if wanted; a lone number is an array without dimensions. Free with
+ * cgam_extract_free, which copes with {0}. */
+typedef struct cgam_extract {
+    int ndim;
+    int64_t shape[CGAM_ARRAY_DIMS];
+    int64_t size;
+    double *data;     /* [size] of what is written in the document; NULL: in the file */
+    cgam_array array; /* the open file */
+    bool normalize;
+} cgam_extract;
+cgam_status cgam_extract_read(const cgam_reader *r, const cgam_place *at, const json_t *value,
+                              cgam_extract *out);
+void cgam_extract_free(cgam_env *env, cgam_extract *e);
+/* All numbers as doubles: gives *out, to be freed with cgam_free. A lone number fills `size`. */
+cgam_status cgam_extract_fill(const cgam_reader *r, const cgam_place *at, cgam_extract *e,
+                              int64_t size, double **out);
+/* As an operator of the network, [size / last dimension, last dimension]. Takes e over. */
+cgam_status cgam_extract_op(const cgam_reader *r, const cgam_place *at, cgam_net *net,
+                            cgam_extract *e, const cgam_op **out);
+
+/* One synapse of the document. `weights` are the named ones (may be NULL), `named` their
+ * operators in the same order. */
+typedef struct cgam_named_weights {
+    const json_t *table;
+    struct cgam_named_op {
+        const char *name;
+        const cgam_op *op;
+        int ndim;
+        int64_t shape[CGAM_ARRAY_DIMS];
+    } * list;
+    int count;
+} cgam_named_weights;
+cgam_status cgam_read_synapse(const cgam_reader *r, const cgam_place *at, cgam_net *net,
+                              const cgam_named_weights *named, const json_t *value);
+
+/* A layer by its name, as a member of an object or as a value. */
+cgam_status cgam_read_layer_name(const cgam_reader *r, const cgam_place *at, const cgam_net *net,
+                                 const json_t *value, int *out);
+/* Parameters of a Lagrangian given as members of the object. */
+cgam_status cgam_read_params(const cgam_reader *r, const cgam_place *at, const json_t *object,
+                             const cgam_lagr *lagr, double *param);
+/* The Lagrangian that member "lagrangian" names; *out stays as it is when there is none. */
+cgam_status cgam_read_lagr(const cgam_reader *r, const cgam_place *at, const json_t *object,
+                           const cgam_lagr **out);
+
+#endif

@@ -1,0 +1,313 @@
+/* file_synapse.c: synapses of a JSON document, one function a kind. */
+#include "net/file.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What the functions below have in common: the synapse on its way into the network. */
+typedef struct draft {
+    const cgam_reader *r;
+    const cgam_place *at;
+    cgam_net *net;
+    const cgam_named_weights *named;
+    const json_t *value;
+    const char *name;
+    int k, layers[SLOTS];
+    double gain;
+} draft;
+
+static int64_t size_of(const draft *d, int slot) { return d->net->layer[d->layers[slot]].size; }
+
+/* Weights at a place: the name of a table entry, or numbers. *shape may be NULL. */
+static cgam_status weights_at(draft *d, const cgam_place *at, const json_t *value,
+                              const cgam_op **out, int *ndim, int64_t *shape)
+{
+    *out = NULL;
+    if (json_is_string(value)) {
+        for (int i = 0; i < d->named->count; i++) {
+            const struct cgam_named_op *entry = &d->named->list[i];
+            if (strcmp(entry->name, json_string_value(value)) != 0) continue;
+            *out = entry->op;
+            if (ndim) *ndim = entry->ndim;
+            if (shape) memcpy(shape, entry->shape, sizeof entry->shape);
+            return CGAM_OK;
+        }
+        return cgam_reader_fail(d->r, at, CGAM_E_FORMAT, "no weights are called '%.80s'",
+                                json_string_value(value));
+    }
+    cgam_extract e;
+    cgam_status status = cgam_extract_read(d->r, at, value, &e);
+    if (status != CGAM_OK) return status;
+    if (ndim) *ndim = e.ndim;
+    if (shape) memcpy(shape, e.shape, sizeof e.shape);
+    return cgam_extract_op(d->r, at, d->net, &e, out);
+}
+
+static cgam_status weights(draft *d, const char *key, const cgam_op **out, int *ndim,
+                           int64_t *shape)
+{
+    const json_t *value = json_object_get(d->value, key);
+    cgam_place here = {d->at, key, 0};
+    if (!value) return cgam_reader_fail(d->r, d->at, CGAM_E_FORMAT, "'%s' is missing", key);
+    return weights_at(d, &here, value, out, ndim, shape);
+}
+
+/* `size` numbers at a key (a lone one fills them). */
+static cgam_status numbers(draft *d, const char *key, int64_t size, double **out)
+{
+    *out = NULL;
+    const json_t *value = json_object_get(d->value, key);
+    cgam_place here = {d->at, key, 0};
+    if (!value) return cgam_reader_fail(d->r, d->at, CGAM_E_FORMAT, "'%s' is missing", key);
+    cgam_extract e;
+    cgam_status status = cgam_extract_read(d->r, &here, value, &e);
+    if (status == CGAM_OK) status = cgam_extract_fill(d->r, &here, &e, size, out);
+    cgam_extract_free(d->r->env, &e);
+    return status;
+}
+
+static cgam_status read_bilinear(draft *d)
+{
+    const cgam_op *W = NULL;
+    cgam_status status = weights(d, "weights", &W, NULL, NULL);
+    if (status != CGAM_OK) return status;
+    return cgam_net_add_bilinear(d->net, d->name, d->layers[0], d->layers[1], W, d->gain);
+}
+
+static cgam_status read_self(draft *d)
+{
+    const cgam_op *W = NULL;
+    cgam_status status = weights(d, "weights", &W, NULL, NULL);
+    if (status != CGAM_OK) return status;
+    return cgam_net_add_self(d->net, d->name, d->layers[0], W, d->gain);
+}
+
+static cgam_status read_gram(draft *d)
+{
+    const cgam_op *Z = NULL;
+    bool zero = true;
+    double *diagonal = NULL;
+    cgam_env *env = d->r->env;
+    cgam_status status = cgam_read_bool(d->r, d->at, d->value, "zero_diagonal", &zero);
+    if (status == CGAM_OK) status = weights(d, "weights", &Z, NULL, NULL);
+    if (status == CGAM_OK && zero) {
+        diagonal = cgam_alloc(env, (size_t)Z->rows, sizeof *diagonal);
+        if (!diagonal) return cgam_fail_nomem(env, "a synapse");
+        status = cgam_net_dense_norm2(d->net, Z, diagonal);
+    }
+    if (status == CGAM_OK)
+        status = cgam_net_add_gram(d->net, d->name, d->layers[0], Z, d->gain, diagonal);
+    cgam_free(env, diagonal);
+    return status;
+}
+
+static cgam_status read_coupling(draft *d)
+{
+    return cgam_net_add_coupling(d->net, d->name, d->layers[0], d->layers[1], d->gain);
+}
+
+static cgam_status read_bias(draft *d)
+{
+    double *a = NULL;
+    cgam_status status = numbers(d, "weights", size_of(d, 0), &a);
+    if (status == CGAM_OK) status = cgam_net_add_bias(d->net, d->name, d->layers[0], a, d->gain);
+    cgam_free(d->r->env, a);
+    return status;
+}
+
+static cgam_status read_tensor(draft *d)
+{
+    const cgam_op *T = NULL;
+    int ndim = 0;
+    int64_t shape[CGAM_ARRAY_DIMS] = {0};
+    cgam_status status = weights(d, "weights", &T, &ndim, shape);
+    if (status != CGAM_OK) return status;
+    cgam_place here = {d->at, "weights", 0};
+    for (int i = 0; i < d->k; i++)
+        if (ndim != d->k || shape[i] != size_of(d, i))
+            return cgam_reader_fail(d->r, &here, CGAM_E_SHAPE,
+                                    "%d dimensions; dimension %d must be %lld like layer '%s'",
+                                    ndim, i, (long long)size_of(d, i),
+                                    d->net->layer[d->layers[i]].name);
+    return cgam_net_add_tensor(d->net, d->name, d->k, d->layers, T, d->gain);
+}
+
+static cgam_status read_lowrank(draft *d)
+{
+    const cgam_op *U[SLOTS] = {NULL};
+    const json_t *factors = json_object_get(d->value, "factors");
+    cgam_place here = {d->at, "factors", 0};
+    double *w = NULL;
+    if (!json_is_array(factors) || (int)json_array_size(factors) != d->k)
+        return cgam_reader_fail(d->r, &here, CGAM_E_FORMAT, "must be a list of %d factors", d->k);
+    cgam_status status = CGAM_OK;
+    for (int i = 0; i < d->k && status == CGAM_OK; i++) {
+        cgam_place there = {&here, NULL, (size_t)i};
+        status = weights_at(d, &there, json_array_get(factors, (size_t)i), &U[i], NULL, NULL);
+    }
+    if (status == CGAM_OK && U[0] && json_object_get(d->value, "weights"))
+        status = numbers(d, "weights", U[0]->rows, &w);
+    if (status == CGAM_OK)
+        status = cgam_net_add_lowrank(d->net, d->name, d->k, d->layers, U, w, d->gain);
+    cgam_free(d->r->env, w);
+    return status;
+}
+
+static cgam_status read_hidden(draft *d)
+{
+    const cgam_op *W = NULL;
+    const cgam_lagr *lagr = cgam_lagrs[0];
+    double param[CGAM_LAGR_PARAMS];
+    cgam_status status = cgam_read_lagr(d->r, d->at, d->value, &lagr);
+    if (status == CGAM_OK) status = cgam_read_params(d->r, d->at, d->value, lagr, param);
+    if (status == CGAM_OK) status = weights(d, "weights", &W, NULL, NULL);
+    if (status != CGAM_OK) return status;
+    return cgam_net_add_hidden(d->net, d->name, d->layers[0], W, lagr, param, d->gain);
+}
+
+static cgam_status read_attention(draft *d)
+{
+    cgam_attention_opts o = cgam_attention_opts_default();
+    double *WQ = NULL, *WK = NULL;
+    cgam_status status = cgam_read_real(d->r, d->at, d->value, "beta", CGAM_OPTIONAL, &o.beta);
+    if (status == CGAM_OK)
+        status = cgam_read_int(d->r, d->at, d->value, "heads", CGAM_OPTIONAL, &o.heads);
+    if (status == CGAM_OK)
+        status = cgam_read_int(d->r, d->at, d->value, "width", CGAM_OPTIONAL, &o.width);
+    if (status == CGAM_OK)
+        status = cgam_read_bool(d->r, d->at, d->value, "exclude_self", &o.exclude_self);
+    if (status == CGAM_OK && o.width != 0) {
+        const cgam_layer *x = &d->net->layer[d->layers[0]], *y = &d->net->layer[d->layers[1]];
+        if (o.width < 1 || o.width > 1 << 20 || o.heads < 1 || o.heads > 1 << 16)
+            return cgam_reader_fail(d->r, d->at, CGAM_E_FORMAT, "%lld heads of width %lld",
+                                    (long long)o.heads, (long long)o.width);
+        int64_t dx = x->ndim > 0 ? x->shape[x->ndim - 1] : 1;
+        int64_t dy = y->ndim > 0 ? y->shape[y->ndim - 1] : 1;
+        status = numbers(d, "query_weights", o.heads * o.width * dx, &WQ);
+        if (status == CGAM_OK) status = numbers(d, "key_weights", o.heads * o.width * dy, &WK);
+        o.WQ = WQ;
+        o.WK = WK;
+    }
+    if (status == CGAM_OK)
+        status = cgam_net_add_attention(d->net, d->name, d->layers[0], d->layers[1], &o, d->gain);
+    cgam_free(d->r->env, WQ);
+    cgam_free(d->r->env, WK);
+    return status;
+}
+
+/* A bilinear synapse whose weights are a convolution from the second layer to the first. */
+static cgam_status read_convolution(draft *d)
+{
+    const cgam_layer *to = &d->net->layer[d->layers[0]], *from = &d->net->layer[d->layers[1]];
+    const json_t *value = json_object_get(d->value, "kernels");
+    cgam_place here = {d->at, "kernels", 0};
+    cgam_conv c = {.stride_y = 1, .stride_x = 1};
+    const cgam_op *op = NULL;
+    cgam_extract e = {0};
+    double *kernels = NULL;
+    if (from->ndim != 3 || to->ndim != 3)
+        return cgam_reader_fail(d->r, d->at, CGAM_E_SHAPE,
+                                "layers '%s' and '%s' must be images: height, width, channels",
+                                to->name, from->name);
+    if (!value) return cgam_reader_fail(d->r, d->at, CGAM_E_FORMAT, "'kernels' is missing");
+    cgam_status status = cgam_read_bool(d->r, d->at, d->value, "same", &c.same);
+    if (status == CGAM_OK)
+        status = cgam_read_int(d->r, d->at, d->value, "stride_y", CGAM_OPTIONAL, &c.stride_y);
+    if (status == CGAM_OK)
+        status = cgam_read_int(d->r, d->at, d->value, "stride_x", CGAM_OPTIONAL, &c.stride_x);
+    if (status == CGAM_OK) status = cgam_extract_read(d->r, &here, value, &e);
+    if (status == CGAM_OK &&
+        (e.ndim != 4 || e.shape[0] != to->shape[2] || e.shape[1] != from->shape[2]))
+        status = cgam_reader_fail(d->r, &here, CGAM_E_SHAPE,
+                                  "must be %lld x %lld x height x width, like the channels of the "
+                                  "layers",
+                                  (long long)to->shape[2], (long long)from->shape[2]);
+    if (status == CGAM_OK) {
+        c.height = from->shape[0];
+        c.width = from->shape[1];
+        c.in_channels = from->shape[2];
+        c.out_channels = e.shape[0];
+        c.kernel_height = e.shape[2];
+        c.kernel_width = e.shape[3];
+        status = cgam_extract_fill(d->r, &here, &e, e.size, &kernels);
+    }
+    if (status == CGAM_OK) status = cgam_net_conv(d->net, &c, kernels, &op);
+    if (status == CGAM_OK)
+        status = cgam_net_add_bilinear(d->net, d->name, d->layers[0], d->layers[1], op, d->gain);
+    cgam_free(d->r->env, kernels);
+    cgam_extract_free(d->r->env, &e);
+    return status;
+}
+
+static const struct kind {
+    const char *name;
+    int min, max;
+    cgam_status (*read)(draft *d);
+    const char *keys[8];
+} kinds[] = {
+    {"bilinear", 2, 2, read_bilinear, {"weights"}},
+    {"self", 1, 1, read_self, {"weights"}},
+    {"gram", 1, 1, read_gram, {"weights", "zero_diagonal"}},
+    {"coupling", 2, 2, read_coupling, {NULL}},
+    {"bias", 1, 1, read_bias, {"weights"}},
+    {"tensor", 2, SLOTS, read_tensor, {"weights"}},
+    {"lowrank", 1, SLOTS, read_lowrank, {"factors", "weights"}},
+    {"hidden",
+     1,
+     1,
+     read_hidden,
+     {"weights", "lagrangian", "beta", "power", "gamma", "delta", "epsilon"}},
+    {"attention",
+     2,
+     2,
+     read_attention,
+     {"beta", "heads", "width", "query_weights", "key_weights", "exclude_self"}},
+    {"convolution", 2, 2, read_convolution, {"kernels", "stride_y", "stride_x", "same"}},
+};
+
+static cgam_status read_layers(draft *d, const struct kind *kind)
+{
+    const json_t *list = json_object_get(d->value, "layers");
+    cgam_place here = {d->at, "layers", 0};
+    if (!json_is_array(list) || (int)json_array_size(list) < kind->min ||
+        (int)json_array_size(list) > kind->max)
+        return cgam_reader_fail(d->r, &here, CGAM_E_FORMAT, "a %s synapse joins %d%s%s layers",
+                                kind->name, kind->min, kind->max > kind->min ? " to " : "",
+                                kind->max > kind->min ? "8" : "");
+    cgam_status status = CGAM_OK;
+    for (size_t i = 0; i < json_array_size(list) && status == CGAM_OK; i++) {
+        cgam_place there = {&here, NULL, i};
+        status = cgam_read_layer_name(d->r, &there, d->net, json_array_get(list, i), &d->layers[i]);
+    }
+    d->k = (int)json_array_size(list);
+    return status;
+}
+
+cgam_status cgam_read_synapse(const cgam_reader *r, const cgam_place *at, cgam_net *net,
+                              const cgam_named_weights *named, const json_t *value)
+{
+    static const char *const common[] = {"name", "kind", "layers", "gain", NULL};
+    const struct kind *kind = NULL;
+    const char *word = NULL;
+    char own[48];
+    draft d = {.r = r, .at = at, .net = net, .named = named, .value = value, .gain = 1};
+    if (!json_is_object(value)) return cgam_read_object(r, at, value, common, NULL);
+    cgam_status status = cgam_read_text(r, at, value, "kind", CGAM_NEEDED, &word);
+    if (status != CGAM_OK) return status;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(kinds[i].name, word) == 0) kind = &kinds[i];
+    cgam_place here = {at, "kind", 0};
+    if (!kind)
+        return cgam_reader_fail(r, &here, CGAM_E_FORMAT, "no synapse is of kind '%.40s'", word);
+    status = cgam_read_object(r, at, value, common, kind->keys);
+    if (status == CGAM_OK) status = read_layers(&d, kind);
+    snprintf(own, sizeof own, "%.20s %zu", kind->name, at->index);
+    d.name = own;
+    if (status == CGAM_OK) status = cgam_read_text(r, at, value, "name", CGAM_OPTIONAL, &d.name);
+    if (status == CGAM_OK) status = cgam_read_real(r, at, value, "gain", CGAM_OPTIONAL, &d.gain);
+    if (status != CGAM_OK) return status;
+    *r->complained = false;
+    status = kind->read(&d);
+    return *r->complained ? status : cgam_reader_pass(r, at, status);
+}

@@ -1,0 +1,352 @@
+/* file_value.c: places, members and numbers of a JSON document. */
+#include "net/file.h"
+
+#include "io/array.h"
+#include "num/rows.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- complaints ----------------------------------------------------------------------------- */
+
+static void place_text(const cgam_place *at, char *text, size_t size, size_t *used)
+{
+    if (!at) {
+        cgam_text_add(text, size, used, "$");
+        return;
+    }
+    place_text(at->up, text, size, used);
+    if (at->key) cgam_text_add(text, size, used, ".%.40s", at->key);
+    else cgam_text_add(text, size, used, "[%zu]", at->index);
+}
+
+cgam_status(cgam_reader_fail)(const cgam_reader *r, const cgam_place *at, cgam_status status,
+                              const char *format, ...)
+{
+    char place[160] = "", text[320];
+    size_t used = 0;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    place_text(at, place, sizeof place, &used);
+    *r->complained = true;
+    return cgam_fail(r->env, status, "%s: %s: %s", r->name, place, text);
+}
+
+cgam_status cgam_reader_pass(const cgam_reader *r, const cgam_place *at, cgam_status status)
+{
+    char text[320];
+    if (status == CGAM_OK || status == CGAM_E_NOMEM || status == CGAM_E_INTERRUPTED) return status;
+    snprintf(text, sizeof text, "%.300s", cgam_env_message(r->env));
+    return cgam_reader_fail(r, at, status, "%s", text);
+}
+
+static const char *kind_of(const json_t *value)
+{
+    switch (json_typeof(value)) {
+    case JSON_OBJECT: return "an object";
+    case JSON_ARRAY: return "a list";
+    case JSON_STRING: return "text";
+    case JSON_INTEGER:
+    case JSON_REAL: return "a number";
+    case JSON_NULL: return "null";
+    default: return "true or false";
+    }
+}
+
+static cgam_status wrong_kind(const cgam_reader *r, const cgam_place *at, const char *wanted,
+                              const json_t *value)
+{
+    return cgam_reader_fail(r, at, CGAM_E_FORMAT, "must be %s, it is %s", wanted, kind_of(value));
+}
+
+/* ---- members -------------------------------------------------------------------------------- */
+
+static bool listed(const char *const *keys, const char *key)
+{
+    for (; keys && *keys; keys++)
+        if (strcmp(*keys, key) == 0) return true;
+    return false;
+}
+
+cgam_status cgam_read_object(const cgam_reader *r, const cgam_place *at, const json_t *value,
+                             const char *const *keys, const char *const *more)
+{
+    if (!json_is_object(value)) return wrong_kind(r, at, "an object", value);
+    json_t *object = (json_t *)(uintptr_t)value; /* jansson's iterators do not take const */
+    for (void *it = json_object_iter(object); it; it = json_object_iter_next(object, it)) {
+        const char *key = json_object_iter_key(it);
+        if (listed(keys, key) || listed(more, key)) continue;
+        return cgam_reader_fail(r, at, CGAM_E_FORMAT, "no such key: '%.40s'", key);
+    }
+    return CGAM_OK;
+}
+
+/* The member, or NULL; a status when it is needed and absent. */
+static cgam_status member(const cgam_reader *r, const cgam_place *at, const json_t *object,
+                          const char *key, cgam_need need, const json_t **out)
+{
+    *out = json_object_get(object, key);
+    if (*out || need == CGAM_OPTIONAL) return CGAM_OK;
+    return cgam_reader_fail(r, at, CGAM_E_FORMAT, "'%s' is missing", key);
+}
+
+cgam_status cgam_read_text(const cgam_reader *r, const cgam_place *at, const json_t *object,
+                           const char *key, cgam_need need, const char **out)
+{
+    const json_t *value;
+    cgam_status status = member(r, at, object, key, need, &value);
+    if (status != CGAM_OK || !value) return status;
+    cgam_place here = {at, key, 0};
+    if (!json_is_string(value)) return wrong_kind(r, &here, "text", value);
+    if (strlen(json_string_value(value)) != json_string_length(value))
+        return cgam_reader_fail(r, &here, CGAM_E_FORMAT, "a zero byte in a text");
+    *out = json_string_value(value);
+    return CGAM_OK;
+}
+
+cgam_status cgam_read_real(const cgam_reader *r, const cgam_place *at, const json_t *object,
+                           const char *key, cgam_need need, double *out)
+{
+    const json_t *value;
+    cgam_status status = member(r, at, object, key, need, &value);
+    if (status != CGAM_OK || !value) return status;
+    cgam_place here = {at, key, 0};
+    if (!json_is_number(value)) return wrong_kind(r, &here, "a number", value);
+    *out = json_number_value(value);
+    return CGAM_OK;
+}
+
+cgam_status cgam_read_int(const cgam_reader *r, const cgam_place *at, const json_t *object,
+                          const char *key, cgam_need need, int64_t *out)
+{
+    const json_t *value;
+    cgam_status status = member(r, at, object, key, need, &value);
+    if (status != CGAM_OK || !value) return status;
+    cgam_place here = {at, key, 0};
+    if (!json_is_integer(value)) return wrong_kind(r, &here, "an integer", value);
+    *out = json_integer_value(value);
+    return CGAM_OK;
+}
+
+cgam_status cgam_read_bool(const cgam_reader *r, const cgam_place *at, const json_t *object,
+                           const char *key, bool *out)
+{
+    const json_t *value = json_object_get(object, key);
+    if (!value) return CGAM_OK;
+    cgam_place here = {at, key, 0};
+    if (!json_is_boolean(value)) return wrong_kind(r, &here, "true or false", value);
+    *out = json_is_true(value);
+    return CGAM_OK;
+}
+
+cgam_status cgam_read_layer_name(const cgam_reader *r, const cgam_place *at, const cgam_net *net,
+                                 const json_t *value, int *out)
+{
+    if (!json_is_string(value)) return wrong_kind(r, at, "the name of a layer", value);
+    *out = cgam_net_find(net, json_string_value(value));
+    if (*out >= 0) return CGAM_OK;
+    return cgam_reader_fail(r, at, CGAM_E_FORMAT, "no layer is called '%.80s'",
+                            json_string_value(value));
+}
+
+cgam_status cgam_read_lagr(const cgam_reader *r, const cgam_place *at, const json_t *object,
+                           const cgam_lagr **out)
+{
+    const char *name = NULL;
+    cgam_status status = cgam_read_text(r, at, object, "lagrangian", CGAM_OPTIONAL, &name);
+    if (status != CGAM_OK || !name) return status;
+    const cgam_lagr *found = cgam_lagr_find(name);
+    cgam_place here = {at, "lagrangian", 0};
+    char known[240] = "";
+    size_t used = 0;
+    if (found) {
+        *out = found;
+        return CGAM_OK;
+    }
+    for (int i = 0; cgam_lagrs[i]; i++)
+        cgam_text_add(known, sizeof known, &used, "%s%s", i ? ", " : "", cgam_lagrs[i]->name);
+    return cgam_reader_fail(r, &here, CGAM_E_FORMAT, "no Lagrangian '%.40s'; there are %s", name,
+                            known);
+}
+
+cgam_status cgam_read_params(const cgam_reader *r, const cgam_place *at, const json_t *object,
+                             const cgam_lagr *lagr, double *param)
+{
+    cgam_status status = CGAM_OK;
+    for (int i = 0; i < CGAM_LAGR_PARAMS; i++) {
+        param[i] = NAN;
+        if (!lagr->param[i].name) break;
+        status = cgam_read_real(r, at, object, lagr->param[i].name, CGAM_OPTIONAL, &param[i]);
+        if (status != CGAM_OK) break;
+    }
+    return status;
+}
+
+/* ---- numbers -------------------------------------------------------------------------------- */
+
+void cgam_extract_free(cgam_env *env, cgam_extract *e)
+{
+    cgam_free(env, e->data);
+    cgam_array_close(env, &e->array);
+    *e = (cgam_extract){0};
+}
+
+/* The shape, read off the first element at each depth. */
+static cgam_status measure(const cgam_reader *r, const cgam_place *at, const json_t *value,
+                           cgam_extract *e)
+{
+    e->size = 1;
+    for (e->ndim = 0; json_is_array(value); e->ndim++) {
+        if (e->ndim == CGAM_ARRAY_DIMS)
+            return cgam_reader_fail(r, at, CGAM_E_FORMAT, "lists more than %d deep",
+                                    CGAM_ARRAY_DIMS);
+        size_t count = json_array_size(value);
+        if (count == 0) return cgam_reader_fail(r, at, CGAM_E_FORMAT, "an empty list");
+        e->shape[e->ndim] = (int64_t)count;
+        if (__builtin_mul_overflow(e->size, (int64_t)count, &e->size))
+            return cgam_reader_fail(r, at, CGAM_E_FORMAT, "too many numbers");
+        value = json_array_get(value, 0);
+    }
+    return CGAM_OK;
+}
+
+/* Copies a list of the shape from `depth` on; lengths must agree everywhere. */
+static cgam_status copy(const cgam_reader *r, const cgam_place *at, const json_t *value,
+                        const cgam_extract *e, int depth, double **to)
+{
+    if (depth == e->ndim) {
+        if (!json_is_number(value)) return wrong_kind(r, at, "a number", value);
+        *(*to)++ = json_number_value(value);
+        return CGAM_OK;
+    }
+    if (!json_is_array(value)) return wrong_kind(r, at, "a list", value);
+    if ((int64_t)json_array_size(value) != e->shape[depth])
+        return cgam_reader_fail(r, at, CGAM_E_FORMAT, "%zu elements, others have %lld",
+                                json_array_size(value), (long long)e->shape[depth]);
+    cgam_status status = CGAM_OK;
+    for (size_t i = 0; i < json_array_size(value) && status == CGAM_OK; i++) {
+        cgam_place here = {at, NULL, i};
+        status = copy(r, &here, json_array_get(value, i), e, depth + 1, to);
+    }
+    return status;
+}
+
+static cgam_status read_written(const cgam_reader *r, const cgam_place *at, const json_t *value,
+                                cgam_extract *out)
+{
+    cgam_status status = measure(r, at, value, out);
+    if (status != CGAM_OK) return status;
+    /* a list that promises more than the document has is found out while copying; its room is at
+     * most the product of the lengths of the first lists, which have been read */
+    out->data = cgam_alloc(r->env, (size_t)out->size, sizeof *out->data);
+    if (!out->data) return cgam_fail_nomem(r->env, "numbers of a network");
+    double *to = out->data;
+    return copy(r, at, value, out, 0, &to);
+}
+
+static cgam_status read_file(const cgam_reader *r, const cgam_place *at, const char *file,
+                             cgam_extract *out)
+{
+    char path[4096];
+    if (!r->dir)
+        return cgam_reader_fail(r, at, CGAM_E_FORMAT, "'%.80s': files are not read here", file);
+    int length = snprintf(path, sizeof path, "%s%s%s", file[0] == '/' ? "" : r->dir,
+                          file[0] == '/' ? "" : "/", file);
+    if (length < 0 || (size_t)length >= sizeof path)
+        return cgam_reader_fail(r, at, CGAM_E_FORMAT, "a path of %d bytes", length);
+    cgam_status status = cgam_array_open(r->env, path, &out->array);
+    if (status != CGAM_OK) return cgam_reader_pass(r, at, status);
+    out->ndim = out->array.ndim;
+    memcpy(out->shape, out->array.shape, sizeof out->shape);
+    out->size = out->array.size;
+    if (out->size > 0) return CGAM_OK;
+    return cgam_reader_fail(r, at, CGAM_E_SHAPE, "'%.80s' holds no numbers", file);
+}
+
+cgam_status cgam_extract_read(const cgam_reader *r, const cgam_place *at, const json_t *value,
+                              cgam_extract *out)
+{
+    *out = (cgam_extract){0};
+    cgam_status status;
+    if (json_is_object(value)) {
+        static const char *const keys[] = {"file", "rows", "normalize", NULL};
+        const char *file = NULL;
+        const json_t *rows = json_object_get(value, "rows");
+        cgam_place there = {at, rows ? "rows" : "file", 0};
+        status = cgam_read_object(r, at, value, keys, NULL);
+        if (status == CGAM_OK)
+            status =
+                cgam_read_text(r, at, value, "file", rows ? CGAM_OPTIONAL : CGAM_NEEDED, &file);
+        if (status == CGAM_OK) status = cgam_read_bool(r, at, value, "normalize", &out->normalize);
+        if (status == CGAM_OK && rows && file)
+            status = cgam_reader_fail(r, at, CGAM_E_FORMAT, "'rows' and 'file' exclude each other");
+        if (status == CGAM_OK)
+            status = rows ? read_written(r, &there, rows, out) : read_file(r, &there, file, out);
+    } else if (json_is_array(value) || json_is_number(value)) {
+        status = read_written(r, at, value, out);
+    } else {
+        status = wrong_kind(r, at, "numbers or {\"file\": ..}", value);
+    }
+    if (status != CGAM_OK) cgam_extract_free(r->env, out);
+    return status;
+}
+
+/* Rows of `width` divided by their norms; rows of zeros stay. */
+static void normalize(double *data, int64_t size, int64_t width)
+{
+    for (int64_t i = 0; i + width <= size; i += width) {
+        double norm = cgam_vec_norm(width, data + i);
+        for (int64_t j = 0; norm > 0 && j < width; j++) data[i + j] /= norm;
+    }
+}
+
+/* The numbers of a file as doubles in the document's place. */
+static cgam_status widen(const cgam_reader *r, const cgam_place *at, cgam_extract *e)
+{
+    if (e->data) return CGAM_OK;
+    e->data = cgam_alloc(r->env, (size_t)e->size, sizeof *e->data);
+    if (!e->data) return cgam_fail_nomem(r->env, "numbers of a network");
+    return cgam_reader_pass(r, at, cgam_array_read_f64(r->env, &e->array, "the file", e->data));
+}
+
+cgam_status cgam_extract_fill(const cgam_reader *r, const cgam_place *at, cgam_extract *e,
+                              int64_t size, double **out)
+{
+    *out = NULL;
+    bool lone = e->ndim == 0;
+    if (!lone && e->size != size)
+        return cgam_reader_fail(r, at, CGAM_E_SHAPE, "%lld numbers, %lld are needed",
+                                (long long)e->size, (long long)size);
+    cgam_status status = widen(r, at, e);
+    if (status != CGAM_OK) return status;
+    if (e->normalize) normalize(e->data, e->size, lone ? 1 : e->shape[e->ndim - 1]);
+    if (!lone) {
+        *out = e->data;
+        e->data = NULL;
+        return CGAM_OK;
+    }
+    if (size > 1 << 20 && (double)size * 8 > 0.5 * (double)cgam_memory_available())
+        return cgam_fail(r->env, CGAM_E_NOMEM, "%s: %lld numbers do not fit into memory", r->name,
+                         (long long)size);
+    *out = cgam_alloc(r->env, (size_t)size, sizeof **out);
+    if (!*out) return cgam_fail_nomem(r->env, "numbers of a network");
+    for (int64_t i = 0; i < size; i++) (*out)[i] = e->data[0];
+    return CGAM_OK;
+}
+
+cgam_status cgam_extract_op(const cgam_reader *r, const cgam_place *at, cgam_net *net,
+                            cgam_extract *e, const cgam_op **out)
+{
+    int64_t cols = e->ndim > 0 ? e->shape[e->ndim - 1] : 1, rows = e->size / cols;
+    cgam_status status = CGAM_OK;
+    if (e->normalize) status = widen(r, at, e);
+    if (status == CGAM_OK && e->normalize) normalize(e->data, e->size, cols);
+    if (status == CGAM_OK && e->data)
+        status = cgam_net_dense(net, e->data, CGAM_F64, rows, cols, true, out);
+    else if (status == CGAM_OK) status = cgam_net_dense_array(net, "weights", &e->array, rows, out);
+    cgam_extract_free(r->env, e);
+    return cgam_reader_pass(r, at, status);
+}

@@ -1,0 +1,232 @@
+/* lagr_joint.c: Lagrangians of a whole group of elements - softmax with and without a ghost,
+ * layer norm, spherical norm.
+ *
+ * Softmax. Everything is measured from the leading element m: with x_i - x_m <= 0 nothing
+ * overflows, and beta (x_i - x_m) keeps digits that beta x_i - beta x_m would lose. The dual
+ * energy sum p log p / beta is sum p (x - x_m) - log1p(rest) / beta, rest = sum over i != m of
+ * p_i / p_m: two terms of the same sign. The Hessian beta (diag p - pp') v is
+ * beta p_i (w_i - <p, w>), w = v - v_m, which is exact at m too when p_m rounds to 1.
+ * A ghost is one more element that is always 0 and is not seen in the activation. */
+#include "net/lagr.h"
+
+#include <math.h>
+
+static int64_t leader(int64_t n, const double *x)
+{
+    int64_t m = 0;
+    for (int64_t i = 1; i < n; i++)
+        if (x[i] > x[m]) m = i;
+    return m;
+}
+
+static cgam_status in_range(double value) { return isfinite(value) ? CGAM_OK : CGAM_E_VALUE; }
+
+/* exp(beta (x - top)) of all elements, the leader's 1 left out of the sum that comes back. */
+static double weigh(bool ghost, double beta, int64_t n, const double *x, double *a, double *top)
+{
+    int64_t m = leader(n, x);
+    bool leads = !ghost || x[m] >= 0;
+    *top = leads ? x[m] : 0;
+    double rest = ghost && leads ? exp(-beta * *top) : 0;
+    for (int64_t i = 0; i < n; i++) {
+        double e = exp(beta * (x[i] - *top));
+        if (a) a[i] = e;
+        if (!leads || i != m) rest += e;
+    }
+    return rest;
+}
+
+static cgam_status any_value(bool ghost, double beta, int64_t n, const double *x, double *L)
+{
+    double top, rest = weigh(ghost, beta, n, x, NULL, &top);
+    *L = top + log1p(rest) / beta;
+    return in_range(*L);
+}
+
+static cgam_status any_activation(bool ghost, double beta, int64_t n, const double *x, double *a)
+{
+    double top, total = 1 + weigh(ghost, beta, n, x, a, &top);
+    for (int64_t i = 0; i < n; i++) a[i] /= total;
+    return in_range(total);
+}
+
+/* Probability of the ghost. Where another leads, by the ratio to it; where the ghost leads it is
+ * at least 1 / (n + 1), and the difference is good. */
+static double ghost_weight(double beta, int64_t n, const double *x, const double *a)
+{
+    int64_t m = leader(n, x);
+    if (x[m] >= 0) return a[m] * exp(-beta * x[m]);
+    double seen = 0;
+    for (int64_t i = 0; i < n; i++) seen += a[i];
+    return 1 - seen;
+}
+
+static cgam_status any_hessian(bool ghost, double beta, int64_t n, const double *x, const double *a,
+                               const double *v, double *out)
+{
+    int64_t m = leader(n, x);
+    bool leads = !ghost || x[m] >= 0;
+    double v_m = leads ? v[m] : 0, mean = 0;
+    for (int64_t i = 0; i < n; i++) mean += a[i] * (v[i] - v_m);
+    if (ghost && leads) mean -= ghost_weight(beta, n, x, a) * v_m;
+    for (int64_t i = 0; i < n; i++) out[i] = beta * a[i] * ((v[i] - v_m) - mean);
+    return in_range(mean);
+}
+
+static cgam_status any_energy(bool ghost, double beta, int64_t n, const double *x, const double *a,
+                              double *E)
+{
+    int64_t m = leader(n, x);
+    bool leads = !ghost || x[m] >= 0;
+    double top = leads ? x[m] : 0, mean = 0, rest = 0, p0 = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (a[i] > 0) mean += a[i] * (x[i] - top);
+        if (!leads || i != m) rest += a[i];
+    }
+    if (ghost) p0 = ghost_weight(beta, n, x, a);
+    if (ghost && leads) {
+        mean += p0 > 0 ? p0 * -top : 0;
+        rest += p0;
+    }
+    *E = mean - log1p(rest / (leads ? a[m] : p0)) / beta;
+    return in_range(*E);
+}
+
+#define SOFTMAX(NAME, GHOST)                                                                       \
+    static cgam_status NAME##_value(const cgam_lagr *self, const double *theta, int64_t n,         \
+                                    const double *x, double *L)                                    \
+    {                                                                                              \
+        (void)self;                                                                                \
+        return any_value(GHOST, theta[0], n, x, L);                                                \
+    }                                                                                              \
+    static cgam_status NAME##_activation(const cgam_lagr *self, const double *theta, int64_t n,    \
+                                         const double *x, double *a)                               \
+    {                                                                                              \
+        (void)self;                                                                                \
+        return any_activation(GHOST, theta[0], n, x, a);                                           \
+    }                                                                                              \
+    static cgam_status NAME##_hessian(const cgam_lagr *self, const double *theta, int64_t n,       \
+                                      const double *x, const double *a, const double *v,           \
+                                      double *out)                                                 \
+    {                                                                                              \
+        (void)self;                                                                                \
+        return any_hessian(GHOST, theta[0], n, x, a, v, out);                                      \
+    }                                                                                              \
+    static cgam_status NAME##_energy(const cgam_lagr *self, const double *theta, int64_t n,        \
+                                     const double *x, const double *a, double *E)                  \
+    {                                                                                              \
+        (void)self;                                                                                \
+        return any_energy(GHOST, theta[0], n, x, a, E);                                            \
+    }
+#define FUNCTIONS(NAME)                                                                            \
+    .value = NAME##_value, .activation = NAME##_activation, .hessian = NAME##_hessian,             \
+    .energy = NAME##_energy
+#define BETA                                                                                       \
+    {                                                                                              \
+        "beta", 1, 1e-9, 1e12                                                                      \
+    }
+
+SOFTMAX(softmax, false)
+const cgam_lagr cgam_lagr_softmax = {
+    "softmax", "log(sum exp(beta x)) / beta", {BETA}, FUNCTIONS(softmax)};
+SOFTMAX(ghost, true)
+const cgam_lagr cgam_lagr_ghost = {
+    "ghost_softmax", "log(1 + sum exp(beta x)) / beta", {BETA}, FUNCTIONS(ghost)};
+
+/* ---- norms -------------------------------------------------------------------------------- */
+/* With u = (x - mean) / rho, rho = sqrt(var + eps) (layer norm) or u = x / rho,
+ * rho = sqrt(|x|^2 + eps) (spherical norm): L = w gamma rho + delta sum x, w = n or 1, and
+ *   a = gamma u + delta,   (hess L) v = gamma / rho (v - mean v - u <u, v> / w)
+ *   E = w gamma (|.|^2 / w - rho^2) / rho = - w gamma eps / rho,   delta cancelling. */
+enum { GAMMA, DELTA, EPSILON };
+#define NORM_PARAMS                                                                                \
+    {                                                                                              \
+        {"gamma", 1, 1e-9, 1e9}, {"delta", 0, -1e9, 1e9}, { "epsilon", 1e-5, 1e-12, 1e3 }          \
+    }
+
+static double mean_of(int64_t n, const double *x)
+{
+    double total = 0;
+    for (int64_t i = 0; i < n; i++) total += x[i];
+    return total / (double)n;
+}
+
+/* The centre that is taken off and rho. */
+static double radius(bool layer, const double *theta, int64_t n, const double *x, double *centre)
+{
+    double squares = 0;
+    *centre = layer ? mean_of(n, x) : 0;
+    for (int64_t i = 0; i < n; i++) squares += (x[i] - *centre) * (x[i] - *centre);
+    return sqrt((layer ? squares / (double)n : squares) + theta[EPSILON]);
+}
+
+static cgam_status norm_value(bool layer, const double *theta, int64_t n, const double *x,
+                              double *L)
+{
+    double centre, rho = radius(layer, theta, n, x, &centre), w = layer ? (double)n : 1;
+    *L = w * theta[GAMMA] * rho;
+    if (theta[DELTA] != 0) *L += theta[DELTA] * mean_of(n, x) * (double)n;
+    return in_range(*L);
+}
+
+static cgam_status norm_activation(bool layer, const double *theta, int64_t n, const double *x,
+                                   double *a)
+{
+    double centre, rho = radius(layer, theta, n, x, &centre);
+    for (int64_t i = 0; i < n; i++) a[i] = theta[GAMMA] * ((x[i] - centre) / rho) + theta[DELTA];
+    return in_range(rho);
+}
+
+static cgam_status norm_hessian(bool layer, const double *theta, int64_t n, const double *x,
+                                const double *v, double *out)
+{
+    double centre, rho = radius(layer, theta, n, x, &centre), w = layer ? (double)n : 1;
+    double mean = layer ? mean_of(n, v) : 0, along = 0;
+    for (int64_t i = 0; i < n; i++) along += (x[i] - centre) / rho * v[i];
+    for (int64_t i = 0; i < n; i++)
+        out[i] = theta[GAMMA] / rho * (v[i] - mean - (x[i] - centre) / rho * along / w);
+    return in_range(along);
+}
+
+static cgam_status norm_energy(bool layer, const double *theta, int64_t n, const double *x,
+                               double *E)
+{
+    double centre, rho = radius(layer, theta, n, x, &centre), w = layer ? (double)n : 1;
+    *E = -w * theta[GAMMA] * theta[EPSILON] / rho;
+    return in_range(rho);
+}
+
+#define NORM(NAME, LAYER)                                                                          \
+    static cgam_status NAME##_value(const cgam_lagr *self, const double *theta, int64_t n,         \
+                                    const double *x, double *L)                                    \
+    {                                                                                              \
+        (void)self;                                                                                \
+        return norm_value(LAYER, theta, n, x, L);                                                  \
+    }                                                                                              \
+    static cgam_status NAME##_activation(const cgam_lagr *self, const double *theta, int64_t n,    \
+                                         const double *x, double *a)                               \
+    {                                                                                              \
+        (void)self;                                                                                \
+        return norm_activation(LAYER, theta, n, x, a);                                             \
+    }                                                                                              \
+    static cgam_status NAME##_hessian(const cgam_lagr *self, const double *theta, int64_t n,       \
+                                      const double *x, const double *a, const double *v,           \
+                                      double *out)                                                 \
+    {                                                                                              \
+        (void)self, (void)a;                                                                       \
+        return norm_hessian(LAYER, theta, n, x, v, out);                                           \
+    }                                                                                              \
+    static cgam_status NAME##_energy(const cgam_lagr *self, const double *theta, int64_t n,        \
+                                     const double *x, const double *a, double *E)                  \
+    {                                                                                              \
+        (void)self, (void)a;                                                                       \
+        return norm_energy(LAYER, theta, n, x, E);                                                 \
+    }
+
+NORM(layer_norm, true)
+const cgam_lagr cgam_lagr_layer_norm = {"layer_norm", "n gamma sqrt(var x + epsilon) + delta sum x",
+                                        NORM_PARAMS, FUNCTIONS(layer_norm)};
+NORM(spherical_norm, false)
+const cgam_lagr cgam_lagr_spherical_norm = {"spherical_norm",
+                                            "gamma sqrt(|x|^2 + epsilon) + delta sum x",
+                                            NORM_PARAMS, FUNCTIONS(spherical_norm)};

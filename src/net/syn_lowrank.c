@@ -1,0 +1,115 @@
+/* syn_lowrank.c: higher-order synapses of low rank,
+ *
+ *   E = -gain sum over r of w[r] h0[r] .. h(k-1)[r],   hj = Uj xj,   Uj [rank, nj],
+ *
+ * whose currents are gain Uj' gj, gj[r] = w[r] times the product of the others. O(rank sum n). */
+#include "net/net.h"
+
+#include <math.h>
+#include <string.h>
+
+static int lowrank_plan(const cgam_syn *s, const bool *wanted, cgam_job *jobs)
+{
+    for (int j = 0; j < s->k; j++) {
+        jobs[j] = (cgam_job){.op = s->op[j], .slot = j, .phase = CGAM_PHASE_FIRST};
+        if (wanted[j])
+            jobs[s->k + j] = (cgam_job){
+                .op = s->op[j], .transposed = true, .slot = -1, .phase = CGAM_PHASE_SECOND};
+    }
+    return 2 * s->k;
+}
+
+/* w[r] times the h of all slots but `except`, and, with dprod, its derivative. */
+static double others(const cgam_syn *s, const cgam_frame *f, int except, int64_t r,
+                     double *derivative)
+{
+    double value = s->vector ? s->vector[r] : 1, d = 0;
+    for (int j = 0; j < s->k; j++) {
+        if (j == except) continue;
+        if (derivative) d = d * f->prod[j][r] + value * f->dprod[j][r];
+        value *= f->prod[j][r];
+    }
+    if (derivative) *derivative = d;
+    return value;
+}
+
+static cgam_status lowrank_feed(const cgam_syn *s, cgam_frame *f, cgam_phase phase)
+{
+    if (phase != CGAM_PHASE_SECOND) return CGAM_OK;
+    for (int j = 0; j < s->k; j++)
+        for (int64_t r = 0; f->in[s->k + j] && r < s->op[j]->rows; r++)
+            f->in[s->k + j][r] = others(s, f, j, r, NULL);
+    return CGAM_OK;
+}
+
+static cgam_status lowrank_feed_tangent(const cgam_syn *s, cgam_frame *f, cgam_phase phase)
+{
+    if (phase != CGAM_PHASE_SECOND) return CGAM_OK;
+    for (int j = 0; j < s->k; j++)
+        for (int64_t r = 0; f->din[s->k + j] && r < s->op[j]->rows; r++)
+            (void)others(s, f, j, r, &f->din[s->k + j][r]);
+    return CGAM_OK;
+}
+
+static void lowrank_currents(const cgam_syn *s, cgam_frame *f, const double *const *prod)
+{
+    for (int j = 0; j < s->k; j++)
+        for (int64_t i = 0; f->cur[j] && i < s->size[j]; i++)
+            f->cur[j][i] += s->gain * prod[s->k + j][i];
+}
+
+static cgam_status lowrank_eval(const cgam_syn *s, cgam_frame *f)
+{
+    double total = 0;
+    for (int64_t r = 0; r < s->op[0]->rows; r++) total += others(s, f, -1, r, NULL);
+    f->energy = -s->gain * total;
+    lowrank_currents(s, f, f->prod);
+    return CGAM_OK;
+}
+
+static cgam_status lowrank_tangent(const cgam_syn *s, cgam_frame *f)
+{
+    lowrank_currents(s, f, f->dprod);
+    return CGAM_OK;
+}
+
+const cgam_syn_kind cgam_syn_lowrank = {.name = "lowrank",
+                                        .plan = lowrank_plan,
+                                        .feed = lowrank_feed,
+                                        .eval = lowrank_eval,
+                                        .feed_tangent = lowrank_feed_tangent,
+                                        .tangent = lowrank_tangent};
+
+cgam_status cgam_net_add_lowrank(cgam_net *net, const char *name, int k, const int *layers,
+                                 const cgam_op *const *U, const double *w, double gain)
+{
+    cgam_env *env = net->env;
+    cgam_syn *s;
+    cgam_status status = cgam_net_begin(net, &cgam_syn_lowrank, name, k, layers, gain, &s);
+    if (status != CGAM_OK) return status;
+    for (int j = 0; j < k && status == CGAM_OK; j++) {
+        if (!U[j] || !U[j]->apply || !U[j]->apply_t)
+            status =
+                cgam_fail(env, CGAM_E_ARG, "synapse '%s': factor %d needs both products", name, j);
+        else if (U[j]->rows != U[0]->rows || U[j]->cols != s->size[j])
+            status = cgam_fail(env, CGAM_E_SHAPE,
+                               "synapse '%s': factor %d is %lld x %lld, layer '%s' and rank ask "
+                               "for %lld x %lld",
+                               name, j, (long long)U[j]->rows, (long long)U[j]->cols,
+                               net->layer[s->layer[j]].name, (long long)U[0]->rows,
+                               (long long)s->size[j]);
+        s->op[j] = U[j];
+    }
+    if (status == CGAM_OK && w) {
+        s->vector = cgam_alloc(env, (size_t)U[0]->rows, sizeof *s->vector);
+        if (!s->vector) return cgam_net_withdraw(net, cgam_fail_nomem(env, "a synapse"));
+        memcpy(s->vector, w, (size_t)U[0]->rows * sizeof *w);
+        for (int64_t r = 0; r < U[0]->rows && status == CGAM_OK; r++)
+            if (!isfinite(w[r]))
+                status = cgam_fail(env, CGAM_E_VALUE, "synapse '%s': weight %lld is not finite",
+                                   name, (long long)r);
+    }
+    if (status != CGAM_OK) return cgam_net_withdraw(net, status);
+    cgam_net_commit(net);
+    return CGAM_OK;
+}

@@ -1,0 +1,135 @@
+/* tangent.c: the Jacobian of the rates times vectors, without ever forming it.
+ *
+ *   tau J v = D (H v) - v,   H = hess L by layer, D = the derivative of the currents with respect
+ * to the activations. The same jobs, feeds and groups as in work.c, differentiated. */
+#include "net/work_inside.h"
+
+#include <string.h>
+
+static cgam_status activations(cgam_work *w, int64_t count, const double *v)
+{
+    const cgam_net *net = w->net;
+    for (int64_t k = 0; k < count; k++) {
+        for (int i = 0; i < net->layers; i++) {
+            const cgam_layer *layer = &net->layer[i];
+            int64_t at = layer->offset;
+            double *out = w->dact + k * net->size + at;
+            if (w->clamped[i]) {
+                memset(out, 0, (size_t)layer->size * sizeof *out);
+                continue;
+            }
+            cgam_status status = cgam_lagr_use_hessian(&layer->use, w->x + at, w->act + at,
+                                                       v + k * net->size + at, w->scratch, out);
+            if (status != CGAM_OK)
+                return cgam_work_complain(w, status, "layer", layer->name, w->x + at, layer->size);
+        }
+    }
+    return CGAM_OK;
+}
+
+static void make_frame(const cgam_work *w, int s, int64_t count, int64_t k, double *change,
+                       cgam_frame *f)
+{
+    const cgam_net *net = w->net;
+    const cgam_syn *syn = &net->synapse[s];
+    *f = (cgam_frame){.scratch = w->scratch};
+    for (int j = 0; j < syn->k; j++) {
+        int64_t at = net->layer[syn->layer[j]].offset;
+        f->act[j] = w->act + at;
+        f->v[j] = w->dact + k * net->size + at;
+        f->cur[j] = change && !w->clamped[syn->layer[j]] ? change + k * net->size + at : NULL;
+    }
+    for (int j = 0; j < JOBS; j++) {
+        const cgam_seat *seat = cgam_work_seat(w, s, j);
+        if (seat->group < 0) continue;
+        const cgam_group *group = &w->group[seat->group];
+        int64_t at = seat->index * count + k;
+        f->in[j] = group->in + seat->index * group->in_size;
+        f->prod[j] = group->out + seat->index * group->out_size;
+        f->din[j] = !group->kept && seat->layer < 0 ? group->din + at * group->in_size : NULL;
+        f->dprod[j] = group->kept ? w->zeros : group->dout + at * group->out_size;
+    }
+}
+
+static cgam_status feed(cgam_work *w, int64_t count, cgam_phase phase)
+{
+    for (int s = 0; s < w->net->synapses; s++) {
+        const cgam_syn *syn = &w->net->synapse[s];
+        bool fed = false;
+        for (int j = 0; j < JOBS; j++) {
+            const cgam_seat *seat = cgam_work_seat(w, s, j);
+            fed = fed ||
+                  (seat->group >= 0 && seat->layer < 0 && w->group[seat->group].phase == phase);
+        }
+        for (int64_t k = 0; fed && k < count; k++) {
+            cgam_frame f;
+            make_frame(w, s, count, k, NULL, &f);
+            cgam_status status = syn->kind->feed_tangent(syn, &f, phase);
+            if (status != CGAM_OK)
+                return cgam_work_complain(w, status, "synapse", syn->name, NULL, 0);
+        }
+    }
+    return CGAM_OK;
+}
+
+static cgam_status multiply(cgam_work *w, int64_t count, cgam_phase phase)
+{
+    const cgam_net *net = w->net;
+    for (int64_t i = 0; i < (int64_t)net->synapses * JOBS; i++) {
+        const cgam_seat *seat = &w->seat[i];
+        if (seat->group < 0 || seat->layer < 0 || !seat->owner) continue;
+        const cgam_group *group = &w->group[seat->group];
+        if (group->phase != phase || group->kept) continue;
+        for (int64_t k = 0; k < count; k++)
+            memcpy(group->din + (seat->index * count + k) * group->in_size,
+                   w->dact + k * net->size + net->layer[seat->layer].offset,
+                   (size_t)group->in_size * sizeof(double));
+    }
+    for (int g = 0; g < w->groups; g++) {
+        cgam_group *group = &w->group[g];
+        if (group->phase != phase || group->kept) continue;
+        const cgam_op *op = group->op;
+        cgam_status status = (group->transposed ? op->apply_t : op->apply)(
+            op->user, group->jobs * count, group->din, group->dout);
+        if (status != CGAM_OK) return status;
+    }
+    return CGAM_OK;
+}
+
+static cgam_status some(cgam_work *w, int64_t count, const double *v, double *change)
+{
+    const cgam_net *net = w->net;
+    cgam_status status = activations(w, count, v);
+    if (status == CGAM_OK) status = feed(w, count, CGAM_PHASE_FIRST);
+    if (status == CGAM_OK) status = multiply(w, count, CGAM_PHASE_FIRST);
+    if (status == CGAM_OK) status = feed(w, count, CGAM_PHASE_SECOND);
+    if (status == CGAM_OK) status = multiply(w, count, CGAM_PHASE_SECOND);
+    memset(change, 0, (size_t)(count * net->size) * sizeof *change);
+    for (int s = 0; s < net->synapses && status == CGAM_OK; s++) {
+        for (int64_t k = 0; k < count && status == CGAM_OK; k++) {
+            cgam_frame f;
+            make_frame(w, s, count, k, change, &f);
+            status = net->synapse[s].kind->tangent(&net->synapse[s], &f);
+        }
+    }
+    for (int64_t k = 0; k < count && status == CGAM_OK; k++) {
+        for (int i = 0; i < net->layers; i++) {
+            const cgam_layer *layer = &net->layer[i];
+            int64_t at = k * net->size + layer->offset, end = at + layer->size;
+            for (; at < end; at++)
+                change[at] = w->clamped[i] ? 0 : (change[at] - v[at]) / layer->tau;
+        }
+    }
+    return status;
+}
+
+cgam_status cgam_work_jacobian(cgam_work *w, int64_t count, const double *v, double *change)
+{
+    cgam_status status = CGAM_OK;
+    int64_t size = w->net->size;
+    for (int64_t k = 0; k < count && status == CGAM_OK; k += w->tangents) {
+        int64_t now = count - k < w->tangents ? count - k : w->tangents;
+        status = some(w, now, v + k * size, change + k * size);
+    }
+    return status;
+}

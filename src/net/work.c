@@ -1,0 +1,276 @@
+/* work.c: a network evaluated at a batch of states: activations, products, energies in parts,
+ * currents; and what follows from them, rates and dE/dt. */
+#include "net/work_inside.h"
+
+#include <math.h>
+#include <string.h>
+
+void cgam_work_free(cgam_work *w)
+{
+    if (!w) return;
+    cgam_env *env = w->env;
+    for (int g = 0; g < w->groups; g++) {
+        cgam_free(env, w->group[g].in);
+        cgam_free(env, w->group[g].out);
+        cgam_free(env, w->group[g].din);
+        cgam_free(env, w->group[g].dout);
+    }
+    void *const blocks[] = {w->clamped, w->want,    w->act,   w->cur,   w->parts,
+                            w->dact,    w->scratch, w->zeros, w->group, w->seat};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) cgam_free(env, blocks[i]);
+    cgam_free(env, w);
+}
+
+static cgam_status allocate(cgam_work *w)
+{
+    const cgam_net *net = w->net;
+    cgam_env *env = w->env;
+    int64_t states = w->batch_max * net->size, scratch = 0, longest = 0;
+    for (int i = 0; i < net->layers; i++)
+        if (net->layer[i].size > longest) longest = net->layer[i].size;
+    scratch = 2 * longest; /* a Hessian needs a group, dE/dt a layer beside it */
+    for (int i = 0; i < net->synapses; i++)
+        if (net->synapse[i].scratch > scratch) scratch = net->synapse[i].scratch;
+    w->act = cgam_zalloc(env, (size_t)states, sizeof *w->act);
+    w->cur = cgam_zalloc(env, (size_t)states, sizeof *w->cur);
+    w->parts = cgam_zalloc(env, (size_t)(w->batch_max * cgam_net_parts(net)), sizeof *w->parts);
+    w->scratch = cgam_alloc(env, (size_t)scratch, sizeof *w->scratch);
+    if (!w->act || !w->cur || !w->parts || !w->scratch)
+        return cgam_fail_nomem(env, "the state of a network");
+    if (!w->tangents) return CGAM_OK;
+    for (int g = 0; g < w->groups; g++)
+        if (w->group[g].out_size > longest) longest = w->group[g].out_size;
+    w->dact = cgam_zalloc(env, (size_t)(w->tangents * net->size), sizeof *w->dact);
+    w->zeros = cgam_zalloc(env, (size_t)longest, sizeof *w->zeros);
+    return w->dact && w->zeros ? CGAM_OK : cgam_fail_nomem(env, "the tangents of a network");
+}
+
+cgam_status cgam_work_new(const cgam_net *net, const cgam_work_opts *opts, cgam_work **out)
+{
+    *out = NULL;
+    cgam_env *env = net->env;
+    cgam_work *w = cgam_zalloc(env, 1, sizeof *w);
+    if (!w) return cgam_fail_nomem(env, "the state of a network");
+    w->net = net;
+    w->env = env;
+    w->batch_max = opts->batch;
+    w->tangents = opts->tangents;
+    size_t layers = (size_t)net->layers + 1;
+    w->clamped = cgam_zalloc(env, layers, sizeof *w->clamped);
+    w->want = cgam_zalloc(env, layers, sizeof *w->want);
+    cgam_status status = CGAM_OK;
+    if (!w->clamped || !w->want) status = cgam_fail_nomem(env, "the state of a network");
+    for (int i = 0; i < net->layers && status == CGAM_OK; i++) {
+        w->clamped[i] = opts->clamped && opts->clamped[i];
+        w->want[i] = opts->all || !w->clamped[i];
+    }
+    if (status == CGAM_OK) status = cgam_work_plan(w);
+    if (status == CGAM_OK) status = allocate(w);
+    if (status != CGAM_OK) {
+        cgam_work_free(w);
+        return status;
+    }
+    *out = w;
+    return CGAM_OK;
+}
+
+void cgam_work_refresh(cgam_work *w) { w->fresh = false; }
+
+cgam_status cgam_work_complain(const cgam_work *w, cgam_status status, const char *what,
+                               const char *name, const double *x, int64_t n)
+{
+    double largest = 0;
+    if (status != CGAM_E_VALUE) return status; /* who failed has said why */
+    if (n == 0) return cgam_fail(w->env, status, "%s '%s' leaves the range of double", what, name);
+    for (int64_t i = 0; i < n; i++) largest = fmax(largest, fabs(x[i]));
+    return cgam_fail(w->env, status, "%s '%s' leaves the range of double, its state reaches %.3g",
+                     what, name, largest);
+}
+
+/* ---- evaluation ----------------------------------------------------------------------------- */
+
+static cgam_status activate(cgam_work *w)
+{
+    const cgam_net *net = w->net;
+    for (int64_t b = 0; b < w->batch; b++) {
+        for (int i = 0; i < net->layers; i++) {
+            const cgam_layer *layer = &net->layer[i];
+            if (w->fresh && w->clamped[i]) continue;
+            int64_t at = b * net->size + layer->offset;
+            cgam_status status = cgam_lagr_use_activate(&layer->use, w->x + at, w->act + at,
+                                                        &w->parts[b * cgam_net_parts(net) + i]);
+            if (status != CGAM_OK)
+                return cgam_work_complain(w, status, "layer", layer->name, w->x + at, layer->size);
+        }
+    }
+    return CGAM_OK;
+}
+
+/* The frame of a synapse at state b. */
+static void make_frame(const cgam_work *w, int s, int64_t b, cgam_frame *f)
+{
+    const cgam_net *net = w->net;
+    const cgam_syn *syn = &net->synapse[s];
+    *f = (cgam_frame){.scratch = w->scratch};
+    for (int j = 0; j < syn->k; j++) {
+        int64_t at = b * net->size + net->layer[syn->layer[j]].offset;
+        f->act[j] = w->act + at;
+        f->cur[j] = w->want[syn->layer[j]] ? w->cur + at : NULL;
+    }
+    for (int j = 0; j < JOBS; j++) {
+        const cgam_seat *seat = cgam_work_seat(w, s, j);
+        if (seat->group < 0) continue;
+        const cgam_group *group = &w->group[seat->group];
+        int64_t at = seat->index * w->batch + b;
+        f->in[j] = seat->layer < 0 ? group->in + at * group->in_size : NULL;
+        f->prod[j] = group->out + at * group->out_size;
+    }
+}
+
+static cgam_status feed(cgam_work *w, cgam_phase phase)
+{
+    for (int s = 0; s < w->net->synapses; s++) {
+        const cgam_syn *syn = &w->net->synapse[s];
+        bool fed = false;
+        for (int j = 0; j < JOBS; j++) {
+            const cgam_seat *seat = cgam_work_seat(w, s, j);
+            fed = fed ||
+                  (seat->group >= 0 && seat->layer < 0 && w->group[seat->group].phase == phase);
+        }
+        for (int64_t b = 0; fed && b < w->batch; b++) {
+            cgam_frame f;
+            make_frame(w, s, b, &f);
+            cgam_status status = syn->kind->feed(syn, &f, phase);
+            if (status != CGAM_OK)
+                return cgam_work_complain(w, status, "synapse", syn->name, NULL, 0);
+        }
+    }
+    return CGAM_OK;
+}
+
+/* Inputs that are activations, copied side by side. */
+static void gather(cgam_work *w, cgam_phase phase, bool kept)
+{
+    const cgam_net *net = w->net;
+    for (int64_t i = 0; i < (int64_t)net->synapses * JOBS; i++) {
+        const cgam_seat *seat = &w->seat[i];
+        if (seat->group < 0 || seat->layer < 0 || !seat->owner) continue;
+        const cgam_group *group = &w->group[seat->group];
+        if (group->phase != phase || group->kept != kept) continue;
+        const cgam_layer *layer = &net->layer[seat->layer];
+        for (int64_t b = 0; b < w->batch; b++)
+            memcpy(group->in + (seat->index * w->batch + b) * group->in_size,
+                   w->act + b * net->size + layer->offset, (size_t)group->in_size * sizeof(double));
+    }
+}
+
+static cgam_status multiply(cgam_work *w, cgam_phase phase, bool kept)
+{
+    gather(w, phase, kept);
+    for (int g = 0; g < w->groups; g++) {
+        cgam_group *group = &w->group[g];
+        if (group->phase != phase || group->kept != kept) continue;
+        const cgam_op *op = group->op;
+        cgam_status status = (group->transposed ? op->apply_t : op->apply)(
+            op->user, group->jobs * w->batch, group->in, group->out);
+        if (status != CGAM_OK) return status;
+    }
+    return CGAM_OK;
+}
+
+static cgam_status collect(cgam_work *w)
+{
+    const cgam_net *net = w->net;
+    for (int64_t b = 0; b < w->batch; b++) {
+        memset(w->cur + b * net->size, 0, (size_t)net->size * sizeof *w->cur);
+        for (int s = 0; s < net->synapses; s++) {
+            const cgam_syn *syn = &net->synapse[s];
+            cgam_frame f;
+            make_frame(w, s, b, &f);
+            cgam_status status = syn->kind->eval(syn, &f);
+            if (status == CGAM_OK && !isfinite(f.energy)) status = CGAM_E_VALUE;
+            if (status != CGAM_OK)
+                return cgam_work_complain(w, status, "synapse", syn->name, NULL, 0);
+            w->parts[b * cgam_net_parts(net) + net->layers + s] = f.energy;
+        }
+    }
+    return CGAM_OK;
+}
+
+cgam_status cgam_work_eval(cgam_work *w, int64_t batch, const double *x)
+{
+    if (batch != w->batch) w->fresh = false;
+    w->batch = batch;
+    w->x = x;
+    cgam_status status = activate(w);
+    if (status == CGAM_OK && !w->fresh) status = multiply(w, CGAM_PHASE_FIRST, true);
+    if (status == CGAM_OK) status = feed(w, CGAM_PHASE_FIRST);
+    if (status == CGAM_OK) status = multiply(w, CGAM_PHASE_FIRST, false);
+    if (status == CGAM_OK) status = feed(w, CGAM_PHASE_SECOND);
+    if (status == CGAM_OK) status = multiply(w, CGAM_PHASE_SECOND, false);
+    if (status == CGAM_OK) status = collect(w);
+    w->fresh = status == CGAM_OK;
+    return status;
+}
+
+/* ---- what follows --------------------------------------------------------------------------- */
+
+const double *cgam_work_activation(const cgam_work *w) { return w->act; }
+const double *cgam_work_current(const cgam_work *w) { return w->cur; }
+const double *cgam_work_parts(const cgam_work *w) { return w->parts; }
+
+double cgam_work_energy(const cgam_work *w, int64_t state)
+{
+    double total = 0;
+    int parts = cgam_net_parts(w->net);
+    for (int i = 0; i < parts; i++) total += w->parts[state * parts + i];
+    return total;
+}
+
+double cgam_work_magnitude(const cgam_work *w, int64_t state)
+{
+    double total = 0;
+    int parts = cgam_net_parts(w->net);
+    for (int i = 0; i < parts; i++) total += fabs(w->parts[state * parts + i]);
+    return total;
+}
+
+void cgam_work_rate(const cgam_work *w, double *rate)
+{
+    const cgam_net *net = w->net;
+    for (int64_t b = 0; b < w->batch; b++) {
+        for (int i = 0; i < net->layers; i++) {
+            const cgam_layer *layer = &net->layer[i];
+            int64_t at = b * net->size + layer->offset, end = at + layer->size;
+            for (; at < end; at++)
+                rate[at] = w->clamped[i] ? 0 : (w->cur[at] - w->x[at]) / layer->tau;
+        }
+    }
+}
+
+cgam_status cgam_work_power(cgam_work *w, int64_t state, const double *rate, double *power)
+{
+    const cgam_net *net = w->net;
+    *power = 0;
+    for (int i = 0; i < net->layers; i++) {
+        const cgam_layer *layer = &net->layer[i];
+        if (w->clamped[i]) continue;
+        int64_t at = state * net->size + layer->offset;
+        const double *v = rate + layer->offset;
+        double *Hv = w->scratch, *room = w->scratch + layer->size, sum = 0;
+        cgam_status status =
+            cgam_lagr_use_hessian(&layer->use, w->x + at, w->act + at, v, room, Hv);
+        if (status != CGAM_OK)
+            return cgam_work_complain(w, status, "layer", layer->name, w->x + at, layer->size);
+        for (int64_t j = 0; j < layer->size; j++) sum += v[j] * Hv[j];
+        *power -= layer->tau * sum;
+    }
+    return CGAM_OK;
+}
+
+int64_t cgam_work_passes(const cgam_work *w)
+{
+    int64_t passes = 0;
+    for (int g = 0; g < w->groups; g++) passes += !w->group[g].kept;
+    return passes;
+}

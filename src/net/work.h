@@ -1,0 +1,51 @@
+/* work.h: the room in which a network is evaluated, and the plan of its products.
+ *
+ * The jobs of all synapses are sorted into groups: same operator, same direction, same phase. A
+ * group is one call of the operator with several vectors, that is one pass over the weights. Jobs
+ * with the same input are one. What depends on clamped layers alone is computed once per clamp.
+ * A work belongs to one thread. */
+#ifndef CGAM_SRC_NET_WORK_H
+#define CGAM_SRC_NET_WORK_H
+
+#include "net/net.h"
+
+typedef struct cgam_work cgam_work;
+
+typedef struct cgam_work_opts {
+    int64_t batch;       /* states at a time, at most */
+    const bool *clamped; /* [layers], copied; NULL = none */
+    bool all;            /* currents into clamped layers too */
+    int64_t tangents;    /* tangent vectors at a time, at most; 0 = none, else batch is 1 */
+} cgam_work_opts;
+
+CGAM_NODISCARD cgam_status cgam_work_new(const cgam_net *net, const cgam_work_opts *opts,
+                                         cgam_work **out);
+void cgam_work_free(cgam_work *work); /* NULL is fine */
+
+/* Forgets what was kept of clamped layers: call when their states change or states change places. */
+void cgam_work_refresh(cgam_work *work);
+
+/* Evaluates x [batch, size], borrowed until the next call: tangents and power look at it. */
+CGAM_NODISCARD cgam_status cgam_work_eval(cgam_work *work, int64_t batch, const double *x);
+/* Results of the last call. */
+const double *cgam_work_activation(const cgam_work *work); /* [batch, size] */
+const double *cgam_work_current(const cgam_work *work);    /* [batch, size] */
+const double *cgam_work_parts(const cgam_work *work);      /* [batch, parts] */
+double cgam_work_energy(const cgam_work *work, int64_t state);
+double cgam_work_magnitude(const cgam_work *work, int64_t state); /* sum of |parts| */
+
+/* rate[batch, size] = (current - x) / tau, 0 where clamped. */
+void cgam_work_rate(const cgam_work *work, double *rate);
+/* dE/dt of one state from its rate [size]. */
+CGAM_NODISCARD cgam_status cgam_work_power(cgam_work *work, int64_t state, const double *rate,
+                                           double *power);
+
+/* At the last state evaluated: change[count, size] = (d current / d x) v - v over tau, 0 where
+ * clamped; v of clamped layers is not looked at. */
+CGAM_NODISCARD cgam_status cgam_work_jacobian(cgam_work *work, int64_t count, const double *v,
+                                              double *change);
+
+/* Passes over weights that one evaluation takes, without what is kept of clamped layers. */
+int64_t cgam_work_passes(const cgam_work *work);
+
+#endif

@@ -1,0 +1,54 @@
+/* work_inside.h: the inside of a work, for work.c (evaluation), plan.c (set-up) and tangent.c. */
+#ifndef CGAM_SRC_NET_WORK_INSIDE_H
+#define CGAM_SRC_NET_WORK_INSIDE_H
+
+#include "net/work.h"
+
+/* Which job of which synapse reads or fills a vector of a group. */
+typedef struct cgam_group {
+    const cgam_op *op;
+    bool transposed, kept; /* kept: all inputs are of clamped layers */
+    cgam_phase phase;      /* first or second */
+    int jobs;              /* vectors per state */
+    int64_t in_size, out_size;
+    double *in, *out;   /* [jobs, batch, size] */
+    double *din, *dout; /* [jobs, tangents, size] */
+} cgam_group;
+
+/* A job's vector: where it is, and which layer's activation it takes (-1: fed). */
+typedef struct cgam_seat {
+    int group, index; /* group -1: no such job */
+    int layer;
+    bool owner; /* the first of the jobs that share this vector copies its input */
+} cgam_seat;
+
+struct cgam_work {
+    const cgam_net *net;
+    cgam_env *env;
+    int64_t batch_max, batch, tangents;
+    bool *clamped, *want; /* [layers] */
+    bool fresh;           /* what is kept of clamped layers is up to date */
+    const double *x;      /* [batch, size] of the last evaluation */
+    double *act, *cur;    /* [batch, size] */
+    double *parts;        /* [batch, parts] */
+    double *dact;         /* [tangents, size] */
+    double *scratch;
+    double *zeros; /* what a kept product's derivative is */
+    cgam_group *group;
+    int groups;
+    cgam_seat *seat; /* [synapses, JOBS] */
+};
+
+/* Groups and seats. */
+CGAM_NODISCARD cgam_status cgam_work_plan(cgam_work *work);
+
+static inline const cgam_seat *cgam_work_seat(const cgam_work *work, int synapse, int job)
+{
+    return &work->seat[(int64_t)synapse * JOBS + job];
+}
+
+/* The failure of a layer or synapse as a message that names it. */
+cgam_status cgam_work_complain(const cgam_work *work, cgam_status status, const char *what,
+                               const char *name, const double *x, int64_t n);
+
+#endif

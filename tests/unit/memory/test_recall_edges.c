@@ -1,0 +1,242 @@
+/* Recall at its edges: one memory, no coupling, low temperature, little memory, wrong arguments, and
+ * every way to end. */
+#include "unit/memory/answer.h"
+
+static cgam_env *env;
+
+static int set_up(void **state)
+{
+    (void)state;
+    env = object_env(1);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    cgam_env_free(env);
+    return 0;
+}
+
+static void a_single_memory_is_always_recalled(void **state)
+{
+    (void)state;
+    const double Z[] = {3, -4}, q[] = {1, 1}, c[] = {0.5, 2};
+    cgam_bank *bank = object_bank(env, 1, 2, Z);
+    for (int k = 0; k < 8; k++) {
+        cgam_recall_opts opts = cgam_recall_opts_default();
+        opts.mode = k % 2 ? CGAM_COUPLED : CGAM_FIRST;
+        opts.alpha = k / 2 % 2 ? 0.3 : 1e6;
+        opts.lambda = 2;
+        opts.certify = k / 4;
+        answer a = run(env, bank, &opts, q, c, NULL);
+        CHECK_CLOSE(a.p[0], 1, 0);
+        CHECK_CLOSE(a.s[0], -6.5 + (k % 2 ? 2 : 0), 1e-14);
+        CHECK_CLOSE(a.r[0], -1 + 2 * a.s[0], 1e-14);
+        CHECK_CLOSE(a.result.neff_entropy, 1, 0);
+        CHECK_CLOSE(a.result.neff_ipr, 1, 0);
+        CHECK_CLOSE(a.result.fold_margin, 1, 1e-9);
+        assert_true(a.result.unique == 1 || 0.5 * opts.lambda * opts.lambda >= 1);
+        check_measures(1, a.r, &a, 1, -1);
+    }
+    cgam_bank_free(bank);
+}
+
+static void without_coupling_the_query_decides_alone(void **state)
+{
+    (void)state;
+    cgam_rng rng = cgam_rng_stream(9, 4);
+    for (int k = 0; k < 60; k++) {
+        int64_t n = 2 + cgam_rng_below(&rng, 30), d = 1 + cgam_rng_below(&rng, 30);
+        double *Z = dense_bank(&rng, (dense_kind)(k % DENSE_KINDS), n, d), *b = dense_room(n);
+        double *q = dense_normals(&rng, d, 1), *c = dense_normals(&rng, d, 1);
+        cgam_bank *bank = object_bank(env, n, d, Z);
+        cgam_recall_opts opts = cgam_recall_opts_default();
+        opts.mode = k % 2 ? CGAM_COUPLED : CGAM_FIRST;
+        opts.alpha = 0.5 * critical_alpha(n, d, Z);
+        opts.lambda = 0;
+        opts.certify = k % 3 == 0;
+        answer a = run(env, bank, &opts, q, c, NULL);
+        dense_score(n, d, Z, q, b);
+        CHECK_CLOSE_ALL(a.r, b, n, 1e-13);
+        assert_int_equal(a.result.unique, 1);
+        CHECK_CLOSE(a.result.contraction, 0, 0);
+        if (k % 2) CHECK_CLOSE(a.result.change, 0, 1e-15);
+        check_measures(n, b, &a, opts.beta, -1);
+        cgam_bank_free(bank);
+        dense_reset();
+    }
+}
+
+static void a_cold_memory_takes_the_best(void **state)
+{
+    (void)state;
+    cgam_rng rng = cgam_rng_stream(9, 5);
+    for (int k = 0; k < 60; k++) {
+        int64_t n = 2 + cgam_rng_below(&rng, 30), d = 2 + cgam_rng_below(&rng, 30);
+        double *Z = dense_bank(&rng, DENSE_UNIT, n, d), *q = dense_normals(&rng, d, 1);
+        cgam_bank *bank = object_bank(env, n, d, Z);
+        cgam_recall_opts opts = cgam_recall_opts_default();
+        opts.mode = k % 2 ? CGAM_COUPLED : CGAM_FIRST;
+        opts.beta = 1e6;
+        opts.alpha = 0.3;
+        opts.lambda = 0.5;
+        opts.certify = k % 4 == 3;
+        answer a = run(env, bank, &opts, q, NULL, NULL);
+        CHECK_CLOSE(a.result.p, 1, 1e-9);
+        CHECK_CLOSE(a.p[a.result.winner], 1, 1e-9);
+        assert_true(a.result.end == CGAM_END_DIRECT || a.result.end == CGAM_END_CONVERGED);
+        for (int64_t i = 0; i < n; i++) assert_true(a.p[i] >= 0 && a.p[i] <= 1);
+        CHECK_CLOSE(a.result.neff_entropy, 1, 1e-6);
+        cgam_bank_free(bank);
+        dense_reset();
+    }
+}
+
+static void a_recall_says_how_it_ended(void **state)
+{
+    (void)state;
+    cgam_rng rng = cgam_rng_stream(9, 6);
+    int64_t n = 12, d = 5;
+    double *Z = dense_bank(&rng, DENSE_UNIT, n, d), *q = dense_normals(&rng, d, 1);
+    cgam_bank *bank = object_bank(env, n, d, Z);
+    cgam_recall_opts opts = cgam_recall_opts_default();
+    opts.mode = CGAM_COUPLED;
+    opts.alpha = 0.5;
+    opts.lambda = 0.6;
+    opts.beta = 2;
+    assert_int_equal(run(env, bank, &opts, q, NULL, NULL).result.end, CGAM_END_CONVERGED);
+    opts.max_iter = 2;
+    answer a = run(env, bank, &opts, q, NULL, NULL);
+    assert_int_equal(a.result.end, CGAM_END_MAX_ITER);
+    assert_int_equal(a.result.iterations, 2);
+    assert_true(a.result.change > opts.tol);
+    opts = cgam_recall_opts_default();
+    opts.mode = CGAM_COUPLED;
+    for (int64_t i = 0; i < d; i++) q[i] = 1e308; /* scores overflow */
+    a = run(env, bank, &opts, q, NULL, NULL);
+    assert_int_equal(a.result.end, CGAM_END_DIVERGED);
+    CHECK_CLOSE_ALL(a.s, dense_room(n), n, 0); /* the gates have heard nothing but the context */
+    opts.mode = CGAM_FIRST;
+    assert_int_equal(run(env, bank, &opts, q, NULL, NULL).result.end, CGAM_END_DIVERGED);
+    static const char *const names[] = {"direct", "converged", "max_iter", "stalled", "diverged"};
+    for (int k = 0; k < 5; k++) assert_string_equal(cgam_end_name((cgam_end)k), names[k]);
+    assert_string_equal(cgam_mode_name(CGAM_FIRST), "first");
+    assert_string_equal(cgam_mode_name(CGAM_COUPLED), "coupled");
+    cgam_bank_free(bank);
+    dense_reset();
+}
+
+static void wrong_arguments_are_named(void **state)
+{
+    (void)state;
+    const double Z[] = {1, 0, 0, 1, 1, 1}, q[] = {1, 2};
+    cgam_bank *bank = object_bank(env, 3, 2, Z);
+    const struct {
+        cgam_recall_opts opts;
+        cgam_status status;
+        const char *words;
+    } list[] = {{{.alpha = -1, .beta = 1, .max_iter = 1}, CGAM_E_ARG, "alpha is -1"},
+                {{.alpha = NAN, .beta = 1, .max_iter = 1}, CGAM_E_ARG, "alpha is"},
+                {{.beta = 0, .max_iter = 1}, CGAM_E_ARG, "beta is 0"},
+                {{.beta = INFINITY, .max_iter = 1}, CGAM_E_ARG, "beta is inf"},
+                {{.beta = 1, .lambda = -2, .max_iter = 1}, CGAM_E_ARG, "lambda is -2"},
+                {{.beta = 1, .tol = -1, .max_iter = 1}, CGAM_E_ARG, "tol is -1"},
+                {{.beta = 1, .max_iter = 0}, CGAM_E_ARG, "max_iter 0"},
+                {{.beta = 1, .max_iter = 1, .P = Z, .W = Z, .d_c = 1}, CGAM_E_ARG, "exclude"},
+                {{.beta = 1, .max_iter = 1, .P = Z}, CGAM_E_SHAPE, "d_c, which is 0"},
+                {{.mode = CGAM_COUPLED, .alpha = 3, .beta = 1, .max_iter = 1},
+                 CGAM_E_NOT_POSITIVE,
+                 "is supercritical, alpha_crit = 0.70710678118654"}};
+    for (size_t k = 0; k < sizeof list / sizeof list[0]; k++) {
+        cgam_recall *plan;
+        CHECK_FAILS(env, list[k].status, cgam_recall_new(bank, &list[k].opts, &plan));
+        CHECK_MESSAGE(env, list[k].words);
+        assert_null(plan);
+    }
+    cgam_recall *plan = object_recall(env, bank, NULL);
+    const int64_t far = 3, below = -1;
+    cgam_recall_out out = {0};
+    cgam_recall_in in = {.queries = 1, .q = q, .target = &far};
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_recall_run(plan, &in, &out));
+    CHECK_MESSAGE(env, "target 3 of query 0, memories are 0 to 2");
+    in.target = &below;
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_recall_run(plan, &in, &out));
+    in = (cgam_recall_in){.queries = -1, .q = q};
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_recall_run(plan, &in, &out));
+    in = (cgam_recall_in){.queries = 2};
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_recall_run(plan, &in, &out));
+    in = (cgam_recall_in){0};
+    CHECK_STATUS(env, cgam_recall_run(plan, &in, &out));
+    CHECK_CLOSE(cgam_gate_describe(cgam_recall_gate(plan)).alpha, 0, 0);
+    cgam_recall_free(plan);
+    cgam_recall_free(NULL);
+    cgam_bank_free(bank);
+}
+
+/* At alpha_crit itself coupled refuses, and the message has the number. */
+static void criticality_is_refused_with_its_number(void **state)
+{
+    (void)state;
+    cgam_rng rng = cgam_rng_stream(9, 7);
+    double *Z = dense_bank(&rng, DENSE_UNIT, 20, 4);
+    cgam_bank *bank = object_bank(env, 20, 4, Z);
+    cgam_recall_opts opts = cgam_recall_opts_default();
+    opts.mode = CGAM_COUPLED;
+    opts.alpha = 1;
+    cgam_recall *plan;
+    CHECK_FAILS(env, CGAM_E_NOT_POSITIVE, cgam_recall_new(bank, &opts, &plan));
+    CHECK_MESSAGE(env, "is critical, alpha_crit = 1");
+    opts.mode = CGAM_FIRST; /* while first order is defined there for u = Z c */
+    double *q = dense_normals(&rng, 4, 1), *u = dense_room(20), *Gs = dense_room(20);
+    answer a = run(env, bank, &opts, q, q, NULL);
+    dense_score(20, 4, Z, q, u);
+    dense_score(20, 20, dense_gate(20, 4, Z, 1), a.s, Gs);
+    CHECK_CLOSE_ALL(Gs, u, 20, 1e-12);
+    cgam_bank_free(bank);
+    dense_reset();
+}
+
+/* Little memory: the same recall by conjugate gradients, or a refusal. */
+static void little_memory_changes_the_way_not_the_result(void **state)
+{
+    (void)state;
+    cgam_rng rng = cgam_rng_stream(9, 8);
+    for (int k = 0; k < 40; k++) {
+        int64_t n = 2 + cgam_rng_below(&rng, 40), d = 1 + cgam_rng_below(&rng, 20);
+        double *Z = dense_bank(&rng, DENSE_UNIT, n, d), *q = dense_normals(&rng, d, 1);
+        double *c = dense_normals(&rng, d, 1);
+        cgam_bank *bank = object_bank(env, n, d, Z);
+        cgam_recall_opts opts = cgam_recall_opts_default();
+        opts.mode = k % 2 ? CGAM_COUPLED : CGAM_FIRST;
+        opts.alpha = dense_between(&rng, 0.1, 0.9);
+        opts.lambda = 0.4;
+        answer a = run(env, bank, &opts, q, c, NULL);
+        opts.memory_max = 1;
+        answer b = run(env, bank, &opts, q, c, NULL);
+        CHECK_CLOSE_ALL(b.p, a.p, n, 1e-11);
+        CHECK_CLOSE_ALL(b.s, a.s, n, 1e-11);
+        CHECK_LE(b.result.fold_margin, a.result.fold_margin + 1e-9);
+        opts.alpha = 1.2;
+        opts.mode = CGAM_FIRST;
+        cgam_recall *plan;
+        CHECK_FAILS(env, CGAM_E_NOMEM, cgam_recall_new(bank, &opts, &plan));
+        CHECK_MESSAGE(env, "MiB");
+        cgam_bank_free(bank);
+        dense_reset();
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_single_memory_is_always_recalled),
+        cmocka_unit_test(without_coupling_the_query_decides_alone),
+        cmocka_unit_test(a_cold_memory_takes_the_best),
+        cmocka_unit_test(a_recall_says_how_it_ended),
+        cmocka_unit_test(wrong_arguments_are_named),
+        cmocka_unit_test(criticality_is_refused_with_its_number),
+        cmocka_unit_test(little_memory_changes_the_way_not_the_result),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

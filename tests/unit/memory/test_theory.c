@@ -1,0 +1,303 @@
+/* Theory functions at their corners: closed forms, limits, reasons for having no answer. What they
+ * promise on random instances is in tests/identity. */
+#include "support/check.h"
+#include "support/dense.h"
+#include "support/objects.h"
+
+#include <cgam/theory.h>
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+static cgam_env *env;
+
+static int set_up(void **state)
+{
+    (void)state;
+    env = object_env(1);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    cgam_env_free(env);
+    return 0;
+}
+
+static void separation_bound_has_its_limits(void **state)
+{
+    (void)state;
+    CHECK_CLOSE(cgam_separation_bound(1, 5, -3), 1, 0);
+    CHECK_CLOSE(cgam_separation_bound_log(1, 5, -3), 0, 0);
+    CHECK_REL(cgam_separation_bound(2, 1, 0), 0.5, 1e-15);
+    CHECK_REL(cgam_separation_bound(11, 2, 0), 1.0 / 11, 1e-15);
+    CHECK_REL(cgam_separation_bound(5, 3, 0.4), 1 / (1 + 4 * exp(-1.2)), 1e-15);
+    CHECK_CLOSE(cgam_separation_bound(5, 1e9, 1), 1, 0);
+    CHECK_CLOSE(cgam_separation_bound(5, 1e9, -1), 0, 0);
+    CHECK_REL(cgam_separation_bound_log(5, 1e9, -1), -1e9 - log(4), 1e-15);
+    CHECK_REL(cgam_separation_bound_log(1000001, 1, 50), -1e6 * exp(-50), 1e-12);
+    for (double epsilon = 1e-12; epsilon < 1;
+         epsilon = epsilon < 0.1 ? epsilon * 7 : epsilon + 0.1) {
+        double gap = cgam_separation_threshold(40, 2.5, epsilon);
+        CHECK_CLOSE(-expm1(cgam_separation_bound_log(40, 2.5, gap)), epsilon,
+                    1e-13 * epsilon + 1e-16);
+    }
+}
+
+static void gaps_are_differences_to_the_best_rival(void **state)
+{
+    (void)state;
+    const double b[] = {1, 3, 2}, s[] = {4, -1, 0};
+    cgam_gaps g = cgam_separation_gaps(3, b, s, 0.5, 0);
+    CHECK_CLOSE(g.raw, -2, 0);
+    CHECK_CLOSE(g.gate, 4, 0);
+    CHECK_CLOSE(g.gap, 0.5, 1e-15);
+    CHECK_CLOSE(g.sum, 0, 1e-15);
+    g = cgam_separation_gaps(1, b, s, 0.5, 0);
+    assert_true(isnan(g.gap) && isnan(g.raw) && isnan(g.gate) && isnan(g.sum));
+}
+
+static void contraction_needs_a_positive_operator(void **state)
+{
+    (void)state;
+    CHECK_REL(cgam_contraction(2, 3, 0.5), 18, 1e-15);
+    assert_true(isnan(cgam_contraction(2, 3, 0)) && isnan(cgam_contraction(2, 3, -1)));
+    CHECK_CLOSE(cgam_lambda_unique_max(2, -1), 0, 0);
+    CHECK_REL(cgam_contraction(1.7, cgam_lambda_unique_max(1.7, 0.3), 0.3), 1, 1e-15);
+}
+
+static void softmax_norm_of_known_distributions(void **state)
+{
+    (void)state;
+    const double half[] = {0.5, 0.5}, sure[] = {0, 1, 0}, flat[] = {0.2, 0.2, 0.2, 0.2, 0.2};
+    const double pair[] = {0.9, 0.1}, one[] = {1}, padded[] = {0, 0.5, 0, 0.5};
+    CHECK_CLOSE(cgam_softmax_norm(2, half), 0.5, 1e-15);
+    CHECK_CLOSE(cgam_softmax_norm(4, padded), 0.5, 1e-15);
+    CHECK_CLOSE(cgam_softmax_norm(3, sure), 0, 1e-15);
+    CHECK_CLOSE(cgam_softmax_norm(5, flat), 0.2, 1e-15);
+    CHECK_CLOSE(cgam_softmax_norm(2, pair), 0.18, 1e-15);
+    CHECK_CLOSE(cgam_softmax_norm(1, one), 0, 0);
+    CHECK_CLOSE(cgam_softmax_norm_bound(2, half), 0.5, 1e-15);
+    CHECK_CLOSE(cgam_softmax_norm_bound(3, sure), 0, 0);
+}
+
+static void a_winner_needs_growth_and_an_input_that_tells(void **state)
+{
+    (void)state;
+    cgam_rng rng = cgam_rng_stream(14, 0);
+    double *Z = dense_bank(&rng, DENSE_UNIT, 9, 3), *c = dense_normals(&rng, 3, 1);
+    double *u = dense_room(9), *even = dense_room(9);
+    dense_score(9, 3, Z, c, u);
+    cgam_bank *bank = object_bank(env, 9, 3, Z);
+    cgam_spectrum *sp = object_spectrum(env, bank);
+    cgam_winner w;
+    cgam_horizon h;
+    CHECK_STATUS(env, cgam_supercritical_winner(sp, 0.9, u, NULL, &w));
+    assert_int_equal(w.index, -1);
+    assert_non_null(strstr(w.reason, "not above alpha_crit"));
+    CHECK_STATUS(env, cgam_supercritical_winner(sp, 2, u, NULL, &w)); /* u = Z c, n > d */
+    assert_int_equal(w.index, -1);
+    assert_non_null(strstr(w.reason, "does not excite"));
+    CHECK_CLOSE(w.gamma, 1, 1e-15);
+    CHECK_STATUS(env, cgam_supercritical_horizon(sp, 2, 1, 3, 0.01, u, true, &h));
+    assert_true(isinf(h.time) && h.winner == -1 && h.reason);
+    CHECK_STATUS(env, cgam_supercritical_horizon(sp, 0.5, 1, 3, 0.01, u, true, &h));
+    assert_true(isinf(h.time) && strstr(h.reason, "not above"));
+    CHECK_STATUS(env, cgam_supercritical_winner(sp, 2, even, NULL, &w)); /* u = 0 */
+    assert_int_equal(w.index, -1);
+    double *s0 = dense_normals(&rng, 9, 1); /* a start that tells */
+    CHECK_STATUS(env, cgam_supercritical_winner(sp, 2, u, s0, &w));
+    assert_true(w.index >= 0 && !w.reason && w.gap > 0);
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_supercritical_horizon(sp, 2, 1, 3, 1, s0, true, &h));
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_supercritical_horizon(sp, 2, 0, 3, 0.1, s0, true, &h));
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_supercritical_horizon(sp, 2, 1, -3, 0.1, s0, true, &h));
+    cgam_spectrum_free(sp);
+    cgam_bank_free(bank);
+
+    const double twice[] = {1, 0, 1, 0, 0, 1}; /* memories 0 and 1 are equal: the mode is (1, -1) */
+    const double tie[] = {1, 1, 0}, tilt[] = {1, 2, 0};
+    bank = object_bank(env, 3, 2, twice);
+    sp = object_spectrum(env, bank);
+    CHECK_STATUS(env, cgam_supercritical_winner(sp, 2, tie, NULL, &w));
+    assert_int_equal(w.index, -1);
+    CHECK_STATUS(env, cgam_supercritical_winner(sp, 2, tilt, NULL, &w));
+    assert_int_equal(w.index, 1);
+    CHECK_CLOSE(w.gap, 0.5, 1e-14); /* P_min tilt = (-1/2, 1/2, 0) */
+    cgam_spectrum_free(sp);
+    cgam_bank_free(bank);
+    bank = object_bank(env, 1, 2, twice);
+    sp = object_spectrum(env, bank);
+    CHECK_STATUS(env, cgam_supercritical_winner(sp, 2, tilt, NULL, &w));
+    assert_true(w.index == -1 && w.reason);
+    cgam_spectrum_free(sp);
+    cgam_bank_free(bank);
+    dense_reset();
+}
+
+/* tau log1p(gamma x) / gamma -> tau x as gamma -> 0. */
+static void the_horizon_has_a_limit_at_criticality(void **state)
+{
+    (void)state;
+    cgam_rng rng = cgam_rng_stream(14, 1);
+    double *Z = dense_bank(&rng, DENSE_UNIT, 12, 4), *u = dense_normals(&rng, 12, 1);
+    cgam_bank *bank = object_bank(env, 12, 4, Z);
+    cgam_spectrum *sp = object_spectrum(env, bank);
+    cgam_horizon at, near, far;
+    CHECK_STATUS(env, cgam_supercritical_horizon(sp, 1, 2, 3, 0.05, u, true, &at));
+    CHECK_STATUS(env, cgam_supercritical_horizon(sp, 1 + 1e-8, 2, 3, 0.05, u, true, &near));
+    CHECK_STATUS(env, cgam_supercritical_horizon(sp, 1.5, 2, 3, 0.05, u, true, &far));
+    assert_true(at.winner >= 0 && at.closed_form && at.time > 0);
+    CHECK_REL(near.time, at.time, 1e-5);
+    assert_true(far.time < at.time);
+    double L = log(0.95 * 11 / 0.05);
+    CHECK_REL(at.time, 2 * (L + 3 * at.rest) / (3 * at.gap), 1e-12);
+    CHECK_STATUS(env, cgam_supercritical_horizon(sp, 1, 2, 3, 0.05, u, false, &near));
+    CHECK_CLOSE(near.rest, 0, 0);
+    CHECK_REL(near.time, 2 * L / (3 * at.gap), 1e-12);
+    /* 1 - delta below 1/n is met at once */
+    CHECK_STATUS(env, cgam_supercritical_horizon(sp, 1.5, 2, 3, 0.95, u, false, &near));
+    CHECK_CLOSE(near.time, 0, 0);
+    cgam_spectrum_free(sp);
+    cgam_bank_free(bank);
+    dense_reset();
+}
+
+static void the_coupled_formula_says_where_it_holds(void **state)
+{
+    (void)state;
+    cgam_coupled_critical got;
+    double *simplex = dense_room(9); /* three unit vectors 120 degrees apart */
+    for (int i = 0; i < 3; i++) {
+        simplex[2 * i] = cos(2.0943951023931957 * i);
+        simplex[2 * i + 1] = sin(2.0943951023931957 * i);
+    }
+    cgam_bank *bank = object_bank(env, 3, 2, simplex);
+    CHECK_STATUS(env, cgam_critical_with_coupling(bank, 0.5, 2, &got));
+    assert_true(got.unit && got.balanced && got.weak);
+    /* G has eigenvalues 0 on 1 and 3/2 twice: nothing below one is left orthogonal to 1 */
+    CHECK_CLOSE(got.mu_perp_min, 1.5, 1e-14);
+    assert_false(got.below_one);
+    assert_true(isnan(got.alpha));
+    cgam_bank_free(bank);
+
+    const double cross[] = {1, 0, -1, 0, 0, 1, 0, -1}; /* kernel of dimension 2, 1 among it */
+    bank = object_bank(env, 4, 2, cross);
+    CHECK_STATUS(env, cgam_critical_with_coupling(bank, 1, 2, &got));
+    assert_true(got.unit && got.balanced && got.weak && got.below_one && got.positive);
+    CHECK_CLOSE(got.mu_perp_min, 0, 0);
+    CHECK_REL(got.alpha, 1 - 2.0 / 4, 1e-14);
+    CHECK_STATUS(env, cgam_critical_with_coupling(bank, 2, 2, &got));
+    assert_true(!got.weak && isnan(got.alpha));
+    cgam_bank_free(bank);
+
+    const double skew[] = {1, 0, 0.6, 0.8, 0, 1};
+    bank = object_bank(env, 3, 2, skew);
+    CHECK_STATUS(env, cgam_critical_with_coupling(bank, 0.5, 1, &got));
+    assert_true(got.unit && !got.balanced && isnan(got.alpha));
+    cgam_bank_free(bank);
+    dense_reset();
+}
+
+static void a_free_context_margin_is_an_eigenvalue(void **state)
+{
+    (void)state;
+    cgam_rng rng = cgam_rng_stream(14, 2);
+    for (int k = 0; k < 60; k++) {
+        int64_t n = 1 + cgam_rng_below(&rng, 15), d = 1 + cgam_rng_below(&rng, 15);
+        int64_t d_c = k % 2 ? 1 + cgam_rng_below(&rng, 6) : d;
+        double *Z = dense_bank(&rng, (dense_kind)(k % DENSE_KINDS), n, d), alpha = 0.05;
+        double *P = dense_normals(&rng, d * d_c, 0.4), *W = dense_room(n * d_c), got;
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t j = 0; j < d_c; j++)
+                for (int64_t l = 0; l < d; l++)
+                    W[i * d_c + j] += Z[i * d + l] * (k % 2 ? P[l * d_c + j] : l == j);
+        const long double *inverse = dense_inverse(n, dense_gate(n, d, Z, alpha));
+        double *M = dense_room(d_c * d_c);
+        for (int64_t a = 0; a < d_c; a++)
+            for (int64_t b = 0; b < d_c; b++) {
+                long double sum = a == b;
+                for (int64_t i = 0; i < n; i++)
+                    for (int64_t j = 0; j < n; j++)
+                        sum -= W[i * d_c + a] * inverse[i * n + j] * W[j * d_c + b];
+                M[a * d_c + b] = (double)sum;
+            }
+        double want = dense_eigen(d_c, M, NULL)[0];
+        cgam_bank *bank = object_bank(env, n, d, Z);
+        cgam_gate *gate = object_gate(env, bank, alpha);
+        CHECK_STATUS(env, cgam_free_context_margin(gate, k % 2 ? P : NULL, d_c, &got));
+        CHECK_CLOSE(got, want, 1e-11 * (1 + fabs(want)));
+        if (cgam_bank_describe(bank).unit && k % 2 == 0) CHECK_LE(got, 1e-12);
+        cgam_gate_free(gate);
+        gate = object_gate(env, bank, 1e4);
+        if (cgam_gate_describe(gate).regime != CGAM_SUBCRITICAL)
+            CHECK_FAILS(env, CGAM_E_NOT_POSITIVE, cgam_free_context_margin(gate, NULL, d, &got));
+        cgam_gate_free(gate);
+        cgam_bank_free(bank);
+        dense_reset();
+    }
+}
+
+static void attention_is_a_recall_without_gates(void **state)
+{
+    (void)state;
+    cgam_rng rng = cgam_rng_stream(14, 3);
+    int64_t m = 5, n = 17, d_k = 6, d_v = 4;
+    double *Q = dense_normals(&rng, m * d_k, 1), *K = dense_normals(&rng, n * d_k, 1);
+    double *V = dense_normals(&rng, n * d_v, 1), *got = dense_room(m * d_v), *r = dense_room(n);
+    double *p = dense_room(n), *want = dense_room(d_v);
+    CHECK_STATUS(env, cgam_attention(env, m, n, d_k, d_v, Q, K, V, got));
+    for (int64_t i = 0; i < m; i++) {
+        dense_score(n, d_k, K, Q + i * d_k, r);
+        dense_softmax(n, 1 / sqrt(6), r, p);
+        dense_combine(n, d_v, V, p, want);
+        CHECK_CLOSE_ALL(got + i * d_v, want, d_v, 1e-14);
+    }
+    CHECK_FAILS(env, CGAM_E_SHAPE, cgam_attention(env, m, 0, d_k, d_v, Q, K, V, got));
+    CHECK_FAILS(env, CGAM_E_SHAPE, cgam_attention(env, m, n, d_k, 0, Q, K, V, got));
+    dense_reset();
+}
+
+static void hopfield_arguments_are_checked(void **state)
+{
+    (void)state;
+    const double Z[] = {1, 0, 0, 1}, xi[] = {0.9, 0.1};
+    double out[2], energy, change;
+    int64_t steps;
+    cgam_hopfield_bounds bounds;
+    cgam_bank *bank = object_bank(env, 2, 2, Z);
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_hopfield_energy(bank, 0, xi, &energy));
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_hopfield_update(bank, -1, xi, out));
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_hopfield_bound(bank, NAN, 0, xi, xi, &bounds));
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_hopfield_bound(bank, 1, 2, xi, xi, &bounds));
+    memcpy(out, xi, sizeof out);
+    CHECK_STATUS(env, cgam_hopfield_update(bank, 3, out, out)); /* in place */
+    double p = 1 / (1 + exp(-3 * 0.8));
+    CHECK_CLOSE(out[0], p, 1e-15);
+    CHECK_STATUS(env, cgam_hopfield_settle(bank, 8, xi, 1e-14, 1000, out, &steps, &change));
+    assert_true(steps > 1 && steps < 1000 && change <= 1e-14);
+    cgam_bank_free(bank);
+    bank = object_bank(env, 1, 2, Z);
+    CHECK_STATUS(env, cgam_hopfield_bound(bank, 1, 0, xi, Z, &bounds)); /* one memory: no rivals */
+    CHECK_CLOSE(bounds.one_step, 0, 0);
+    CHECK_CLOSE(bounds.retrieval, 0, 0);
+    CHECK_CLOSE(bounds.separation, INFINITY, 0);
+    cgam_bank_free(bank);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(separation_bound_has_its_limits),
+        cmocka_unit_test(gaps_are_differences_to_the_best_rival),
+        cmocka_unit_test(contraction_needs_a_positive_operator),
+        cmocka_unit_test(softmax_norm_of_known_distributions),
+        cmocka_unit_test(a_winner_needs_growth_and_an_input_that_tells),
+        cmocka_unit_test(the_horizon_has_a_limit_at_criticality),
+        cmocka_unit_test(the_coupled_formula_says_where_it_holds),
+        cmocka_unit_test(a_free_context_margin_is_an_eigenvalue),
+        cmocka_unit_test(attention_is_a_recall_without_gates),
+        cmocka_unit_test(hopfield_arguments_are_checked),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,265 @@
+/* Networks from JSON: the examples load and flow, mistakes are named by line or by place. */
+#include "unit/net/nets.h"
+
+#include "support/failing_alloc.h"
+
+#include <cgam/flow.h>
+#include <cgam/io.h>
+#include <unistd.h>
+
+static void the_examples_load_and_their_energy_falls(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    static const char *const names[] = {"two_stage", "hopfield", "higher_order"};
+    static const int64_t winners[] = {1, 1, 0};
+    for (int i = 0; i < 3; i++) {
+        char path[128];
+        cgam_net_file file;
+        cgam_flow_report r;
+        snprintf(path, sizeof path, "examples/%s.json", names[i]);
+        CHECK_STATUS(env, cgam_net_file_open(env, check_source_path(path), &file));
+        assert_non_null(file.title);
+        CHECK_STATUS(env, cgam_flow_run(file.net, 1, file.x, &file.flow, &r));
+        assert_true(r.end == CGAM_FLOW_STEADY || r.end == CGAM_FLOW_HORIZON);
+        CHECK_LE(r.energy_rise, 1e-9);
+        assert_int_equal(r.winner, winners[i]);
+        cgam_net_file_close(&file);
+        assert_null(file.net);
+    }
+    cgam_env_free(env);
+}
+
+static void a_document_becomes_what_it_says(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    static const char text[] =
+        "{\"format\":\"cgam-net/1\",\"title\":\"t\",\"layers\":["
+        "{\"name\":\"x\",\"shape\":[2,3],\"lagrangian\":\"softmax\",\"beta\":2.5,\"axes\":1,"
+        "\"scale\":3,\"tau\":0.5,\"init\":[[1,2,3],[4,5,6]]},"
+        "{\"name\":\"y\",\"shape\":2,\"init\":7},{\"name\":\"z\",\"shape\":[]}],"
+        "\"weights\":{\"W\":[[1,2],[3,4],[5,6],[7,8],[9,10],[11,12]]},"
+        "\"synapses\":[{\"kind\":\"bilinear\",\"layers\":[\"x\",\"y\"],\"weights\":\"W\","
+        "\"gain\":0.5},{\"name\":\"own\",\"kind\":\"gram\",\"layers\":[\"x\"],\"weights\":\"W\"}],"
+        "\"clamps\":[{\"layer\":\"y\",\"value\":[1,-1],\"from\":1,\"to\":2}],"
+        "\"flow\":{\"method\":\"rk4\",\"step\":0.125,\"t_end\":3,\"watch\":\"x\",\"sample\":0.5,"
+        "\"stop\":[\"winner\",\"settled\"],\"steady\":0}}";
+    cgam_net_file file;
+    CHECK_STATUS(env, cgam_net_file_parse(env, "text", text, strlen(text), NULL, &file));
+    assert_string_equal(file.title, "t");
+    assert_int_equal(cgam_net_layers(file.net), 3);
+    assert_int_equal(cgam_net_size(file.net), 9);
+    cgam_layer_view x = cgam_net_layer(file.net, 0);
+    assert_int_equal(x.ndim, 2);
+    CHECK_CLOSE(x.param[0], 2.5, 0);
+    CHECK_CLOSE(x.scale, 3, 0);
+    CHECK_CLOSE(x.tau, 0.5, 0);
+    const double want[] = {1, 2, 3, 4, 5, 6, 7, 7, 0};
+    CHECK_CLOSE_ALL(file.x, want, 9, 0);
+    assert_string_equal(cgam_net_synapse(file.net, 0).name, "bilinear 0");
+    assert_string_equal(cgam_net_synapse(file.net, 1).name, "own");
+    CHECK_CLOSE(cgam_net_synapse(file.net, 0).gain, 0.5, 0);
+    assert_int_equal(file.flow.method, CGAM_FLOW_RK4);
+    assert_int_equal(file.flow.watch, 0);
+    assert_int_equal(file.flow.stop, CGAM_EVENT_WINNER | CGAM_EVENT_SETTLED);
+    assert_int_equal(file.flow.clamp_count, 1);
+    CHECK_CLOSE(file.flow.clamps[0].value[1], -1, 0);
+    CHECK_CLOSE(file.flow.clamps[0].to, 2, 0);
+    /* softmax over the last axis: two distributions, three times as large */
+    double a[9], parts[5];
+    CHECK_STATUS(env, cgam_net_eval(file.net, 1, file.x, NULL,
+                                    &(cgam_net_values){.activation = a, .parts = parts}));
+    CHECK_CLOSE(a[0] + a[1] + a[2], 3, 1e-14);
+    CHECK_CLOSE(a[3] + a[4] + a[5], 3, 1e-14);
+    /* gram with a zero diagonal: x'(WW' - diag)x / 2 */
+    double Wx[2] = {0}, own = 0;
+    for (int i = 0; i < 6; i++) {
+        double w0 = 2 * i + 1, w1 = 2 * i + 2;
+        Wx[0] += w0 * a[i];
+        Wx[1] += w1 * a[i];
+        own += (w0 * w0 + w1 * w1) * a[i] * a[i];
+    }
+    CHECK_REL(parts[4], 0.5 * (Wx[0] * Wx[0] + Wx[1] * Wx[1] - own), 1e-12);
+    cgam_net_file_close(&file);
+    cgam_env_free(env);
+}
+
+static void weights_come_from_files_beside_the_document(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    char dir[] = "/tmp/cgam-net-XXXXXX", path[64];
+    assert_non_null(mkdtemp(dir));
+    const float W[] = {3, 4, 0, 0, 1, 1};
+    const int64_t shape[] = {3, 2};
+    snprintf(path, sizeof path, "%s/W.npy", dir);
+    CHECK_STATUS(env, cgam_npy_write(env, path, CGAM_F32, 2, shape, W));
+    for (int unit = 0; unit < 2; unit++) {
+        char text[512];
+        snprintf(
+            text, sizeof text,
+            "{\"format\":\"cgam-net/1\",\"layers\":[{\"name\":\"x\",\"shape\":3,\"init\":1},"
+            "{\"name\":\"y\",\"shape\":2,\"init\":[1,0]}],\"synapses\":[{\"name\":\"W\","
+            "\"kind\":\"bilinear\",\"layers\":[\"x\",\"y\"],\"weights\":{\"file\":\"W.npy\"%s}}]}",
+            unit ? ",\"normalize\":true" : "");
+        cgam_net_file file;
+        double parts[3];
+        CHECK_STATUS(env, cgam_net_file_parse(env, "text", text, strlen(text), dir, &file));
+        CHECK_STATUS(env,
+                     cgam_net_eval(file.net, 1, file.x, NULL, &(cgam_net_values){.parts = parts}));
+        CHECK_CLOSE(parts[2], unit ? -(0.6 + 1 / sqrt(2)) : -4, 1e-14);
+        cgam_net_file_close(&file);
+        CHECK_FAILS(env, CGAM_E_FORMAT,
+                    cgam_net_file_parse(env, "text", text, strlen(text), NULL, &file));
+        CHECK_MESSAGE(env, "$.synapses[0].weights.file: 'W.npy': files are not read here");
+        unlink(path);
+        CHECK_FAILS(env, CGAM_E_NOT_FOUND,
+                    cgam_net_file_parse(env, "text", text, strlen(text), dir, &file));
+        CHECK_MESSAGE(env, "$.synapses[0].weights.file");
+        CHECK_STATUS(env, cgam_npy_write(env, path, CGAM_F32, 2, shape, W));
+    }
+    unlink(path);
+    rmdir(dir);
+    cgam_env_free(env);
+}
+
+/* ---- mistakes --------------------------------------------------------------------------------- */
+#define HEAD "{\"format\":\"cgam-net/1\",\"layers\":[{\"name\":\"x\",\"shape\":2}"
+#define LAYERS HEAD "]"
+#define SYNAPSE(text) LAYERS ",\"synapses\":[" text "]}"
+
+static const struct {
+    const char *text, *message;
+} mistakes[] = {
+    /* syntax: file, line, column */
+    {"{\"format\":\"cgam-net/1\",\n\"layers\":[}", "text:2:"},
+    {"{\"format\":\"cgam-net/1\"} x", "text:1:"},
+    {"{\"format\":\"cgam-net/1\",\n\n\"format\":\"cgam-net/1\"}", "text:3:"},
+    {"", "text:1:"},
+    /* meaning: the place */
+    {"[]", "text: $: must be an object"},
+    {"{}", "$: 'format' is missing"},
+    {"{\"format\":\"cgam-net/2\"}", "$.format: 'cgam-net/2' is not cgam-net/1"},
+    {"{\"format\":1}", "$.format: must be text, it is a number"},
+    {"{\"format\":\"cgam-net/1\"}", "$.layers: must be a list of layers"},
+    {"{\"format\":\"cgam-net/1\",\"layers\":[]}", "$.layers: must be a list of layers"},
+    {"{\"format\":\"cgam-net/1\",\"layers\":[1]}", "$.layers[0]: must be an object"},
+    {LAYERS ",\"layer\":1}", "$: no such key: 'layer'"},
+    {HEAD ",{\"shape\":2}]}", "$.layers[1]: 'name' is missing"},
+    {HEAD ",{\"name\":\"x\",\"shape\":2}]}", "$.layers[1]: layer 'x': the name is taken"},
+    {HEAD ",{\"name\":\"y\"}]}", "$.layers[1].shape: must be an integer or a list"},
+    {HEAD ",{\"name\":\"y\",\"shape\":0}]}", "$.layers[1]: layer 'y': shape 0 is empty"},
+    {HEAD ",{\"name\":\"y\",\"shape\":[2,1.5]}]}", "$.layers[1].shape[1]: must be an integer"},
+    {HEAD ",{\"name\":\"y\",\"shape\":[4000000000,4000000000]}]}", "$.layers[1]: layer 'y'"},
+    {HEAD ",{\"name\":\"y\",\"shape\":2,\"beta\":2}]}", "$.layers[1]: no such key: 'beta'"},
+    {HEAD ",{\"name\":\"y\",\"shape\":2,\"lagrangian\":\"soft\"}]}",
+     "$.layers[1].lagrangian: no Lagrangian 'soft'; there are identity, softmax"},
+    {HEAD ",{\"name\":\"y\",\"shape\":2,\"lagrangian\":\"softmax\",\"beta\":-1}]}",
+     "$.layers[1]: layer 'y': beta of softmax is -1"},
+    {HEAD ",{\"name\":\"y\",\"shape\":2,\"tau\":\"fast\"}]}",
+     "$.layers[1].tau: must be a number, it is text"},
+    {HEAD ",{\"name\":\"y\",\"shape\":2,\"init\":[1,2,3]}]}",
+     "$.layers[1].init: 3 numbers, 2 are needed"},
+    {HEAD ",{\"name\":\"y\",\"shape\":[2,2],\"init\":[[1,2],[3]]}]}",
+     "$.layers[1].init[1]: 1 elements, others have 2"},
+    {HEAD ",{\"name\":\"y\",\"shape\":2,\"init\":[1,null]}]}",
+     "$.layers[1].init[1]: must be a number, it is null"},
+    {HEAD ",{\"name\":\"y\",\"shape\":2,\"init\":[]}]}", "$.layers[1].init: an empty list"},
+    {HEAD ",{\"name\":\"y\",\"shape\":2,\"init\":true}]}", "$.layers[1].init: must be numbers or"},
+    {HEAD ",{\"name\":\"y\",\"shape\":1,\"init\":[[[[[[[[[1]]]]]]]]]}]}",
+     "$.layers[1].init: lists more than 8 deep"},
+    {LAYERS ",\"weights\":[]}", "$.weights: must be an object of names"},
+    {LAYERS ",\"weights\":{\"W\":[[1],[2,3]]}}", "$.weights.W[1]: 2 elements, others have 1"},
+    {LAYERS ",\"weights\":{\"W\":{\"rows\":[[1]],\"file\":\"f\"}}}",
+     "$.weights.W: 'rows' and 'file' exclude"},
+    {LAYERS ",\"weights\":{\"W\":{\"files\":\"f\"}}}", "$.weights.W: no such key: 'files'"},
+    {LAYERS ",\"synapses\":{}}", "$.synapses: must be a list"},
+    {SYNAPSE("1"), "$.synapses[0]: must be an object"},
+    {SYNAPSE("{}"), "$.synapses[0]: 'kind' is missing"},
+    {SYNAPSE("{\"kind\":\"linear\"}"), "$.synapses[0].kind: no synapse is of kind 'linear'"},
+    {SYNAPSE("{\"kind\":\"bias\",\"layers\":[\"y\"]}"),
+     "$.synapses[0].layers[0]: no layer is called 'y'"},
+    {SYNAPSE("{\"kind\":\"bias\",\"layers\":[\"x\",\"x\"]}"),
+     "$.synapses[0].layers: a bias synapse joins 1 layers"},
+    {SYNAPSE("{\"kind\":\"bias\",\"layers\":[3]}"),
+     "$.synapses[0].layers[0]: must be the name of a layer"},
+    {SYNAPSE("{\"kind\":\"bias\",\"layers\":[\"x\"]}"), "$.synapses[0]: 'weights' is missing"},
+    {SYNAPSE("{\"kind\":\"bias\",\"layers\":[\"x\"],\"weights\":[1,2,3]}"),
+     "$.synapses[0].weights: 3 numbers, 2 are needed"},
+    {SYNAPSE("{\"kind\":\"bias\",\"layers\":[\"x\"],\"weights\":1,\"beta\":1}"),
+     "$.synapses[0]: no such key: 'beta'"},
+    {SYNAPSE("{\"kind\":\"self\",\"layers\":[\"x\"],\"weights\":\"W\"}"),
+     "$.synapses[0].weights: no weights are called 'W'"},
+    {SYNAPSE("{\"kind\":\"self\",\"layers\":[\"x\"],\"weights\":[[1,2]]}"),
+     "$.synapses[0]: synapse 'self 0': weights are 1 x 2, layers 'x' and 'x' have 2 and 2"},
+    {SYNAPSE("{\"kind\":\"tensor\",\"layers\":[\"x\",\"x\",\"x\"],\"weights\":[[1,2],[3,4]]}"),
+     "$.synapses[0].weights: 2 dimensions; dimension 0 must be 2 like layer 'x'"},
+    {SYNAPSE("{\"kind\":\"lowrank\",\"layers\":[\"x\"],\"factors\":[]}"),
+     "$.synapses[0].factors: must be a list of 1 factors"},
+    {SYNAPSE("{\"kind\":\"attention\",\"layers\":[\"x\",\"x\"],\"beta\":0}"),
+     "$.synapses[0]: synapse 'attention 0': beta is 0"},
+    {SYNAPSE("{\"kind\":\"convolution\",\"layers\":[\"x\",\"x\"],\"kernels\":[[[[1]]]]}"),
+     "$.synapses[0]: layers 'x' and 'x' must be images"},
+    {SYNAPSE("{\"kind\":\"coupling\",\"layers\":[\"x\",\"x\"],\"name\":\"x\"}"),
+     "$.synapses[0]: synapse 'x': the name is taken"},
+    {LAYERS ",\"clamps\":[{}]}", "$.clamps[0]: 'layer' is missing"},
+    {LAYERS ",\"clamps\":[{\"layer\":\"x\",\"from\":2,\"to\":1}]}", "$.clamps[0]: from 2 to 1"},
+    {LAYERS ",\"clamps\":[{\"layer\":\"x\"},{\"layer\":\"x\",\"from\":1}]}",
+     "$.clamps[1]: overlaps clamp 0"},
+    {LAYERS ",\"clamps\":[{\"layer\":\"x\",\"value\":[1]}]}", "$.clamps[0].value: 1 numbers"},
+    {LAYERS ",\"flow\":{\"method\":\"magic\"}}", "$.flow.method: no method 'magic'"},
+    {LAYERS ",\"flow\":{\"t_end\":-1}}", "$.flow.t_end: -1 must be above 0"},
+    {LAYERS ",\"flow\":{\"watch\":\"y\"}}", "$.flow.watch: no layer is called 'y'"},
+    {LAYERS ",\"flow\":{\"stop\":[\"never\"]}}", "$.flow.stop[0]: must be \"steady\""},
+    {LAYERS ",\"flow\":{\"stop\":[\"winner\"]}}", "$.flow.stop: a winner needs a layer"},
+};
+
+static void mistakes_are_named_by_line_or_place(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
+        cgam_net_file file;
+        cgam_status status = cgam_net_file_parse(env, "text", mistakes[i].text,
+                                                 strlen(mistakes[i].text), NULL, &file);
+        if (status == CGAM_OK) fail_msg("accepted: %s", mistakes[i].text);
+        CHECK_MESSAGE(env, mistakes[i].message);
+        assert_null(file.net);
+        assert_null(file.owner);
+    }
+    cgam_env_free(env);
+}
+
+static int open_example(cgam_env *env, void *arg)
+{
+    cgam_net_file file;
+    cgam_status status = cgam_net_file_open(env, arg, &file);
+    cgam_net_file_close(&file);
+    return status;
+}
+
+static void every_failed_allocation_comes_back(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"two_stage", "hopfield", "higher_order"};
+    for (int i = 0; i < 3; i++) {
+        char path[512];
+        snprintf(path, sizeof path, "examples/%s.json", names[i]);
+        char *full = strdup(check_source_path(path));
+        assert_true(check_every_allocation(open_example, full) > 10);
+        free(full);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_examples_load_and_their_energy_falls),
+        cmocka_unit_test(a_document_becomes_what_it_says),
+        cmocka_unit_test(weights_come_from_files_beside_the_document),
+        cmocka_unit_test(mistakes_are_named_by_line_or_place),
+        cmocka_unit_test(every_failed_allocation_comes_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
