@@ -34,8 +34,8 @@ build: deps ## the program build/cgam, the libraries build/lib, the man pages bu
 	@[ -x $(BUILD)/cgam ] || echo "building cgam in $(BUILD)/ (about a minute)"
 	@$(compile) $(BUILD) -j $(JOBS) --target product
 
-run: build ## recall on a small bank that the program makes itself
-	@$(BUILD)/cgam demo
+run: build ## every study and the report: report/index.html
+	@$(BUILD)/cgam report --out report
 
 test: build ## every test; the exit status is the verdict
 	@$(compile) $(BUILD) -j $(JOBS)

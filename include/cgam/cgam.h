@@ -10,6 +10,7 @@
 #include <cgam/io.h>
 #include <cgam/net.h>
 #include <cgam/recall.h>
+#include <cgam/study.h>
 #include <cgam/theory.h>
 
 #endif

@@ -1,0 +1,17 @@
+/* progress.h: one line on standard error that says how far a long verb has come. */
+#ifndef CGAM_SRC_APP_PROGRESS_H
+#define CGAM_SRC_APP_PROGRESS_H
+
+#include <stdbool.h>
+
+typedef struct cgam_progress {
+    bool shown; /* false: say nothing */
+    const char *what;
+    bool open; /* a line is on the screen */
+} cgam_progress;
+
+/* done in 0 .. 1; seconds_left NAN = unknown. */
+void cgam_progress_tell(cgam_progress *progress, double done, double seconds_left);
+void cgam_progress_clear(cgam_progress *progress);
+
+#endif

@@ -1,0 +1,158 @@
+/* study_print.c: the main numbers of each study for people; everything else is in the files. */
+#include "app/study_print.h"
+
+#include <math.h>
+#include <string.h>
+
+static double item(const json_t *array, size_t i)
+{
+    const json_t *value = json_array_get(array, i);
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+static double cell(const json_t *rows, size_t i, size_t j)
+{
+    return item(json_array_get(rows, i), j);
+}
+
+static void number(FILE *to, int width, int digits, double value)
+{
+    if (isnan(value)) fprintf(to, "%*s", width, "-");
+    else fprintf(to, "%*.*f", width, digits, value);
+}
+
+static void print_separation(const json_t *doc, FILE *to)
+{
+    const json_t *a = json_object_get(doc, "accuracy"), *lambda = json_object_get(a, "lambda");
+    const json_t *sigma = json_object_get(a, "sigma_q"), *mean = json_object_get(a, "mean");
+    const json_t *boxes = json_object_get(doc, "gap_box");
+    fprintf(to, "accuracy\n  sigma_q  ");
+    for (size_t k = 0; k < json_array_size(lambda); k++)
+        fprintf(to, " lambda %-3g", item(lambda, k));
+    fprintf(to, "\n");
+    for (size_t j = 0; j < json_array_size(sigma); j++) {
+        fprintf(to, "  %7.4f  ", item(sigma, j));
+        for (size_t k = 0; k < json_array_size(lambda); k++) number(to, 11, 4, cell(mean, k, j));
+        fprintf(to, "\n");
+    }
+    fprintf(to, "\ngap at sigma_q near 1\n  lambda      25%%    median       75%%\n");
+    for (size_t k = 0; k < json_array_size(boxes); k++) {
+        const json_t *box = json_array_get(boxes, k);
+        fprintf(to, "  %6g", cgam_get_real(box, "lambda"));
+        number(to, 10, 4, cgam_get_real(box, "q25"));
+        number(to, 10, 4, cgam_get_real(box, "median"));
+        number(to, 10, 4, cgam_get_real(box, "q75"));
+        fprintf(to, "\n");
+    }
+    fprintf(to, "\n%lld of %lld points below the logistic bound\n",
+            (long long)cgam_get_int(doc, "bound_violations"),
+            (long long)cgam_get_int(doc, "bound_points"));
+}
+
+static void print_competition(const json_t *doc, FILE *to)
+{
+    const json_t *alpha = json_object_get(doc, "alpha"), *mean = json_object_get(doc, "peak_mean");
+    const json_t *se = json_object_get(doc, "peak_se");
+    size_t rows = json_array_size(alpha), step = rows > 30 ? rows / 25 : 1;
+    fprintf(to, "alpha_crit %g\n\n    alpha  mean peak      s.e.\n",
+            cgam_get_real(doc, "alpha_crit"));
+    for (size_t i = 0; i < rows; i += step) {
+        fprintf(to, "  %7.4f", item(alpha, i));
+        number(to, 11, 5, item(mean, i));
+        number(to, 10, 5, item(se, i));
+        fprintf(to, "\n");
+    }
+    if (step > 1) fprintf(to, "  every %zuth of %zu rows\n", step, rows);
+    fprintf(to, "\n%.1f memories above 1/N at alpha_crit\n",
+            cgam_get_real(doc, "above_uniform_mean"));
+}
+
+static void print_coupled(const json_t *doc, FILE *to)
+{
+    const json_t *curves = json_object_get(doc, "curves");
+    fprintf(to,
+            "alpha_crit %g; where the mean peak is 1/2, what the theorem says, where the branch "
+            "folds\n\n  lambda      half      s.e.   theorem      fold   (25%%      75%%)   "
+            "trials with a fold\n",
+            cgam_get_real(doc, "alpha_crit"));
+    for (size_t k = 0; k < json_array_size(curves); k++) {
+        const json_t *c = json_array_get(curves, k);
+        static const char *const keys[] = {"alpha_half",  "alpha_half_se", "alpha_theory",
+                                           "fold_median", "fold_q25",      "fold_q75",
+                                           "fold_share"};
+        fprintf(to, "  %6g", cgam_get_real(c, "lambda"));
+        for (size_t j = 0; j < 7; j++) number(to, 10, j == 6 ? 3 : 5, cgam_get_real(c, keys[j]));
+        fprintf(to, "\n");
+    }
+}
+
+static void print_timescale(const json_t *doc, FILE *to)
+{
+    static const char *const keys[] = {"ratio",         "accuracy",       "accuracy_se",
+                                       "context_first", "context_median", "decided_median"};
+    fprintf(to,
+            "  tau_r/tau_s  accuracy      s.e.  context first  settled t/tau_s  decided t/tau_s\n");
+    for (size_t i = 0; i < json_array_size(json_object_get(doc, "ratio")); i++) {
+        static const int width[] = {13, 10, 10, 15, 17, 17}, digits[] = {2, 4, 4, 3, 3, 3};
+        for (size_t k = 0; k < 6; k++)
+            number(to, width[k], digits[k], item(json_object_get(doc, keys[k]), i));
+        fprintf(to, "\n");
+    }
+}
+
+static void print_theorems(const json_t *doc, FILE *to)
+{
+    const json_t *checks = json_object_get(doc, "checks");
+    fprintf(to, "  %-30s %6s %10s %13s\n", "statement", "cases", "violations", "worst margin");
+    for (size_t i = 0; i < json_array_size(checks); i++) {
+        const json_t *c = json_array_get(checks, i);
+        fprintf(to, "  %-30s %6lld %10lld %13.2e\n", cgam_get_text(c, "name"),
+                (long long)cgam_get_int(c, "cases"), (long long)cgam_get_int(c, "violations"),
+                cgam_get_real(c, "worst_margin"));
+    }
+}
+
+static void print_grid(const json_t *doc, FILE *to)
+{
+    static const char *const keys[] = {"load",   "n",        "alpha",      "sigma_q",
+                                       "lambda", "accuracy", "accuracy_se"};
+    size_t rows = json_array_size(json_object_get(doc, "load")), shown = rows < 40 ? rows : 40;
+    for (size_t k = 0; k < 7; k++) fprintf(to, "%12s", keys[k]);
+    fprintf(to, "\n");
+    for (size_t i = 0; i < shown; i++) {
+        for (size_t k = 0; k < 7; k++) {
+            double value = item(json_object_get(doc, keys[k]), i);
+            number(to, 12, k == 1 ? 0 : k < 5 ? 3 : 4, value);
+        }
+        fprintf(to, "\n");
+    }
+    if (shown < rows) fprintf(to, "  ... %zu rows in all, in accuracy.csv\n", rows);
+}
+
+void cgam_study_print(const json_t *doc, FILE *to)
+{
+    static const struct {
+        const char *name;
+        void (*print)(const json_t *doc, FILE *to);
+    } list[] = {{"separation", print_separation},
+                {"competition", print_competition},
+                {"coupled", print_coupled},
+                {"timescale", print_timescale},
+                {"theorems", print_theorems},
+                {"capacity", print_grid},
+                {"phase", print_grid}};
+    const char *study = cgam_get_text(doc, "study");
+    if (json_object_get(doc, "trial")) { /* --only-trial: the document is the answer */
+        cgam_json_write(to, doc, 1);
+        fputc('\n', to);
+        return;
+    }
+    fprintf(to, "%s: %lld trials, seed %lld\n\n", study, (long long)cgam_get_int(doc, "trials"),
+            (long long)cgam_get_int(doc, "seed"));
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+        if (strcmp(list[i].name, study) == 0) list[i].print(doc, to);
+    const char *missing = cgam_get_text(doc, "figures_missing");
+    if (*missing) fprintf(to, "\n%s: no figures; tables and summary are complete\n", missing);
+    fprintf(to, "\n%.2f s; everything is in %s\n", cgam_get_real(doc, "seconds"),
+            cgam_get_text(doc, "out"));
+}

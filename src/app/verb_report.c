@@ -1,0 +1,135 @@
+/* verb_report.c: the main job as a verb. */
+#include "app/progress.h"
+#include "app/verbs.h"
+#include "base/env.h"
+#include "report/report.h"
+
+#include <math.h>
+#include <string.h>
+
+static const cgam_param params[] = {
+    {.name = "out",
+     .kind = CGAM_TEXT,
+     .value = "DIR",
+     .fallback = "report",
+     .help = "folder; index.html, the tables and the figures are made in it"},
+    {.name = "seed",
+     .kind = CGAM_INT,
+     .value = "N",
+     .fallback = "1",
+     .max = 9e15,
+     .help = "seed of all random numbers"},
+    {.name = "scale",
+     .kind = CGAM_REAL,
+     .value = "X",
+     .fallback = "1",
+     .min = 1e-6,
+     .max = 1e4,
+     .help = "multiply all numbers of trials, for a quick look or smaller errors"},
+    {.name = "figures",
+     .kind = CGAM_CHOICE,
+     .value = "yes|no",
+     .fallback = "yes",
+     .help = "draw the figures (needs gnuplot)"},
+    {.name = ""},
+};
+
+static void tell(void *user, const char *what, double done, double left)
+{
+    cgam_progress *bar = user;
+    bar->what = what;
+    cgam_progress_tell(bar, done, left);
+}
+
+static void put_runs(json_t *doc, const cgam_report *r)
+{
+    json_t *runs = json_array(), *claims = json_array();
+    char verdict[200];
+    for (int i = 0; i < CGAM_RUNS; i++) {
+        json_t *one = json_object();
+        cgam_put_text(one, "name", r->runs[i].folder);
+        cgam_put_real(one, "seconds", r->runs[i].seconds);
+        json_array_append_new(runs, one);
+    }
+    for (int i = 0; i < r->claims.count; i++) {
+        const cgam_claim *c = &r->claims.claim[i];
+        json_t *one = json_object();
+        cgam_put_text(one, "where", c->where);
+        cgam_put_text(one, "claim", c->says);
+        cgam_put_text(one, "verdict", cgam_verdict_text(c, verdict));
+        cgam_put_text(one, "numbers", c->numbers);
+        cgam_put_text(one, "test", c->test);
+        json_array_append_new(claims, one);
+    }
+    cgam_put(doc, "claims", claims);
+    cgam_put(doc, "studies", runs);
+}
+
+static cgam_status run(cgam_call *call)
+{
+    cgam_report_opts o = cgam_report_opts_default();
+    cgam_progress bar = {.shown = call->progress, .what = "report"};
+    char page[4200];
+    o.out = cgam_args_text(call->args, "out");
+    o.seed = (uint64_t)cgam_args_int(call->args, "seed");
+    o.scale = cgam_args_real(call->args, "scale");
+    o.figures = strcmp(cgam_args_text(call->args, "figures"), "yes") == 0;
+    o.progress = tell;
+    o.user = &bar;
+    cgam_report *r;
+    cgam_status status = cgam_report_make(call->env, &o, &r);
+    cgam_progress_clear(&bar);
+    if (status != CGAM_OK) return status;
+    snprintf(page, sizeof page, "%s/index.html", o.out);
+    cgam_put_text(call->doc, "report", page);
+    cgam_put_text(call->doc, "version", cgam_version());
+    cgam_put_int(call->doc, "seed", (int64_t)o.seed);
+    cgam_put_real(call->doc, "scale", o.scale);
+    cgam_put_real(call->doc, "seconds", r->seconds);
+    cgam_put_real(call->doc, "figure_seconds", r->figure_seconds);
+    if (r->figures_missing) cgam_put_text(call->doc, "figures_missing", "gnuplot was not found");
+    put_runs(call->doc, r);
+    cgam_report_free(r);
+    return CGAM_OK;
+}
+
+static void print(const json_t *doc, FILE *to)
+{
+    const json_t *claims = json_object_get(doc, "claims"), *runs = json_object_get(doc, "studies");
+    int count[3] = {0};
+    fprintf(to, "The paper's claims, on this run's data\n\n");
+    for (size_t i = 0; i < json_array_size(claims); i++) {
+        const json_t *c = json_array_get(claims, i);
+        const char *verdict = cgam_get_text(c, "verdict");
+        count[strcmp(verdict, "holds") == 0 ? 0 : verdict[0] == 'h' ? 1 : 2]++;
+        fprintf(to, "  %s\n      %s: %s\n", cgam_get_text(c, "claim"), cgam_get_text(c, "where"),
+                verdict);
+    }
+    fprintf(to, "\n  %d hold, %d hold under a condition, %d do not hold\n\n", count[0], count[1],
+            count[2]);
+    for (size_t i = 0; i < json_array_size(runs); i++) {
+        const json_t *one = json_array_get(runs, i);
+        fprintf(to, "  %-22s %6.2f s\n", cgam_get_text(one, "name"), cgam_get_real(one, "seconds"));
+    }
+    const char *missing = cgam_get_text(doc, "figures_missing");
+    if (*missing) fprintf(to, "\n%s: no figures; tables and summaries are complete\n", missing);
+    else fprintf(to, "  %-22s %6.2f s\n", "figures", cgam_get_real(doc, "figure_seconds"));
+    fprintf(to, "\nEverything is in %s\n", cgam_get_text(doc, "report"));
+}
+
+const cgam_verb cgam_verb_report = {
+    .name = "report",
+    .summary = "every study, the paper's claims, one HTML page with figures",
+    .about =
+        "The main job: runs every synthetic study at full size, draws the paper's figures, "
+        "counts its theorems, decides each of its claims by a test on this run's data, and "
+        "writes all of it into one HTML file that needs nothing else, with the tables as CSV "
+        "beside it.\n\n"
+        "A report that was stopped (Ctrl-C, a kill) continues where it was when the same call is "
+        "made again, and ends with the same numbers. Without gnuplot there are no figures, "
+        "everything else is complete, and the exit status is 0.",
+    .example = "cgam report --out report",
+    .params = params,
+    .run = run,
+    .print = print,
+};

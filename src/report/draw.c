@@ -1,0 +1,150 @@
+/* draw.c: running gnuplot. Pictures are drawn under temporary names, looked at for their last bytes
+ * (gnuplot does not notice a full disk), and renamed. */
+#include "base/env.h"
+#include "report/figure.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+static const char PREFIX[] = ".cgam-drawing-";
+static const char *const kinds[] = {"svg", "png", "pdf"};
+
+/* The last bytes of a whole file of each kind; SVG may end in a newline, PDF too. */
+static const char *const endings[] = {"</svg>", "IEND\256B`\202", "%%EOF"};
+
+typedef struct job {
+    cgam_env *env;
+    const char *folder;
+    const cgam_figures *figures;
+    bool missing[CGAM_FIGURES_MAX];
+} job;
+
+static void path_of(char path[PATH_MAX], const char *folder, const char *prefix, const char *name,
+                    const char *kind)
+{
+    snprintf(path, PATH_MAX, "%s/%s%s.%s", folder, prefix, name, kind);
+}
+
+/* Does the file end as one of its kind should? */
+static bool whole(const char *path, const char *ending)
+{
+    char tail[32];
+    FILE *f = fopen(path, "rb");
+    if (!f) return false;
+    size_t length = strlen(ending), got = 0;
+    if (fseek(f, -(long)sizeof tail, SEEK_END) == 0) got = fread(tail, 1, sizeof tail, f);
+    fclose(f);
+    while (got > 0 && (tail[got - 1] == '\n' || tail[got - 1] == '\r')) got--;
+    return got >= length && memcmp(tail + got - length, ending, length) == 0;
+}
+
+/* Starts gnuplot in the folder with its words going to `errors`. 0 or errno. */
+static int start(const char *folder, const char *name, const char *errors, pid_t *pid)
+{
+    char script[PATH_MAX], setting[64];
+    snprintf(script, sizeof script, "%s.gp", name);
+    snprintf(setting, sizeof setting, "prefix = '%s'", PREFIX);
+    char program[] = "gnuplot", option[] = "-e", quiet[] = "-d"; /* -d: not the user's ~/.gnuplot */
+    char *argv[] = {program, quiet, option, setting, script, NULL};
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none;
+    sigemptyset(&none);
+    int error = posix_spawn_file_actions_init(&actions);
+    if (error) return error;
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+    error = posix_spawn_file_actions_addchdir_np(&actions, folder);
+    if (!error) error = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    if (!error) error = posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
+    if (!error)
+        error = posix_spawn_file_actions_addopen(&actions, 2, errors, O_WRONLY | O_CREAT | O_TRUNC,
+                                                 0666);
+    if (!error) error = posix_spawnp(pid, program, &actions, &attributes, argv, environ);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&actions);
+    return error;
+}
+
+/* The first line of gnuplot's complaint that says something. */
+static void complaint(const char *path, char *text, size_t size)
+{
+    FILE *f = fopen(path, "r");
+    snprintf(text, size, "no reason given");
+    char line[256];
+    while (f && fgets(line, sizeof line, f)) {
+        line[strcspn(line, "\n")] = '\0';
+        const char *at = line + strspn(line, " \t^");
+        if (*at && (strstr(at, "line ") || strstr(at, "annot"))) {
+            snprintf(text, size, "%s", at);
+            break;
+        }
+    }
+    if (f) fclose(f);
+}
+
+/* Without a shell between us, a missing gnuplot shows as ENOENT, or as exit status 127. */
+static cgam_status draw_one(void *arg, int64_t i)
+{
+    job *j = arg;
+    const cgam_figure *figure = &j->figures->figure[i];
+    char errors[96], path[PATH_MAX], to[PATH_MAX], text[200];
+    snprintf(errors, sizeof errors, "%s%s.log", PREFIX, figure->name);
+    pid_t pid;
+    int error = start(j->folder, figure->name, errors, &pid), state = 0;
+    path_of(path, j->folder, PREFIX, figure->name, "log");
+    if (error == ENOENT) {
+        j->missing[i] = true;
+        unlink(path);
+        return CGAM_OK;
+    }
+    if (error)
+        return cgam_fail(j->env, CGAM_E_IO, "gnuplot could not be started: %s",
+                         strerror_r(error, text, sizeof text));
+    while (waitpid(pid, &state, 0) < 0 && errno == EINTR) continue;
+    complaint(path, text, sizeof text);
+    unlink(path);
+    if (WIFEXITED(state) && WEXITSTATUS(state) == 127) {
+        j->missing[i] = true;
+        return CGAM_OK;
+    }
+    bool fine = WIFEXITED(state) && WEXITSTATUS(state) == 0;
+    cgam_status status = CGAM_OK;
+    for (int k = 0; k < 3; k++) {
+        path_of(path, j->folder, PREFIX, figure->name, kinds[k]);
+        path_of(to, j->folder, "", figure->name, kinds[k]);
+        if (fine && status == CGAM_OK && !whole(path, endings[k]))
+            status = cgam_fail(j->env, CGAM_E_IO, "%s: cannot write: the picture is not whole",
+                               cgam_path_tail(to));
+        if (fine && status == CGAM_OK && rename(path, to) != 0)
+            status = cgam_fail(j->env, CGAM_E_IO, "%s: cannot write: %s", cgam_path_tail(to),
+                               strerror_r(errno, text, sizeof text));
+        unlink(path); /* gone already when all went well */
+    }
+    if (!fine && cgam_interrupted(j->env))
+        return cgam_fail(j->env, CGAM_E_INTERRUPTED, "stopped on request");
+    if (!fine)
+        return cgam_fail(j->env, CGAM_E_INTERNAL, "gnuplot failed on %s/%s.gp: %s",
+                         cgam_path_tail(j->folder), figure->name, text);
+    return status;
+}
+
+cgam_status cgam_figures_draw(cgam_env *env, const char *folder, const cgam_figures *figures,
+                              bool *missing)
+{
+    job j = {.env = env, .folder = folder, .figures = figures};
+    cgam_status status = cgam_parallel(env, figures->count, draw_one, &j);
+    *missing = false;
+    for (int i = 0; i < figures->count; i++) *missing |= j.missing[i];
+    return status;
+}

@@ -1,0 +1,138 @@
+/* figure.c: what all gnuplot scripts share, and the list of figures. The palette survives colour
+ * blindness (Okabe and Ito, 2008) and its line and point types survive black and white; the foot
+ * of every picture says seed, trials and parameters. */
+#include "base/env.h"
+#include "report/page.h"
+#include "report/text.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Colour, dashes and point of the k-th curve; the same in every figure. */
+static const char *const styles[] = {
+    "lc rgb '#000000' dt 1 pt 7",      "lc rgb '#0072B2' dt '_' pt 5",
+    "lc rgb '#D55E00' dt '-' pt 9",    "lc rgb '#009E73' dt '_.' pt 13",
+    "lc rgb '#CC79A7' dt '._.' pt 11", "lc rgb '#E69F00' dt '.' pt 6",
+    "lc rgb '#56B4E9' dt '_..' pt 4",  "lc rgb '#666666' dt '-.' pt 8",
+    "lc rgb '#8C510A' dt (8,3) pt 10",
+};
+enum { STYLES = sizeof styles / sizeof *styles };
+
+int cgam_page_style(int64_t k) { return (int)(k % STYLES) + 1; }
+
+cgam_status cgam_page_head(cgam_env *env, const char *folder, const cgam_figure *f, cgam_page *p)
+{
+    char path[4200];
+    snprintf(path, sizeof path, "%s/%s.gp", folder, f->name);
+    cgam_status status = cgam_outfile_begin(env, path, &p->file);
+    if (status != CGAM_OK) return status;
+    p->to = cgam_outfile_stream(p->file);
+    fprintf(p->to,
+            "# %s.gp: draws %s.svg, .png and .pdf from the CSV files beside it:  gnuplot %s.gp\n"
+            "set encoding utf8\n"
+            "set datafile separator ','\n"
+            "set datafile columnheaders\n"
+            "set datafile missing NaN\n"
+            "if (!exists('prefix')) prefix = ''\n",
+            f->name, f->name, f->name);
+    for (int k = 0; k < STYLES; k++)
+        fprintf(p->to, "set linetype %d %s lw 2 ps 0.7\n", k + 1, styles[k]);
+    fprintf(p->to,
+            "set border 3 lw 1 lc rgb '#444444'\n"
+            "set tics nomirror out\n"
+            "set grid ytics lc rgb '#dddddd' lw 1 dt 1\n"
+            "set key font ',12' samplen 3 spacing 1.1\n"
+            "set bmargin 5.4\n"
+            "set label 1 \"%s\" at screen 0.01, screen 0.022 font ',9' tc rgb '#555555'\n",
+            f->caption);
+    return CGAM_OK;
+}
+
+void cgam_page_begin(const cgam_figure *f, int width, int height, cgam_page *p)
+{
+    fprintf(p->to,
+            "do for [kind in 'svg png pdf'] {\n"
+            "if (kind eq 'svg') { set terminal svg size %d,%d dynamic enhanced font "
+            "'Helvetica,14' background 'white' }\n"
+            "if (kind eq 'png') { set terminal pngcairo size %d,%d enhanced font 'DejaVu Sans,14' "
+            "fontscale 1.6 linewidth 1.6 pointscale 1.6 background 'white' }\n"
+            "if (kind eq 'pdf') { set terminal pdfcairo size %.2fin,%.2fin enhanced font "
+            "'DejaVu Sans,14' fontscale 0.72 background 'white' }\n"
+            "set output prefix.'%s.'.kind\n",
+            width, height, 2 * width, 2 * height, width / 100.0, height / 100.0, f->name);
+}
+
+cgam_status cgam_page_open(cgam_env *env, const char *folder, const cgam_figure *f, int width,
+                           int height, cgam_page *p)
+{
+    cgam_status status = cgam_page_head(env, folder, f, p);
+    if (status == CGAM_OK) cgam_page_begin(f, width, height, p);
+    return status;
+}
+
+cgam_status cgam_page_close(cgam_page *p)
+{
+    fprintf(p->to, "unset output\n}\n");
+    return cgam_outfile_commit(p->file);
+}
+
+void cgam_page_curves(cgam_page *p, const cgam_curves *c, const char *rest)
+{
+    for (int64_t k = 0; k < c->list.count; k++) {
+        char text[32], at[400];
+        double v = c->list.values[k];
+        int style = cgam_page_style(k);
+        snprintf(at, sizeof at,
+                 "(abs(column('%s') - %.17g) <= %.3g%s%s ? column('%s') : NaN):"
+                 "(column('%s'))",
+                 c->key, v, 1e-9 * (1 + fabs(v)), c->only ? " && " : "", c->only ? c->only : "",
+                 c->x, c->y);
+        if (c->se)
+            fprintf(p->to,
+                    "  '%s' using %s:(column('%s')) with yerrorbars lt %d dt 1 lw 1 ps 0 "
+                    "notitle, \\\n",
+                    c->file, at, c->se, style);
+        fprintf(p->to, "  '%s' using %s with %s lt %d title '%s = %s'%s", c->file, at, c->with,
+                style, c->symbol, cgam_short_text(v, text),
+                k + 1 < c->list.count ? ", \\\n" : rest);
+    }
+}
+
+static const struct {
+    cgam_study_kind kind;
+    const char *name, *title;
+    cgam_figure_writer write;
+} list[] = {
+    {CGAM_STUDY_SEPARATION, "accuracy", "Retrieval accuracy against query noise",
+     cgam_figure_accuracy},
+    {CGAM_STUDY_SEPARATION, "bound", "Target probability against the separation gap",
+     cgam_figure_bound},
+    {CGAM_STUDY_SEPARATION, "gaps", "Distribution of the gap for each coupling", cgam_figure_gaps},
+    {CGAM_STUDY_COMPETITION, "peak", "Peak gate probability against the penalty", cgam_figure_peak},
+    {CGAM_STUDY_COMPETITION, "zoom", "The transition", cgam_figure_zoom},
+    {CGAM_STUDY_COMPETITION, "example", "Gates of one trial at the critical penalty",
+     cgam_figure_example},
+    {CGAM_STUDY_COUPLED, "curves", "Peak probability with feedback", cgam_figure_feedback},
+    {CGAM_STUDY_COUPLED, "thresholds", "Where the transition is", cgam_figure_thresholds},
+    {CGAM_STUDY_TIMESCALE, "ratios", "Accuracy against the ratio of time constants",
+     cgam_figure_ratio},
+    {CGAM_STUDY_TIMESCALE, "along", "Memories in play along the way", cgam_figure_along},
+    {CGAM_STUDY_CAPACITY, "accuracy", "Accuracy against load", cgam_figure_load},
+    {CGAM_STUDY_PHASE, "map", "Accuracy as a map", cgam_figure_map},
+};
+
+cgam_status cgam_figures_write(const cgam_study *study, const char *folder, cgam_figures *out)
+{
+    const cgam_study_opts *o = cgam_study_options(study);
+    cgam_status status = CGAM_OK;
+    out->count = 0;
+    for (size_t i = 0; i < sizeof list / sizeof *list && status == CGAM_OK; i++) {
+        if (list[i].kind != o->kind) continue;
+        cgam_figure *f = &out->figure[out->count++];
+        f->name = list[i].name;
+        f->title = list[i].title;
+        cgam_caption(o, f->caption, sizeof f->caption);
+        status = list[i].write(study, folder, f);
+    }
+    return status;
+}

@@ -1,0 +1,32 @@
+/* figure.h: pictures of tables, through gnuplot. A figure is a script NAME.gp beside the CSV files it
+ * reads and, once drawn, NAME.svg, NAME.png and NAME.pdf; anyone can change the script and draw it
+ * again with `gnuplot NAME.gp`. */
+#ifndef CGAM_SRC_REPORT_FIGURE_H
+#define CGAM_SRC_REPORT_FIGURE_H
+
+#include "io/file.h"
+
+#include <cgam/study.h>
+
+enum { CGAM_FIGURES_MAX = 4, CGAM_CAPTION_MAX = 600 };
+
+typedef struct cgam_figure {
+    const char *name;               /* "accuracy" */
+    const char *title;              /* "Accuracy against query noise" */
+    char caption[CGAM_CAPTION_MAX]; /* seed, trials and parameters included */
+} cgam_figure;
+
+typedef struct cgam_figures {
+    int count;
+    cgam_figure figure[CGAM_FIGURES_MAX];
+} cgam_figures;
+
+/* Writes the scripts of a study's figures into the folder that holds its CSV files. */
+cgam_status cgam_figures_write(const cgam_study *study, const char *folder, cgam_figures *out);
+
+/* Draws them, several at a time. *missing: gnuplot is not there, nothing was drawn, and that is all
+ * right; a gnuplot that fails is CGAM_E_INTERNAL, a picture that was not written whole CGAM_E_IO. */
+cgam_status cgam_figures_draw(cgam_env *env, const char *folder, const cgam_figures *figures,
+                              bool *missing);
+
+#endif

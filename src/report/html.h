@@ -1,0 +1,25 @@
+/* html.h: small pieces of the page. */
+#ifndef CGAM_SRC_REPORT_HTML_H
+#define CGAM_SRC_REPORT_HTML_H
+
+#include "report/report.h"
+
+#include <stdio.h>
+
+/* Text with <, > and & made harmless. */
+void cgam_html_text(FILE *to, const char *text);
+/* The same with x_y as a subscript after a single letter, and a minus sign before digits. */
+void cgam_html_math(FILE *to, const char *text);
+/* The same for text of ours that may hold tags. */
+void cgam_html_rich(FILE *to, const char *text);
+void cgam_html_head(FILE *to, const char *title);
+/* A file of the folder as a data: address, with its type. False: it cannot be read. */
+bool cgam_html_data(FILE *to, const char *path, const char *type);
+/* Selected columns of a table: heads and how to print each ("%.3f"); a NULL format ends. */
+typedef struct cgam_html_column {
+    const char *column, *head, *format;
+} cgam_html_column;
+void cgam_html_table(FILE *to, const cgam_table *t, const cgam_html_column *columns,
+                     const char *label_head, int64_t from, int64_t step);
+
+#endif

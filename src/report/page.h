@@ -1,0 +1,55 @@
+/* page.h: the parts all gnuplot scripts share. */
+#ifndef CGAM_SRC_REPORT_PAGE_H
+#define CGAM_SRC_REPORT_PAGE_H
+
+#include "report/figure.h"
+
+typedef struct cgam_page {
+    cgam_outfile *file;
+    FILE *to;
+} cgam_page;
+
+/* The head of a script: files, palette, foot note. What comes before cgam_page_begin is outside the
+ * loop over terminals; data written in place has to be. */
+cgam_status cgam_page_head(cgam_env *env, const char *folder, const cgam_figure *f, cgam_page *p);
+void cgam_page_begin(const cgam_figure *f, int width, int height, cgam_page *p);
+/* Both at once. */
+cgam_status cgam_page_open(cgam_env *env, const char *folder, const cgam_figure *f, int width,
+                           int height, cgam_page *p);
+cgam_status cgam_page_close(cgam_page *p);
+
+/* The gnuplot line type of the k-th curve. */
+int cgam_page_style(int64_t k);
+
+/* What cgam_page_curves draws. */
+typedef struct cgam_curves {
+    const char *file;   /* "accuracy.csv" */
+    const char *key;    /* the column that tells curves apart */
+    const char *symbol; /* and its name in the legend */
+    cgam_list list;     /* its values, one a curve */
+    const char *x, *y;  /* columns */
+    const char *se;     /* column of the standard error, NULL = no bars */
+    const char *with;   /* "lines" */
+    const char *only;   /* a condition on the row, NULL = none */
+} cgam_curves;
+
+/* One part of `plot` for each curve; each ends in a comma but the last, after which comes `rest`. */
+void cgam_page_curves(cgam_page *p, const cgam_curves *c, const char *rest);
+
+/* The bodies: figure_separation and so on, each writes one script. */
+typedef cgam_status (*cgam_figure_writer)(const cgam_study *study, const char *folder,
+                                          const cgam_figure *f);
+cgam_status cgam_figure_accuracy(const cgam_study *s, const char *folder, const cgam_figure *f);
+cgam_status cgam_figure_bound(const cgam_study *s, const char *folder, const cgam_figure *f);
+cgam_status cgam_figure_gaps(const cgam_study *s, const char *folder, const cgam_figure *f);
+cgam_status cgam_figure_peak(const cgam_study *s, const char *folder, const cgam_figure *f);
+cgam_status cgam_figure_zoom(const cgam_study *s, const char *folder, const cgam_figure *f);
+cgam_status cgam_figure_example(const cgam_study *s, const char *folder, const cgam_figure *f);
+cgam_status cgam_figure_feedback(const cgam_study *s, const char *folder, const cgam_figure *f);
+cgam_status cgam_figure_thresholds(const cgam_study *s, const char *folder, const cgam_figure *f);
+cgam_status cgam_figure_ratio(const cgam_study *s, const char *folder, const cgam_figure *f);
+cgam_status cgam_figure_along(const cgam_study *s, const char *folder, const cgam_figure *f);
+cgam_status cgam_figure_load(const cgam_study *s, const char *folder, const cgam_figure *f);
+cgam_status cgam_figure_map(const cgam_study *s, const char *folder, const cgam_figure *f);
+
+#endif

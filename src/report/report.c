@@ -1,0 +1,182 @@
+/* report.c: the main job - every study, their figures, the claims, one page. */
+#include "report/report.h"
+
+#include "base/env.h"
+#include "report/text.h"
+#include "study/study.h"
+
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+
+static const double penalties[] = {0,   0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45,
+                                   0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95};
+static const double loads[] = {1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32};
+static const double two[] = {2}, half[] = {0.5};
+static const double NO_CAP = 1e9;
+
+static const struct {
+    cgam_study_kind kind;
+    const char *folder;
+} list[CGAM_RUNS] = {
+    [CGAM_RUN_SEPARATION] = {CGAM_STUDY_SEPARATION, "separation"},
+    [CGAM_RUN_SEPARATION_VECTOR] = {CGAM_STUDY_SEPARATION, "separation-vector"},
+    [CGAM_RUN_COMPETITION] = {CGAM_STUDY_COMPETITION, "competition"},
+    [CGAM_RUN_COMPETITION_UNCAPPED] = {CGAM_STUDY_COMPETITION, "competition-uncapped"},
+    [CGAM_RUN_COUPLED] = {CGAM_STUDY_COUPLED, "coupled"},
+    [CGAM_RUN_TIMESCALE] = {CGAM_STUDY_TIMESCALE, "timescale"},
+    [CGAM_RUN_TIMESCALE_STARTED] = {CGAM_STUDY_TIMESCALE, "timescale-started"},
+    [CGAM_RUN_TIMESCALE_FREE] = {CGAM_STUDY_TIMESCALE, "timescale-free"},
+    [CGAM_RUN_THEOREMS] = {CGAM_STUDY_THEOREMS, "theorems"},
+    [CGAM_RUN_CAPACITY] = {CGAM_STUDY_CAPACITY, "capacity"},
+    [CGAM_RUN_PHASE] = {CGAM_STUDY_PHASE, "phase"},
+    [CGAM_RUN_PHASE_PENALTY] = {CGAM_STUDY_PHASE, "phase-penalty"},
+};
+
+cgam_report_opts cgam_report_opts_default(void)
+{
+    return (cgam_report_opts){.out = "report", .seed = 1, .scale = 1, .figures = true};
+}
+
+static cgam_study_opts options(const cgam_report *r, int run)
+{
+    cgam_study_opts o = cgam_study_opts_default(list[run].kind);
+    o.seed = r->opts.seed;
+    o.trials = llrint(fmax((double)o.trials * r->opts.scale, 1));
+    switch (run) {
+    case CGAM_RUN_SEPARATION_VECTOR: o.sigma_c_vector = true; break;
+    case CGAM_RUN_COMPETITION_UNCAPPED: o.t_cap = NO_CAP; break;
+    case CGAM_RUN_TIMESCALE_STARTED: o.start_query = true; break;
+    case CGAM_RUN_TIMESCALE_FREE: o.query_free = true; break;
+    case CGAM_RUN_PHASE_PENALTY:
+        o.x = CGAM_AXIS_ALPHA;
+        o.y = CGAM_AXIS_LOAD;
+        o.alphas = (cgam_list){penalties, sizeof penalties / sizeof *penalties};
+        o.load = (cgam_list){loads, sizeof loads / sizeof *loads};
+        o.lambda = (cgam_list){two, 1};
+        o.sigma_q = (cgam_list){half, 1};
+        break;
+    default: break;
+    }
+    return o;
+}
+
+typedef struct teller {
+    const cgam_report *report;
+    int run;
+} teller;
+
+static void tell(void *user, double done, double seconds_left)
+{
+    const teller *t = user;
+    t->report->opts.progress(t->report->opts.user, list[t->run].folder, done, seconds_left);
+}
+
+/* One study: computed, written, and its figures' scripts beside it. */
+static cgam_status run_one(cgam_report *r, int run)
+{
+    cgam_run *one = &r->runs[run];
+    char folder[PATH_MAX];
+    teller t = {.report = r, .run = run};
+    cgam_study_opts o = options(r, run);
+    double begun = cgam_clock();
+    snprintf(one->folder, sizeof one->folder, "%s", list[run].folder);
+    if (snprintf(folder, sizeof folder, "%s/%s", r->opts.out, one->folder) >= (int)sizeof folder)
+        return cgam_fail(r->env, CGAM_E_ARG, "--out: the name is too long");
+    o.out = folder;
+    o.user = &t;
+    if (r->opts.progress) o.progress = tell;
+    cgam_status status = cgam_study_run(r->env, &o, &one->study);
+    if (status == CGAM_OK) status = cgam_study_write(one->study, folder);
+    if (status == CGAM_OK) status = cgam_figures_write(one->study, folder, &one->figures);
+    one->seconds = cgam_clock() - begun;
+    return status;
+}
+
+/* Figures of all runs, several at a time. A run's figures are drawn by one task. */
+static cgam_status draw_run(void *arg, int64_t i)
+{
+    cgam_report *r = arg;
+    cgam_run *one = &r->runs[i];
+    char folder[PATH_MAX];
+    bool missing;
+    snprintf(folder, sizeof folder, "%s/%s", r->opts.out, one->folder);
+    if (cgam_interrupted(r->env))
+        return cgam_fail(r->env, CGAM_E_INTERRUPTED, "stopped on request");
+    cgam_status status = cgam_figures_draw(r->env, folder, &one->figures, &missing);
+    if (missing) __atomic_store_n(&r->figures_missing, true, __ATOMIC_RELAXED);
+    return status;
+}
+
+void cgam_report_free(cgam_report *r)
+{
+    if (!r) return;
+    for (int i = 0; i < CGAM_RUNS; i++) cgam_study_free(r->runs[i].study);
+    cgam_free(r->env, r);
+}
+
+cgam_status cgam_report_make(cgam_env *env, const cgam_report_opts *opts, cgam_report **out)
+{
+    *out = NULL;
+    if (!(opts->scale > 0 && opts->scale <= 1e4))
+        return cgam_fail(env, CGAM_E_ARG, "--scale is %.17g, it must be above 0 and at most 10000",
+                         opts->scale);
+    cgam_report *r = cgam_zalloc(env, 1, sizeof *r);
+    if (!r) return cgam_fail_nomem(env, "a report");
+    r->env = env;
+    r->opts = *opts;
+    double begun = cgam_clock();
+    cgam_status status = cgam_folder_make(env, opts->out);
+    for (int i = 0; i < CGAM_RUNS && status == CGAM_OK; i++) status = run_one(r, i);
+    double drawing = cgam_clock();
+    if (status == CGAM_OK && opts->figures) {
+        if (opts->progress) opts->progress(opts->user, "figures", 0, NAN);
+        status = cgam_parallel(env, CGAM_RUNS, draw_run, r);
+    }
+    r->figure_seconds = cgam_clock() - drawing;
+    if (status == CGAM_OK) cgam_claims_decide(r->runs, &r->claims);
+    if (status == CGAM_OK) status = cgam_claims_write(env, &r->claims, opts->out);
+    r->seconds = cgam_clock() - begun;
+    if (status == CGAM_OK) status = cgam_report_page(r);
+    if (status != CGAM_OK) {
+        cgam_report_free(r);
+        return status;
+    }
+    /* only now: a report that is stopped before its end goes on from what its studies have done */
+    for (int i = 0; i < CGAM_RUNS; i++) cgam_study_forget(r->runs[i].study);
+    *out = r;
+    return CGAM_OK;
+}
+
+/* A field of CSV with text in it. */
+static void quoted(FILE *to, const char *text)
+{
+    fputc('"', to);
+    for (; *text; text++) {
+        if (*text == '"') fputc('"', to);
+        fputc(*text, to);
+    }
+    fputc('"', to);
+}
+
+cgam_status cgam_claims_write(cgam_env *env, const cgam_claims *claims, const char *folder)
+{
+    char path[PATH_MAX + 16], verdict[200];
+    cgam_outfile *file;
+    snprintf(path, sizeof path, "%s/claims.csv", folder);
+    cgam_status status = cgam_outfile_begin(env, path, &file);
+    if (status != CGAM_OK) return status;
+    FILE *to = cgam_outfile_stream(file);
+    fprintf(to, "where,claim,verdict,numbers,test\n");
+    for (int i = 0; i < claims->count; i++) {
+        const cgam_claim *c = &claims->claim[i];
+        const char *fields[] = {c->where, c->says, cgam_verdict_text(c, verdict), c->numbers,
+                                c->test};
+        for (int k = 0; k < 5; k++) {
+            if (k) fputc(',', to);
+            quoted(to, fields[k]);
+        }
+        fputc('\n', to);
+    }
+    return cgam_outfile_commit(file);
+}

@@ -1,0 +1,16 @@
+/* text.h: numbers and parameters as people write them. */
+#ifndef CGAM_SRC_REPORT_TEXT_H
+#define CGAM_SRC_REPORT_TEXT_H
+
+#include <cgam/study.h>
+
+/* Up to six digits without trailing zeros, into text[32], which it returns. */
+const char *cgam_short_text(double value, char *text);
+
+/* One line: seed, trials and parameters of a study. */
+void cgam_caption(const cgam_study_opts *o, char *text, size_t size);
+
+/* The command that makes the study again, without --out. */
+void cgam_command(const cgam_study_opts *o, char *text, size_t size);
+
+#endif

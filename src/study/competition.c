@@ -1,0 +1,297 @@
+/* competition.c: when do gates choose? (paper, section 3.3 and appendix D.2, fig. 3 a-c)
+ *
+ * Each trial draws one cluster of unit memories and gives every gate the same input, u = 1/n. Below
+ * alpha_crit the gates settle, s = A(alpha)^-1 u; at and above it s(t) is taken in closed form at
+ * t_end = min(t*, t_cap) with
+ *     t* = log1p(gamma L / (beta Delta_0)) / gamma,   L = ln((1-delta)(n-1)/delta),
+ * gamma = alpha (1 - mu_min) - 1 and Delta_0 the gap between the two largest entries of P_min u.
+ * What is reported is the mean over trials of max softmax(beta s).
+ *
+ * A block is 32 trials; its record holds sums of the peak and of its square for every alpha, then
+ * at alpha_crit the number of memories above 1/n (sum, squares, trials with two or more), and the
+ * example's p [n] in the block that has it. */
+#include "study/alphas.h"
+#include "study/group.h"
+#include "study/stream.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { BLOCK = 32 };
+
+typedef struct setup {
+    double alpha_crit;
+    cgam_alphas alphas;
+    int64_t record;
+} setup;
+
+static void defaults(cgam_study_opts *o) { (void)o; }
+
+static cgam_status check(cgam_env *env, const cgam_study_opts *o)
+{
+    cgam_status status = cgam_study_check_size(env, o);
+    if (status == CGAM_OK) status = cgam_study_check_positive(env, "beta", o->beta);
+    if (status == CGAM_OK) status = cgam_study_check_positive(env, "centre", o->centre);
+    if (status == CGAM_OK) status = cgam_study_check_range(env, "spread", o->spread, 0, 1e6);
+    if (status == CGAM_OK) status = cgam_study_check_range(env, "t-cap", o->t_cap, 1e-6, 1e12);
+    if (status == CGAM_OK)
+        status = cgam_study_check_range(env, "delta", o->delta, 1e-12, 1 - 1e-12);
+    if (status == CGAM_OK)
+        status =
+            cgam_study_check_range(env, "example", (double)o->example, 0, (double)(o->trials - 1));
+    if (status == CGAM_OK && o->alphas.count > 0)
+        status = cgam_study_check_list(env, "alphas", o->alphas, 0, 1e6, CGAM_ALPHAS_MAX);
+    return status;
+}
+
+typedef struct room {
+    cgam_banks *banks;
+    double *s, *p, *f; /* [n], [n], [m + 1] */
+} room;
+
+static void room_close(cgam_study *study, void *arg, void *opened)
+{
+    (void)arg;
+    room *w = opened;
+    if (!w) return;
+    cgam_banks_free(w->banks);
+    cgam_free(study->env, w->s);
+    cgam_free(study->env, w);
+}
+
+static cgam_status room_open(cgam_study *study, void *arg, void **out)
+{
+    (void)arg;
+    const cgam_study_opts *o = &study->opts;
+    const int width = study->lanes->width;
+    room *w = cgam_zalloc(study->env, 1, sizeof *w);
+    if (!w) return cgam_fail_nomem(study->env, "a trial");
+    cgam_status status = cgam_banks_new(study->env, width, o->n, o->d, &w->banks);
+    if (status == CGAM_OK) {
+        int64_t m = w->banks->g.m;
+        w->s = cgam_alloc(study->env, (size_t)((2 * o->n + m + 1) * width), sizeof *w->s);
+        if (!w->s) status = cgam_fail_nomem(study->env, "a trial");
+    }
+    if (status != CGAM_OK) {
+        room_close(study, arg, w);
+        return status;
+    }
+    w->p = w->s + o->n * width;
+    w->f = w->p + o->n * width;
+    *out = w;
+    return CGAM_OK;
+}
+
+static cgam_status draw(cgam_study *study, int64_t first, room *w)
+{
+    const cgam_study_opts *o = &study->opts;
+    for (int l = 0; l < study->lanes->width; l++)
+        cgam_banks_draw(w->banks, l, o->seed, CGAM_STREAM_COMPETITION, 0, first + l, o->centre,
+                        o->spread);
+    return cgam_banks_decompose(w->banks, NULL);
+}
+
+/* When the winner should have 1 - delta by theorem 3.3 with B = 0; t_cap where that is later. */
+static void horizons(const cgam_study_opts *o, const cgam_banks *b, double alpha,
+                     const double *lead, double *t)
+{
+    double L = log1p(-o->delta) + log((double)(o->n - 1)) - log(o->delta);
+    for (int l = 0; l < b->g.width; l++) {
+        double gamma = alpha * (1 - b->mu_min[l]) - 1, x = fmax(L, 0) / (o->beta * lead[l]);
+        double time = fabs(gamma) > 1e-12 ? log1p(gamma * x) / gamma : x;
+        t[l] = time < o->t_cap ? time : o->t_cap; /* no lead: x is infinite or NaN */
+    }
+}
+
+/* Gates and peak of the group at one alpha; p only when wanted. t: [] out, NAN where they settle. */
+static void gates(const cgam_study *study, double alpha, const double *lead, room *w, double *peak,
+                  double *p, double *t)
+{
+    const cgam_study_opts *o = &study->opts;
+    const cgam_group *g = &w->banks->g;
+    double scale[CGAM_LANES_MAX] __attribute__((aligned(64)));
+    double *f0 = w->f + g->m * g->width;
+    horizons(o, w->banks, alpha, lead, t);
+    cgam_banks_weights(w->banks, alpha, t, w->f, f0, scale);
+    study->lanes->compose(g, w->f, f0, w->s);
+    study->lanes->peak(g->n, o->beta, w->s, scale, peak, p);
+    for (int l = 0; l < g->width; l++)
+        if (cgam_banks_subcritical(w->banks, l, alpha)) t[l] = NAN;
+}
+
+static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, double *record)
+{
+    const setup *u = arg;
+    room *w = opened;
+    const cgam_study_opts *o = &study->opts;
+    const int width = study->lanes->width;
+    double peak[CGAM_LANES_MAX] __attribute__((aligned(64))), lead[CGAM_LANES_MAX],
+        t[CGAM_LANES_MAX] = {0};
+    int64_t first = i * BLOCK, end = first + BLOCK < o->trials ? first + BLOCK : o->trials;
+    double *above = record + 2 * u->alphas.count, *example = above + 3;
+    memset(record, 0, (size_t)u->record * sizeof *record);
+    for (int64_t from = first; from < end; from += width) {
+        cgam_status status = draw(study, from, w);
+        if (status != CGAM_OK) return status;
+        cgam_banks_lead(w->banks, lead);
+        int count = end - from < width ? (int)(end - from) : width;
+        for (int64_t k = 0; k < u->alphas.count; k++) {
+            gates(study, u->alphas.at[k], lead, w, peak, NULL, t);
+            for (int l = 0; l < count; l++) {
+                record[2 * k] += peak[l];
+                record[2 * k + 1] += peak[l] * peak[l];
+            }
+        }
+        gates(study, u->alpha_crit, lead, w, peak, w->p, t);
+        for (int l = 0; l < count; l++) {
+            int64_t more = 0;
+            for (int64_t j = 0; j < o->n; j++) more += w->p[j * width + l] > 1 / (double)o->n;
+            above[0] += (double)more;
+            above[1] += (double)(more * more);
+            above[2] += more > 1;
+            for (int64_t j = 0; from + l == o->example && j < o->n; j++)
+                example[j] = w->p[j * width + l];
+        }
+    }
+    return CGAM_OK;
+}
+
+static void put_options(const cgam_study_opts *o, json_t *doc)
+{
+    json_t *p = json_object();
+    cgam_json_put(p, "n", json_integer(o->n));
+    cgam_json_put(p, "d", json_integer(o->d));
+    cgam_json_put(p, "beta", json_real(o->beta));
+    cgam_json_put(p, "centre", json_real(o->centre));
+    cgam_json_put(p, "spread", json_real(o->spread));
+    cgam_json_put(p, "t_cap", json_real(o->t_cap));
+    cgam_json_put(p, "delta", json_real(o->delta));
+    cgam_json_put(doc, "parameters", p);
+}
+
+static cgam_status tell(cgam_study *study, const setup *u, const cgam_blocks *b)
+{
+    const cgam_study_opts *o = &study->opts;
+    double *cells, *example = NULL, n = (double)o->trials, above[3] = {0};
+    int64_t alphas = u->alphas.count;
+    cgam_status status =
+        cgam_study_add(study, "peak", "Mean over trials of the peak gate probability.",
+                       "alpha,peak_mean,peak_se,trials,supercritical", NULL, alphas, &cells);
+    for (int64_t k = 0; k < alphas && status == CGAM_OK; k++, cells += 5) {
+        double sum = 0, squares = 0;
+        for (int64_t i = 0; i < b->count; i++) {
+            sum += b->records[i * u->record + 2 * k];
+            squares += b->records[i * u->record + 2 * k + 1];
+        }
+        cells[0] = u->alphas.at[k];
+        cgam_mean_se(sum, squares, n, &cells[1], &cells[2]);
+        cells[3] = n;
+        cells[4] = u->alphas.at[k] >= u->alpha_crit * (1 - 1e-9);
+    }
+    if (status == CGAM_OK)
+        status = cgam_study_add(study, "example", "Gates of one trial at alpha_crit.",
+                                "memory,p,uniform", NULL, o->n, &example);
+    if (status != CGAM_OK) return status;
+    for (int64_t j = 0; j < o->n; j++) {
+        example[3 * j] = (double)j;
+        example[3 * j + 1] = b->records[o->example / BLOCK * u->record + 2 * alphas + 3 + j];
+        example[3 * j + 2] = 1 / (double)o->n;
+    }
+    for (int64_t i = 0; i < b->count; i++)
+        for (int k = 0; k < 3; k++) above[k] += b->records[i * u->record + 2 * alphas + k];
+    status = cgam_study_add(study, "onset", "Memories above 1/n at alpha_crit.",
+                            "alpha,above_mean,above_se,share_two_or_more,trials", NULL, 1, &cells);
+    if (status != CGAM_OK) return status;
+    cells[0] = u->alpha_crit;
+    cgam_mean_se(above[0], above[1], n, &cells[1], &cells[2]);
+    cells[3] = above[2] / n;
+    cells[4] = n;
+    const cgam_table *peak = cgam_study_find(study, "peak");
+    json_t *doc = study->doc, *shown = json_object();
+    put_options(o, doc);
+    cgam_json_put(doc, "alpha", cgam_json_reals(peak->cells, alphas, peak->columns));
+    cgam_json_put(doc, "peak_mean", cgam_json_reals(peak->cells + 1, alphas, peak->columns));
+    cgam_json_put(doc, "peak_se", cgam_json_reals(peak->cells + 2, alphas, peak->columns));
+    cgam_json_put(doc, "alpha_crit", cgam_json_real(u->alpha_crit));
+    cgam_json_put(shown, "alpha", cgam_json_real(u->alpha_crit));
+    cgam_json_put(shown, "trial", json_integer(o->example));
+    cgam_json_put(shown, "p", cgam_json_reals(example + 1, o->n, 3));
+    cgam_json_put(doc, "example", shown);
+    cgam_json_put(doc, "above_uniform_mean", cgam_json_real(cells[1]));
+    return CGAM_OK;
+}
+
+static cgam_status prepare(cgam_study *study, setup *u)
+{
+    const cgam_study_opts *o = &study->opts;
+    cgam_status status = cgam_alphas_critical(study, CGAM_STREAM_COMPETITION, &u->alpha_crit);
+    if (o->alphas.count > 0) cgam_alphas_given(&u->alphas, o->alphas);
+    else cgam_alphas_competition(&u->alphas, u->alpha_crit);
+    u->record = 2 * u->alphas.count + 3 + o->n;
+    return status;
+}
+
+static cgam_status run(cgam_study *study)
+{
+    setup u;
+    cgam_status status = prepare(study, &u);
+    cgam_blocks b = {.count = (study->opts.trials + BLOCK - 1) / BLOCK,
+                     .record = u.record,
+                     .open = room_open,
+                     .close = room_close,
+                     .block = block,
+                     .arg = &u};
+    if (status == CGAM_OK) status = cgam_blocks_run(study, &b);
+    if (status == CGAM_OK) status = tell(study, &u, &b);
+    cgam_free(study->env, b.records);
+    return status;
+}
+
+static cgam_status trial(cgam_study *study, int64_t k, json_t *doc)
+{
+    const cgam_study_opts *o = &study->opts;
+    const int width = study->lanes->width, lane = (int)(k % width);
+    double peak[CGAM_LANES_MAX] __attribute__((aligned(64))), lead[CGAM_LANES_MAX],
+        t[CGAM_LANES_MAX] = {0};
+    setup u;
+    void *opened = NULL;
+    cgam_status status = prepare(study, &u);
+    if (status == CGAM_OK) status = room_open(study, &u, &opened);
+    room *w = opened;
+    if (status == CGAM_OK) status = draw(study, k - lane, w);
+    if (status == CGAM_OK) {
+        const cgam_group *g = &w->banks->g;
+        json_t *Z = json_array(), *list = json_array();
+        cgam_banks_lead(w->banks, lead);
+        for (int64_t i = 0; i < o->n; i++)
+            json_array_append_new(Z, cgam_json_reals(g->Z + i * o->d * width + lane, o->d, width));
+        for (int64_t j = 0; j < u.alphas.count; j++) {
+            json_t *at = json_object();
+            gates(study, u.alphas.at[j], lead, w, peak, w->p, t);
+            cgam_json_put(at, "alpha", json_real(u.alphas.at[j]));
+            cgam_json_put(at, "t_end", cgam_json_real(t[lane]));
+            cgam_json_put(at, "peak", cgam_json_real(peak[lane]));
+            cgam_json_put(at, "s", cgam_json_reals(w->s + lane, o->n, width));
+            cgam_json_put(at, "p", cgam_json_reals(w->p + lane, o->n, width));
+            json_array_append_new(list, at);
+        }
+        put_options(o, doc);
+        cgam_json_put(doc, "mu_min", cgam_json_real(w->banks->mu_min[lane]));
+        cgam_json_put(doc, "alpha_crit", cgam_json_real(w->banks->alpha_crit[lane]));
+        cgam_json_put(doc, "lead", cgam_json_real(lead[lane]));
+        cgam_json_put(doc, "mu", cgam_json_reals(g->mu + lane, o->n > o->d ? o->d : o->n, width));
+        cgam_json_put(doc, "Z", Z);
+        cgam_json_put(doc, "alphas", list);
+    }
+    room_close(study, &u, w);
+    return status;
+}
+
+const cgam_study_part cgam_study_competition = {
+    .name = "competition",
+    .about = "peak gate probability against the penalty, without feedback (fig. 3 a-c)",
+    .defaults = defaults,
+    .check = check,
+    .run = run,
+    .trial = trial,
+};

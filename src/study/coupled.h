@@ -1,0 +1,59 @@
+/* coupled.h: the parts of the coupled study that compute, and those that tell. */
+#ifndef CGAM_SRC_STUDY_COUPLED_H
+#define CGAM_SRC_STUDY_COUPLED_H
+
+#include "study/alphas.h"
+#include "study/group.h"
+
+enum {
+    CGAM_COUPLED_BLOCK = 8,
+    CGAM_COUPLED_SUMS = 3
+}; /* trials a block; sums per (lambda, alpha) */
+
+typedef struct cgam_coupling {
+    double alpha_crit;
+    cgam_alphas all;  /* every alpha that some lambda asks for */
+    cgam_alphas *own; /* [lambdas] the grid of each */
+    int32_t *place;   /* [lambdas, all.count] index in own, -1 = not in it */
+    int64_t *at;      /* [lambdas + 1] where the sums of a lambda begin in a record */
+    int64_t folds;    /* where [lambdas, BLOCK] folds begin */
+    int64_t record;
+} cgam_coupling;
+
+typedef struct cgam_coupling_room {
+    cgam_banks *banks;
+    double *s0, *scale;   /* [n] A^-1 u, or s(t_cap) / scale where that grows; [] */
+    double *base, *x, *e; /* [n], [n], [n + m]: the plain iteration's */
+    double *fs, *fr, *fp; /* [n] each: the flow's */
+    double *s, *r, *p;    /* [n] each: the point, when it is wanted whole */
+    double *f, *gain;     /* [m + 1] each: weights behind s0; 1/eta - g0, g0 */
+    double *flow, *fold;
+} cgam_coupling_room;
+
+/* How a point was found. */
+typedef struct cgam_coupling_point {
+    double peak[CGAM_LANES_MAX] __attribute__((aligned(64)));
+    int iterations[CGAM_LANES_MAX]; /* plain iterations; 0 for a transient */
+    double ended[CGAM_LANES_MAX];   /* when the transient was done; NAN for a fixed point */
+} cgam_coupling_point;
+
+cgam_status cgam_coupling_open(cgam_study *study, cgam_coupling *c);
+void cgam_coupling_close(cgam_study *study, cgam_coupling *c);
+cgam_status cgam_coupling_room_open(cgam_study *study, void *c, void **room);
+void cgam_coupling_room_close(cgam_study *study, void *c, void *room);
+
+/* The group's clusters and noise. */
+cgam_status cgam_coupling_draw(cgam_study *study, int64_t first, cgam_coupling_room *w);
+/* What all lambdas share at an alpha, then the point for one lambda: w->r, w->s and w->p hold r, s
+ * and p when `whole`, and transients are then integrated finely throughout. `again`: alpha and group
+ * are those of the call before. */
+void cgam_coupling_alpha(const cgam_study *study, double alpha, cgam_coupling_room *w);
+void cgam_coupling_solve(const cgam_study *study, double alpha, double lambda, bool again,
+                         bool whole, cgam_coupling_room *w, cgam_coupling_point *out);
+void cgam_coupling_fold(const cgam_study *study, const cgam_coupling *c, double lambda,
+                        cgam_coupling_room *w, double *alpha);
+
+cgam_status cgam_coupling_tell(cgam_study *study, const cgam_coupling *c, const cgam_blocks *b);
+cgam_status cgam_coupling_trial(cgam_study *study, int64_t trial, json_t *doc);
+
+#endif

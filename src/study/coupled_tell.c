@@ -1,0 +1,270 @@
+/* coupled_tell.c: curves and thresholds of the coupled study, and one trial of it in full.
+ *
+ * The threshold of a curve is where its mean peak first crosses 1/2, linear between grid points. Its
+ * standard error is a jackknife over up to 50 sets of blocks, since a curve is a mean over trials
+ * but its crossing is not. */
+#include "study/coupled.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { BLOCK = CGAM_COUPLED_BLOCK, SUMS = CGAM_COUPLED_SUMS, SETS = 50 };
+
+/* First crossing of 1/2 of y over x, NAN = none. */
+static double crossing(int64_t n, const double *x, const double *y)
+{
+    for (int64_t i = 1; i < n; i++)
+        if (y[i - 1] < 0.5 && y[i] >= 0.5)
+            return x[i - 1] + (x[i] - x[i - 1]) * (0.5 - y[i - 1]) / (y[i] - y[i - 1]);
+    return NAN;
+}
+
+/* Mean peaks of lambda k over the blocks outside set `left` of `sets` (left < 0: all). */
+static void curve(const cgam_study *study, const cgam_coupling *c, const cgam_blocks *b, int64_t k,
+                  int64_t sets, int64_t left, double *y)
+{
+    int64_t n = c->own[k].count, trials = 0;
+    memset(y, 0, (size_t)n * sizeof *y);
+    for (int64_t i = 0; i < b->count; i++) {
+        if (left >= 0 && i * sets / b->count == left) continue;
+        int64_t rest = study->opts.trials - i * BLOCK;
+        trials += rest < BLOCK ? rest : BLOCK;
+        for (int64_t a = 0; a < n; a++) y[a] += b->records[i * c->record + c->at[k] + SUMS * a];
+    }
+    for (int64_t a = 0; a < n; a++) y[a] /= (double)trials;
+}
+
+static double crossing_se(const cgam_study *study, const cgam_coupling *c, const cgam_blocks *b,
+                          int64_t k, double *y)
+{
+    int64_t sets = b->count < SETS ? b->count : SETS;
+    double sum = 0, squares = 0;
+    if (sets < 2) return NAN;
+    for (int64_t j = 0; j < sets; j++) {
+        curve(study, c, b, k, sets, j, y);
+        double x = crossing(c->own[k].count, c->own[k].at, y);
+        sum += x;
+        squares += x * x;
+    }
+    double mean = sum / (double)sets, spread = squares / (double)sets - mean * mean;
+    return sqrt(fmax(spread, 0) * (double)(sets - 1));
+}
+
+static cgam_status curve_table(cgam_study *study, const cgam_coupling *c, const cgam_blocks *b)
+{
+    const cgam_study_opts *o = &study->opts;
+    double *cells, n = (double)o->trials;
+    int64_t rows = c->folds / SUMS;
+    cgam_status status = cgam_study_add(
+        study, "curves",
+        "Mean peak of softmax(beta r), of softmax(beta s) for lambda = 0. unconverged "
+        "counts trials whose iteration was stopped.",
+        "lambda,alpha,peak_mean,peak_se,trials,unconverged,supercritical", NULL, rows, &cells);
+    for (int64_t k = 0; k < o->lambda.count && status == CGAM_OK; k++)
+        for (int64_t a = 0; a < c->own[k].count; a++, cells += 7) {
+            double sum[SUMS] = {0};
+            for (int64_t i = 0; i < b->count; i++)
+                for (int j = 0; j < SUMS; j++)
+                    sum[j] += b->records[i * c->record + c->at[k] + SUMS * a + j];
+            cells[0] = o->lambda.values[k];
+            cells[1] = c->own[k].at[a];
+            cgam_mean_se(sum[0], sum[1], n, &cells[2], &cells[3]);
+            cells[4] = n;
+            cells[5] = sum[2];
+            cells[6] = c->own[k].at[a] >= c->alpha_crit * (1 - 1e-9);
+        }
+    return status;
+}
+
+/* Folds of lambda k, sorted, into x; *tried = trials in which one was looked for. */
+static int64_t folds(const cgam_study *study, const cgam_coupling *c, const cgam_blocks *b,
+                     int64_t k, double *x, int64_t *tried)
+{
+    const cgam_study_opts *o = &study->opts;
+    int64_t n = 0;
+    *tried = o->fold_trials < o->trials ? o->fold_trials : o->trials;
+    if (o->lambda.values[k] == 0) *tried = 0;
+    for (int64_t t = 0; t < *tried; t++) {
+        double fold = b->records[t / BLOCK * c->record + c->folds + k * BLOCK + t % BLOCK];
+        if (!isnan(fold)) x[n++] = fold;
+    }
+    cgam_sort(x, n);
+    return n;
+}
+
+static cgam_status threshold_table(cgam_study *study, const cgam_coupling *c, const cgam_blocks *b)
+{
+    const cgam_study_opts *o = &study->opts;
+    double *cells;
+    int64_t most = o->trials > CGAM_ALPHAS_MAX ? o->trials : CGAM_ALPHAS_MAX;
+    double *x = cgam_alloc(study->env, (size_t)most, sizeof *x);
+    cgam_status status = cgam_study_add(
+        study, "thresholds",
+        "alpha_half: first crossing of mean peak 1/2. alpha_theory: alpha_crit (1 - lambda^2 beta / "
+        "n), proved for balanced banks only. fold: where the branch of fixed points from alpha = 0 "
+        "ends, quartiles over the trials in which it does.",
+        "lambda,alpha_half,alpha_half_se,alpha_theory,fold_q25,fold_median,fold_q75,fold_share,"
+        "fold_trials",
+        NULL, o->lambda.count, &cells);
+    if (status == CGAM_OK && !x) status = cgam_fail_nomem(study->env, "thresholds");
+    for (int64_t k = 0; k < o->lambda.count && status == CGAM_OK; k++, cells += 9) {
+        double lambda = o->lambda.values[k], feedback = lambda * lambda * o->beta / (double)o->n;
+        cells[0] = lambda;
+        curve(study, c, b, k, 1, -1, x);
+        cells[1] = crossing(c->own[k].count, c->own[k].at, x);
+        cells[2] = crossing_se(study, c, b, k, x);
+        cells[3] = feedback < 1 ? c->alpha_crit * (1 - feedback) : NAN;
+        int64_t tried, n = folds(study, c, b, k, x, &tried);
+        cells[4] = cgam_quantile(x, n, 0.25);
+        cells[5] = cgam_quantile(x, n, 0.5);
+        cells[6] = cgam_quantile(x, n, 0.75);
+        cells[7] = tried ? (double)n / (double)tried : NAN;
+        cells[8] = (double)tried;
+    }
+    cgam_free(study->env, x);
+    return status;
+}
+
+static void put_options(const cgam_study_opts *o, json_t *doc)
+{
+    json_t *p = json_object();
+    cgam_json_put(p, "n", json_integer(o->n));
+    cgam_json_put(p, "d", json_integer(o->d));
+    cgam_json_put(p, "beta", json_real(o->beta));
+    cgam_json_put(p, "centre", json_real(o->centre));
+    cgam_json_put(p, "spread", json_real(o->spread));
+    cgam_json_put(p, "noise", json_real(o->noise));
+    cgam_json_put(p, "t_cap", json_real(o->t_cap));
+    cgam_json_put(p, "max_iter", json_integer(o->max_iter));
+    cgam_json_put(p, "tol", json_real(o->tol));
+    cgam_json_put(p, "fold_trials", json_integer(o->fold_trials));
+    cgam_json_put(doc, "parameters", p);
+}
+
+cgam_status cgam_coupling_tell(cgam_study *study, const cgam_coupling *c, const cgam_blocks *b)
+{
+    const cgam_study_opts *o = &study->opts;
+    cgam_status status = curve_table(study, c, b);
+    if (status == CGAM_OK) status = threshold_table(study, c, b);
+    if (status != CGAM_OK) return status;
+    const cgam_table *curves = cgam_study_find(study, "curves");
+    const cgam_table *thresholds = cgam_study_find(study, "thresholds");
+    json_t *doc = study->doc, *list = json_array();
+    const double *row = curves->cells;
+    for (int64_t k = 0; k < o->lambda.count; k++) {
+        const double *t = thresholds->cells + k * thresholds->columns;
+        int64_t n = c->own[k].count, w = curves->columns;
+        json_t *one = json_object();
+        cgam_json_put(one, "lambda", json_real(t[0]));
+        cgam_json_put(one, "alpha", cgam_json_reals(row + 1, n, w));
+        cgam_json_put(one, "peak_mean", cgam_json_reals(row + 2, n, w));
+        cgam_json_put(one, "peak_se", cgam_json_reals(row + 3, n, w));
+        cgam_json_put(one, "unconverged", cgam_json_reals(row + 5, n, w));
+        cgam_json_put(one, "alpha_half", cgam_json_real(t[1]));
+        cgam_json_put(one, "alpha_half_se", cgam_json_real(t[2]));
+        cgam_json_put(one, "alpha_theory", cgam_json_real(t[3]));
+        cgam_json_put(one, "fold_q25", cgam_json_real(t[4]));
+        cgam_json_put(one, "fold_median", cgam_json_real(t[5]));
+        cgam_json_put(one, "fold_q75", cgam_json_real(t[6]));
+        cgam_json_put(one, "fold_share", cgam_json_real(t[7]));
+        json_array_append_new(list, one);
+        row += n * w;
+    }
+    put_options(o, doc);
+    cgam_json_put(doc, "alpha_crit", cgam_json_real(c->alpha_crit));
+    cgam_json_put(doc, "curves", list);
+    return CGAM_OK;
+}
+
+/* ---- One trial ------------------------------------------------------------------------------ */
+/* E(s) = s'As/2 - u's - lse(beta lambda s)/beta of one lane. */
+static double energy(const cgam_study_opts *o, const cgam_group *g, double alpha, double lambda,
+                     int lane, const double *s)
+{
+    const int width = g->width;
+    double E = 0, top = -INFINITY, sum = 0;
+    for (int64_t i = 0; i < g->n; i++) {
+        double si = s[i * width + lane], field = (1 - alpha) * si;
+        for (int64_t j = 0; j < g->n; j++) {
+            double G = 0;
+            for (int64_t k = 0; k < g->d; k++)
+                G += g->Z[(i * g->d + k) * width + lane] * g->Z[(j * g->d + k) * width + lane];
+            field += alpha * (i == j ? 1 : G) * s[j * width + lane];
+        }
+        E += si * (0.5 * field - 1 / (double)g->n);
+        top = fmax(top, lambda * si);
+    }
+    for (int64_t i = 0; i < g->n; i++) sum += exp(o->beta * (lambda * s[i * width + lane] - top));
+    return E - top - log(sum) / o->beta;
+}
+
+static json_t *show_point(const cgam_study *study, double alpha, double lambda, int lane,
+                          const cgam_coupling_point *point, const cgam_coupling_room *w)
+{
+    const cgam_study_opts *o = &study->opts;
+    const int width = study->lanes->width;
+    json_t *doc = json_object();
+    bool still = isnan(point->ended[lane]);
+    cgam_json_put(doc, "alpha", json_real(alpha));
+    cgam_json_put(doc, "peak", cgam_json_real(point->peak[lane]));
+    cgam_json_put(doc, "iterations", still ? json_integer(point->iterations[lane]) : json_null());
+    cgam_json_put(doc, "converged",
+                  still ? json_boolean(point->iterations[lane] <= o->max_iter) : json_null());
+    cgam_json_put(doc, "one_hot_at", cgam_json_real(point->ended[lane]));
+    cgam_json_put(doc, "energy",
+                  cgam_json_real(energy(o, &w->banks->g, alpha, lambda, lane, w->s)));
+    cgam_json_put(doc, "s", cgam_json_reals(w->s + lane, o->n, width));
+    cgam_json_put(doc, "r", lambda > 0 ? cgam_json_reals(w->r + lane, o->n, width) : json_null());
+    cgam_json_put(doc, "p", cgam_json_reals(w->p + lane, o->n, width));
+    return doc;
+}
+
+static cgam_status show(cgam_study *study, const cgam_coupling *c, int64_t trial,
+                        cgam_coupling_room *w, json_t *doc)
+{
+    const cgam_study_opts *o = &study->opts;
+    const int width = study->lanes->width, lane = (int)(trial % width);
+    const cgam_group *g = &w->banks->g;
+    cgam_status status = cgam_coupling_draw(study, trial - lane, w);
+    if (status != CGAM_OK) return status;
+    json_t *Z = json_array(), *list = json_array();
+    for (int64_t i = 0; i < o->n; i++)
+        json_array_append_new(Z, cgam_json_reals(g->Z + i * o->d * width + lane, o->d, width));
+    for (int64_t k = 0; k < o->lambda.count; k++) {
+        double fold[CGAM_LANES_MAX], lambda = o->lambda.values[k];
+        json_t *one = json_object(), *points = json_array();
+        for (int64_t a = 0; a < c->own[k].count; a++) {
+            cgam_coupling_point point;
+            cgam_coupling_alpha(study, c->own[k].at[a], w);
+            cgam_coupling_solve(study, c->own[k].at[a], lambda, false, true, w, &point);
+            json_array_append_new(points,
+                                  show_point(study, c->own[k].at[a], lambda, lane, &point, w));
+        }
+        for (int l = 0; l < width; l++) fold[l] = NAN;
+        if (lambda > 0) cgam_coupling_fold(study, c, lambda, w, fold);
+        cgam_json_put(one, "lambda", json_real(lambda));
+        cgam_json_put(one, "fold", cgam_json_real(fold[lane]));
+        cgam_json_put(one, "points", points);
+        json_array_append_new(list, one);
+    }
+    put_options(o, doc);
+    cgam_json_put(doc, "alpha_crit", cgam_json_real(w->banks->alpha_crit[lane]));
+    cgam_json_put(doc, "Z", Z);
+    cgam_json_put(doc, "start", cgam_json_reals(g->start + lane, o->n, width));
+    cgam_json_put(doc, "curves", list);
+    return CGAM_OK;
+}
+
+cgam_status cgam_coupling_trial(cgam_study *study, int64_t trial, json_t *doc)
+{
+    cgam_coupling *c = cgam_zalloc(study->env, 1, sizeof *c);
+    if (!c) return cgam_fail_nomem(study->env, "grids");
+    void *w = NULL;
+    cgam_status status = cgam_coupling_open(study, c);
+    if (status == CGAM_OK) status = cgam_coupling_room_open(study, c, &w);
+    if (status == CGAM_OK) status = show(study, c, trial, w, doc);
+    cgam_coupling_room_close(study, c, w);
+    cgam_coupling_close(study, c);
+    cgam_free(study->env, c);
+    return status;
+}

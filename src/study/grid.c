@@ -1,0 +1,320 @@
+/* grid.c: recall accuracy over grids of N/d, lambda, alpha and sigma_q: the capacity study sweeps
+ * N/d, the phase study any two of them. Both compute the whole product of their four lists.
+ *
+ * Memories are random unit vectors, or random rows of a bank that the user gives (all of its rows
+ * when no N/d is named). A trial is that of separation.c: target, noisy query, noisy context,
+ * r = Z q + lambda A(alpha)^-1 Z c, and the question whether the target wins. Draws do not depend
+ * on alpha and lambda.
+ *
+ * A block is one bank at one N/d; its record counts [alpha, sigma_q, lambda]. */
+#include "study/stream.h"
+#include "study/study.h"
+
+#include <cgam/gate.h>
+
+#include <math.h>
+#include <string.h>
+
+enum { LIST_MAX = 256, N_MAX = 1 << 16 };
+
+static const double one_alpha[] = {0.1}, one_sigma[] = {0.5}, one_load[] = {5};
+static const double capacity_loads[] = {0.5, 1, 2, 4, 8, 16, 32, 64, 128};
+static const double capacity_lambdas[] = {0, 1, 2, 4};
+static const double phase_lambdas[] = {0, 0.25, 0.5, 0.75, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8};
+static const double phase_sigmas[] = {0,    0.15, 0.3,  0.45, 0.6,  0.75, 0.9,
+                                      1.05, 1.2,  1.35, 1.5,  1.65, 1.8,  1.95,
+                                      2.1,  2.25, 2.4,  2.55, 2.7,  2.85, 3};
+
+static void shared(cgam_study_opts *o)
+{
+    o->trials = 400;
+    o->banks = 8;
+    o->d = 16;
+    o->alphas = (cgam_list){one_alpha, 1};
+    o->sigma_q = (cgam_list){one_sigma, 1};
+    o->load = (cgam_list){one_load, 1};
+}
+
+static void capacity_defaults(cgam_study_opts *o)
+{
+    shared(o);
+    o->load = (cgam_list){capacity_loads, 9};
+    o->lambda = (cgam_list){capacity_lambdas, 4};
+}
+
+static void phase_defaults(cgam_study_opts *o)
+{
+    shared(o);
+    o->lambda = (cgam_list){phase_lambdas, sizeof phase_lambdas / sizeof *phase_lambdas};
+    o->sigma_q = (cgam_list){phase_sigmas, sizeof phase_sigmas / sizeof *phase_sigmas};
+}
+
+/* Memories at a load; 0 = more than there are. */
+static int64_t memories(const cgam_study_opts *o, double load)
+{
+    int64_t d = o->d, have = N_MAX;
+    if (o->bank) {
+        cgam_bank_info info = cgam_bank_describe(o->bank);
+        d = info.d;
+        have = info.n;
+        if (load == 0) return have;
+    }
+    int64_t n = llrint(load * (double)d);
+    if (n < 2) n = 2;
+    return n <= have ? n : 0;
+}
+
+static int64_t dimensions(const cgam_study_opts *o)
+{
+    return o->bank ? cgam_bank_describe(o->bank).d : o->d;
+}
+
+static cgam_status check(cgam_env *env, const cgam_study_opts *o)
+{
+    cgam_status status = cgam_study_check_range(env, "d", (double)o->d, 1, 4096);
+    if (status == CGAM_OK) status = cgam_study_check_range(env, "sigma-c", o->sigma_c, 0, 1e6);
+    if (status == CGAM_OK)
+        status = cgam_study_check_range(env, "banks", (double)o->banks, 1, CGAM_STREAM_SETS);
+    if (status == CGAM_OK)
+        status = cgam_study_check_list(env, "lambda", o->lambda, 0, 1e6, LIST_MAX);
+    if (status == CGAM_OK)
+        status = cgam_study_check_list(env, "alpha", o->alphas, 0, 1e6, LIST_MAX);
+    if (status == CGAM_OK)
+        status = cgam_study_check_list(env, "sigma-q", o->sigma_q, 0, 1e6, LIST_MAX);
+    /* with a bank, load 0 stands for all of its rows */
+    if (status == CGAM_OK)
+        status = cgam_study_check_list(env, "load", o->load, o->bank ? 0 : 1e-3, 1e6, LIST_MAX);
+    for (int64_t i = 0; i < o->load.count && status == CGAM_OK; i++)
+        if (memories(o, o->load.values[i]) == 0)
+            status = cgam_fail(env, CGAM_E_ARG, "--load %g asks for %.0f memories, %lld are there",
+                               o->load.values[i], o->load.values[i] * (double)dimensions(o),
+                               (long long)(o->bank ? cgam_bank_describe(o->bank).n : N_MAX));
+    if (status == CGAM_OK && o->load.count * o->sigma_q.count > CGAM_STREAM_CELLS)
+        status =
+            cgam_fail(env, CGAM_E_ARG, "%lld loads times %lld noise levels, at most %d pairs",
+                      (long long)o->load.count, (long long)o->sigma_q.count, CGAM_STREAM_CELLS);
+    if (status == CGAM_OK && o->kind == CGAM_STUDY_PHASE && o->x == o->y)
+        status = cgam_fail(env, CGAM_E_ARG, "--x and --y name the same axis");
+    return status;
+}
+
+static int stream_of(const cgam_study_opts *o)
+{
+    return o->kind == CGAM_STUDY_CAPACITY ? CGAM_STREAM_CAPACITY : CGAM_STREAM_PHASE;
+}
+
+/* Z [n, d]: random unit vectors, or rows of the user's bank. */
+static cgam_status make_memories(cgam_study *study, int64_t set, int64_t load, int64_t n, int64_t d,
+                                 double *Z)
+{
+    const cgam_study_opts *o = &study->opts;
+    cgam_status status = CGAM_OK;
+    if (!o->bank) {
+        cgam_rng rng = cgam_stream(o->seed, stream_of(o), CGAM_STREAM_BANK, set, load, 0);
+        for (int64_t i = 0; i < n; i++) {
+            double norm = 0;
+            for (int64_t j = 0; j < d; j++) {
+                Z[i * d + j] = cgam_rng_normal(&rng);
+                norm += Z[i * d + j] * Z[i * d + j];
+            }
+            for (int64_t j = 0; j < d; j++) Z[i * d + j] /= sqrt(norm);
+        }
+        return CGAM_OK;
+    }
+    /* n of the rows in their order, each set equally likely: row i is taken with the chance that
+     * is left for it (Knuth, volume 2, algorithm S) */
+    int64_t have = cgam_bank_describe(o->bank).n, taken = 0;
+    cgam_rng rng = cgam_stream(o->seed, stream_of(o), CGAM_STREAM_ROWS, set, load, 0);
+    for (int64_t i = 0; i < have && taken < n && status == CGAM_OK; i++)
+        if (cgam_rng_uniform(&rng) * (double)(have - i) < (double)(n - taken))
+            status = cgam_bank_row(o->bank, i, Z + d * taken++);
+    return status;
+}
+
+/* S = A(alpha)^-1 Z, column by column. Memories of equal norm share one spectrum over all alpha;
+ * others need a factorization for each. v: [d + 2 n] room, zero. */
+static cgam_status make_gates(const cgam_bank *bank, const cgam_spectrum *spectrum, double alpha,
+                              int64_t n, int64_t d, double *v, double *S)
+{
+    cgam_gate *gate = NULL;
+    double *y = v + d, *x = y + n;
+    cgam_status status = spectrum ? CGAM_OK : cgam_gate_new(bank, alpha, NULL, &gate);
+    for (int64_t j = 0; j < d && status == CGAM_OK; j++) {
+        v[j] = 1;
+        if (spectrum) {
+            status = cgam_bank_score(bank, v, x);
+            if (status == CGAM_OK) status = cgam_spectrum_solve(spectrum, alpha, x, y);
+        } else {
+            status = cgam_gate_solve_range(gate, v, y);
+        }
+        v[j] = 0;
+        for (int64_t i = 0; i < n; i++) S[i * d + j] = y[i];
+    }
+    cgam_gate_free(gate);
+    return status;
+}
+
+typedef struct room {
+    double *Z, *S, *v, *q, *c, *b, *s, *gap;
+    int *right;
+} room;
+
+/* Counts the trials of one bank at one alpha. */
+static void count(const cgam_study *study, int64_t set, int64_t load, int64_t n, int64_t d,
+                  const room *w, double *record)
+{
+    const cgam_study_opts *o = &study->opts;
+    const cgam_lanes *lanes = study->lanes;
+    const int width = lanes->width, own = stream_of(o);
+    const double sigma_c = o->sigma_c_vector ? o->sigma_c / sqrt((double)d) : o->sigma_c;
+    int64_t target[CGAM_LANES_MAX];
+    for (int64_t k = 0; k < o->sigma_q.count; k++) {
+        int64_t cell = load * o->sigma_q.count + k;
+        for (int64_t t = 0; t < o->trials; t += width) {
+            for (int l = 0; l < width; l++) {
+                cgam_rng pick = cgam_stream(o->seed, own, CGAM_STREAM_TARGET, set, cell, t + l);
+                cgam_rng eps = cgam_stream(o->seed, own, CGAM_STREAM_QUERY, set, cell, t + l);
+                cgam_rng eta = cgam_stream(o->seed, own, CGAM_STREAM_CONTEXT, set, cell, t + l);
+                target[l] = cgam_rng_below(&pick, n);
+                for (int64_t j = 0; j < d; j++) {
+                    double zeta = w->Z[target[l] * d + j];
+                    w->q[j * width + l] = zeta + o->sigma_q.values[k] * cgam_rng_normal(&eps);
+                    w->c[j * width + l] = zeta + sigma_c * cgam_rng_normal(&eta);
+                }
+            }
+            lanes->product(n, d, w->Z, w->q, w->b);
+            lanes->product(n, d, w->S, w->c, w->s);
+            cgam_lanes_judge judge = {.n = n,
+                                      .lambdas = o->lambda.count,
+                                      .beta = 1,
+                                      .b = w->b,
+                                      .s = w->s,
+                                      .lambda = o->lambda.values,
+                                      .target = target,
+                                      .gap = w->gap,
+                                      .right = w->right};
+            lanes->judge(&judge);
+            for (int64_t j = 0; j < o->lambda.count; j++)
+                for (int l = 0; l < width && t + l < o->trials; l++)
+                    record[k * o->lambda.count + j] += w->right[j * width + l];
+        }
+    }
+}
+
+static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, double *record)
+{
+    (void)arg;
+    (void)opened;
+    const cgam_study_opts *o = &study->opts;
+    cgam_env *env = study->env;
+    const int width = study->lanes->width;
+    int64_t load = i / o->banks, set = i % o->banks, d = dimensions(o);
+    int64_t n = memories(o, o->load.values[load]), lambdas = o->lambda.count;
+    int64_t doubles = 2 * n * d + 2 * n + d + width * (2 * d + 2 * n + lambdas);
+    room w = {0};
+    cgam_bank *bank = NULL;
+    cgam_spectrum *spectrum = NULL;
+    w.q = cgam_zalloc(env, (size_t)(doubles + CGAM_LANES_MAX), sizeof *w.q);
+    w.right = cgam_alloc(env, (size_t)(lambdas * width), sizeof *w.right);
+    cgam_status status = w.q && w.right ? CGAM_OK : cgam_fail_nomem(env, "a bank");
+    if (status == CGAM_OK) { /* vectors first: they are aligned */
+        w.c = w.q + width * d;
+        w.b = w.c + width * d;
+        w.s = w.b + width * n;
+        w.gap = w.s + width * n;
+        w.Z = w.gap + width * lambdas;
+        w.S = w.Z + n * d;
+        w.v = w.S + n * d;
+        status = make_memories(study, set, load, n, d, w.Z);
+    }
+    if (status == CGAM_OK) status = cgam_bank_new(env, w.Z, CGAM_F64, n, d, NULL, &bank);
+    if (status == CGAM_OK && cgam_bank_describe(bank).equal_norms)
+        status = cgam_spectrum_new(bank, &spectrum);
+    memset(record, 0, sizeof *record * (size_t)(o->alphas.count * o->sigma_q.count * lambdas));
+    for (int64_t k = 0; k < o->alphas.count && status == CGAM_OK; k++) {
+        status = make_gates(bank, spectrum, o->alphas.values[k], n, d, w.v, w.S);
+        if (status == CGAM_OK)
+            count(study, set, load, n, d, &w, record + k * o->sigma_q.count * lambdas);
+    }
+    cgam_spectrum_free(spectrum);
+    cgam_bank_free(bank);
+    cgam_free(env, w.q);
+    cgam_free(env, w.right);
+    return status;
+}
+
+static void put_options(const cgam_study_opts *o, json_t *doc)
+{
+    static const char *const axes[] = {"load", "lambda", "alpha", "sigma_q"};
+    json_t *p = json_object();
+    cgam_json_put(p, "d", json_integer(dimensions(o)));
+    cgam_json_put(p, "bank", json_string(o->bank ? "given" : "random unit vectors"));
+    cgam_json_put(p, "banks", json_integer(o->banks));
+    cgam_json_put(p, "sigma_c", json_real(o->sigma_c));
+    cgam_json_put(p, "context_noise", json_string(o->sigma_c_vector ? "vector" : "component"));
+    if (o->kind == CGAM_STUDY_PHASE) {
+        cgam_json_put(p, "x", json_string(axes[o->x]));
+        cgam_json_put(p, "y", json_string(axes[o->y]));
+    }
+    cgam_json_put(doc, "parameters", p);
+}
+
+static cgam_status run(cgam_study *study)
+{
+    const cgam_study_opts *o = &study->opts;
+    int64_t per = o->alphas.count * o->sigma_q.count * o->lambda.count;
+    cgam_blocks b = {.count = o->load.count * o->banks, .record = per, .block = block};
+    double *cells, n = (double)o->trials, K = (double)o->banks;
+    cgam_status status = cgam_blocks_run(study, &b);
+    if (status == CGAM_OK)
+        status = cgam_study_add(study, "accuracy",
+                                "Share of trials in which the target wins; standard error between "
+                                "banks, binomial when there is one.",
+                                "load,n,alpha,sigma_q,lambda,accuracy,accuracy_se,trials,banks",
+                                NULL, o->load.count * per, &cells);
+    for (int64_t i = 0; i < o->load.count && status == CGAM_OK; i++)
+        for (int64_t k = 0; k < per; k++, cells += 9) {
+            double sum = 0, squares = 0;
+            for (int64_t set = 0; set < o->banks; set++) {
+                double share = b.records[(i * o->banks + set) * per + k] / n;
+                sum += share;
+                squares += share * share;
+            }
+            int64_t size = memories(o, o->load.values[i]);
+            cells[0] = (double)size / (double)dimensions(o);
+            cells[1] = (double)size;
+            cells[2] = o->alphas.values[k / (o->sigma_q.count * o->lambda.count)];
+            cells[3] = o->sigma_q.values[k / o->lambda.count % o->sigma_q.count];
+            cells[4] = o->lambda.values[k % o->lambda.count];
+            cgam_mean_se(sum, squares, K, &cells[5], &cells[6]);
+            if (o->banks == 1) cells[6] = sqrt(cells[5] * (1 - cells[5]) / n);
+            cells[7] = n * K;
+            cells[8] = K;
+        }
+    if (status == CGAM_OK) {
+        const cgam_table *t = cgam_study_find(study, "accuracy");
+        static const char *const keys[] = {"load",   "n",        "alpha",      "sigma_q",
+                                           "lambda", "accuracy", "accuracy_se"};
+        put_options(o, study->doc);
+        for (int k = 0; k < 7; k++)
+            cgam_json_put(study->doc, keys[k], cgam_json_reals(t->cells + k, t->rows, t->columns));
+    }
+    cgam_free(study->env, b.records);
+    return status;
+}
+
+const cgam_study_part cgam_study_capacity = {
+    .name = "capacity",
+    .about = "recall accuracy against the number of memories per dimension",
+    .defaults = capacity_defaults,
+    .check = check,
+    .run = run,
+};
+
+const cgam_study_part cgam_study_phase = {
+    .name = "phase",
+    .about = "recall accuracy over two of N/d, lambda, alpha and sigma_q, as a map",
+    .defaults = phase_defaults,
+    .check = check,
+    .run = run,
+};

@@ -1,0 +1,38 @@
+/* lanes.c: the choice among the compiled loops, and how much room they need. */
+#include "study/lanes.h"
+
+extern const cgam_lanes cgam_lanes_portable;
+#if defined(__x86_64__)
+extern const cgam_lanes cgam_lanes_avx2, cgam_lanes_avx512;
+#endif
+
+const cgam_lanes *const cgam_lanes_all[] = {
+    &cgam_lanes_portable,
+#if defined(__x86_64__)
+    &cgam_lanes_avx2,
+    &cgam_lanes_avx512,
+#endif
+    NULL,
+};
+
+const cgam_lanes *cgam_lanes_best(void)
+{
+    const cgam_lanes *best = &cgam_lanes_portable;
+    for (int i = 0; cgam_lanes_all[i]; i++)
+        if (cgam_lanes_all[i]->usable()) best = cgam_lanes_all[i];
+    return best;
+}
+
+/* As lanes_flow.h and lanes_fold.h lay it out: rates, three states, four evaluations with two p,
+ * one vector of modes, and six weights for each of 24 step sizes with what is known of each. */
+size_t cgam_lanes_flow_room(const cgam_group *g)
+{
+    int64_t n = g->n, m = g->m;
+    int64_t vectors = m + 3 * (3 * n + 2 * m) + 4 * (2 * n + m) + 2 * n + m + 24 * 6 * m;
+    return (size_t)(g->width * vectors) + CGAM_FLOW_LEVEL_ROOM;
+}
+
+size_t cgam_lanes_fold_room(const cgam_group *g)
+{
+    return (size_t)(g->width * (7 * g->n + g->m + 2 * g->n * g->n));
+}

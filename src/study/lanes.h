@@ -1,0 +1,115 @@
+/* lanes.h: small problems, as many at a time as the CPU's vectors have lanes. Lane l of every array
+ * is trial l of a group, so one instruction advances a whole group and no trial is ever mixed with
+ * another. The same body is compiled for several CPUs and the fastest is chosen at start.
+ *
+ * A group always has `width` real trials (those past the last one asked for are computed and not
+ * counted), so that what a trial gives does not depend on how many others were asked for.
+ *
+ * Shapes: [a, b] below is a C array double x[a][b][width], aligned to 64 bytes; [] is one number
+ * per lane. */
+#ifndef CGAM_SRC_STUDY_LANES_H
+#define CGAM_SRC_STUDY_LANES_H
+
+#include <cgam/base.h>
+
+enum { CGAM_LANES_MAX = 8, CGAM_LANES_TILE = 10, CGAM_FLOW_LEVEL_ROOM = 512 };
+
+/* One group's banks of n unit memories, each in the eigenvectors of its own Gram matrix:
+ *   G = V diag(mu) V',  A(alpha)^-1 = V diag(1/eta) V' + (1 - V V') / (1 - alpha),
+ *   eta = 1 - alpha (1 - mu).
+ * Modes are padded with zero columns to a multiple of CGAM_LANES_TILE. */
+typedef struct cgam_group {
+    int width;
+    int64_t n, d, m; /* memories, dimensions, modes (padded) */
+    bool kernel;     /* V V' != 1: n > d, or a rank below n */
+    double *Z;       /* [n, d] the memories themselves */
+    double *V;       /* [n, m] */
+    double *mu;      /* [m], 1 for padding */
+    double *c;       /* [m] V' u */
+    double *rest;    /* [n] u - V c; zero without a kernel */
+    double *start;   /* [n] r at the start */
+} cgam_group;
+
+/* Where a coupled recall goes on: all [..] arrays belong to the caller. */
+typedef struct cgam_lanes_coupled {
+    double beta, lambda, tol;
+    int max_iter;
+    const double *gain;  /* [m] 1/eta - gain0 */
+    const double *gain0; /* [] 1/(1 - alpha), or 0 without a kernel */
+    const double *base;  /* [n] b + lambda A^-1 u */
+    double *r;           /* [n] the start; on return the last iterate */
+    double *e;           /* [n] room */
+    int *iterations;     /* [] out; max_iter + 1 where it did not converge */
+    const int *active;   /* [] 0: leave this lane alone */
+} cgam_lanes_coupled;
+
+/* The flow  tau_s s' = u + lambda p - A s,  tau_r r' = lambda s + Z q - r,  tau_q q' = Z'p - q. */
+typedef struct cgam_lanes_flow {
+    double alpha, beta, lambda, tau_s, tau_r, tau_q;
+    bool query_free; /* false: q keeps x */
+    double t_end;
+    double tol, h_rate; /* step control, see lanes_flow.h */
+    bool same;          /* room holds the last call's weights: same group, alpha, taus, t_end */
+    bool stop_one_hot;  /* a lane is done when p is one-hot and stays so */
+    const double *root; /* [m] sqrt(mu), Z q = V (root x); NULL: no query */
+    const double *x;    /* [m] the query in the modes' coordinates; NULL = 0 */
+    const int *active;  /* [] */
+    double *room;       /* cgam_lanes_flow_room() doubles */
+    int64_t samples;    /* times to report at, increasing, within (0, t_end] */
+    const double *at;   /* [samples] */
+    void (*seen)(void *user, int64_t sample, const double *s, const double *r, const double *p);
+    void *user;
+    double *s, *r, *p;          /* [n] out, at the end */
+    double *ended;              /* [] out: when the lane was done, t_end if it was not before */
+    int64_t steps, turned_back; /* out */
+} cgam_lanes_flow;
+
+/* Follows the branch of fixed points from alpha = 0 to its fold. */
+typedef struct cgam_lanes_fold {
+    double beta, lambda, alpha_max, tol;
+    double *room;  /* cgam_lanes_fold_room() doubles */
+    double *alpha; /* [] out: where the branch ends; alpha_max: it does not before */
+    double *folds; /* [] out: 1 = it does, 0 = it reaches alpha_max */
+    double *s;     /* [n] out: gates at the last point */
+    int64_t factorizations;
+} cgam_lanes_fold;
+
+/* Scores r = b + lambda s of a group against its targets. */
+typedef struct cgam_lanes_judge {
+    int64_t n, lambdas;
+    double beta;
+    const double *b, *s;   /* [n] */
+    const double *lambda;  /* plain [lambdas] */
+    const int64_t *target; /* [] */
+    double *gap;           /* [lambdas] out: r_target - max of the others */
+    double *log_p;         /* [lambdas] out: of the target; NULL = not wanted */
+    int *right;            /* [lambdas] out: 1 where the target wins, ties to the lowest */
+} cgam_lanes_judge;
+
+typedef struct cgam_lanes {
+    const char *name;
+    int width;
+    bool (*usable)(void);
+    void (*exp)(int64_t n, const double *x, double *y); /* n a multiple of width */
+    void (*exp_below)(int64_t n, const double *x, double *y);
+    /* s [n] = V (f c) + f0 rest, with f [m], f0 [] */
+    void (*compose)(const cgam_group *g, const double *f, const double *f0, double *s);
+    /* peak [] = max softmax(beta scale s), p [n] unless NULL; scale [], NULL = 1 */
+    void (*peak)(int64_t n, double beta, const double *s, const double *scale, double *peak,
+                 double *p);
+    void (*coupled)(const cgam_group *g, cgam_lanes_coupled *w);
+    void (*flow)(const cgam_group *g, cgam_lanes_flow *w);
+    void (*fold)(const cgam_group *g, cgam_lanes_fold *w);
+    /* y [n] = M x for a plain matrix M [n, d] that all lanes share, x [d] */
+    void (*product)(int64_t n, int64_t d, const double *M, const double *x, double *y);
+    void (*judge)(cgam_lanes_judge *w);
+} cgam_lanes;
+
+/* By rising speed; NULL ends. Entries may be unusable here. */
+extern const cgam_lanes *const cgam_lanes_all[];
+const cgam_lanes *cgam_lanes_best(void);
+
+size_t cgam_lanes_flow_room(const cgam_group *g);
+size_t cgam_lanes_fold_room(const cgam_group *g);
+
+#endif

@@ -1,0 +1,262 @@
+/* lanes_body.h: the loops of lanes.h, with one vector of LANES doubles per number. Included by one
+ * file per CPU, which defines NAME, LANES, USABLE, TILE_STEP, the number of modes whose sums that
+ * CPU keeps in registers (a divisor of CGAM_LANES_TILE), and VMAX(a, b) where the CPU has it. */
+#include "num/vexp.h"
+#include "study/lanes.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef double vd __attribute__((vector_size(8 * LANES), may_alias));
+typedef int64_t vl __attribute__((vector_size(8 * LANES), may_alias));
+CGAM_VEXP(vexp, vd, vl)
+
+#if defined(__clang__)
+#define UNROLLED _Pragma("clang loop unroll(full)")
+#else
+#define UNROLLED _Pragma("GCC unroll 10")
+#endif
+#define INLINE static inline __attribute__((always_inline, unused))
+
+INLINE vd splat(double x) { return (vd){0} + x; }
+INLINE vd pick(vl mask, vd yes, vd no) { return (vd)(((vl)yes & mask) | ((vl)no & ~mask)); }
+/* a > b ? a : b, so the second where one is NaN */
+INLINE vd vmax(vd a, vd b)
+{
+#ifdef VMAX
+    return (vd)VMAX(a, b);
+#else
+    return pick(a > b, a, b);
+#endif
+}
+
+INLINE vd vabs(vd a) { return (vd)((vl)a & INT64_MAX); }
+
+INLINE bool any(vl mask)
+{
+    int64_t all = 0;
+    for (int l = 0; l < LANES; l++) all |= mask[l];
+    return all != 0;
+}
+
+INLINE vl mask_of(const int *flags)
+{
+    vl mask = {0};
+    for (int l = 0; l < LANES; l++) mask[l] = flags[l] ? -1 : 0;
+    return mask;
+}
+
+/* e = exp(beta (r - top)), *total = its sum and y [m] = V' e. */
+INLINE void weigh(int64_t n, int64_t m, const vd *V, vd beta, const vd *r, vd top, vd *e, vd *total,
+                  vd *y)
+{
+    vd sum = {0};
+    for (int64_t k0 = 0; k0 < m; k0 += TILE_STEP) {
+        vd acc[TILE_STEP];
+        UNROLLED
+        for (int k = 0; k < TILE_STEP; k++) acc[k] = (vd){0};
+        if (k0 == 0) {
+            for (int64_t i = 0; i < n; i++) {
+                vd x = vexp_below((r[i] - top) * beta);
+                e[i] = x;
+                sum += x;
+                UNROLLED
+                for (int k = 0; k < TILE_STEP; k++) acc[k] += V[i * m + k] * x;
+            }
+        } else {
+            for (int64_t i = 0; i < n; i++) {
+                vd x = e[i];
+                UNROLLED
+                for (int k = 0; k < TILE_STEP; k++) acc[k] += V[i * m + k0 + k] * x;
+            }
+        }
+        UNROLLED
+        for (int k = 0; k < TILE_STEP; k++) y[k0 + k] = acc[k];
+    }
+    *total = sum;
+}
+
+/* y [m] = V' x */
+INLINE void analyse(int64_t n, int64_t m, const vd *V, const vd *x, vd *y)
+{
+    for (int64_t k0 = 0; k0 < m; k0 += TILE_STEP) {
+        vd acc[TILE_STEP];
+        UNROLLED
+        for (int k = 0; k < TILE_STEP; k++) acc[k] = (vd){0};
+        for (int64_t i = 0; i < n; i++) {
+            vd xi = x[i];
+            UNROLLED
+            for (int k = 0; k < TILE_STEP; k++) acc[k] += V[i * m + k0 + k] * xi;
+        }
+        UNROLLED
+        for (int k = 0; k < TILE_STEP; k++) y[k0 + k] = acc[k];
+    }
+}
+
+/* row . y for one row of V, m a multiple of TILE_STEP; two sums hide the adder's latency. */
+INLINE vd across(int64_t m, const vd *row, const vd *y)
+{
+    vd a = {0}, b = {0};
+    for (int64_t k0 = 0; k0 < m; k0 += TILE_STEP) {
+        UNROLLED
+        for (int k = 0; k < TILE_STEP; k++) {
+            if (k % 2) b += row[k0 + k] * y[k0 + k];
+            else a += row[k0 + k] * y[k0 + k];
+        }
+    }
+    return a + b;
+}
+
+static void run_exp(int64_t n, const double *x, double *y)
+{
+    const vd *from = (const vd *)x;
+    vd *to = (vd *)y;
+    for (int64_t i = 0; i < n / LANES; i++) to[i] = vexp(from[i]);
+}
+
+static void run_exp_below(int64_t n, const double *x, double *y)
+{
+    const vd *from = (const vd *)x;
+    vd *to = (vd *)y;
+    for (int64_t i = 0; i < n / LANES; i++) to[i] = vexp_below(from[i]);
+}
+
+static void run_compose(const cgam_group *g, const double *f, const double *f0, double *s)
+{
+    const vd *V = (const vd *)g->V, *c = (const vd *)g->c, *rest = (const vd *)g->rest;
+    const vd *gain = (const vd *)f;
+    vd *out = (vd *)s, gain0 = *(const vd *)f0;
+    for (int64_t i = 0; i < g->n; i++) {
+        vd sum = gain0 * rest[i];
+        for (int64_t k = 0; k < g->m; k++) sum += V[i * g->m + k] * (gain[k] * c[k]);
+        out[i] = sum;
+    }
+}
+
+static void run_peak(int64_t n, double beta, const double *s, const double *scale, double *peak,
+                     double *p)
+{
+    const vd *x = (const vd *)s;
+    vd *out = (vd *)p, top = x[0], sum = {0};
+    vd sharp = splat(beta) * (scale ? *(const vd *)scale : splat(1));
+    for (int64_t i = 1; i < n; i++) top = vmax(top, x[i]);
+    for (int64_t i = 0; i < n; i++) {
+        vd e = vexp_below((x[i] - top) * sharp);
+        sum += e;
+        if (out) out[i] = e;
+    }
+    vd most = 1 / sum;
+    for (int64_t i = 0; out && i < n; i++) out[i] *= most;
+    memcpy(peak, &most, sizeof most);
+}
+
+static void run_coupled(const cgam_group *g, cgam_lanes_coupled *w)
+{
+    const int64_t n = g->n, m = g->m;
+    const vd *V = (const vd *)g->V, *gain = (const vd *)w->gain, *base = (const vd *)w->base;
+    vd *r = (vd *)w->r, *e = (vd *)w->e, *y = e + n;
+    vd gain0 = *(const vd *)w->gain0, beta = splat(w->beta), top = r[0];
+    double feedback = w->lambda * w->lambda;
+    vl active = mask_of(w->active);
+    for (int l = 0; l < LANES; l++) w->iterations[l] = active[l] ? w->max_iter + 1 : 0;
+    for (int64_t i = 1; i < n; i++) top = vmax(top, r[i]);
+    for (int iter = 1; iter <= w->max_iter && any(active); iter++) {
+        vd sum, change = {0};
+        weigh(n, m, V, beta, r, top, e, &sum, y);
+        vd unit = feedback / sum, direct = gain0 * unit;
+        for (int64_t k = 0; k < m; k++) y[k] *= gain[k] * unit;
+        top = splat(-INFINITY);
+        for (int64_t i = 0; i < n; i++) {
+            vd next = (base[i] + direct * e[i]) + across(m, V + i * m, y);
+            change = vmax(vabs(next - r[i]), change);
+            r[i] = pick(active, next, r[i]);
+            top = vmax(r[i], top);
+        }
+        vl now = active & (change < w->tol);
+        if (any(now))
+            for (int l = 0; l < LANES; l++)
+                if (now[l]) w->iterations[l] = iter;
+        active &= ~now;
+    }
+}
+
+static void run_product(int64_t n, int64_t d, const double *M, const double *x, double *y)
+{
+    const vd *from = (const vd *)x;
+    vd *to = (vd *)y;
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4) { /* four rows share each load of x */
+        const double *row = M + i * d;
+        vd a = {0}, b = {0}, c = {0}, e = {0};
+        for (int64_t j = 0; j < d; j++) {
+            vd xj = from[j];
+            a += xj * row[j];
+            b += xj * row[j + d];
+            c += xj * row[j + 2 * d];
+            e += xj * row[j + 3 * d];
+        }
+        to[i] = a;
+        to[i + 1] = b;
+        to[i + 2] = c;
+        to[i + 3] = e;
+    }
+    for (; i < n; i++) {
+        vd a = {0};
+        for (int64_t j = 0; j < d; j++) a += from[j] * M[i * d + j];
+        to[i] = a;
+    }
+}
+
+static void run_judge(cgam_lanes_judge *w)
+{
+    const int64_t n = w->n;
+    const vd *b = (const vd *)w->b, *s = (const vd *)w->s;
+    vd own_b = {0}, own_s = {0};
+    vl target;
+    memcpy(&target, w->target, sizeof target);
+    for (int l = 0; l < LANES; l++) {
+        own_b[l] = b[target[l]][l];
+        own_s[l] = s[target[l]][l];
+    }
+    for (int64_t k = 0; k < w->lambdas; k++) {
+        vd lambda = splat(w->lambda[k]), own = own_b + lambda * own_s;
+        vd before = splat(-INFINITY), after = before, sum = {0};
+        for (int64_t i = 0; i < n; i++) {
+            vd r = b[i] + lambda * s[i];
+            before = vmax(pick(target > i, r, before), before);
+            after = vmax(pick(target < i, r, after), after);
+        }
+        vd other = vmax(before, after), gap = own - other;
+        vl right = (own > before) & (own >= after);
+        memcpy(w->gap + k * LANES, &gap, sizeof gap);
+        for (int l = 0; l < LANES; l++) w->right[k * LANES + l] = right[l] ? 1 : 0;
+        if (!w->log_p) continue;
+        vd top = vmax(own, other);
+        for (int64_t i = 0; i < n; i++) sum += vexp_below((b[i] + lambda * s[i] - top) * w->beta);
+        for (int l = 0; l < LANES; l++)
+            w->log_p[k * LANES + l] = w->beta * (own[l] - top[l]) - log(sum[l]);
+    }
+}
+
+#include "study/lanes_flow.h"
+#include "study/lanes_fold.h"
+
+#define TABLE_(name) cgam_lanes_##name
+#define TABLE(name) TABLE_(name)
+#define TEXT_(name) #name
+#define TEXT(name) TEXT_(name)
+
+const cgam_lanes TABLE(NAME) = {
+    .name = TEXT(NAME),
+    .width = LANES,
+    .usable = USABLE,
+    .exp = run_exp,
+    .exp_below = run_exp_below,
+    .compose = run_compose,
+    .peak = run_peak,
+    .coupled = run_coupled,
+    .flow = run_flow,
+    .fold = run_fold,
+    .product = run_product,
+    .judge = run_judge,
+};

@@ -1,0 +1,11 @@
+/* lanes_portable.c: the loops for any CPU; the compiler turns two-lane vectors into whatever there
+ * is (SSE2, NEON, or scalars). */
+#include <stdbool.h>
+
+static bool usable(void) { return true; }
+
+#define NAME portable
+#define LANES 2
+#define USABLE usable
+#define TILE_STEP 5
+#include "study/lanes_body.h"

@@ -1,0 +1,369 @@
+/* separation.c: does context separate memories? (paper, section 3.3 and appendix D.1, fig. 2)
+ *
+ * One bank of n unit Gaussian memories. A trial picks a target zeta, a query q = zeta + sigma_q eps
+ * and a context c = zeta + sigma_c eta, recalls with r = Z q + lambda A(alpha)^-1 Z c for every
+ * lambda (the same draws for all of them), and asks: does the target win, by what gap
+ * Delta = r_target - max of the others, and is its probability above 1/(1 + (n-1) e^(-beta Delta))?
+ *
+ * A block is 64 trials of one bank at every sigma_q. Its record holds, in this order,
+ *   right [sigma, lambda]             the target wins
+ *   gained, lost [sigma, lambda]      against the lambda before: newly right, newly wrong
+ *   gained0, lost0 [sigma, lambda]    against the first lambda
+ *   p, p2 [sigma, lambda]             sums of the target's probability and of its square
+ *   gap [2, lambda]                   sums over all sigma of Delta and Delta^2
+ *   shift [2, lambda]                 the same of Delta - Delta at the lambda before
+ *   points [5]                        points, violations, least margin, violations of the bound at
+ *                                     Delta_raw + lambda Delta_gate, cases of that sum above Delta
+ *   window [lambda, window sigmas, 64]   Delta where |sigma_q - 1| < 0.15
+ *   sample [sigma, lambda, 2]         Delta and log p of the block's first trial */
+#include "study/separation.h"
+
+#include "study/stream.h"
+
+#include <cgam/gate.h>
+#include <cgam/theory.h>
+
+#include <math.h>
+#include <string.h>
+
+enum { BLOCK = CGAM_SEPARATION_BLOCK, COUPLED_ITERATIONS = 10000 };
+static const double WINDOW = 0.15, SLACK = 1e-12, COUPLED_TOL = 1e-12;
+
+typedef cgam_separation setup;
+typedef cgam_separation_room room;
+
+static const double lambdas_default[] = {0, 1, 2, 4, 8, 16};
+#define NOISE(i) (3.0 * (i) / 11)
+static const double sigmas_default[] = {NOISE(0), NOISE(1), NOISE(2),  NOISE(3),
+                                        NOISE(4), NOISE(5), NOISE(6),  NOISE(7),
+                                        NOISE(8), NOISE(9), NOISE(10), NOISE(11)};
+
+static void defaults(cgam_study_opts *o)
+{
+    o->trials = 6000;
+    o->lambda = (cgam_list){lambdas_default, 6};
+    o->sigma_q = (cgam_list){sigmas_default, 12};
+}
+
+static cgam_status check(cgam_env *env, const cgam_study_opts *o)
+{
+    cgam_status status = cgam_study_check_size(env, o);
+    if (status == CGAM_OK) status = cgam_study_check_positive(env, "beta", o->beta);
+    if (status == CGAM_OK) status = cgam_study_check_range(env, "alpha", o->alpha, 0, 1e6);
+    if (status == CGAM_OK) status = cgam_study_check_range(env, "sigma-c", o->sigma_c, 0, 1e6);
+    if (status == CGAM_OK) status = cgam_study_check_list(env, "lambda", o->lambda, 0, 1e6, 64);
+    if (status == CGAM_OK)
+        status = cgam_study_check_list(env, "sigma-q", o->sigma_q, 0, 1e6, CGAM_STREAM_CELLS);
+    if (status == CGAM_OK)
+        status = cgam_study_check_range(env, "banks", (double)o->banks, 1, CGAM_STREAM_SETS);
+    return status;
+}
+
+static bool in_window(double sigma) { return fabs(sigma - 1) < WINDOW; }
+
+/* Z of a bank, and S = A^-1 Z column by column. */
+static cgam_status make_bank(cgam_study *study, int64_t set, double *Z, double *S)
+{
+    const cgam_study_opts *o = &study->opts;
+    cgam_env *env = study->env;
+    cgam_rng rng = cgam_stream(o->seed, CGAM_STREAM_SEPARATION, CGAM_STREAM_BANK, set, 0, 0);
+    for (int64_t i = 0; i < o->n; i++) {
+        double norm = 0, *row = Z + i * o->d;
+        for (int64_t j = 0; j < o->d; j++) {
+            row[j] = cgam_rng_normal(&rng);
+            norm += row[j] * row[j];
+        }
+        for (int64_t j = 0; j < o->d; j++) row[j] /= sqrt(norm);
+    }
+    cgam_bank *bank = NULL;
+    cgam_gate *gate = NULL;
+    double *v = cgam_zalloc(env, (size_t)(o->d + o->n), sizeof *v);
+    cgam_status status = v ? CGAM_OK : cgam_fail_nomem(env, "a bank");
+    if (status == CGAM_OK) status = cgam_bank_new(env, Z, CGAM_F64, o->n, o->d, NULL, &bank);
+    if (status == CGAM_OK) status = cgam_gate_new(bank, o->alpha, NULL, &gate);
+    if (status == CGAM_OK && o->coupled && cgam_gate_describe(gate).regime != CGAM_SUBCRITICAL)
+        status = cgam_fail(env, CGAM_E_NOT_POSITIVE,
+                           "--mode coupled needs alpha below alpha_crit = %.17g, it is %.17g",
+                           cgam_gate_describe(gate).critical.alpha, o->alpha);
+    for (int64_t j = 0; j < o->d && status == CGAM_OK; j++) {
+        v[j] = 1;
+        status = cgam_gate_solve_range(gate, v, v + o->d);
+        v[j] = 0;
+        for (int64_t i = 0; i < o->n; i++) S[i * o->d + j] = v[o->d + i];
+    }
+    cgam_gate_free(gate);
+    cgam_bank_free(bank);
+    cgam_free(env, v);
+    return status;
+}
+
+void cgam_separation_close(cgam_study *study, setup *u)
+{
+    cgam_free(study->env, u->Z);
+    cgam_free(study->env, u->S);
+}
+
+cgam_status cgam_separation_open(cgam_study *study, setup *u)
+{
+    const cgam_study_opts *o = &study->opts;
+    *u = (setup){.n = o->n, .d = o->d, .sigmas = o->sigma_q.count, .lambdas = o->lambda.count};
+    for (int64_t i = 0; i < u->sigmas; i++) u->window += in_window(o->sigma_q.values[i]);
+    u->blocks_a_bank = (o->trials + BLOCK - 1) / BLOCK;
+    int64_t grid = u->sigmas * u->lambdas;
+    int64_t sizes[PARTS] = {grid,
+                            grid,
+                            grid,
+                            grid,
+                            grid,
+                            grid,
+                            grid,
+                            2 * u->lambdas,
+                            2 * u->lambdas,
+                            5,
+                            u->lambdas * u->window * BLOCK,
+                            2 * grid};
+    for (int k = 0; k < PARTS; k++) {
+        u->at[k] = u->record;
+        u->record += sizes[k];
+    }
+    size_t size = (size_t)(o->banks * u->n * u->d);
+    u->Z = cgam_alloc(study->env, size, sizeof *u->Z);
+    u->S = cgam_alloc(study->env, size, sizeof *u->S);
+    cgam_status status = u->Z && u->S ? CGAM_OK : cgam_fail_nomem(study->env, "banks");
+    for (int64_t k = 0; k < o->banks && status == CGAM_OK; k++)
+        status = make_bank(study, k, u->Z + k * u->n * u->d, u->S + k * u->n * u->d);
+    return status;
+}
+
+void cgam_separation_room_close(cgam_study *study, void *arg, void *opened)
+{
+    (void)arg;
+    room *w = opened;
+    if (!w) return;
+    cgam_banks_free(w->banks);
+    cgam_free(study->env, w->q);
+    cgam_free(study->env, w->target);
+    cgam_free(study->env, w);
+}
+
+cgam_status cgam_separation_room_open(cgam_study *study, void *arg, void **out)
+{
+    const setup *u = arg;
+    cgam_env *env = study->env;
+    const int width = study->lanes->width;
+    room *w = cgam_zalloc(env, 1, sizeof *w);
+    if (!w) return cgam_fail_nomem(env, "a trial");
+    w->set = -1;
+    int64_t padded = u->d + CGAM_LANES_TILE, total = 0;
+    int64_t sizes[] = {u->d, u->d, u->n,          u->n, u->lambdas, u->lambdas,
+                       2,    u->n, u->n + padded, u->n, padded + 1};
+    double **parts[] = {&w->q,    &w->c, &w->b, &w->s,    &w->gap, &w->log_p,
+                        &w->sums, &w->r, &w->e, &w->base, &w->gain};
+    for (int k = 0; k < 11; k++) total += sizes[k];
+    double *at = w->q = cgam_zalloc(env, (size_t)(total * width), sizeof *w->q);
+    /* targets first, then flags: eight-byte numbers keep their alignment */
+    size_t flags = (size_t)(u->lambdas * width) * sizeof *w->right;
+    w->target = cgam_zalloc(env, CGAM_LANES_MAX * sizeof *w->target + flags, 1);
+    cgam_status status = w->q && w->target ? CGAM_OK : cgam_fail_nomem(env, "a trial");
+    if (status == CGAM_OK && study->opts.coupled)
+        status = cgam_banks_new(env, width, u->n, u->d, &w->banks);
+    if (status != CGAM_OK) {
+        cgam_separation_room_close(study, arg, w);
+        return status;
+    }
+    for (int k = 0; k < 11; k++) {
+        *parts[k] = at;
+        at += sizes[k] * width;
+    }
+    w->right = (int *)(void *)(w->target + CGAM_LANES_MAX);
+    *out = w;
+    return CGAM_OK;
+}
+
+void cgam_separation_draw(const cgam_study *study, const setup *u, int64_t set, int64_t cell,
+                          int64_t trial, int lane, room *w)
+{
+    const cgam_study_opts *o = &study->opts;
+    const int width = study->lanes->width, own = CGAM_STREAM_SEPARATION;
+    cgam_rng pick = cgam_stream(o->seed, own, CGAM_STREAM_TARGET, set, cell, trial);
+    cgam_rng eps = cgam_stream(o->seed, own, CGAM_STREAM_QUERY, set, cell, trial);
+    cgam_rng eta = cgam_stream(o->seed, own, CGAM_STREAM_CONTEXT, set, cell, trial);
+    double sigma_q = o->sigma_q.values[cell];
+    double sigma_c = o->sigma_c_vector ? o->sigma_c / sqrt((double)u->d) : o->sigma_c;
+    int64_t target = cgam_rng_below(&pick, u->n);
+    const double *zeta = u->Z + (set * u->n + target) * u->d;
+    w->target[lane] = target;
+    for (int64_t j = 0; j < u->d; j++) {
+        w->q[j * width + lane] = zeta[j] + sigma_q * cgam_rng_normal(&eps);
+        w->c[j * width + lane] = zeta[j] + sigma_c * cgam_rng_normal(&eta);
+    }
+}
+
+/* Mode coupled: the fixed point for one lambda into w->r. */
+static cgam_status settle(cgam_study *study, const setup *u, int64_t set, double lambda, room *w)
+{
+    const cgam_study_opts *o = &study->opts;
+    cgam_group *g = &w->banks->g;
+    const int width = study->lanes->width;
+    int active[CGAM_LANES_MAX], iterations[CGAM_LANES_MAX];
+    if (w->set != set) {
+        cgam_banks_share(w->banks, u->Z + set * u->n * u->d);
+        cgam_status status = cgam_banks_decompose(w->banks, NULL);
+        if (status != CGAM_OK) return status;
+        double gain0 = g->kernel ? 1 / (1 - o->alpha) : 0;
+        for (int64_t k = 0; k < g->m * width; k++)
+            w->gain[k] = 1 / (1 - o->alpha * (1 - g->mu[k])) - gain0;
+        for (int l = 0; l < width; l++) w->gain[g->m * width + l] = gain0;
+        w->set = set;
+    }
+    for (int l = 0; l < width; l++) active[l] = 1;
+    for (int64_t i = 0; i < u->n * width; i++) w->r[i] = w->base[i] = w->b[i] + lambda * w->s[i];
+    cgam_lanes_coupled c = {.beta = o->beta,
+                            .lambda = lambda,
+                            .tol = COUPLED_TOL,
+                            .max_iter = COUPLED_ITERATIONS,
+                            .gain = w->gain,
+                            .gain0 = w->gain + g->m * width,
+                            .base = w->base,
+                            .r = w->r,
+                            .e = w->e,
+                            .iterations = iterations,
+                            .active = active};
+    study->lanes->coupled(g, &c);
+    return CGAM_OK;
+}
+
+cgam_status cgam_separation_recall(cgam_study *study, const setup *u, int64_t set, int64_t from,
+                                   int64_t to, room *w)
+{
+    static const double none = 0;
+    const cgam_study_opts *o = &study->opts;
+    const cgam_lanes *lanes = study->lanes;
+    const int width = lanes->width;
+    lanes->product(u->n, u->d, u->Z + set * u->n * u->d, w->q, w->b);
+    lanes->product(u->n, u->d, u->S + set * u->n * u->d, w->c, w->s);
+    cgam_lanes_judge judge = {.n = u->n,
+                              .lambdas = 1,
+                              .beta = o->beta,
+                              .b = w->b,
+                              .s = w->s,
+                              .lambda = &none,
+                              .target = w->target,
+                              .gap = w->sums,
+                              .right = w->right};
+    lanes->judge(&judge); /* Delta_raw, then Delta_gate */
+    judge.b = w->s;
+    judge.gap = w->sums + width;
+    lanes->judge(&judge);
+    judge.b = w->b;
+    cgam_status status = CGAM_OK;
+    for (int64_t k = from; k < to && status == CGAM_OK; k += judge.lambdas) {
+        judge.gap = w->gap + k * width;
+        judge.log_p = w->log_p + k * width;
+        judge.right = w->right + k * width;
+        if (o->coupled) { /* the gates are inside r already */
+            status = settle(study, u, set, o->lambda.values[k], w);
+            judge.b = w->r;
+        } else {
+            judge.lambdas = to - from;
+            judge.lambda = o->lambda.values + k;
+        }
+        if (status == CGAM_OK) lanes->judge(&judge);
+    }
+    return status;
+}
+
+/* Adds lane l, trial `slot` of the block, at noise level `cell`, to the record. */
+static void count_lane(const cgam_study *study, const setup *u, int64_t cell, int64_t window,
+                       int64_t slot, int lane, const room *w, double *record)
+{
+    const cgam_study_opts *o = &study->opts;
+    const int width = study->lanes->width;
+    double *points = record + u->at[POINTS];
+    for (int64_t k = 0; k < u->lambdas; k++) {
+        int64_t i = k * width + lane, at = cell * u->lambdas + k;
+        double gap = w->gap[i], log_p = w->log_p[i], p = exp(log_p);
+        bool right = w->right[i], first = w->right[lane];
+        record[u->at[RIGHT] + at] += right;
+        if (k > 0) {
+            bool before = w->right[i - width];
+            double shift = gap - w->gap[i - width];
+            record[u->at[GAINED] + at] += right && !before;
+            record[u->at[LOST] + at] += !right && before;
+            record[u->at[SHIFT] + k] += shift;
+            record[u->at[SHIFT] + u->lambdas + k] += shift * shift;
+        }
+        record[u->at[GAINED0] + at] += right && !first;
+        record[u->at[LOST0] + at] += !right && first;
+        record[u->at[P] + at] += p;
+        record[u->at[P2] + at] += p * p;
+        record[u->at[GAP] + k] += gap;
+        record[u->at[GAP] + u->lambdas + k] += gap * gap;
+        double margin = log_p - cgam_separation_bound_log(u->n, o->beta, gap);
+        points[0] += 1;
+        points[1] += margin < -SLACK;
+        points[2] = fmin(points[2], margin);
+        if (!o->coupled) { /* the gates of a coupled recall are not these */
+            double sum = w->sums[lane] + o->lambda.values[k] * w->sums[width + lane];
+            points[3] += log_p - cgam_separation_bound_log(u->n, o->beta, sum) < -SLACK;
+            points[4] += sum > gap + SLACK * (1 + fabs(gap));
+        }
+        if (window >= 0) record[u->at[IN_WINDOW] + (k * u->window + window) * BLOCK + slot] = gap;
+        if (slot == 0) {
+            record[u->at[SAMPLE] + 2 * at] = gap;
+            record[u->at[SAMPLE] + 2 * at + 1] = log_p;
+        }
+    }
+}
+
+cgam_status cgam_separation_block(cgam_study *study, void *arg, void *opened, int64_t i,
+                                  double *record)
+{
+    const setup *u = arg;
+    room *w = opened;
+    const cgam_study_opts *o = &study->opts;
+    const int width = study->lanes->width;
+    int64_t set = i / u->blocks_a_bank, first = i % u->blocks_a_bank * BLOCK;
+    int64_t end = first + BLOCK < o->trials ? first + BLOCK : o->trials, window = -1;
+    memset(record, 0, (size_t)u->record * sizeof *record);
+    record[u->at[POINTS] + 2] = INFINITY;
+    for (int64_t k = u->at[IN_WINDOW]; k < u->at[SAMPLE]; k++) record[k] = NAN;
+    cgam_status status = CGAM_OK;
+    for (int64_t cell = 0; cell < u->sigmas; cell++) {
+        bool inside = in_window(o->sigma_q.values[cell]);
+        window += inside;
+        for (int64_t t = first; t < end && status == CGAM_OK; t += width) {
+            for (int l = 0; l < width; l++) cgam_separation_draw(study, u, set, cell, t + l, l, w);
+            status = cgam_separation_recall(study, u, set, 0, u->lambdas, w);
+            for (int l = 0; l < width && t + l < end && status == CGAM_OK; l++)
+                count_lane(study, u, cell, inside ? window : -1, t + l - first, l, w, record);
+        }
+    }
+    return status;
+}
+
+static cgam_status run(cgam_study *study)
+{
+    setup u;
+    cgam_status status = cgam_separation_open(study, &u);
+    cgam_blocks b = {.count = u.blocks_a_bank * study->opts.banks,
+                     .record = u.record,
+                     .open = cgam_separation_room_open,
+                     .close = cgam_separation_room_close,
+                     .block = cgam_separation_block,
+                     .arg = &u};
+    if (status == CGAM_OK) status = cgam_blocks_run(study, &b);
+    if (status == CGAM_OK) status = cgam_separation_tell(study, &u, &b);
+    cgam_free(study->env, b.records);
+    cgam_separation_close(study, &u);
+    return status;
+}
+
+const cgam_study_part cgam_study_separation = {
+    .name = "separation",
+    .about = "accuracy, separation gaps and the logistic bound against query noise (fig. 2)",
+    .defaults = defaults,
+    .check = check,
+    .run = run,
+    .trial = cgam_separation_trial,
+};

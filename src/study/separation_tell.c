@@ -1,0 +1,334 @@
+/* separation_tell.c: tables and summary of the separation study, and one trial of it in full. */
+#include "study/separation.h"
+
+#include <cgam/gate.h>
+#include <cgam/theory.h>
+
+#include <math.h>
+#include <string.h>
+
+/* Sum of one entry over the blocks of a bank, or of all banks (set < 0). */
+static double total(const cgam_blocks *b, const cgam_separation *u, int64_t set, int64_t entry)
+{
+    int64_t from = set < 0 ? 0 : set * u->blocks_a_bank;
+    int64_t to = set < 0 ? b->count : from + u->blocks_a_bank;
+    double sum = 0;
+    for (int64_t i = from; i < to; i++) sum += b->records[i * u->record + entry];
+    return sum;
+}
+
+static cgam_status accuracy_table(cgam_study *study, const cgam_separation *u, const cgam_blocks *b)
+{
+    const cgam_study_opts *o = &study->opts;
+    double *cells, n = (double)o->trials, K = (double)o->banks;
+    cgam_status status = cgam_study_add(
+        study, "accuracy",
+        "Share of trials in which the target wins. gained and lost count trials that turn right or "
+        "wrong against the lambda before; gained_0 and lost_0 against the first lambda.",
+        "lambda,sigma_q,accuracy,accuracy_se,p_target,p_target_se,trials,gained,lost,gained_0,"
+        "lost_0",
+        NULL, u->lambdas * u->sigmas, &cells);
+    for (int64_t k = 0; k < u->lambdas && status == CGAM_OK; k++) {
+        for (int64_t j = 0; j < u->sigmas; j++, cells += 11) {
+            int64_t at = j * u->lambdas + k;
+            double sum = 0, squares = 0, mean, se;
+            for (int64_t set = 0; set < o->banks; set++) {
+                double share = total(b, u, set, u->at[RIGHT] + at) / n;
+                sum += share;
+                squares += share * share;
+            }
+            cgam_mean_se(sum, squares, K, &mean, &se);
+            if (o->banks == 1) se = sqrt(mean * (1 - mean) / n);
+            double row[] = {o->lambda.values[k],
+                            o->sigma_q.values[j],
+                            mean,
+                            se,
+                            0,
+                            0,
+                            n * K,
+                            total(b, u, -1, u->at[GAINED] + at),
+                            total(b, u, -1, u->at[LOST] + at),
+                            total(b, u, -1, u->at[GAINED0] + at),
+                            total(b, u, -1, u->at[LOST0] + at)};
+            cgam_mean_se(total(b, u, -1, u->at[P] + at), total(b, u, -1, u->at[P2] + at), n * K,
+                         &row[4], &row[5]);
+            memcpy(cells, row, sizeof row);
+        }
+    }
+    return status;
+}
+
+/* Standard error of a quantile: half the distance between the order statistics one binomial
+ * standard deviation to either side. */
+static double quantile_se(const double *x, int64_t n, double q)
+{
+    double off = sqrt(q * (1 - q) / (double)n);
+    return 0.5 * (cgam_quantile(x, n, fmin(q + off, 1)) - cgam_quantile(x, n, fmax(q - off, 0)));
+}
+
+static cgam_status gap_table(cgam_study *study, const cgam_separation *u, const cgam_blocks *b)
+{
+    static const double q[] = {0.05, 0.25, 0.5, 0.75, 0.95};
+    const cgam_study_opts *o = &study->opts;
+    double *cells, *gaps, all = (double)(o->trials * o->banks * u->sigmas);
+    int64_t room = o->trials * o->banks * u->window;
+    cgam_status status = cgam_study_add(
+        study, "gaps",
+        "Delta by lambda: quantiles at sigma_q within 0.15 of 1 (n of them), mean over all noise "
+        "levels, and the mean change against the lambda before on the same draws.",
+        "lambda,n,q05,q25,median,q75,q95,q05_se,q25_se,median_se,q75_se,q95_se,mean_all,"
+        "mean_all_se,shift,shift_se,above_zero",
+        NULL, u->lambdas, &cells);
+    gaps = cgam_alloc(study->env, (size_t)room, sizeof *gaps);
+    if (status == CGAM_OK && !gaps) status = cgam_fail_nomem(study->env, "gaps");
+    for (int64_t k = 0; k < u->lambdas && status == CGAM_OK; k++, cells += 17) {
+        int64_t n = 0, above = 0, size = u->window * CGAM_SEPARATION_BLOCK;
+        for (int64_t i = 0; i < b->count; i++) {
+            const double *w = b->records + i * u->record + u->at[IN_WINDOW] + k * size;
+            for (int64_t j = 0; j < size; j++) {
+                if (isnan(w[j])) continue;
+                gaps[n++] = w[j];
+                above += w[j] > 0;
+            }
+        }
+        cgam_sort(gaps, n);
+        cells[0] = o->lambda.values[k];
+        cells[1] = (double)n;
+        for (int j = 0; j < 5; j++) {
+            cells[2 + j] = cgam_quantile(gaps, n, q[j]);
+            cells[7 + j] = n > 1 ? quantile_se(gaps, n, q[j]) : NAN;
+        }
+        cgam_mean_se(total(b, u, -1, u->at[GAP] + k), total(b, u, -1, u->at[GAP] + u->lambdas + k),
+                     all, &cells[12], &cells[13]);
+        cgam_mean_se(total(b, u, -1, u->at[SHIFT] + k),
+                     total(b, u, -1, u->at[SHIFT] + u->lambdas + k), all, &cells[14], &cells[15]);
+        if (k == 0) cells[14] = cells[15] = NAN;
+        cells[16] = n ? (double)above / (double)n : NAN;
+    }
+    cgam_free(study->env, gaps);
+    return status;
+}
+
+/* One trial of every block: enough for a picture, the same for any number of threads. */
+static cgam_status sample_table(cgam_study *study, const cgam_separation *u, const cgam_blocks *b)
+{
+    const cgam_study_opts *o = &study->opts;
+    double *cells;
+    cgam_status status = cgam_study_add(
+        study, "sample", "Delta and the target's probability in one trial of every 64.",
+        "lambda,sigma_q,gap,p,log_p,log_bound", NULL, b->count * u->sigmas * u->lambdas, &cells);
+    for (int64_t k = 0; k < u->lambdas && status == CGAM_OK; k++)
+        for (int64_t i = 0; i < b->count; i++)
+            for (int64_t j = 0; j < u->sigmas; j++, cells += 6) {
+                const double *pair =
+                    b->records + i * u->record + u->at[SAMPLE] + 2 * (j * u->lambdas + k);
+                double row[] = {o->lambda.values[k],
+                                o->sigma_q.values[j],
+                                pair[0],
+                                exp(pair[1]),
+                                pair[1],
+                                cgam_separation_bound_log(u->n, o->beta, pair[0])};
+                memcpy(cells, row, sizeof row);
+            }
+    return status;
+}
+
+/* The bound as a curve, and the gap that makes it 1 - epsilon. */
+static cgam_status bound_tables(cgam_study *study, const cgam_separation *u)
+{
+    enum { POINTS_DRAWN = 241 };
+    static const double epsilon[] = {0.5, 0.1, 0.01};
+    double *cells, beta = study->opts.beta, reach = 12 / beta + log((double)u->n) / beta;
+    cgam_status status =
+        cgam_study_add(study, "bound", "The logistic lower bound of the target's probability.",
+                       "gap,bound", NULL, POINTS_DRAWN, &cells);
+    for (int i = 0; i < POINTS_DRAWN && status == CGAM_OK; i++) {
+        cells[2 * i] = reach * (2.0 * i / (POINTS_DRAWN - 1) - 1);
+        cells[2 * i + 1] = cgam_separation_bound(u->n, beta, cells[2 * i]);
+    }
+    if (status == CGAM_OK)
+        status =
+            cgam_study_add(study, "thresholds", "The gap from which P is at least 1 - epsilon.",
+                           "epsilon,gap", NULL, 3, &cells);
+    for (int i = 0; i < 3 && status == CGAM_OK; i++) {
+        cells[2 * i] = epsilon[i];
+        cells[2 * i + 1] = cgam_separation_threshold(u->n, beta, epsilon[i]);
+    }
+    return status;
+}
+
+void cgam_separation_options(const cgam_study *study, json_t *doc)
+{
+    const cgam_study_opts *o = &study->opts;
+    json_t *p = json_object();
+    cgam_json_put(p, "n", json_integer(o->n));
+    cgam_json_put(p, "d", json_integer(o->d));
+    cgam_json_put(p, "alpha", json_real(o->alpha));
+    cgam_json_put(p, "beta", json_real(o->beta));
+    cgam_json_put(p, "sigma_c", json_real(o->sigma_c));
+    cgam_json_put(p, "context_noise", json_string(o->sigma_c_vector ? "vector" : "component"));
+    cgam_json_put(p, "mode", json_string(o->coupled ? "coupled" : "first"));
+    cgam_json_put(p, "banks", json_integer(o->banks));
+    cgam_json_put(doc, "parameters", p);
+}
+
+static cgam_status point_table(cgam_study *study, const cgam_separation *u, const cgam_blocks *b)
+{
+    double *cells;
+    cgam_status status = cgam_study_add(
+        study, "points",
+        "Points against the bound at Delta (violations, least margin of the logarithms) and at "
+        "Delta_raw + lambda Delta_gate, which is never above Delta.",
+        "points,violations,least_margin,sum_violations,sum_above_gap", NULL, 1, &cells);
+    for (int k = 0; k < 5 && status == CGAM_OK; k++) cells[k] = total(b, u, -1, u->at[POINTS] + k);
+    if (status == CGAM_OK) cells[2] = INFINITY;
+    for (int64_t i = 0; i < b->count && status == CGAM_OK; i++)
+        cells[2] = fmin(cells[2], b->records[i * u->record + u->at[POINTS] + 2]);
+    return status;
+}
+
+static void put_results(cgam_study *study, const cgam_separation *u)
+{
+    const cgam_study_opts *o = &study->opts;
+    const cgam_table *accuracy = cgam_study_find(study, "accuracy");
+    const cgam_table *gaps = cgam_study_find(study, "gaps");
+    json_t *doc = study->doc, *curves = json_object(), *mean = json_array(), *se = json_array();
+    json_t *boxes = json_array();
+    for (int64_t k = 0; k < u->lambdas; k++) {
+        const double *row = accuracy->cells + k * u->sigmas * accuracy->columns;
+        json_array_append_new(mean, cgam_json_reals(row + 2, u->sigmas, accuracy->columns));
+        json_array_append_new(se, cgam_json_reals(row + 3, u->sigmas, accuracy->columns));
+        const double *g = gaps->cells + k * gaps->columns;
+        json_t *box = json_object();
+        cgam_json_put(box, "lambda", json_real(g[0]));
+        cgam_json_put(box, "n", json_integer((json_int_t)g[1]));
+        cgam_json_put(box, "q05", cgam_json_real(g[2]));
+        cgam_json_put(box, "q25", cgam_json_real(g[3]));
+        cgam_json_put(box, "median", cgam_json_real(g[4]));
+        cgam_json_put(box, "q75", cgam_json_real(g[5]));
+        cgam_json_put(box, "q95", cgam_json_real(g[6]));
+        json_array_append_new(boxes, box);
+    }
+    cgam_json_put(curves, "lambda", cgam_json_reals(o->lambda.values, u->lambdas, 1));
+    cgam_json_put(curves, "sigma_q", cgam_json_reals(o->sigma_q.values, u->sigmas, 1));
+    cgam_json_put(curves, "mean", mean);
+    cgam_json_put(curves, "se", se);
+    cgam_json_put(doc, "accuracy", curves);
+    cgam_json_put(doc, "gap_box", boxes);
+    const double *points = cgam_study_find(study, "points")->cells;
+    cgam_json_put(doc, "bound_points", json_integer((json_int_t)points[0]));
+    cgam_json_put(doc, "bound_violations", json_integer((json_int_t)points[1]));
+    cgam_json_put(doc, "bound_least_margin", cgam_json_real(points[2]));
+    cgam_json_put(doc, "sum_bound_violations", json_integer((json_int_t)points[3]));
+    cgam_json_put(doc, "sum_above_gap", json_integer((json_int_t)points[4]));
+}
+
+cgam_status cgam_separation_tell(cgam_study *study, const cgam_separation *u, const cgam_blocks *b)
+{
+    cgam_status status = accuracy_table(study, u, b);
+    if (status == CGAM_OK) status = gap_table(study, u, b);
+    if (status == CGAM_OK) status = sample_table(study, u, b);
+    if (status == CGAM_OK) status = bound_tables(study, u);
+    if (status == CGAM_OK) status = point_table(study, u, b);
+    if (status != CGAM_OK) return status;
+    cgam_separation_options(study, study->doc);
+    put_results(study, u);
+    return CGAM_OK;
+}
+
+/* ---- One trial ------------------------------------------------------------------------------ */
+/* Gates, scores, probabilities and energy of one lambda, from lane l of w. x: [4, n] room. */
+static cgam_status show_lambda(cgam_study *study, const cgam_separation *u, const cgam_gate *gate,
+                               int64_t k, int lane, const cgam_separation_room *w, double *x,
+                               json_t *list)
+{
+    const cgam_study_opts *o = &study->opts;
+    const int width = study->lanes->width;
+    const int64_t n = u->n;
+    double *b = x, *s = x + n, *r = s + n, *input = r + n, lambda = o->lambda.values[k], top,
+           sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        b[i] = w->b[i * width + lane];
+        s[i] = w->s[i * width + lane];
+        r[i] = o->coupled ? w->r[i * width + lane] : b[i] + lambda * s[i];
+    }
+    cgam_status status = cgam_gate_apply(gate, s, input); /* u, since s = A^-1 u so far */
+    if (o->coupled && lambda > 0)
+        for (int64_t i = 0; i < n; i++) s[i] = (r[i] - b[i]) / lambda;
+    double energy = NAN;
+    if (status == CGAM_OK) status = cgam_energy(gate, o->beta, lambda, b, input, s, &energy, NULL);
+    if (status != CGAM_OK) return status;
+    json_t *doc = json_object();
+    cgam_json_put(doc, "lambda", json_real(lambda));
+    cgam_json_put(doc, "gap", cgam_json_real(w->gap[k * width + lane]));
+    cgam_json_put(doc, "log_p", cgam_json_real(w->log_p[k * width + lane]));
+    cgam_json_put(doc, "log_bound",
+                  cgam_json_real(cgam_separation_bound_log(n, o->beta, w->gap[k * width + lane])));
+    cgam_json_put(doc, "right", json_boolean(w->right[k * width + lane]));
+    cgam_json_put(doc, "energy", cgam_json_real(energy));
+    cgam_json_put(doc, "s", cgam_json_reals(s, n, 1));
+    cgam_json_put(doc, "r", cgam_json_reals(r, n, 1));
+    top = r[0];
+    for (int64_t i = 1; i < n; i++) top = fmax(top, r[i]);
+    for (int64_t i = 0; i < n; i++) sum += r[i] = exp(o->beta * (r[i] - top));
+    for (int64_t i = 0; i < n; i++) r[i] /= sum;
+    cgam_json_put(doc, "p", cgam_json_reals(r, n, 1));
+    json_array_append_new(list, doc);
+    return CGAM_OK;
+}
+
+static cgam_status show_cells(cgam_study *study, cgam_separation *u, int64_t trial, double *x,
+                              const cgam_gate *gate, cgam_separation_room *w, json_t *cells)
+{
+    const cgam_study_opts *o = &study->opts;
+    const int width = study->lanes->width, lane = (int)(trial % width);
+    cgam_status status = CGAM_OK;
+    for (int64_t cell = 0; cell < u->sigmas && status == CGAM_OK; cell++) {
+        json_t *doc = json_object(), *list = json_array();
+        for (int l = 0; l < width; l++)
+            cgam_separation_draw(study, u, 0, cell, trial - lane + l, l, w);
+        for (int64_t k = 0; k < u->lambdas && status == CGAM_OK; k++) {
+            status = cgam_separation_recall(study, u, 0, k, k + 1, w);
+            if (status == CGAM_OK) status = show_lambda(study, u, gate, k, lane, w, x, list);
+        }
+        cgam_json_put(doc, "sigma_q", json_real(o->sigma_q.values[cell]));
+        cgam_json_put(doc, "target", json_integer(w->target[lane]));
+        cgam_json_put(doc, "q", cgam_json_reals(w->q + lane, u->d, width));
+        cgam_json_put(doc, "c", cgam_json_reals(w->c + lane, u->d, width));
+        cgam_json_put(doc, "b", cgam_json_reals(w->b + lane, u->n, width));
+        cgam_json_put(doc, "gap_raw", cgam_json_real(w->sums[lane]));
+        cgam_json_put(doc, "gap_gate", cgam_json_real(w->sums[width + lane]));
+        cgam_json_put(doc, "recalls", list);
+        json_array_append_new(cells, doc);
+    }
+    return status;
+}
+
+cgam_status cgam_separation_trial(cgam_study *study, int64_t trial, json_t *doc)
+{
+    const cgam_study_opts *o = &study->opts;
+    cgam_env *env = study->env;
+    cgam_separation u;
+    void *w = NULL;
+    cgam_bank *bank = NULL;
+    cgam_gate *gate = NULL;
+    double *x = cgam_alloc(env, (size_t)(4 * o->n), sizeof *x);
+    json_t *cells = json_array(), *Z = json_array();
+    cgam_status status = cgam_separation_open(study, &u);
+    if (status == CGAM_OK && !x) status = cgam_fail_nomem(env, "a trial");
+    if (status == CGAM_OK) status = cgam_separation_room_open(study, &u, &w);
+    if (status == CGAM_OK) status = cgam_bank_new(env, u.Z, CGAM_F64, u.n, u.d, NULL, &bank);
+    if (status == CGAM_OK) status = cgam_gate_new(bank, o->alpha, NULL, &gate);
+    if (status == CGAM_OK) status = show_cells(study, &u, trial, x, gate, w, cells);
+    for (int64_t i = 0; i < u.n && status == CGAM_OK; i++)
+        json_array_append_new(Z, cgam_json_reals(u.Z + i * u.d, u.d, 1));
+    cgam_separation_options(study, doc);
+    cgam_json_put(doc, "Z", Z);
+    cgam_json_put(doc, "cells", cells);
+    cgam_gate_free(gate);
+    cgam_bank_free(bank);
+    cgam_separation_room_close(study, &u, w);
+    cgam_separation_close(study, &u);
+    cgam_free(env, x);
+    return status;
+}

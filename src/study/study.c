@@ -1,0 +1,386 @@
+/* study.c: the list of studies, their tables, and what is written of them. */
+#include "study/study.h"
+
+#include "io/file.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+static const cgam_study_part *const parts[CGAM_STUDY_KINDS] = {
+    [CGAM_STUDY_SEPARATION] = &cgam_study_separation,
+    [CGAM_STUDY_COMPETITION] = &cgam_study_competition,
+    [CGAM_STUDY_COUPLED] = &cgam_study_coupled,
+    [CGAM_STUDY_TIMESCALE] = &cgam_study_timescale,
+    [CGAM_STUDY_THEOREMS] = &cgam_study_theorems,
+    [CGAM_STUDY_CAPACITY] = &cgam_study_capacity,
+    [CGAM_STUDY_PHASE] = &cgam_study_phase,
+};
+
+const char *cgam_study_name(cgam_study_kind kind)
+{
+    return kind < CGAM_STUDY_KINDS ? parts[kind]->name : "?";
+}
+
+const char *cgam_study_about(cgam_study_kind kind)
+{
+    return kind < CGAM_STUDY_KINDS ? parts[kind]->about : "";
+}
+
+cgam_study_opts cgam_study_opts_default(cgam_study_kind kind)
+{
+    cgam_study_opts o = {.kind = kind,
+                         .seed = 1,
+                         .trials = 1000,
+                         .n = 50,
+                         .d = 10,
+                         .alpha = 0.1,
+                         .beta = 3.5,
+                         .sigma_c = 0.3,
+                         .banks = 1,
+                         .centre = 2,
+                         .spread = 0.3,
+                         .t_cap = 50,
+                         .delta = 0.01,
+                         .noise = 1e-4,
+                         .max_iter = 500,
+                         .tol = 1e-8,
+                         .fold_trials = 200,
+                         .x = CGAM_AXIS_SIGMA_Q,
+                         .y = CGAM_AXIS_LAMBDA};
+    if (kind < CGAM_STUDY_KINDS) parts[kind]->defaults(&o);
+    return o;
+}
+
+/* ---- Checks ------------------------------------------------------------------------------- */
+cgam_status cgam_study_check_range(cgam_env *env, const char *name, double value, double low,
+                                   double high)
+{
+    if (value >= low && value <= high) return CGAM_OK;
+    return cgam_fail(env, CGAM_E_ARG, "--%s is %.17g, it must be from %.17g to %.17g", name, value,
+                     low, high);
+}
+
+cgam_status cgam_study_check_positive(cgam_env *env, const char *name, double value)
+{
+    if (value > 0 && isfinite(value)) return CGAM_OK;
+    return cgam_fail(env, CGAM_E_ARG, "--%s is %.17g, it must be above 0 and finite", name, value);
+}
+
+cgam_status cgam_study_check_list(cgam_env *env, const char *name, cgam_list list, double low,
+                                  double high, int64_t most)
+{
+    if (list.count < 1 || !list.values)
+        return cgam_fail(env, CGAM_E_ARG, "--%s: the list is empty", name);
+    if (list.count > most)
+        return cgam_fail(env, CGAM_E_ARG, "--%s: %lld values, at most %lld are allowed", name,
+                         (long long)list.count, (long long)most);
+    for (int64_t i = 0; i < list.count; i++) {
+        cgam_status status = cgam_study_check_range(env, name, list.values[i], low, high);
+        if (status != CGAM_OK) return status;
+    }
+    return CGAM_OK;
+}
+
+cgam_status cgam_study_check_size(cgam_env *env, const cgam_study_opts *o)
+{
+    cgam_status status = cgam_study_check_range(env, "n", (double)o->n, 2, 2048);
+    if (status == CGAM_OK) status = cgam_study_check_range(env, "d", (double)o->d, 1, 1024);
+    return status;
+}
+
+/* ---- Life ---------------------------------------------------------------------------------- */
+void cgam_study_free(cgam_study *study)
+{
+    if (!study) return;
+    for (int64_t i = 0; i < study->tables; i++) cgam_free(study->env, study->cells[i]);
+    json_decref(study->doc);
+    free(study->json);
+    cgam_free(study->env, study->labels);
+    cgam_free(study->env, study->lists);
+    cgam_free(study->env, study->out);
+    cgam_free(study->env, study->progress);
+    cgam_free(study->env, study);
+}
+
+/* Copies the options with their lists, so that a study outlives its caller's arrays. */
+static cgam_status take_options(cgam_study *study, const cgam_study_opts *opts)
+{
+    study->opts = *opts;
+    cgam_list *lists[] = {&study->opts.lambda, &study->opts.sigma_q, &study->opts.alphas,
+                          &study->opts.load, &study->opts.ratio};
+    int64_t total = 0;
+    for (int k = 0; k < 5; k++) total += lists[k]->count;
+    study->lists = cgam_alloc(study->env, (size_t)total, sizeof *study->lists);
+    if (!study->lists) return cgam_fail_nomem(study->env, "options");
+    double *at = study->lists;
+    for (int k = 0; k < 5; k++) {
+        int64_t count = lists[k]->count;
+        if (count > 0) memcpy(at, lists[k]->values, (size_t)count * sizeof *at);
+        lists[k]->values = at;
+        at += count;
+    }
+    if (opts->out) {
+        size_t size = strlen(opts->out) + strlen(parts[opts->kind]->name) + sizeof "/..progress";
+        study->out = cgam_strdup(study->env, opts->out);
+        study->progress = cgam_alloc(study->env, size, 1);
+        if (!study->out || !study->progress) return cgam_fail_nomem(study->env, "options");
+        snprintf(study->progress, size, "%s/.%s.progress", opts->out, parts[opts->kind]->name);
+        study->opts.out = study->out;
+    }
+    return CGAM_OK;
+}
+
+static cgam_status study_new(cgam_env *env, const cgam_study_opts *opts, cgam_study **out)
+{
+    *out = NULL;
+    if (opts->kind >= CGAM_STUDY_KINDS)
+        return cgam_fail(env, CGAM_E_ARG, "study %d: there are %d", (int)opts->kind,
+                         CGAM_STUDY_KINDS);
+    if (opts->trials < 1 || opts->trials > ((int64_t)1 << 31))
+        return cgam_fail(env, CGAM_E_ARG, "--trials is %lld, it must be from 1 to %lld",
+                         (long long)opts->trials, (long long)1 << 31);
+    cgam_status status = parts[opts->kind]->check(env, opts);
+    if (status != CGAM_OK) return status;
+    cgam_study *study = cgam_zalloc(env, 1, sizeof *study);
+    if (!study) return cgam_fail_nomem(env, "a study");
+    study->env = env;
+    study->lanes = cgam_lanes_best();
+    study->doc = json_object();
+    status = study->doc ? take_options(study, opts) : cgam_fail_nomem(env, "a study");
+    if (status != CGAM_OK) {
+        cgam_study_free(study);
+        return status;
+    }
+    *out = study;
+    return CGAM_OK;
+}
+
+/* Where a result was made, so far as it can matter to its last digits. */
+static json_t *machine(const cgam_study *study)
+{
+    json_t *doc = json_object();
+    struct utsname name;
+    if (uname(&name) == 0) {
+        cgam_json_put(doc, "system", json_string(name.sysname));
+        cgam_json_put(doc, "machine", json_string(name.machine));
+    }
+    FILE *f = fopen("/proc/cpuinfo", "r");
+    char line[256];
+    while (f && fgets(line, sizeof line, f)) {
+        char *colon = strchr(line, ':');
+        if (strncmp(line, "model name", 10) != 0 || !colon) continue;
+        colon[strcspn(colon, "\n")] = '\0';
+        cgam_json_put(doc, "cpu", json_string(colon + 2));
+        break;
+    }
+    if (f) fclose(f);
+    cgam_json_put(doc, "cores", json_integer(sysconf(_SC_NPROCESSORS_ONLN)));
+    cgam_json_put(doc, "vectors", json_string(study->lanes->name));
+    return doc;
+}
+
+static cgam_status make_text(cgam_study *study)
+{
+    size_t size = 0;
+    FILE *to = open_memstream(&study->json, &size);
+    bool fine = to && cgam_json_write(to, study->doc, 1);
+    if (to && (fputc('\n', to) == EOF || fclose(to) != 0)) fine = false;
+    if (fine && !json_object_get(study->doc, "incomplete")) return CGAM_OK;
+    return cgam_fail_nomem(study->env, "the summary");
+}
+
+cgam_status cgam_study_run(cgam_env *env, const cgam_study_opts *opts, cgam_study **out)
+{
+    *out = NULL;
+    cgam_study *study;
+    cgam_status status = study_new(env, opts, &study);
+    if (status != CGAM_OK) return status;
+    const cgam_study_part *part = parts[opts->kind];
+    cgam_json_put(study->doc, "study", json_string(part->name));
+    cgam_json_put(study->doc, "version", json_string(cgam_version()));
+    cgam_json_put(study->doc, "seed", json_integer((json_int_t)opts->seed));
+    cgam_json_put(study->doc, "trials", json_integer(opts->trials));
+    cgam_json_put(study->doc, "machine", machine(study));
+    status = part->run(study);
+    if (status == CGAM_OK) status = make_text(study);
+    if (status != CGAM_OK) {
+        cgam_study_free(study);
+        return status;
+    }
+    *out = study;
+    return CGAM_OK;
+}
+
+cgam_status cgam_study_trial(cgam_env *env, const cgam_study_opts *opts, int64_t trial, char **text)
+{
+    *text = NULL;
+    cgam_study *study;
+    cgam_study_opts o = *opts;
+    o.out = NULL;
+    cgam_status status = study_new(env, &o, &study);
+    if (status != CGAM_OK) return status;
+    const cgam_study_part *part = parts[o.kind];
+    if (!part->trial)
+        status =
+            cgam_fail(env, CGAM_E_ARG, "--only-trial: %s has no single trials to show", part->name);
+    else if (trial < 0 || trial >= o.trials)
+        status = cgam_fail(env, CGAM_E_ARG, "--only-trial is %lld, trials are 0 to %lld",
+                           (long long)trial, (long long)o.trials - 1);
+    if (status == CGAM_OK) {
+        cgam_json_put(study->doc, "study", json_string(part->name));
+        cgam_json_put(study->doc, "version", json_string(cgam_version()));
+        cgam_json_put(study->doc, "seed", json_integer((json_int_t)o.seed));
+        cgam_json_put(study->doc, "trial", json_integer(trial));
+        status = part->trial(study, trial, study->doc);
+    }
+    if (status == CGAM_OK) status = make_text(study);
+    if (status == CGAM_OK) {
+        *text = cgam_strdup(env, study->json);
+        if (!*text) status = cgam_fail_nomem(env, "a trial");
+    }
+    cgam_study_free(study);
+    return status;
+}
+
+void cgam_study_text_free(cgam_env *env, char *text) { cgam_free(env, text); }
+
+cgam_env *cgam_study_env(const cgam_study *study) { return study->env; }
+const cgam_study_opts *cgam_study_options(const cgam_study *study) { return &study->opts; }
+const char *cgam_study_json(const cgam_study *study) { return study->json; }
+
+void cgam_study_forget(const cgam_study *study)
+{
+    if (study->progress) unlink(study->progress);
+}
+
+/* ---- Tables -------------------------------------------------------------------------------- */
+cgam_status cgam_study_add(cgam_study *study, const char *name, const char *about,
+                           const char *heads, const char *const *labels, int64_t rows,
+                           double **cells)
+{
+    int64_t columns = 1;
+    for (const char *c = heads; *c; c++) columns += *c == ',';
+    if (labels) columns--;
+    if (study->tables == CGAM_STUDY_TABLES)
+        return cgam_fail(study->env, CGAM_E_INTERNAL, "more than %d tables", CGAM_STUDY_TABLES);
+    *cells = cgam_zalloc(study->env, (size_t)rows * (size_t)columns, sizeof **cells);
+    if (!*cells) return cgam_fail_nomem(study->env, name);
+    study->cells[study->tables] = *cells;
+    study->table[study->tables++] = (cgam_table){.name = name,
+                                                 .about = about,
+                                                 .heads = heads,
+                                                 .labels = labels,
+                                                 .rows = rows,
+                                                 .columns = columns,
+                                                 .cells = *cells};
+    return CGAM_OK;
+}
+
+int64_t cgam_study_tables(const cgam_study *study) { return study->tables; }
+
+const cgam_table *cgam_study_table(const cgam_study *study, int64_t i)
+{
+    return i >= 0 && i < study->tables ? &study->table[i] : NULL;
+}
+
+const cgam_table *cgam_study_find(const cgam_study *study, const char *name)
+{
+    for (int64_t i = 0; i < study->tables; i++)
+        if (strcmp(study->table[i].name, name) == 0) return &study->table[i];
+    return NULL;
+}
+
+int64_t cgam_table_column(const cgam_table *table, const char *name)
+{
+    int64_t column = table->labels ? -1 : 0;
+    size_t length = strlen(name);
+    for (const char *at = table->heads;; column++) {
+        size_t own = strcspn(at, ",");
+        if (own == length && strncmp(at, name, own) == 0) return column;
+        if (!at[own]) return -1;
+        at += own + 1;
+    }
+}
+
+static cgam_status write_table(cgam_env *env, const cgam_table *t, const char *folder)
+{
+    char path[4200], number[CGAM_REAL_TEXT];
+    snprintf(path, sizeof path, "%s/%s.csv", folder, t->name);
+    cgam_outfile *file;
+    cgam_status status = cgam_outfile_begin(env, path, &file);
+    if (status != CGAM_OK) return status;
+    FILE *to = cgam_outfile_stream(file);
+    fprintf(to, "%s\n", t->heads);
+    for (int64_t i = 0; i < t->rows; i++) {
+        if (t->labels) fprintf(to, "%s%s", t->labels[i], t->columns ? "," : "");
+        for (int64_t j = 0; j < t->columns; j++) {
+            double value = t->cells[i * t->columns + j];
+            if (j) fputc(',', to);
+            /* an empty field is "no value" to every program that reads CSV */
+            if (value == rint(value) && fabs(value) < 1e15) fprintf(to, "%.0f", value);
+            else if (isfinite(value)) fputs(cgam_real_text(value, number), to);
+        }
+        fputc('\n', to);
+    }
+    return cgam_outfile_commit(file);
+}
+
+cgam_status cgam_study_write(const cgam_study *study, const char *folder)
+{
+    char path[4200];
+    cgam_status status = cgam_folder_make(study->env, folder);
+    for (int64_t i = 0; i < study->tables && status == CGAM_OK; i++)
+        status = write_table(study->env, &study->table[i], folder);
+    if (status != CGAM_OK) return status;
+    snprintf(path, sizeof path, "%s/summary.json", folder);
+    cgam_outfile *file;
+    status = cgam_outfile_begin(study->env, path, &file);
+    if (status != CGAM_OK) return status;
+    fputs(study->json, cgam_outfile_stream(file));
+    return cgam_outfile_commit(file);
+}
+
+/* ---- Documents and sums -------------------------------------------------------------------- */
+void cgam_json_put(json_t *object, const char *name, json_t *value)
+{
+    if (json_object_set_new(object, name, value) != 0)
+        json_object_set_new(object, "incomplete", json_true());
+}
+
+json_t *cgam_json_reals(const double *values, int64_t n, int64_t stride)
+{
+    json_t *array = json_array();
+    for (int64_t i = 0; array && i < n; i++)
+        if (json_array_append_new(array, cgam_json_real(values[i * stride])) != 0) {
+            json_decref(array);
+            return NULL;
+        }
+    return array;
+}
+
+void cgam_mean_se(double sum, double squares, double n, double *mean, double *se)
+{
+    *mean = sum / n;
+    double variance = n > 1 ? (squares - sum * *mean) / (n - 1) : NAN;
+    *se = sqrt(fmax(variance, 0) / n);
+    if (isnan(variance)) *se = NAN;
+}
+
+double cgam_quantile(const double *x, int64_t n, double q)
+{
+    if (n < 1) return NAN;
+    double at = q * (double)(n - 1);
+    int64_t i = (int64_t)at;
+    return i + 1 < n ? x[i] + (at - (double)i) * (x[i + 1] - x[i]) : x[n - 1];
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+void cgam_sort(double *x, int64_t n) { qsort(x, (size_t)n, sizeof *x, compare); }

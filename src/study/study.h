@@ -1,0 +1,84 @@
+/* study.h: the inside of a study - its tables, its summary, and the blocks of work behind it. */
+#ifndef CGAM_SRC_STUDY_STUDY_H
+#define CGAM_SRC_STUDY_STUDY_H
+
+#include "base/env.h"
+#include "io/json.h"
+#include "study/lanes.h"
+
+#include <cgam/study.h>
+
+enum { CGAM_STUDY_TABLES = 8 };
+
+struct cgam_study {
+    cgam_env *env;
+    cgam_study_opts opts; /* lists point into `lists` */
+    double *lists;
+    char *out, *progress; /* folder and file of the progress; NULL = none */
+    const cgam_lanes *lanes;
+    json_t *doc;
+    char *json; /* the document as text */
+    int64_t tables;
+    cgam_table table[CGAM_STUDY_TABLES];
+    double *cells[CGAM_STUDY_TABLES];
+    void *labels; /* freed with the study */
+};
+
+/* Adds a table of zeros; fill *cells [rows, columns]. labels are borrowed and must be constant. */
+cgam_status cgam_study_add(cgam_study *study, const char *name, const char *about,
+                           const char *heads, const char *const *labels, int64_t rows,
+                           double **cells);
+
+/* What each study is: its words, its defaults, what it does, and how it shows one trial. */
+typedef struct cgam_study_part {
+    const char *name, *about;
+    void (*defaults)(cgam_study_opts *opts);
+    cgam_status (*check)(cgam_env *env, const cgam_study_opts *opts);
+    cgam_status (*run)(cgam_study *study);
+    cgam_status (*trial)(cgam_study *study, int64_t trial, json_t *doc); /* NULL: none */
+} cgam_study_part;
+
+extern const cgam_study_part cgam_study_separation, cgam_study_competition, cgam_study_coupled,
+    cgam_study_timescale, cgam_study_theorems, cgam_study_capacity, cgam_study_phase;
+
+/* Checks that several studies share; each message names the option as the command line does. */
+cgam_status cgam_study_check_positive(cgam_env *env, const char *name, double value);
+cgam_status cgam_study_check_range(cgam_env *env, const char *name, double value, double low,
+                                   double high);
+cgam_status cgam_study_check_list(cgam_env *env, const char *name, cgam_list list, double low,
+                                  double high, int64_t most);
+cgam_status cgam_study_check_size(cgam_env *env, const cgam_study_opts *opts);
+
+/* ---- Blocks: run.c ------------------------------------------------------------------------ */
+/* A study's work is cut into blocks whose results are `record` doubles each. They may be computed
+ * in any order by any thread; the caller joins them by index. */
+typedef struct cgam_blocks {
+    int64_t count, record;
+    double *records; /* [count, record] */
+    /* A thread's own room, made once and used for many blocks; may be NULL. */
+    cgam_status (*open)(cgam_study *study, void *arg, void **room);
+    void (*close)(cgam_study *study, void *arg, void *room);
+    cgam_status (*block)(cgam_study *study, void *arg, void *room, int64_t i, double *record);
+    void *arg;
+} cgam_blocks;
+
+/* Allocates and fills b->records; free them with cgam_free. Keeps progress when the study has a
+ * folder for it. */
+cgam_status cgam_blocks_run(cgam_study *study, cgam_blocks *b);
+
+/* Makes a folder and those above it. */
+cgam_status cgam_folder_make(cgam_env *env, const char *path);
+
+/* ---- Documents ---------------------------------------------------------------------------- */
+json_t *cgam_json_reals(const double *values, int64_t n, int64_t stride);
+/* Puts name: value; a document that could not take it is marked and refused at the end. */
+void cgam_json_put(json_t *object, const char *name, json_t *value);
+
+/* ---- Small sums ---------------------------------------------------------------------------- */
+/* Mean and standard error of n numbers from their sum and sum of squares. */
+void cgam_mean_se(double sum, double squares, double n, double *mean, double *se);
+/* Quantile q of sorted x [n], linear between order statistics; NAN when n = 0. */
+double cgam_quantile(const double *x, int64_t n, double q);
+void cgam_sort(double *x, int64_t n);
+
+#endif

@@ -1,0 +1,51 @@
+/* theorems.h: random instances, and the list of what is checked on them. */
+#ifndef CGAM_SRC_STUDY_THEOREMS_H
+#define CGAM_SRC_STUDY_THEOREMS_H
+
+#include "study/group.h"
+#include "study/stream.h"
+#include "study/study.h"
+
+#include <cgam/gate.h>
+#include <cgam/recall.h>
+#include <cgam/theory.h>
+
+enum { CGAM_CASE_N = 24, CGAM_CASE_D = 12, CGAM_CASE_ROOM = 8 };
+
+/* One random instance: n unit memories in d dimensions. */
+typedef struct cgam_case {
+    cgam_study *study;
+    cgam_env *env;
+    cgam_rng rng;
+    int64_t n, d;
+    double Z[CGAM_CASE_N * CGAM_CASE_D];
+    double x[CGAM_CASE_ROOM][CGAM_CASE_N]; /* room */
+    cgam_bank *bank;
+    cgam_spectrum *spectrum;
+} cgam_case;
+
+/* What is asked of the sizes. */
+enum { CGAM_CASE_ANY, CGAM_CASE_TALL /* n > d */, CGAM_CASE_CIRCULANT /* n = d, G1 = mu 1 */ };
+
+double cgam_case_between(cgam_case *c, double low, double high); /* uniform */
+void cgam_case_normals(cgam_case *c, int64_t n, double scale, double *x);
+/* A positive vector of sum 1, from flat to sharp. */
+void cgam_case_chances(cgam_case *c, int64_t n, double *p);
+void cgam_case_softmax(int64_t n, double beta, const double *r, double *p);
+double cgam_case_norm(int64_t n, const double *x);
+
+/* margin >= 0: the statement holds here, by that much; NAN: it does not apply here. Identities give
+ * minus the relative difference. A margin below -tol is a violation. */
+typedef struct cgam_theorem {
+    const char *name;
+    const char *statement;
+    int sizes;
+    bool needs_spectrum;
+    double tol;   /* rounding, or what a finite difference leaves */
+    int64_t most; /* cases at most, 0 = as many as trials */
+    cgam_status (*check)(cgam_case *c, double *margin);
+} cgam_theorem;
+
+extern const cgam_theorem cgam_theorems_gates[], cgam_theorems_recall[]; /* NULL name ends */
+
+#endif

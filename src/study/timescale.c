@@ -1,0 +1,462 @@
+/* timescale.c: do fast gates precondition retrieval? (paper, section 3.1: tau_c, tau_s << tau_r,
+ * tau_q)
+ *
+ * Each trial draws n unit memories, a target, a noisy query and a noisy context, and integrates
+ *     tau_s s' = Z c + lambda p - A s,   tau_r r' = lambda s + Z q - r,   p = softmax(beta r)
+ * from s = 0, r = 0 (or r = Z q) for every ratio rho = tau_r / tau_s, with tau_q = tau_r when the
+ * query is free (tau_q q' = Z'p - q). With strong feedback there are many fixed points, and the
+ * ratio decides which is reached. Measured along the way:
+ *     context settled   first sample at which |s - A^-1 (u + lambda p)| <= 10% of |A^-1 (u + lambda p)|
+ *                       (largest entries): the gates are where the present p would hold them
+ *     retrieval decided first sample at which the largest p is at least 1/2
+ * Times are in units of tau_s; samples lie at t_end (1/2, 3/4) 2^-e and at
+ * t_end = 64 max(1, rho).
+ *
+ * A block is 8 trials; its record holds, for every ratio, sums of right and of N_eff and of its
+ * square at each sample, then per trial: right at the end, context settled, retrieval decided. */
+#include "study/group.h"
+#include "study/stream.h"
+#include "study/study.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { BLOCK = 8, OCTAVES = 18, SAMPLES = 2 * OCTAVES + 1, SUMS = 3, FINALS = 3, RATIOS_MAX = 64 };
+static const double HORIZON = 64, NEAR = 0.1, TOL = 1e-3, RATE = 1.5;
+
+static const double ratios_default[] = {0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100};
+static const double lambda_default[] = {2}, sigma_default[] = {1};
+
+static void defaults(cgam_study_opts *o)
+{
+    o->lambda = (cgam_list){lambda_default, 1};
+    o->sigma_q = (cgam_list){sigma_default, 1};
+    o->ratio = (cgam_list){ratios_default, 9};
+}
+
+static cgam_status check(cgam_env *env, const cgam_study_opts *o)
+{
+    cgam_status status = cgam_study_check_size(env, o);
+    if (status == CGAM_OK) status = cgam_study_check_positive(env, "beta", o->beta);
+    if (status == CGAM_OK) status = cgam_study_check_range(env, "alpha", o->alpha, 0, 1e3);
+    if (status == CGAM_OK) status = cgam_study_check_range(env, "sigma-c", o->sigma_c, 0, 1e6);
+    if (status == CGAM_OK) status = cgam_study_check_list(env, "lambda", o->lambda, 0, 1e3, 1);
+    if (status == CGAM_OK) status = cgam_study_check_list(env, "sigma-q", o->sigma_q, 0, 1e6, 1);
+    if (status == CGAM_OK)
+        status = cgam_study_check_list(env, "ratio", o->ratio, 1e-3, 1e3, RATIOS_MAX);
+    return status;
+}
+
+typedef struct room {
+    cgam_banks *banks;
+    double *q, *c;             /* [d] */
+    double *u, *b, *s, *r, *p; /* [n] */
+    double *root, *x;          /* [m] */
+    double *flow, *w;          /* w: [m] plain room */
+    int64_t target[CGAM_LANES_MAX];
+    /* what the samples of one ratio add to */
+    const cgam_study *study;
+    double *sums, at[SAMPLES], settled[CGAM_LANES_MAX], decided[CGAM_LANES_MAX];
+    int count;     /* lanes that are counted */
+    json_t *shown; /* --only-trial: the samples of one lane, NULL otherwise */
+    int lane;
+} room;
+
+static void room_close(cgam_study *study, void *arg, void *opened)
+{
+    (void)arg;
+    room *w = opened;
+    if (!w) return;
+    cgam_banks_free(w->banks);
+    cgam_free(study->env, w->q);
+    cgam_free(study->env, w->flow);
+    cgam_free(study->env, w);
+}
+
+static cgam_status room_open(cgam_study *study, void *arg, void **out)
+{
+    const cgam_study_opts *o = &study->opts;
+    const int width = study->lanes->width;
+    room *w = cgam_zalloc(study->env, 1, sizeof *w);
+    if (!w) return cgam_fail_nomem(study->env, "a trial");
+    w->study = study;
+    cgam_status status = cgam_banks_new(study->env, width, o->n, o->d, &w->banks);
+    if (status == CGAM_OK) {
+        int64_t n = o->n, d = o->d, m = w->banks->g.m, total = 0;
+        int64_t sizes[] = {d, d, n, n, n, n, n, m, m, m};
+        double **parts[] = {&w->q, &w->c, &w->u,    &w->b, &w->s,
+                            &w->r, &w->p, &w->root, &w->x, &w->w};
+        for (int k = 0; k < 10; k++) total += sizes[k];
+        double *at = w->q = cgam_zalloc(study->env, (size_t)(total * width), sizeof *at);
+        w->flow = cgam_zalloc(study->env, cgam_lanes_flow_room(&w->banks->g), sizeof *w->flow);
+        if (!w->q || !w->flow) status = cgam_fail_nomem(study->env, "a trial");
+        for (int k = 0; k < 10 && status == CGAM_OK; k++) {
+            *parts[k] = at;
+            at += sizes[k] * width;
+        }
+    }
+    if (status != CGAM_OK) {
+        room_close(study, arg, w);
+        return status;
+    }
+    *out = w;
+    return CGAM_OK;
+}
+
+static cgam_status draw(cgam_study *study, int64_t first, room *w)
+{
+    const cgam_study_opts *o = &study->opts;
+    const int width = study->lanes->width, own = CGAM_STREAM_TIMESCALE;
+    const double sigma_c = o->sigma_c_vector ? o->sigma_c / sqrt((double)o->d) : o->sigma_c;
+    cgam_group *g = &w->banks->g;
+    for (int l = 0; l < width; l++) {
+        cgam_rng pick = cgam_stream(o->seed, own, CGAM_STREAM_TARGET, 0, 0, first + l);
+        cgam_rng eps = cgam_stream(o->seed, own, CGAM_STREAM_QUERY, 0, 0, first + l);
+        cgam_rng eta = cgam_stream(o->seed, own, CGAM_STREAM_CONTEXT, 0, 0, first + l);
+        cgam_banks_draw(w->banks, l, o->seed, own, 0, first + l, 0, 1);
+        w->target[l] = cgam_rng_below(&pick, o->n);
+        for (int64_t j = 0; j < o->d; j++) {
+            double zeta = g->Z[(w->target[l] * o->d + j) * width + l];
+            w->q[j * width + l] = zeta + o->sigma_q.values[0] * cgam_rng_normal(&eps);
+            w->c[j * width + l] = zeta + sigma_c * cgam_rng_normal(&eta);
+        }
+        for (int64_t i = 0; i < o->n; i++) {
+            double u = 0, b = 0;
+            for (int64_t j = 0; j < o->d; j++) {
+                u += g->Z[(i * o->d + j) * width + l] * w->c[j * width + l];
+                b += g->Z[(i * o->d + j) * width + l] * w->q[j * width + l];
+            }
+            w->u[i * width + l] = u;
+            w->b[i * width + l] = b;
+            g->start[i * width + l] = o->start_query ? b : 0;
+        }
+    }
+    cgam_status status = cgam_banks_decompose(w->banks, w->u);
+    /* the query in the modes: Z q = V (root x), so x = V'(Z q) / root */
+    for (int64_t k = 0; k < g->m && status == CGAM_OK; k++)
+        for (int l = 0; l < width; l++) {
+            double root = sqrt(g->mu[k * width + l]), sum = 0;
+            for (int64_t i = 0; i < o->n; i++)
+                sum += g->V[(i * g->m + k) * width + l] * w->b[i * width + l];
+            w->root[k * width + l] = root;
+            w->x[k * width + l] = root > 0 ? sum / root : 0;
+        }
+    return status;
+}
+
+/* Largest entries of s - A^-1 (u + lambda p) and of A^-1 (u + lambda p), lane l. */
+static bool gates_settled(const room *w, int l, const double *s, const double *p)
+{
+    const cgam_study_opts *o = &w->study->opts;
+    const cgam_group *g = &w->banks->g;
+    const int width = g->width;
+    const double lambda = o->lambda.values[0], gain0 = g->kernel ? 1 / (1 - o->alpha) : 0;
+    double off = 0, size = 0;
+    for (int64_t k = 0; k < g->m; k++) {
+        double sum = g->c[k * width + l];
+        for (int64_t i = 0; i < g->n; i++)
+            sum += lambda * g->V[(i * g->m + k) * width + l] * p[i * width + l];
+        w->w[k] = sum * (1 / (1 - o->alpha * (1 - g->mu[k * width + l])) - gain0);
+    }
+    for (int64_t i = 0; i < g->n; i++) {
+        double held = gain0 * (w->u[i * width + l] + lambda * p[i * width + l]);
+        for (int64_t k = 0; k < g->m; k++) held += g->V[(i * g->m + k) * width + l] * w->w[k];
+        off = fmax(off, fabs(s[i * width + l] - held));
+        size = fmax(size, fabs(held));
+    }
+    return off <= NEAR * size;
+}
+
+static void seen(void *user, int64_t sample, const double *s, const double *r, const double *p)
+{
+    room *w = user;
+    (void)r;
+    const cgam_group *g = &w->banks->g;
+    const int width = g->width;
+    for (int l = 0; l < w->count; l++) {
+        double peak = 0, entropy = 0;
+        int64_t winner = 0;
+        for (int64_t i = 0; i < g->n; i++) {
+            double x = p[i * width + l];
+            if (x > peak) {
+                peak = x;
+                winner = i;
+            }
+            if (x > 0) entropy -= x * log(x);
+        }
+        double neff = exp(entropy), *sums = w->sums + SUMS * sample;
+        sums[0] += winner == w->target[l];
+        sums[1] += neff;
+        sums[2] += neff * neff;
+        if (isnan(w->decided[l]) && peak >= 0.5) w->decided[l] = w->at[sample];
+        if (isnan(w->settled[l]) && gates_settled(w, l, s, p)) w->settled[l] = w->at[sample];
+        if (w->shown && l == w->lane) {
+            json_t *doc = json_object();
+            cgam_json_put(doc, "t", json_real(w->at[sample]));
+            cgam_json_put(doc, "winner", json_integer(winner));
+            cgam_json_put(doc, "p_max", json_real(peak));
+            cgam_json_put(doc, "neff", json_real(neff));
+            cgam_json_put(doc, "s", cgam_json_reals(s + l, g->n, width));
+            cgam_json_put(doc, "r", cgam_json_reals(r + l, g->n, width));
+            json_array_append_new(w->shown, doc);
+        }
+    }
+}
+
+static double sample_times(double ratio, double *at)
+{
+    double t_end = HORIZON * fmax(1, ratio);
+    for (int e = OCTAVES - 1, k = 0; e >= 0; e--)
+        for (int j = 0; j < 2; j++) at[k++] = ldexp(t_end * (2 + j) / 4, -e);
+    at[SAMPLES - 1] = t_end;
+    return t_end;
+}
+
+/* One ratio: adds to sums [SAMPLES, SUMS]; final[l] in w->settled, w->decided and right. */
+static void flow(const cgam_study *study, double ratio, double *sums, room *w, int *right)
+{
+    const cgam_study_opts *o = &study->opts;
+    const int width = study->lanes->width;
+    double ended[CGAM_LANES_MAX];
+    int active[CGAM_LANES_MAX];
+    w->sums = sums;
+    for (int l = 0; l < width; l++) {
+        active[l] = 1;
+        w->settled[l] = w->decided[l] = NAN;
+    }
+    cgam_lanes_flow f = {.alpha = o->alpha,
+                         .beta = o->beta,
+                         .lambda = o->lambda.values[0],
+                         .tau_s = 1,
+                         .tau_r = ratio,
+                         .tau_q = ratio,
+                         .query_free = o->query_free,
+                         .t_end = sample_times(ratio, w->at),
+                         .tol = TOL,
+                         .h_rate = RATE,
+                         .root = w->root,
+                         .x = w->x,
+                         .active = active,
+                         .room = w->flow,
+                         .samples = SAMPLES,
+                         .at = w->at,
+                         .seen = seen,
+                         .user = w,
+                         .s = w->s,
+                         .r = w->r,
+                         .p = w->p,
+                         .ended = ended};
+    study->lanes->flow(&w->banks->g, &f);
+    for (int l = 0; l < width; l++) {
+        int64_t winner = 0;
+        for (int64_t i = 1; i < o->n; i++)
+            if (w->r[i * width + l] > w->r[winner * width + l]) winner = i;
+        right[l] = winner == w->target[l];
+    }
+}
+
+static int64_t record_size(const cgam_study_opts *o)
+{
+    return o->ratio.count * (SUMS * SAMPLES + FINALS * BLOCK);
+}
+
+static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, double *record)
+{
+    (void)arg;
+    room *w = opened;
+    const cgam_study_opts *o = &study->opts;
+    const int width = study->lanes->width;
+    int right[CGAM_LANES_MAX];
+    int64_t first = i * BLOCK, end = first + BLOCK < o->trials ? first + BLOCK : o->trials;
+    memset(record, 0, (size_t)record_size(o) * sizeof *record);
+    for (int64_t from = first; from < end; from += width) {
+        cgam_status status = draw(study, from, w);
+        if (status != CGAM_OK) return status;
+        w->count = end - from < width ? (int)(end - from) : width;
+        for (int64_t k = 0; k < o->ratio.count; k++) {
+            double *sums = record + k * (SUMS * SAMPLES + FINALS * BLOCK);
+            double *finals = sums + SUMS * SAMPLES + FINALS * (from - first);
+            flow(study, o->ratio.values[k], sums, w, right);
+            for (int l = 0; l < w->count; l++) {
+                finals[FINALS * l] = right[l];
+                finals[FINALS * l + 1] = w->settled[l];
+                finals[FINALS * l + 2] = w->decided[l];
+            }
+        }
+    }
+    return CGAM_OK;
+}
+
+static void put_options(const cgam_study_opts *o, json_t *doc)
+{
+    json_t *p = json_object();
+    cgam_json_put(p, "n", json_integer(o->n));
+    cgam_json_put(p, "d", json_integer(o->d));
+    cgam_json_put(p, "alpha", json_real(o->alpha));
+    cgam_json_put(p, "beta", json_real(o->beta));
+    cgam_json_put(p, "lambda", json_real(o->lambda.values[0]));
+    cgam_json_put(p, "sigma_q", json_real(o->sigma_q.values[0]));
+    cgam_json_put(p, "sigma_c", json_real(o->sigma_c));
+    cgam_json_put(p, "context_noise", json_string(o->sigma_c_vector ? "vector" : "component"));
+    cgam_json_put(p, "query", json_string(o->query_free ? "free" : "clamped"));
+    cgam_json_put(p, "start", json_string(o->start_query ? "query" : "rest"));
+    cgam_json_put(doc, "parameters", p);
+}
+
+/* Number k of trial t at ratio j. */
+static double final(const cgam_blocks *b, int64_t j, int64_t t, int k)
+{
+    return b->records[t / BLOCK * b->record + j * (SUMS * SAMPLES + FINALS * BLOCK) +
+                      SUMS * SAMPLES + FINALS * (t % BLOCK) + k];
+}
+
+static cgam_status ratio_table(cgam_study *study, const cgam_blocks *b)
+{
+    const cgam_study_opts *o = &study->opts;
+    double *cells, n = (double)o->trials, *x = cgam_alloc(study->env, (size_t)o->trials, sizeof *x);
+    cgam_status status = cgam_study_add(
+        study, "ratios",
+        "Accuracy at the end, and when context has settled and retrieval has decided (times in "
+        "tau_s, quartiles over the trials in which they do). context_first: share of trials in "
+        "which the context settles before retrieval decides. gained, lost: against the smallest "
+        "ratio.",
+        "ratio,accuracy,accuracy_se,gained,lost,context_first,context_q25,context_median,"
+        "context_q75,decided_q25,decided_median,decided_q75,undecided,trials",
+        NULL, o->ratio.count, &cells);
+    if (status == CGAM_OK && !x) status = cgam_fail_nomem(study->env, "times");
+    for (int64_t j = 0; j < o->ratio.count && status == CGAM_OK; j++, cells += 14) {
+        double right = 0, first = 0;
+        for (int64_t t = 0; t < o->trials; t++) {
+            bool now = final(b, j, t, 0) != 0, then = final(b, 0, t, 0) != 0;
+            double settled = final(b, j, t, 1), decided = final(b, j, t, 2);
+            right += now;
+            cells[3] += now && !then;
+            cells[4] += then && !now;
+            first += settled < decided || (isnan(decided) && !isnan(settled));
+        }
+        cells[0] = o->ratio.values[j];
+        cells[1] = right / n;
+        cells[2] = sqrt(cells[1] * (1 - cells[1]) / n);
+        cells[5] = first / n;
+        for (int k = 0; k < 2; k++) {
+            int64_t count = 0;
+            for (int64_t t = 0; t < o->trials; t++)
+                if (!isnan(final(b, j, t, 1 + k))) x[count++] = final(b, j, t, 1 + k);
+            cgam_sort(x, count);
+            for (int q = 0; q < 3; q++)
+                cells[6 + 3 * k + q] = cgam_quantile(x, count, 0.25 * (q + 1));
+            cells[12] = n - (double)count;
+        }
+        cells[13] = n;
+    }
+    cgam_free(study->env, x);
+    return status;
+}
+
+static cgam_status along_table(cgam_study *study, const cgam_blocks *b)
+{
+    const cgam_study_opts *o = &study->opts;
+    double *cells, n = (double)o->trials, at[SAMPLES];
+    cgam_status status =
+        cgam_study_add(study, "along",
+                       "Share of trials in which the target leads, and mean N_eff "
+                       "(exp of the entropy of p), along the way.",
+                       "ratio,t,t_over_tau_r,accuracy,accuracy_se,neff_mean,neff_se", NULL,
+                       o->ratio.count * SAMPLES, &cells);
+    for (int64_t j = 0; j < o->ratio.count && status == CGAM_OK; j++) {
+        sample_times(o->ratio.values[j], at);
+        for (int64_t k = 0; k < SAMPLES; k++, cells += 7) {
+            double sum[SUMS] = {0};
+            for (int64_t i = 0; i < b->count; i++)
+                for (int s = 0; s < SUMS; s++)
+                    sum[s] += b->records[i * b->record + j * (SUMS * SAMPLES + FINALS * BLOCK) +
+                                         SUMS * k + s];
+            cells[0] = o->ratio.values[j];
+            cells[1] = at[k];
+            cells[2] = at[k] / o->ratio.values[j];
+            cells[3] = sum[0] / n;
+            cells[4] = sqrt(cells[3] * (1 - cells[3]) / n);
+            cgam_mean_se(sum[1], sum[2], n, &cells[5], &cells[6]);
+        }
+    }
+    return status;
+}
+
+static cgam_status run(cgam_study *study)
+{
+    const cgam_study_opts *o = &study->opts;
+    cgam_blocks b = {.count = (o->trials + BLOCK - 1) / BLOCK,
+                     .record = record_size(o),
+                     .open = room_open,
+                     .close = room_close,
+                     .block = block};
+    cgam_status status = cgam_blocks_run(study, &b);
+    if (status == CGAM_OK) status = ratio_table(study, &b);
+    if (status == CGAM_OK) status = along_table(study, &b);
+    if (status == CGAM_OK) {
+        const cgam_table *t = cgam_study_find(study, "ratios");
+        json_t *doc = study->doc;
+        put_options(o, doc);
+        static const struct {
+            const char *key;
+            int column;
+        } keys[] = {{"ratio", 0},         {"accuracy", 1},       {"accuracy_se", 2},
+                    {"context_first", 5}, {"context_median", 7}, {"decided_median", 10}};
+        for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
+            cgam_json_put(doc, keys[k].key,
+                          cgam_json_reals(t->cells + keys[k].column, t->rows, t->columns));
+    }
+    cgam_free(study->env, b.records);
+    return status;
+}
+
+static cgam_status trial(cgam_study *study, int64_t k, json_t *doc)
+{
+    const cgam_study_opts *o = &study->opts;
+    const int width = study->lanes->width, lane = (int)(k % width);
+    int right[CGAM_LANES_MAX];
+    void *opened = NULL;
+    double *sums = cgam_zalloc(study->env, SUMS * SAMPLES, sizeof *sums);
+    cgam_status status =
+        sums ? room_open(study, NULL, &opened) : cgam_fail_nomem(study->env, "a trial");
+    room *w = opened;
+    if (status == CGAM_OK) status = draw(study, k - lane, w);
+    if (status == CGAM_OK) {
+        json_t *Z = json_array(), *list = json_array();
+        for (int64_t i = 0; i < o->n; i++)
+            json_array_append_new(
+                Z, cgam_json_reals(w->banks->g.Z + i * o->d * width + lane, o->d, width));
+        w->count = width;
+        w->lane = lane;
+        for (int64_t j = 0; j < o->ratio.count; j++) {
+            json_t *one = json_object();
+            w->shown = json_array();
+            flow(study, o->ratio.values[j], sums, w, right);
+            cgam_json_put(one, "ratio", json_real(o->ratio.values[j]));
+            cgam_json_put(one, "right", json_boolean(right[lane]));
+            cgam_json_put(one, "context_settled", cgam_json_real(w->settled[lane]));
+            cgam_json_put(one, "retrieval_decided", cgam_json_real(w->decided[lane]));
+            cgam_json_put(one, "samples", w->shown);
+            w->shown = NULL;
+            json_array_append_new(list, one);
+        }
+        put_options(o, doc);
+        cgam_json_put(doc, "target", json_integer(w->target[lane]));
+        cgam_json_put(doc, "q", cgam_json_reals(w->q + lane, o->d, width));
+        cgam_json_put(doc, "c", cgam_json_reals(w->c + lane, o->d, width));
+        cgam_json_put(doc, "Z", Z);
+        cgam_json_put(doc, "flows", list);
+    }
+    room_close(study, NULL, w);
+    cgam_free(study->env, sums);
+    return status;
+}
+
+const cgam_study_part cgam_study_timescale = {
+    .name = "timescale",
+    .about = "do gates that are faster than retrieval precondition it",
+    .defaults = defaults,
+    .check = check,
+    .run = run,
+    .trial = trial,
+};
