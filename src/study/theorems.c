@@ -98,7 +98,8 @@ static void lay_out(const cgam_study_opts *o, setup *u)
             int64_t j = u->theorems++;
             u->theorem[j] = t;
             u->names[j] = t->name;
-            u->cases[j] = t->most && t->most < o->trials ? t->most : o->trials;
+            u->cases[j] = o->trials;
+            if (t->share > 0) u->cases[j] = (int64_t)ceil((double)o->trials * t->share);
             u->first[j + 1] = u->first[j] + (u->cases[j] + BLOCK - 1) / BLOCK;
         }
     u->blocks = u->first[u->theorems];

@@ -42,7 +42,7 @@ typedef struct cgam_theorem {
     int sizes;
     bool needs_spectrum;
     double tol;   /* rounding, or what a finite difference leaves */
-    int64_t most; /* cases at most, 0 = as many as trials */
+    double share; /* of the trials that are spent on it; 0 = all */
     cgam_status (*check)(cgam_case *c, double *margin);
 } cgam_theorem;
 

@@ -210,7 +210,8 @@ static cgam_status softmax_free_bound(cgam_case *c, double *margin)
 /* ---- Modern Hopfield ------------------------------------------------------------------------- */
 static cgam_status hopfield_energy(cgam_case *c, double *margin)
 {
-    double beta = exp(cgam_case_between(c, -1, 3)), before, after, *xi = c->x[0], *next = c->x[1];
+    double beta = exp(cgam_case_between(c, -1, 3)), before = 0, after = 0;
+    double *xi = c->x[0], *next = c->x[1];
     cgam_case_normals(c, c->d, 1, xi);
     cgam_status status = cgam_hopfield_energy(c->bank, beta, xi, &before);
     if (status == CGAM_OK) status = cgam_hopfield_update(c->bank, beta, xi, next);

@@ -147,7 +147,7 @@ static cgam_status local_contraction(cgam_case *c, double *margin)
 static cgam_status energy_gradient(cgam_case *c, double *margin)
 {
     problem p = {0};
-    double *s = c->x[2], *g = c->x[3], *way = c->x[4], high, low, slope = 0, unused;
+    double *s = c->x[2], *g = c->x[3], *way = c->x[4], high = 0, low = 0, slope = 0, unused;
     const double h = 1e-5;
     cgam_status status = problem_open(c, exp(cgam_case_between(c, -3, 2)), &p);
     cgam_case_normals(c, c->n, 1, s);
@@ -358,11 +358,11 @@ const cgam_theorem cgam_theorems_recall[] = {
      energy_falls},
     {"energy gradient", "dE/ds = A s - u - lambda p", CGAM_CASE_ANY, true, 1e-7, 0,
      energy_gradient},
-    {"energy along flows", "E never rises, any tau_s, tau_r", CGAM_CASE_ANY, true, 1e-9, 100,
+    {"energy along flows", "E never rises, any tau_s, tau_r", CGAM_CASE_ANY, true, 1e-9, 0.2,
      flow_energy},
     {"coupled threshold", "balanced bank: uniform recall turns unstable at alpha_crit^lambda",
      CGAM_CASE_CIRCULANT, true, 0, 0, coupled_threshold},
-    {"fold", "A - lambda^2 beta (diag p - pp') > 0 up to the fold", CGAM_CASE_ANY, true, 1e-9, 20,
+    {"fold", "A - lambda^2 beta (diag p - pp') > 0 up to the fold", CGAM_CASE_ANY, true, 1e-9, 0.04,
      fold},
     {"fold margin bound", "exact margin >= eta_min - 2 lambda^2 beta max p(1-p)", CGAM_CASE_ANY,
      true, 1e-9, 0, fold_margin_bound},
