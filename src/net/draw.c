@@ -72,7 +72,7 @@ void cgam_net_draw_dot(const cgam_net *net, const char *title, FILE *to)
 
 static int longest_name(const cgam_net *net)
 {
-    size_t longest = 5;
+    size_t longest = strlen("synapse");
     for (int i = 0; i < cgam_net_parts(net); i++) {
         size_t length = strlen(cgam_net_part_name(net, i));
         if (length > longest) longest = length;
@@ -90,7 +90,7 @@ void cgam_net_draw_text(const cgam_net *net, const double *parts, FILE *to)
         const cgam_layer *layer = &net->layer[i];
         fprintf(to, "%-*.*s  %-14s %10g  ", wide, wide, layer->name,
                 cgam_shape_text(layer->ndim, layer->shape, shape), layer->tau);
-        if (parts) fprintf(to, "%14.8g  ", parts[i]);
+        if (parts) fprintf(to, "%14.8g  ", parts[i] + 0); /* no -0 */
         else fprintf(to, "%14s  ", "");
         describe_lagr(layer, to);
         if (layer->use.scale != 1) fprintf(to, " times %g", layer->use.scale);
@@ -102,7 +102,7 @@ void cgam_net_draw_text(const cgam_net *net, const double *parts, FILE *to)
     for (int i = 0; i < net->synapses; i++) {
         const cgam_syn *s = &net->synapse[i];
         fprintf(to, "%-*.*s  %-14s %10g  ", wide, wide, s->name, s->kind->name, s->gain);
-        if (parts) fprintf(to, "%14.8g  ", parts[net->layers + i]);
+        if (parts) fprintf(to, "%14.8g  ", parts[net->layers + i] + 0);
         else fprintf(to, "%14s  ", "");
         for (int j = 0; j < s->k; j++)
             fprintf(to, "%s%s", j ? " -- " : "", net->layer[s->layer[j]].name);

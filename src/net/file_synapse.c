@@ -177,6 +177,9 @@ static cgam_status read_attention(draft *d)
         status = cgam_read_int(d->r, d->at, d->value, "width", CGAM_OPTIONAL, &o.width);
     if (status == CGAM_OK)
         status = cgam_read_bool(d->r, d->at, d->value, "exclude_self", &o.exclude_self);
+    if (status == CGAM_OK && o.width == 0 &&
+        (json_object_get(d->value, "query_weights") || json_object_get(d->value, "key_weights")))
+        status = cgam_reader_fail(d->r, d->at, CGAM_E_FORMAT, "projections need a 'width'");
     if (status == CGAM_OK && o.width != 0) {
         const cgam_layer *x = &d->net->layer[d->layers[0]], *y = &d->net->layer[d->layers[1]];
         if (o.width < 1 || o.width > 1 << 20 || o.heads < 1 || o.heads > 1 << 16)

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { BISECTIONS = 40 };
+enum { BISECTIONS = 40, CHANGES = 16 };
 
 void cgam_observer_free(cgam_observer *obs)
 {
@@ -199,11 +199,11 @@ cgam_status cgam_observer_begin(cgam_observer *obs, int stretch, const cgam_look
     return CGAM_OK;
 }
 
-/* Where between the last step and this one the winner became another. */
-static cgam_status find_change(cgam_observer *obs, double end, cgam_flow_between between,
-                               void *step, double *time)
+/* Where between two times, the first of which still has the known winner, it became another. */
+static cgam_status find_change(cgam_observer *obs, double low, double end,
+                               cgam_flow_between between, void *step, double *time)
 {
-    double low = obs->time, high = end;
+    double high = end;
     cgam_status status = CGAM_OK;
     for (int i = 0; i < BISECTIONS && status == CGAM_OK && high - low > 1e-12 * end; i++) {
         double middle = 0.5 * (low + high);
@@ -230,22 +230,17 @@ static cgam_status tell_samples(cgam_observer *obs, double until, cgam_flow_betw
     return status;
 }
 
-static cgam_status follow_winner(cgam_observer *obs, const cgam_look *look,
-                                 cgam_flow_between between, void *step, const double **moved)
+/* One change, told; with CGAM_EVENT_WINNER among the stops it is the end. */
+static cgam_status tell_change(cgam_observer *obs, double time, cgam_flow_between between,
+                               void *step, const double **moved)
 {
     const cgam_flow_opts *o = &obs->flow->opts;
     cgam_flow_report *r = obs->report;
-    int64_t winner = winner_of(obs, look->x);
-    if (winner == r->winner) return CGAM_OK;
-    double time;
-    cgam_status status = find_change(obs, look->time, between, step, &time);
-    if (status == CGAM_OK) status = tell_samples(obs, time, between, step);
-    if (status != CGAM_OK || obs->over) return status;
-    status = between(step, time, obs->x);
+    bool stops = o->stop & CGAM_EVENT_WINNER;
+    cgam_status status = between(step, time, obs->x);
     r->winner = winner_of(obs, obs->x);
     r->winner_changes++;
     r->winner_time = time;
-    bool stops = o->stop & CGAM_EVENT_WINNER;
     if (stops) {
         obs->over = true;
         r->end = CGAM_FLOW_WINNER;
@@ -254,11 +249,27 @@ static cgam_status follow_winner(cgam_observer *obs, const cgam_look *look,
     if (status == CGAM_OK && obs->probe)
         status = tell_between(obs, time, between, step,
                               CGAM_EVENT_WINNER | (stops ? CGAM_EVENT_END : 0));
-    if (!stops) r->winner = winner;
     if (!stops || status != CGAM_OK) return status;
     double size;
     cgam_look there = {time, obs->x, obs->rate, obs->probe, 0};
     return note(obs, &there, &size);
+}
+
+/* A step may see several changes of the winner, one after the other. */
+static cgam_status follow_winner(cgam_observer *obs, const cgam_look *look,
+                                 cgam_flow_between between, void *step, const double **moved)
+{
+    int64_t winner = winner_of(obs, look->x);
+    double time = obs->time;
+    cgam_status status = CGAM_OK;
+    for (int i = 0; i < CHANGES && status == CGAM_OK && !obs->over; i++) {
+        if (obs->report->winner == winner) return CGAM_OK;
+        status = find_change(obs, time, look->time, between, step, &time);
+        if (status == CGAM_OK) status = tell_samples(obs, time, between, step);
+        if (status == CGAM_OK && !obs->over) status = tell_change(obs, time, between, step, moved);
+    }
+    if (!obs->over) obs->report->winner = winner;
+    return status;
 }
 
 cgam_status cgam_observer_step(cgam_observer *obs, const cgam_look *look, cgam_flow_between between,

@@ -197,8 +197,46 @@ def flows(folder):
     check(all(q["end"] == "converged" for q in slow["queries"]), "a ratio of a million")
 
 
+def schema_and_reader_agree(folder):
+    """Every key the schema lists for an object is known there, and no other is."""
+    with open(os.path.join(SRC, "docs", "format", "network.schema.json")) as f:
+        schema = json.load(f)
+    defs, path = schema["$defs"], os.path.join(folder, "keys.json")
+    kinds = {s["properties"]["kind"]["const"]: s for s in defs["synapse"]["oneOf"]}
+    of_synapses = {k for s in kinds.values() for k in s["properties"]}
+
+    def known(key, make):
+        doc = make({key: None})
+        code, _, err = run("net", "show", write(path, doc))
+        check(code == 2, "null is accepted for", key, err)
+        return "no such key: '%s'" % key not in err
+
+    def layered(**more):
+        return dict({"format": "cgam-net/1", "layers": [{"name": "x", "shape": 1}]}, **more)
+
+    def compare(what, listed, make, others=()):
+        got = {key for key in set(listed) | set(others) | {"no_such_key"} if known(key, make)}
+        check(got == set(listed), what, "reader", sorted(got), "schema", sorted(listed))
+
+    compare("document", schema["properties"], lambda d: dict(layered(), **d))
+    for kind, s in kinds.items():
+        base = {"kind": kind, "layers": ["x"] * s["properties"]["layers"]["minItems"]}
+        compare(kind, s["properties"], lambda d: layered(synapses=[dict(base, **d)]), of_synapses)
+    compare("clamp", defs["clamp"]["properties"], lambda d: layered(clamps=[d]))
+    compare("flow", defs["flow"]["properties"], lambda d: layered(flow=d))
+    common = {"name", "shape", "lagrangian", "scale", "tau", "axes", "init"}
+    for rule in defs["layer"]["allOf"]:
+        name = rule["if"].get("properties", {}).get("lagrangian", {}).get("const")
+        base = {"name": "x", "shape": 1, **({"lagrangian": name} if name else {})}
+        own = set(defs["layer"]["properties"]) - set(rule["then"]["properties"])
+        check(common <= own, name, own)
+        compare(name or "a layer", own - common, lambda d: layered(layers=[dict(base, **d)]),
+                rule["then"]["properties"])
+    compare("a layer", common, lambda d: layered(layers=[dict({"name": "x", "shape": 1}, **d)]))
+
+
 with tempfile.TemporaryDirectory() as folder:
-    for part in (runs_and_files, methods_agree, shows, refusals, flows):
+    for part in (runs_and_files, methods_agree, shows, refusals, flows, schema_and_reader_agree):
         part(folder)
 print("%d checks, %d failed" % (checks, failures))
 sys.exit(failures > 0)

@@ -1,4 +1,5 @@
-/* Flows: closed forms, order of convergence, clamps, events, ends. */
+/* ctest: labels=threads
+ * Flows: closed forms, order of convergence, clamps, events, ends. */
 #include "unit/net/nets.h"
 
 #include <cgam/flow.h>

@@ -1,0 +1,86 @@
+/* The vector exponential against long double, as any CPU compiles it. The wider vectors of the fast
+ * loops are tested with them, in tests/unit/study/test_lanes.c. */
+#include "num/vexp.h"
+
+#include "support/check.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef double vd __attribute__((vector_size(16)));
+typedef int64_t vl __attribute__((vector_size(16)));
+CGAM_VEXP(vexp, vd, vl)
+
+static double one(double x)
+{
+    vd y = vexp((vd){x, x});
+    assert_memory_equal(&y, (double *)&y + 1, sizeof(double));
+    return y[0];
+}
+
+static double one_below(double x) { return vexp_below((vd){0, x})[1]; }
+
+/* Distance in units of the last place of the right answer. */
+static double ulps(double got, long double want)
+{
+    double near = (double)want, step = nextafter(fabs(near), INFINITY) - fabs(near);
+    return (double)(fabsl((long double)got - want) / step);
+}
+
+static void every_range_is_within_an_ulp(void **state)
+{
+    (void)state;
+    double worst = 0, at = 0;
+    for (int i = 0; i < 400000; i++) {
+        /* the whole range, then close to 0, then close to the ends */
+        double share = (i * 2654435761u % 1000003) / 1000003.0;
+        double x = i % 3 == 0 ? -745 + 1454 * share : i % 3 == 1 ? -2 * share : 709.7 - share;
+        double off = ulps(one(x), expl((long double)x));
+        if (off > worst) {
+            worst = off;
+            at = x;
+        }
+    }
+    if (worst > 1.05) printf("worst at %a\n", at);
+    CHECK_LE(worst, 1.05);
+}
+
+static void the_ends_are_right(void **state)
+{
+    (void)state;
+    CHECK_CLOSE(one(0.0), 1, 0);
+    CHECK_CLOSE(one(-0.0), 1, 0);
+    CHECK_CLOSE(one(-INFINITY), 0, 0);
+    CHECK_CLOSE(one(INFINITY), INFINITY, 0);
+    CHECK_CLOSE(one(1e308), INFINITY, 0);
+    CHECK_CLOSE(one(-1e308), 0, 0);
+    CHECK_CLOSE(one(710), INFINITY, 0);
+    CHECK_CLOSE(one(709.78), exp(709.78), 4e292);
+    CHECK_CLOSE(one(-745.1), 0x1p-1074, 0);
+    CHECK_CLOSE(one(-745.2), 0, 0);
+    assert_true(isnan(one(NAN)));
+}
+
+static void the_softmax_form_drops_what_is_tiny(void **state)
+{
+    (void)state;
+    CHECK_CLOSE(one_below(0), 1, 0);
+    CHECK_REL(one_below(-1), exp(-1), 3e-16);
+    CHECK_REL(one_below(-706), exp(-706), 3e-16);
+    CHECK_REL(one_below(709), exp(709), 3e-16);
+    CHECK_CLOSE(one_below(-708), 0, 0);
+    CHECK_CLOSE(one_below(-1e300), 0, 0);
+    CHECK_CLOSE(one_below(-INFINITY), 0, 0);
+    assert_true(isnan(one_below(NAN)));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_range_is_within_an_ulp),
+        cmocka_unit_test(the_ends_are_right),
+        cmocka_unit_test(the_softmax_form_drops_what_is_tiny),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,339 @@
+/* The vector flow against CVODE, in all its uses: transients of the coupled study, time scales, a
+ * free query. */
+#include "unit/study/banks.h"
+
+#include <cvode/cvode.h>
+#include <nvector/nvector_serial.h>
+#include <sunlinsol/sunlinsol_dense.h>
+#include <sunmatrix/sunmatrix_dense.h>
+
+enum { N = 50, D = 10, STATES = 2 * N + D };
+
+/* One trial in the coordinates of the equations. */
+typedef struct problem {
+    double Z[N * D], G[N * N], u[N], q[D];
+    double alpha, beta, lambda, tau_s, tau_r, tau_q;
+    bool query_free;
+} problem;
+
+static int slope(realtype t, N_Vector state, N_Vector out, void *user)
+{
+    const problem *p = user;
+    (void)t;
+    const double *y = N_VGetArrayPointer(state), *s = y, *r = y + N, *q = r + N;
+    double *d = N_VGetArrayPointer(out), prob[N];
+    softmax_of(N, p->beta, r, prob);
+    for (int i = 0; i < N; i++) {
+        double Gs = 0, b = 0;
+        for (int j = 0; j < N; j++) Gs += p->G[i * N + j] * s[j];
+        for (int j = 0; j < D; j++) b += p->Z[i * D + j] * q[j];
+        d[i] = (p->u[i] + p->lambda * prob[i] - (1 - p->alpha) * s[i] - p->alpha * Gs) / p->tau_s;
+        d[N + i] = (p->lambda * s[i] + b - r[i]) / p->tau_r;
+    }
+    for (int j = 0; j < D; j++) {
+        double back = 0;
+        for (int i = 0; i < N; i++) back += p->Z[i * D + j] * prob[i];
+        d[2 * N + j] = p->query_free ? (back - q[j]) / p->tau_q : 0;
+    }
+    return 0;
+}
+
+/* y [STATES] at the times at[count], into out [count, STATES]. */
+static void cvode(problem *p, const double *r0, int count, const double *at, double *out)
+{
+    SUNContext context;
+    assert_int_equal(SUNContext_Create(NULL, &context), 0);
+    N_Vector y = N_VNew_Serial(STATES, context);
+    double *v = N_VGetArrayPointer(y), t = 0;
+    for (int i = 0; i < N; i++) {
+        v[i] = 0;
+        v[N + i] = r0[i];
+    }
+    for (int j = 0; j < D; j++) v[2 * N + j] = p->q[j];
+    void *memory = CVodeCreate(CV_BDF, context);
+    SUNMatrix J = SUNDenseMatrix(STATES, STATES, context);
+    SUNLinearSolver solver = SUNLinSol_Dense(y, J, context);
+    assert_int_equal(CVodeInit(memory, slope, 0, y), 0);
+    assert_int_equal(CVodeSStolerances(memory, 1e-9, 1e-11), 0);
+    assert_int_equal(CVodeSetUserData(memory, p), 0);
+    assert_int_equal(CVodeSetLinearSolver(memory, solver, J), 0);
+    assert_int_equal(CVodeSetMaxNumSteps(memory, 200000), 0);
+    for (int k = 0; k < count; k++) {
+        assert_int_equal(CVode(memory, at[k], y, &t, CV_NORMAL), 0);
+        memcpy(out + k * STATES, v, STATES * sizeof *v);
+    }
+    CVodeFree(&memory);
+    SUNLinSolFree(solver);
+    SUNMatDestroy(J);
+    N_VDestroy(y);
+    SUNContext_Free(&context);
+}
+
+typedef struct room {
+    cgam_env *env;
+    cgam_banks *banks;
+    double *flow, *s, *r, *p, ended[CGAM_LANES_MAX];
+    int active[CGAM_LANES_MAX];
+} room;
+
+static room open_room(const cgam_lanes *lanes, int64_t first)
+{
+    room w = {.env = env_new(1)};
+    w.banks = clusters(w.env, lanes->width, N, D, first);
+    w.flow = cgam_zalloc(w.env, cgam_lanes_flow_room(&w.banks->g), sizeof *w.flow);
+    w.s = cgam_zalloc(w.env, (size_t)(3 * N * lanes->width), sizeof *w.s);
+    w.r = w.s + N * lanes->width;
+    w.p = w.r + N * lanes->width;
+    for (int l = 0; l < CGAM_LANES_MAX; l++) w.active[l] = 1;
+    return w;
+}
+
+static void close_room(room *w)
+{
+    cgam_free(w->env, w->flow);
+    cgam_free(w->env, w->s);
+    cgam_banks_free(w->banks);
+    cgam_env_free(w->env);
+}
+
+static cgam_lanes_flow transient(room *w, double alpha, double lambda, double tol, double rate)
+{
+    return (cgam_lanes_flow){.alpha = alpha,
+                             .beta = 5,
+                             .lambda = lambda,
+                             .tau_s = 1,
+                             .tau_r = 1,
+                             .tau_q = 1,
+                             .t_end = 50,
+                             .tol = tol,
+                             .h_rate = rate,
+                             .stop_one_hot = true,
+                             .active = w->active,
+                             .room = w->flow,
+                             .s = w->s,
+                             .r = w->r,
+                             .p = w->p,
+                             .ended = w->ended};
+}
+
+static void lane_problem(const room *w, int lane, double alpha, double lambda, problem *p)
+{
+    const int width = w->banks->g.width;
+    *p = (problem){.alpha = alpha, .beta = 5, .lambda = lambda, .tau_s = 1, .tau_r = 1, .tau_q = 1};
+    lane_of(w->banks->g.Z, N * D, width, lane, p->Z);
+    gram_of(&w->banks->g, lane, p->G);
+    for (int i = 0; i < N; i++) p->u[i] = 1.0 / N;
+}
+
+/* Transients of the coupled study: peaks agree, one-hot lanes are one-hot at the end. */
+static void transients_agree_with_cvode(void **state)
+{
+    (void)state;
+    const cgam_lanes *lanes = cgam_lanes_best();
+    static const double cases[][2] = {{1, 0.5}, {1.04, 0.5}, {1.07, 0.5}, {1.2, 1}, {1.6, 3}};
+    const double end = 50;
+    for (int c = 0; c < 5; c++) {
+        room w = open_room(lanes, 16);
+        const int width = lanes->width;
+        /* the accuracy the study uses, and a much finer one */
+        for (int fine = 0; fine < 2; fine++) {
+            cgam_lanes_flow f =
+                transient(&w, cases[c][0], cases[c][1], fine ? 1e-6 : 1e-3, fine ? 0.1 : 1.5);
+            lanes->flow(&w.banks->g, &f);
+            for (int l = 0; l < width && l < (fine ? 2 : 4); l++) {
+                static problem p;
+                double y[STATES], r0[N], want[N], got[N], top = 0, best = 0;
+                lane_problem(&w, l, cases[c][0], cases[c][1], &p);
+                lane_of(w.banks->g.start, N, width, l, r0);
+                cvode(&p, r0, 1, &end, y);
+                softmax_of(N, 5, y + N, want);
+                lane_of(w.p, N, width, l, got);
+                for (int i = 0; i < N; i++) {
+                    top = fmax(top, want[i]);
+                    best = fmax(best, got[i]);
+                }
+                CHECK_CLOSE(best, top, fine ? 3e-6 : 3e-4);
+                if (w.ended[l] < 50) CHECK_LE(1 - 1e-9, top);
+                if (fine) CHECK_CLOSE_ALL(got, want, N, 3e-6);
+            }
+        }
+        close_room(&w);
+    }
+}
+
+/* What the study takes from a coarse run: whether a trial ends one-hot, and roughly when. */
+static void coarse_runs_tell_the_time(void **state)
+{
+    (void)state;
+    const cgam_lanes *lanes = cgam_lanes_best();
+    static const double cases[][2] = {{1.3, 0.5}, {1, 1}, {1.5, 1}, {1.02, 2}, {1.9, 3}};
+    for (int c = 0; c < 5; c++) {
+        room w = open_room(lanes, 40);
+        double exact[CGAM_LANES_MAX];
+        cgam_lanes_flow f = transient(&w, cases[c][0], cases[c][1], 1e-4, 0.25);
+        lanes->flow(&w.banks->g, &f);
+        memcpy(exact, w.ended, sizeof exact);
+        cgam_lanes_flow g = transient(&w, cases[c][0], cases[c][1], 0.1, 4);
+        lanes->flow(&w.banks->g, &g);
+        for (int l = 0; l < lanes->width; l++) {
+            CHECK_LE(exact[l], 49.9);
+            CHECK_CLOSE(w.ended[l] / exact[l], 1, 0.2);
+            double sum = 0, top = 0;
+            for (int i = 0; i < N; i++) {
+                sum += w.p[i * lanes->width + l];
+                top = fmax(top, w.p[i * lanes->width + l]);
+            }
+            CHECK_CLOSE(sum, 1, 1e-12);
+            CHECK_LE(1 - 2e-12, top);
+        }
+        assert_true(g.steps < f.steps);
+        close_room(&w);
+    }
+}
+
+/* Gates that would grow to e^10000 are caught long before. */
+static void fast_growth_does_not_overflow(void **state)
+{
+    (void)state;
+    const cgam_lanes *lanes = cgam_lanes_best();
+    room w = open_room(lanes, 0);
+    for (double alpha = 5; alpha < 1000; alpha *= 6) {
+        cgam_lanes_flow f = transient(&w, alpha, 1, 0.1, 4);
+        lanes->flow(&w.banks->g, &f);
+        for (int l = 0; l < lanes->width; l++) {
+            double top = 0;
+            for (int i = 0; i < N; i++) top = fmax(top, w.p[i * lanes->width + l]);
+            CHECK_LE(1 - 2e-12, top);
+            CHECK_LE(w.ended[l], 25);
+        }
+    }
+    close_room(&w);
+}
+
+typedef struct kept {
+    int width, lane;
+    double s[4][N], r[4][N];
+} kept;
+
+static void keep(void *user, int64_t sample, const double *s, const double *r, const double *p)
+{
+    kept *k = user;
+    (void)p;
+    lane_of(s, N, k->width, k->lane, k->s[sample]);
+    lane_of(r, N, k->width, k->lane, k->r[sample]);
+}
+
+/* Time constants apart by a factor 1000, query clamped and free, looked at on the way. */
+static void time_scales_agree_with_cvode(void **state)
+{
+    (void)state;
+    const cgam_lanes *lanes = cgam_lanes_best();
+    const int width = lanes->width;
+    static const double ratios[] = {0.03, 1, 1 / 0.9, 30};
+    for (int c = 0; c < 8; c++) {
+        room w = open_room(lanes, 0);
+        cgam_group *g = &w.banks->g;
+        double ratio = ratios[c / 2], end = 64 * fmax(1, ratio);
+        double at[4] = {end / 1024, end / 64, 3 * end / 16, end};
+        double *u = cgam_zalloc(w.env, (size_t)((N + 2 * g->m) * width), sizeof *u);
+        double *root = u + N * width, *x = root + g->m * width, q[CGAM_LANES_MAX][D];
+        for (int l = 0; l < width; l++) {
+            cgam_rng rng = cgam_rng_stream(9, (uint64_t)l);
+            double context[D];
+            for (int j = 0; j < D; j++) {
+                q[l][j] = cgam_rng_normal(&rng);
+                context[j] = cgam_rng_normal(&rng);
+            }
+            for (int i = 0; i < N; i++)
+                for (int j = 0; j < D; j++)
+                    u[i * width + l] += g->Z[(i * D + j) * width + l] * context[j];
+            for (int i = 0; i < N; i++) g->start[i * width + l] = 0;
+        }
+        CHECK_STATUS(w.env, cgam_banks_decompose(w.banks, u));
+        for (int64_t k = 0; k < g->m; k++)
+            for (int l = 0; l < width; l++) {
+                root[k * width + l] = sqrt(g->mu[k * width + l]);
+                for (int i = 0; i < N; i++) {
+                    double b = 0;
+                    for (int j = 0; j < D; j++) b += g->Z[(i * D + j) * width + l] * q[l][j];
+                    x[k * width + l] += g->V[(i * g->m + k) * width + l] * b;
+                }
+                x[k * width + l] /= root[k * width + l];
+            }
+        static kept k;
+        k.width = width;
+        k.lane = 1;
+        cgam_lanes_flow f = {.alpha = 0.1,
+                             .beta = 3.5,
+                             .lambda = 2,
+                             .tau_s = 1,
+                             .tau_r = ratio,
+                             .tau_q = ratio,
+                             .query_free = c % 2 == 1,
+                             .t_end = end,
+                             .tol = 1e-4,
+                             .h_rate = 0.3,
+                             .root = root,
+                             .x = x,
+                             .active = w.active,
+                             .room = w.flow,
+                             .samples = 4,
+                             .at = at,
+                             .seen = keep,
+                             .user = &k,
+                             .s = w.s,
+                             .r = w.r,
+                             .p = w.p,
+                             .ended = w.ended};
+        lanes->flow(g, &f);
+        static problem p;
+        static double y[4 * STATES];
+        double zero[N] = {0};
+        lane_problem(&w, k.lane, 0.1, 2, &p);
+        p.beta = 3.5;
+        p.tau_r = p.tau_q = ratio;
+        p.query_free = c % 2 == 1;
+        lane_of(u, N, width, k.lane, p.u);
+        memcpy(p.q, q[k.lane], sizeof p.q);
+        cvode(&p, zero, 4, at, y);
+        for (int i = 0; i < 4; i++) {
+            CHECK_CLOSE_ALL(k.s[i], y + i * STATES, N, 2e-4);
+            CHECK_CLOSE_ALL(k.r[i], y + i * STATES + N, N, 2e-4);
+        }
+        cgam_free(w.env, u);
+        close_room(&w);
+    }
+}
+
+/* Every CPU's loops give the same flow, to the accuracy of the method. */
+static void all_cpus_flow_alike(void **state)
+{
+    (void)state;
+    double first[2] = {NAN, NAN};
+    for (int i = 0; cgam_lanes_all[i]; i++) {
+        const cgam_lanes *lanes = cgam_lanes_all[i];
+        if (!lanes->usable()) continue;
+        room w = open_room(lanes, 0);
+        cgam_lanes_flow f = transient(&w, 1.05, 0.5, 1e-5, 0.2);
+        lanes->flow(&w.banks->g, &f);
+        for (int l = 0; l < 2; l++) {
+            double top = 0;
+            for (int j = 0; j < N; j++) top = fmax(top, w.p[j * lanes->width + l]);
+            if (isnan(first[l])) first[l] = top;
+            CHECK_CLOSE(top, first[l], 1e-5);
+        }
+        close_room(&w);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(transients_agree_with_cvode),
+        cmocka_unit_test(coarse_runs_tell_the_time),
+        cmocka_unit_test(fast_growth_does_not_overflow),
+        cmocka_unit_test(time_scales_agree_with_cvode),
+        cmocka_unit_test(all_cpus_flow_alike),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
