@@ -312,7 +312,8 @@ static json_t *result_doc(const job *j, int64_t k)
     cgam_put_int(doc, "newton_steps", r->newton_steps);
     cgam_put_text(doc, "end", cgam_end_name(r->end));
     cgam_put_real(doc, "change", r->change);
-    cgam_put_real(doc, "time", r->time);
+    bool flows = strcmp(cgam_args_text(j->call->args, "mode"), cgam_mode_name(CGAM_FLOW)) == 0;
+    cgam_put_real(doc, "time", flows ? r->time : NAN);
     cgam_put_real(doc, "energy_start", r->energy_start);
     cgam_put_real(doc, "energy_end", r->energy_end);
     cgam_put_real(doc, "energy_rise", r->energy_rise);
@@ -398,10 +399,9 @@ static void print_line(FILE *to, const char *name, double value, const char *wor
     else fprintf(to, "  %-18s %-14.8g %s\n", name, value, words);
 }
 
-static void print_query(const json_t *q, bool coupled, FILE *to)
+static void print_query(const json_t *q, bool coupled, bool flow, FILE *to)
 {
     bool target = json_object_get(q, "target") != NULL;
-    bool flow = !isnan(cgam_get_real(q, "time"));
     const json_t *unique = json_object_get(q, "unique");
     fprintf(to, "  %-18s %-14lld the memory with the largest score\n", "winner",
             (long long)cgam_get_int(q, "winner"));
@@ -447,6 +447,7 @@ static void print(const json_t *doc, FILE *to)
     const json_t *queries = json_object_get(doc, "queries");
     size_t count = json_array_size(queries);
     bool coupled = strcmp(cgam_get_text(doc, "mode"), "coupled") == 0;
+    bool flow = strcmp(cgam_get_text(doc, "mode"), "flow") == 0;
     double crit = cgam_get_real(doc, "alpha_crit");
     fprintf(to, "%lld memories in %lld dimensions, mode %s: alpha %g, beta %g, lambda %g\n",
             (long long)cgam_get_int(doc, "n"), (long long)cgam_get_int(doc, "d"),
@@ -460,7 +461,7 @@ static void print(const json_t *doc, FILE *to)
                 json_is_true(stable) ? "can" : "cannot", cgam_get_real(doc, "context_margin"));
     fprintf(to, "\n\n");
     if (count == 1) {
-        print_query(json_array_get(queries, 0), coupled, to);
+        print_query(json_array_get(queries, 0), coupled, flow, to);
         return;
     }
     bool target = json_object_get(json_array_get(queries, 0), "target") != NULL;

@@ -4,6 +4,7 @@
 #include "num/vexp.h"
 #include "study/lanes.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -138,7 +139,9 @@ static void run_peak(int64_t n, double beta, const double *s, const double *scal
 {
     const vd *x = (const vd *)s;
     vd *out = (vd *)p, top = x[0], sum = {0};
-    vd sharp = splat(beta) * (scale ? *(const vd *)scale : splat(1));
+    /* a finite slope, however large: 0 times infinity would be NaN at the top */
+    vd sharp = splat(beta);
+    if (scale) sharp = -vmax(-(sharp * *(const vd *)scale), splat(-DBL_MAX));
     for (int64_t i = 1; i < n; i++) top = vmax(top, x[i]);
     for (int64_t i = 0; i < n; i++) {
         vd e = vexp_below((x[i] - top) * sharp);

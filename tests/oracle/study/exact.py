@@ -1,0 +1,203 @@
+"""One trial of each study, exported by `cgam study ... --only-trial K --json`, done again by NumPy and
+SciPy from its memories, queries and contexts: 1e-10 where there is a closed form or a fixed point,
+the tolerance of the integrator where there is a flow. Run by tests/system/study_exact.sh; argument:
+the program.
+"""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+from scipy.integrate import solve_ivp
+
+CGAM = sys.argv[1]
+worst = {}
+
+
+def run(*words):
+    done = subprocess.run([CGAM, "study", *words, "--json"], capture_output=True, check=True)
+    return json.loads(done.stdout)
+
+
+def close(what, got, want, allowed):
+    got, want = np.asarray(got, float), np.asarray(want, float)
+    off = np.abs(got - want).max() if got.size else 0.0
+    worst[what] = max(worst.get(what, 0.0), off)
+    if not off <= allowed:
+        i = int(np.abs(got - want).argmax())
+        sys.exit(f"{what}: got {got.ravel()[i]!r}, want {want.ravel()[i]!r}, off by {off:g}, "
+                 f"allowed {allowed:g}")
+
+
+def softmax(x):
+    e = np.exp(x - x.max())
+    return e / e.sum()
+
+
+def operator(Z, alpha):
+    G = Z @ Z.T
+    return np.eye(len(Z)) + alpha * (G - np.diag(np.diag(G)))
+
+
+def lse(x):
+    return x.max() + np.log(np.exp(x - x.max()).sum())
+
+
+def separation(trial, *words):
+    doc = run("separation", "--only-trial", str(trial), *words)
+    p, Z = doc["parameters"], np.array(doc["Z"])
+    A, beta, N = operator(Z, p["alpha"]), p["beta"], len(Z)
+    close("separation: unit memories", np.linalg.norm(Z, axis=1), np.ones(N), 1e-14)
+    for cell in doc["cells"]:
+        q, c, t = np.array(cell["q"]), np.array(cell["c"]), cell["target"]
+        b, u = Z @ q, Z @ c
+        close("separation: b", cell["b"], b, 1e-12)
+        for recall in cell["recalls"]:
+            lam = recall["lambda"]
+            s = np.linalg.solve(A, u)
+            if p["mode"] == "coupled":
+                r = b + lam * s
+                for _ in range(20000):
+                    s = np.linalg.solve(A, u + lam * softmax(beta * r))
+                    new = b + lam * s
+                    if np.abs(new - r).max() < 1e-13:
+                        break
+                    r = new
+            r = b + lam * s
+            if lam == 0 and p["mode"] == "coupled":
+                s = np.linalg.solve(A, u)
+            gap = r[t] - np.delete(r, t).max()
+            log_p = beta * r[t] - lse(beta * r)
+            energy = 0.5 * s @ A @ s - u @ s - lse(beta * (b + lam * s)) / beta
+            close("separation: r", recall["r"], r, 1e-10)
+            if lam > 0 or p["mode"] == "first":
+                close("separation: s", recall["s"], s, 1e-10)
+                close("separation: energy", recall["energy"], energy, 1e-9)
+            close("separation: p", recall["p"], softmax(beta * r), 1e-10)
+            close("separation: gap", recall["gap"], gap, 1e-10)
+            close("separation: log p", recall["log_p"], log_p, 1e-9)
+            bound = -np.logaddexp(0, np.log(N - 1) - beta * gap)
+            close("separation: bound", recall["log_bound"], bound, 1e-9)
+            assert recall["right"] == (r.argmax() == t)
+
+
+def competition(trial, *words):
+    doc = run("competition", "--only-trial", str(trial), *words)
+    p, Z = doc["parameters"], np.array(doc["Z"])
+    N, d = Z.shape
+    mu, V = np.linalg.eigh(Z @ Z.T)
+    if N > d:
+        mu[: N - d] = 0
+    u = np.full(N, 1 / N)
+    c = V.T @ u
+    lowest = mu < mu[0] + 1e-9
+    rest = V[:, lowest] @ c[lowest]
+    lead = np.sort(rest)[-1] - np.sort(rest)[-2]
+    close("competition: lead", doc["lead"], lead, 1e-12)
+    for at in doc["alphas"]:
+        alpha = at["alpha"]
+        eta, gamma = 1 - alpha * (1 - mu), alpha * (1 - mu[0]) - 1
+        if gamma < -1e-9:
+            f = 1 / eta
+            assert at["t_end"] is None
+        else:
+            need = np.log((1 - p["delta"]) * (N - 1) / p["delta"]) / (p["beta"] * lead)
+            t = min(np.log1p(gamma * need) / gamma if abs(gamma) > 1e-12 else need, p["t_cap"])
+            close("competition: time", at["t_end"], t, 1e-8 * t)
+            near = np.abs(eta) < 1e-13
+            f = np.where(near, t, -np.expm1(-eta * t) / np.where(near, 1, eta))
+        s = V @ (f * c)
+        size = max(1, np.abs(s).max())
+        close("competition: s", np.array(at["s"]) / size, s / size, 1e-10)
+        close("competition: p", at["p"], softmax(p["beta"] * s), 1e-10 * size)
+
+
+def coupled(trial, *words):
+    doc = run("coupled", "--only-trial", str(trial), *words)
+    p, Z = doc["parameters"], np.array(doc["Z"])
+    N, beta, start = len(Z), p["beta"], np.array(doc["start"])
+    u = np.full(N, 1 / N)
+    for curve in doc["curves"]:
+        lam = curve["lambda"]
+        for at in curve["points"]:
+            alpha = at["alpha"]
+            A = operator(Z, alpha)
+            if lam > 0 and alpha < doc["alpha_crit"] * (1 - 1e-9):
+                Ainv, r = np.linalg.inv(A), start
+                for k in range(1, 501):
+                    new = lam * Ainv @ u + lam * lam * Ainv @ softmax(beta * r)
+                    change, r = np.abs(new - r).max(), new
+                    if change < 1e-8:
+                        break
+                if at["iterations"] == k:
+                    close("coupled: r", at["r"], r, 1e-10 * max(1, np.abs(r).max()))
+                    close("coupled: p", at["p"], softmax(beta * r), 1e-10)
+                else:  # the change was 1e-8 to rounding
+                    assert abs(at["iterations"] - k) <= 1
+                    close("coupled: p, one iteration apart", at["p"], softmax(beta * r), 1e-6)
+            elif lam > 0:
+                def slope(t, y):
+                    s, r = y[:N], y[N:]
+                    return np.concatenate([u + lam * softmax(beta * r) - A @ s, lam * s - r])
+
+                def decided(t, y):
+                    return softmax(beta * y[N:]).max() - (1 - 1e-13)
+
+                decided.terminal = True
+                out = solve_ivp(slope, (0, p["t_cap"]), np.concatenate([np.zeros(N), start]),
+                                method="LSODA", rtol=1e-9, atol=1e-11, events=decided)
+                want = softmax(beta * out.y[N:, -1])
+                close("coupled: transient's p", at["p"], want, 3e-4)
+        if curve["fold"] is not None:
+            lo, hi = curve["fold"] - 2e-3, curve["fold"] + 2e-3
+            peaks = []
+            for alpha in (max(lo, 0), hi):
+                Ainv, r = np.linalg.inv(operator(Z, alpha)), start
+                for _ in range(5000):
+                    r = lam * Ainv @ u + lam * lam * Ainv @ softmax(beta * r)
+                peaks.append(softmax(beta * r).max())
+            assert peaks[0] < 0.5 < peaks[1], (lam, curve["fold"], peaks)
+
+
+def timescale(trial, *words):
+    doc = run("timescale", "--only-trial", str(trial), *words)
+    p, Z = doc["parameters"], np.array(doc["Z"])
+    N, d = Z.shape
+    A, beta, lam = operator(Z, p["alpha"]), p["beta"], p["lambda"]
+    q, c = np.array(doc["q"]), np.array(doc["c"])
+    u, free = Z @ c, p["query"] == "free"
+    r0 = Z @ q if p["start"] == "query" else np.zeros(N)
+    for flow in doc["flows"]:
+        rho = flow["ratio"]
+
+        def slope(t, y):
+            s, r, x = y[:N], y[N : 2 * N], y[2 * N :]
+            prob = softmax(beta * r)
+            dq = (Z.T @ prob - x) / rho if free else np.zeros(d)
+            return np.concatenate([u + lam * prob - A @ s, (lam * s + Z @ x - r) / rho, dq])
+
+        times = [sample["t"] for sample in flow["samples"]]
+        out = solve_ivp(slope, (0, times[-1]), np.concatenate([np.zeros(N), r0, q]),
+                        method="LSODA", rtol=1e-9, atol=1e-11, t_eval=times)
+        for sample, y in zip(flow["samples"], out.y.T):
+            close("timescale: s", sample["s"], y[:N], 2e-3)
+            close("timescale: r", sample["r"], y[N : 2 * N], 2e-3)
+        assert flow["right"] == (out.y[N : 2 * N, -1].argmax() == doc["target"])
+
+
+separation(0)
+separation(4711, "--context-noise", "vector", "--seed", "9")
+separation(3, "--mode", "coupled", "--lambda", "0,0.5,1", "--sigma-q", "0.3,1")
+separation(2, "--n", "5", "--d", "8", "--alpha", "0.4")
+competition(0)
+competition(17, "--t-cap", "1e9", "--alphas", "0.5,0.99,1,1.01,1.25")
+competition(5, "--n", "7", "--d", "12")
+coupled(0, "--lambda", "0.5,1,2", "--alphas", "0,0.2,0.38,0.7,0.84,0.9,0.97,1,1.05,1.4")
+coupled(333, "--lambda", "1.5", "--alphas", "0.3,0.6,0.64,0.66,0.9,1.1")
+coupled(2, "--n", "9", "--d", "12", "--lambda", "0.5", "--alphas", "0.5,1,1.2,1.6")
+timescale(1, "--ratio", "0.1,1,10")
+timescale(2, "--ratio", "0.3,3", "--query", "free")
+timescale(3, "--ratio", "5", "--start", "query")
+for what, off in worst.items():
+    print(f"  {what:34s} largest difference {off:.1e}")

@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# ctest: timeout=240
+# The studies as commands: keys of the documents, bad options, exit statuses, gnuplot that is not
+# there, folders that cannot be written, disks that are full.
+set -euo pipefail
+work=$(mktemp -d)
+trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
+die() { echo "study: $*" >&2; exit 1; }
+
+# expect STATUS WORDS COMMAND...: the status, and one line on standard error that has the words.
+expect() {
+    local status=$1 words=$2 got=0
+    shift 2
+    "$@" >"$work/out" 2>"$work/err" || got=$?
+    [ "$got" -eq "$status" ] || die "$*: status $got, expected $status: $(cat "$work/err")"
+    [ "$(wc -l <"$work/err")" -eq 1 ] || die "$*: not one line: $(cat "$work/err")"
+    grep -qF -- "$words" "$work/err" || die "$*: '$words' is not in: $(cat "$work/err")"
+    [ ! -s "$work/out" ] || die "$*: standard output is not empty"
+}
+quick() { "$CGAM" study "$@" --out "$work/$1" --figures no; }
+
+# ---- what other programs rely on -----------------------------------------------------------------
+keys() { # keys STUDY PYTHON-EXPRESSION OPTIONS...
+    local study=$1 test=$2
+    shift 2
+    quick "$study" --json "$@" >"$work/doc.json" 2>"$work/err" || die "$study: $(cat "$work/err")"
+    /usr/bin/python3 -c "import json, sys
+d = json.load(open('$work/doc.json'))
+assert d['seed'] == 1 and d['version'] and d['machine'] and d['parameters' if '$study' != 'theorems' else 'checks']
+assert $test" || die "$study: keys"
+    [ -s "$work/$study/summary.json" ] || die "$study: no summary"
+    [ ! -e "$work/$study/.$study.progress" ] || die "$study: the progress file is left"
+}
+keys separation "len(d['accuracy']['mean']) == 6 == len(d['accuracy']['lambda']) and len(d['accuracy']['se'][5]) == 12 == len(d['accuracy']['sigma_q']) and {'lambda', 'q25', 'median', 'q75'} <= set(d['gap_box'][0]) and d['bound_points'] == 72 * 80 and d['bound_violations'] == 0" --trials 80
+keys competition "len(d['alpha']) == len(d['peak_mean']) == len(d['peak_se']) == 75 and d['alpha_crit'] == 1 and len(d['example']['p']) == 50 and d['example']['alpha'] == 1" --trials 40
+keys coupled "[c['lambda'] for c in d['curves']] == [0, 0.5, 1, 1.5, 2, 2.5, 3] and len(d['curves'][0]['alpha']) == len(d['curves'][0]['peak_mean']) == 173 and all(len(c['alpha']) > 220 for c in d['curves'][1:]) and abs(d['curves'][2]['alpha_theory'] - 0.9) < 1e-12 and 0.8 < d['curves'][2]['alpha_half'] < 0.9" --trials 8 --fold-trials 8
+keys theorems "all({'name', 'cases', 'violations', 'worst_margin'} <= set(c) for c in d['checks']) and len(d['checks']) > 20" --trials 3
+keys timescale "len(d['ratio']) == len(d['accuracy']) == 9" --trials 8
+keys capacity "len(d['load']) == len(d['accuracy']) == 36" --trials 20
+keys phase "len(d['accuracy']) == 21 * 13" --trials 10
+"$CGAM" study separation --only-trial 5 --trials 6 --json | /usr/bin/python3 -c "import json, sys
+d = json.load(sys.stdin)
+assert d['trial'] == 5 and len(d['Z']) == 50 and len(d['cells']) == 12 and len(d['cells'][0]['recalls'][0]['p']) == 50"
+"$CGAM" study | grep -q "cgam study phase" || die "the list"
+
+# ---- options ---------------------------------------------------------------------------------------
+expect 2 "--trials is -5" quick separation --trials -5
+expect 2 "--trials is 0" quick coupled --trials 0
+expect 2 "'1e3' is not an integer" quick coupled --trials 1e3
+expect 2 "'nan' is not a finite number" quick separation --sigma-c nan
+expect 2 "--sigma-q: 'nan'" quick separation --sigma-q nan
+expect 2 "--lambda: ''" quick coupled --lambda ""
+expect 2 "--lambda is -1" quick coupled --lambda 1,-1
+expect 2 "--alphas is -0.5" quick competition --alphas -0.5
+expect 2 "--beta is 0" quick competition --beta 0
+expect 2 "'often' is none of" quick separation --context-noise often
+expect 2 "--ratio is 1000000000" quick timescale --ratio 1e9
+expect 2 "at most 1 are allowed" quick timescale --lambda 1,2
+expect 2 "no option --frobnicate" quick phase --frobnicate
+expect 2 "same axis" quick phase --x alpha --y alpha
+expect 2 "trials are 0 to 9" quick separation --trials 10 --only-trial 10
+expect 2 "no study 'separaton'" "$CGAM" study separaton
+expect 2 "needs alpha below alpha_crit = 1" quick separation --mode coupled --alpha 2 --trials 8
+expect 2 "nowhere.npy" quick capacity --bank "$work/nowhere.npy"
+expect 2 "--scale is 0" "$CGAM" report --scale 0 --out "$work/report"
+
+# ---- folders -----------------------------------------------------------------------------------------
+touch "$work/file"
+expect 3 "Not a directory" "$CGAM" study separation --trials 8 --out "$work/file/deeper"
+expect 3 "Not a directory" "$CGAM" report --scale 0.01 --out "$work/file"
+if [ "$(id -u)" -ne 0 ]; then
+    mkdir "$work/locked"
+    chmod a-w "$work/locked"
+    expect 3 "Permission denied" "$CGAM" study separation --trials 8 --out "$work/locked"
+fi
+
+# ---- a full disk: a limit on the size of files stands for it, and a small file system where we may
+# make one. What was there before stays, and no temporary is left.
+limited() { # limited KIBIBYTES COMMAND...
+    (
+        trap '' XFSZ
+        ulimit -f "$1"
+        shift
+        exec "$@"
+    )
+}
+expect 3 "cannot write: File too large" limited 4 "$CGAM" study separation --trials 640 --figures no --out "$work/tight"
+mkdir "$work/second"
+echo old >"$work/second/peak.csv"
+expect 3 "peak.csv: cannot write: File too large" limited 3 "$CGAM" study competition --trials 8 --figures no --out "$work/second"
+[ "$(cat "$work/second/peak.csv")" = old ] || die "a table was half replaced"
+if command -v gnuplot >/dev/null; then
+    expect 3 "" limited 48 "$CGAM" study separation --trials 64 --out "$work/drawn"
+    [ -z "$(find "$work/drawn" -name '*.png')" ] || [ -s "$work/drawn/accuracy.png" ] || die "half a picture"
+fi
+if mkdir "$work/small" && mount -t tmpfs -o size=64k none "$work/small" 2>/dev/null; then
+    expect 3 "No space left on device" "$CGAM" study separation --trials 640 --figures no --out "$work/small/x" || status=1
+    umount "$work/small"
+    [ -z "${status:-}" ] || exit 1
+fi
+left=$(find "$work" -name '.cgam-*')
+[ -z "$left" ] || die "temporary files are left: $left"
+
+# ---- without gnuplot: said in one line, complete otherwise ---------------------------------------------
+PATH=/nonexistent "$CGAM" study competition --trials 16 --out "$work/bare" >"$work/out" 2>"$work/err" ||
+    die "without gnuplot: $(cat "$work/err")"
+[ ! -s "$work/err" ] || die "without gnuplot: $(cat "$work/err")"
+[ "$(grep -c 'gnuplot was not found' "$work/out")" -eq 1 ] || die "a missing gnuplot is not told"
+[ -s "$work/bare/peak.csv" ] && [ -s "$work/bare/peak.gp" ] && [ ! -e "$work/bare/peak.svg" ] || die "files without gnuplot"
+echo "study: fine"

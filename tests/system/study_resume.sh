@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# ctest: timeout=240
+# Killed at any moment, stopped by Ctrl-C, on another number of threads: the same files, bit for bit.
+set -euo pipefail
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+die() { echo "resume: $*" >&2; exit 1; }
+
+study=(coupled --trials 96 --lambda 0,0.5,1,2 --fold-trials 16 --figures no)
+"$CGAM" study "${study[@]}" --threads 1 --out "$work/whole" >/dev/null
+
+# Waits until the progress file has grown past so many bytes, or the process is gone.
+grown() {
+    local file=$1 size=$2 pid=$3
+    for _ in $(seq 3000); do
+        [ -e "$file" ] && [ "$(stat -c %s "$file")" -gt "$size" ] && return 0
+        kill -0 "$pid" 2>/dev/null || return 0
+        sleep 0.005
+    done
+    die "no progress"
+}
+
+killed=0 size=0
+for round in 1 2 3; do
+    "$CGAM" study "${study[@]}" --threads 2 --out "$work/killed" >/dev/null 2>&1 &
+    pid=$!
+    size=$((size + 20000))
+    grown "$work/killed/.coupled.progress" "$size" "$pid"
+    kill -9 "$pid" 2>/dev/null && killed=$((killed + 1))
+    wait "$pid" 2>/dev/null || true
+done
+[ "$killed" -gt 0 ] || die "it was never killed in time"
+"$CGAM" study "${study[@]}" --threads 2 --out "$work/killed" >/dev/null
+diff -r "$work/whole" "$work/killed" || die "after a kill the files differ"
+
+"$CGAM" study "${study[@]}" --out "$work/stopped" >/dev/null 2>"$work/err" &
+pid=$!
+grown "$work/stopped/.coupled.progress" 20000 "$pid"
+kill -INT "$pid" 2>/dev/null || true
+status=0
+wait "$pid" || status=$?
+if [ "$status" -ne 0 ]; then # on a fast machine it may have come to its end
+    [ "$status" -eq 3 ] || die "Ctrl-C gives status $status"
+    [ "$(wc -l <"$work/err")" -eq 1 ] && grep -q "stopped on request" "$work/err" || die "$(cat "$work/err")"
+    [ -e "$work/stopped/.coupled.progress" ] && [ ! -e "$work/stopped/summary.json" ] || die "files after Ctrl-C"
+fi
+"$CGAM" study "${study[@]}" --threads 3 --out "$work/stopped" >/dev/null
+diff -r "$work/whole" "$work/stopped" || die "after Ctrl-C the files differ"
+
+# A progress file of another run, or of no run at all, is not continued.
+mkdir "$work/other"
+printf 'cgam progress 1\0garbage that goes on for a while, long enough for a header' >"$work/other/.coupled.progress"
+"$CGAM" study "${study[@]}" --out "$work/other" >/dev/null
+diff -r "$work/whole" "$work/other" || die "garbage was continued"
+echo "resume: fine, killed $killed times"

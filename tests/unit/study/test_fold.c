@@ -1,0 +1,115 @@
+/* Folds followed in vector lanes against the library's own search, one bank at a time. */
+#include "unit/study/banks.h"
+
+#include <cgam/gate.h>
+#include <cgam/theory.h>
+
+enum { N = 20, D = 5 };
+
+static void folds_agree_with_the_library(void **state)
+{
+    (void)state;
+    cgam_env *env = env_new(1);
+    static const double lambdas[] = {0.4, 0.8, 1.4};
+    for (int i = 0; cgam_lanes_all[i]; i++) {
+        const cgam_lanes *lanes = cgam_lanes_all[i];
+        const int width = lanes->width;
+        if (!lanes->usable()) continue;
+        cgam_banks *b = clusters(env, width, N, D, 0);
+        double *room = cgam_alloc(env, cgam_lanes_fold_room(&b->g), sizeof *room);
+        double *s = cgam_alloc(env, (size_t)(N * width), sizeof *s);
+        double alpha[CGAM_LANES_MAX], folds[CGAM_LANES_MAX];
+        for (int k = 0; k < 3; k++) {
+            cgam_lanes_fold f = {.beta = 5,
+                                 .lambda = lambdas[k],
+                                 .alpha_max = 0.9999,
+                                 .tol = 1e-6,
+                                 .room = room,
+                                 .alpha = alpha,
+                                 .folds = folds,
+                                 .s = s};
+            lanes->fold(&b->g, &f);
+            for (int l = 0; l < 2; l++) {
+                double Z[N * D], none[N] = {0}, u[N];
+                lane_of(b->g.Z, N * D, width, l, Z);
+                for (int j = 0; j < N; j++) u[j] = 1.0 / N;
+                cgam_bank *bank;
+                cgam_fold want;
+                CHECK_STATUS(env, cgam_bank_new(env, Z, CGAM_F64, N, D, NULL, &bank));
+                CHECK_STATUS(env,
+                             cgam_fold_find(bank, lambdas[k], 5, none, u, 0.9999, 1e-6, &want));
+                if (isnan(want.alpha)) CHECK_CLOSE(folds[l], 0, 0);
+                else {
+                    CHECK_CLOSE(folds[l], 1, 0);
+                    CHECK_CLOSE(alpha[l], want.alpha, 1e-4);
+                }
+                cgam_bank_free(bank);
+            }
+        }
+        cgam_free(env, room);
+        cgam_free(env, s);
+        cgam_banks_free(b);
+    }
+    cgam_env_free(env);
+}
+
+/* On either side of the fold: below it the plain iteration stays near uniform, above it leaves. */
+static void the_iteration_leaves_the_branch_at_the_fold(void **state)
+{
+    (void)state;
+    cgam_env *env = env_new(1);
+    const cgam_lanes *lanes = cgam_lanes_best();
+    const int width = lanes->width;
+    const int64_t n = 50, d = 10;
+    cgam_banks *b = clusters(env, width, n, d, 24);
+    double *room = cgam_alloc(env, cgam_lanes_fold_room(&b->g), sizeof *room);
+    double *s = cgam_alloc(env, (size_t)(n * width), sizeof *s);
+    double alpha[CGAM_LANES_MAX], folds[CGAM_LANES_MAX];
+    cgam_lanes_fold f = {.beta = 5,
+                         .lambda = 1.5,
+                         .alpha_max = 0.9999,
+                         .tol = 1e-6,
+                         .room = room,
+                         .alpha = alpha,
+                         .folds = folds,
+                         .s = s};
+    lanes->fold(&b->g, &f);
+    for (int l = 0; l < width; l++) {
+        double Z[50 * 10];
+        CHECK_CLOSE(folds[l], 1, 0);
+        lane_of(b->g.Z, n * d, width, l, Z);
+        cgam_bank *bank;
+        CHECK_STATUS(env, cgam_bank_new(env, Z, CGAM_F64, n, d, NULL, &bank));
+        for (int side = 0; side < 2; side++) {
+            cgam_gate *gate;
+            double r[50], p[50], in[50], top = 0;
+            CHECK_STATUS(env, cgam_gate_new(bank, alpha[l] + (side ? 1e-3 : -1e-3), NULL, &gate));
+            lane_of(b->g.start, n, width, l, r);
+            for (int k = 0; k < 4000; k++) {
+                softmax_of(n, 5, r, p);
+                for (int64_t i = 0; i < n; i++) in[i] = 1 / (double)n + 1.5 * p[i];
+                CHECK_STATUS(env, cgam_gate_solve(gate, in, r, NULL));
+                for (int64_t i = 0; i < n; i++) r[i] *= 1.5;
+            }
+            softmax_of(n, 5, r, p);
+            for (int64_t i = 0; i < n; i++) top = fmax(top, p[i]);
+            if (side) CHECK_LE(0.9, top);
+            else CHECK_LE(top, 0.3);
+            cgam_gate_free(gate);
+        }
+        cgam_bank_free(bank);
+    }
+    cgam_free(env, room);
+    cgam_free(env, s);
+    cgam_banks_free(b);
+    cgam_env_free(env);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(folds_agree_with_the_library),
+        cmocka_unit_test(the_iteration_leaves_the_branch_at_the_fold),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,361 @@
+/* ctest: labels=threads timeout=240
+ * Studies as a whole: the same numbers on any number of threads and after any interruption, trials
+ * that do not depend on how many others there are, tables, bad options, failing memory. */
+#include "unit/io/scratch.h"
+
+#include "support/failing_alloc.h"
+
+#include <cgam/study.h>
+#include <jansson.h>
+#include <math.h>
+#include <sys/stat.h>
+
+/* Every study at a size of a few hundredths of a second. */
+static cgam_study_opts small(cgam_study_kind kind)
+{
+    static const double two[] = {0, 1.5}, alphas[] = {0.2, 0.65, 1, 1.1, 1.6}, ratios[] = {0.1, 10};
+    static const double loads[] = {0.5, 4}, noise[] = {0.3, 1};
+    cgam_study_opts o = cgam_study_opts_default(kind);
+    o.trials = 70;
+    switch (kind) {
+    case CGAM_STUDY_SEPARATION: o.trials = 300; break;
+    case CGAM_STUDY_COUPLED:
+        o.trials = 20;
+        o.fold_trials = 8;
+        o.lambda = (cgam_list){two, 2};
+        o.alphas = (cgam_list){alphas, 5};
+        break;
+    case CGAM_STUDY_TIMESCALE:
+        o.trials = 20;
+        o.ratio = (cgam_list){ratios, 2};
+        break;
+    case CGAM_STUDY_THEOREMS: o.trials = 4; break;
+    case CGAM_STUDY_CAPACITY:
+    case CGAM_STUDY_PHASE:
+        o.load = (cgam_list){loads, 2};
+        o.sigma_q = (cgam_list){noise, 2};
+        o.banks = 3;
+        break;
+    default: break;
+    }
+    return o;
+}
+
+static cgam_env *env_with(int threads, bool (*interrupted)(void *), void *user)
+{
+    cgam_env *env = NULL;
+    cgam_env_opts opts = cgam_env_opts_default();
+    opts.threads = threads;
+    opts.interrupted = interrupted;
+    opts.user = user;
+    assert_int_equal(cgam_env_new(&opts, &env), CGAM_OK);
+    return env;
+}
+
+/* Same tables, bit for bit (NAN counts as itself). */
+static void same(const cgam_study *a, const cgam_study *b)
+{
+    assert_int_equal(cgam_study_tables(a), cgam_study_tables(b));
+    for (int64_t i = 0; i < cgam_study_tables(a); i++) {
+        const cgam_table *x = cgam_study_table(a, i), *y = cgam_study_table(b, i);
+        assert_string_equal(x->heads, y->heads);
+        assert_int_equal(x->rows, y->rows);
+        assert_memory_equal(x->cells, y->cells, (size_t)(x->rows * x->columns) * sizeof *x->cells);
+    }
+    assert_string_equal(cgam_study_json(a), cgam_study_json(b));
+}
+
+static void threads_do_not_matter(void **state)
+{
+    (void)state;
+    for (int k = 0; k < CGAM_STUDY_KINDS; k++) {
+        cgam_study_opts o = small((cgam_study_kind)k);
+        cgam_env *one = env_with(1, NULL, NULL), *five = env_with(5, NULL, NULL);
+        cgam_study *a, *b;
+        CHECK_STATUS(one, cgam_study_run(one, &o, &a));
+        CHECK_STATUS(five, cgam_study_run(five, &o, &b));
+        same(a, b);
+        cgam_study_free(a);
+        cgam_study_free(b);
+        cgam_env_free(one);
+        cgam_env_free(five);
+    }
+}
+
+static bool after_some(void *user)
+{
+    int *left = user;
+    return __atomic_sub_fetch(left, 1, __ATOMIC_RELAXED) < 0;
+}
+
+static void a_stopped_run_goes_on_to_the_same_bits(void **state)
+{
+    (void)state;
+    for (int k = 0; k < CGAM_STUDY_KINDS; k++) {
+        cgam_study_opts o = small((cgam_study_kind)k);
+        char folder[512], progress[600];
+        int left = 0, never = 1 << 30, tries = 0, torn = 0;
+        cgam_env *env = env_with(2, after_some, &left), *calm = env_with(1, after_some, &never);
+        cgam_study *a, *b = NULL;
+        CHECK_STATUS(calm, cgam_study_run(calm, &o, &a));
+        snprintf(folder, sizeof folder, "%s", scratch("progress"));
+        snprintf(progress, sizeof progress, "%s/.%s.progress", folder,
+                 cgam_study_name((cgam_study_kind)k));
+        o.out = folder;
+        cgam_status status;
+        while ((status = cgam_study_run(env, &o, &b)) == CGAM_E_INTERRUPTED) {
+            assert_null(b);
+            /* a torn record at the end, as a kill would leave it; other layers ask as well whether
+             * to stop, so the first tries may end before there is a file */
+            FILE *f = fopen(progress, "r+b");
+            if (f) {
+                torn++;
+                fseek(f, 0, SEEK_END);
+                fwrite("torn", 1, 4, f);
+                fclose(f);
+            }
+            tries++;
+            left = tries * tries;
+            assert_true(tries < 2000);
+        }
+        CHECK_STATUS(env, status);
+        assert_true(torn > 0);
+        same(a, b);
+        /* with other options the file is not continued */
+        cgam_study *c;
+        o.seed = 2;
+        left = never;
+        CHECK_STATUS(env, cgam_study_run(env, &o, &c));
+        assert_string_not_equal(cgam_study_json(c), cgam_study_json(b));
+        cgam_study_forget(c);
+        assert_true(access(progress, F_OK) != 0);
+        cgam_study_free(a);
+        cgam_study_free(b);
+        cgam_study_free(c);
+        cgam_env_free(env);
+        cgam_env_free(calm);
+        rmdir(folder);
+    }
+}
+
+/* The first 40 of 70 trials are the 40 of a shorter run: peak sums differ by the others only. */
+static void a_trial_does_not_know_how_many_there_are(void **state)
+{
+    (void)state;
+    cgam_env *env = env_with(2, NULL, NULL);
+    static const int kinds[] = {CGAM_STUDY_SEPARATION, CGAM_STUDY_COMPETITION, CGAM_STUDY_COUPLED,
+                                CGAM_STUDY_TIMESCALE};
+    for (int k = 0; k < 4; k++) {
+        cgam_study_opts o = small((cgam_study_kind)kinds[k]);
+        char *a, *b;
+        o.trials = 20;
+        CHECK_STATUS(env, cgam_study_trial(env, &o, 11, &a));
+        o.trials = 12;
+        CHECK_STATUS(env, cgam_study_trial(env, &o, 11, &b));
+        assert_string_equal(a, b);
+        cgam_study_text_free(env, a);
+        cgam_study_text_free(env, b);
+        CHECK_FAILS(env, CGAM_E_ARG, cgam_study_trial(env, &o, 12, &a));
+        CHECK_MESSAGE(env, "trials are 0 to 11");
+    }
+    cgam_study_opts o = small(CGAM_STUDY_THEOREMS);
+    char *text;
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_study_trial(env, &o, 0, &text));
+    cgam_env_free(env);
+}
+
+/* One trial shown alone is the trial the study counted. */
+static void the_mean_of_the_trials_is_the_curve(void **state)
+{
+    (void)state;
+    cgam_env *env = env_with(1, NULL, NULL);
+    cgam_study_opts o = small(CGAM_STUDY_COUPLED);
+    o.trials = 6;
+    cgam_study *s;
+    CHECK_STATUS(env, cgam_study_run(env, &o, &s));
+    const cgam_table *t = cgam_study_find(s, "curves");
+    for (int64_t row = 0; row < t->rows; row++) {
+        double sum = 0;
+        for (int trial = 0; trial < 6; trial++) {
+            char *text;
+            CHECK_STATUS(env, cgam_study_trial(env, &o, trial, &text));
+            json_t *doc = json_loads(text, 0, NULL);
+            json_t *curve = json_array_get(json_object_get(doc, "curves"), (size_t)(row / 5));
+            json_t *point = json_array_get(json_object_get(curve, "points"), (size_t)(row % 5));
+            sum += json_real_value(json_object_get(point, "peak"));
+            json_decref(doc);
+            cgam_study_text_free(env, text);
+        }
+        /* a trial alone is always integrated finely */
+        CHECK_CLOSE(t->cells[row * t->columns + 2], sum / 6, 1e-4);
+    }
+    cgam_study_free(s);
+    cgam_env_free(env);
+}
+
+static void tables_have_the_columns_they_name(void **state)
+{
+    (void)state;
+    cgam_env *env = env_with(2, NULL, NULL);
+    for (int k = 0; k < CGAM_STUDY_KINDS; k++) {
+        cgam_study_opts o = small((cgam_study_kind)k);
+        cgam_study *s;
+        char folder[512];
+        CHECK_STATUS(env, cgam_study_run(env, &o, &s));
+        snprintf(folder, sizeof folder, "%s", scratch("tables"));
+        CHECK_STATUS(env, cgam_study_write(s, folder));
+        assert_non_null(strstr(cgam_study_json(s), cgam_study_name((cgam_study_kind)k)));
+        for (int64_t i = 0; i < cgam_study_tables(s); i++) {
+            const cgam_table *t = cgam_study_table(s, i);
+            char path[700], line[4096];
+            snprintf(path, sizeof path, "%s/%s.csv", folder, t->name);
+            FILE *f = fopen(path, "r");
+            assert_non_null(f);
+            int64_t lines = 0;
+            while (fgets(line, sizeof line, f)) {
+                int64_t commas = 0;
+                for (const char *c = line; *c; c++) commas += *c == ',';
+                if (!t->labels) assert_int_equal(commas, t->columns - 1);
+                if (lines++ == 0) assert_memory_equal(line, t->heads, strlen(t->heads));
+            }
+            fclose(f);
+            assert_int_equal(lines, t->rows + 1);
+            unlink(path);
+            assert_int_equal(cgam_table_column(t, "no such column"), -1);
+            assert_ptr_equal(cgam_study_find(s, t->name), t);
+        }
+        assert_null(cgam_study_find(s, "nothing"));
+        assert_null(cgam_study_table(s, 99));
+        char path[700];
+        snprintf(path, sizeof path, "%s/summary.json", folder);
+        unlink(path);
+        assert_int_equal(rmdir(folder), 0);
+        cgam_study_free(s);
+    }
+    cgam_env_free(env);
+}
+
+static void refuse(cgam_env *env, const cgam_study_opts *o, const char *words)
+{
+    cgam_study *s;
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_study_run(env, o, &s));
+    CHECK_MESSAGE(env, words);
+    assert_null(s);
+}
+
+static void bad_options_are_named(void **state)
+{
+    (void)state;
+    cgam_env *env = env_with(1, NULL, NULL);
+    static const double nan_list[] = {0.5, NAN}, negative[] = {-1}, huge[] = {1e6};
+    cgam_study_opts o = small(CGAM_STUDY_SEPARATION);
+    o.trials = 0;
+    refuse(env, &o, "--trials is 0");
+    o = small(CGAM_STUDY_SEPARATION);
+    o.sigma_c = NAN;
+    refuse(env, &o, "--sigma-c is nan");
+    o = small(CGAM_STUDY_SEPARATION);
+    o.sigma_q = (cgam_list){nan_list, 2};
+    refuse(env, &o, "--sigma-q is nan");
+    o = small(CGAM_STUDY_SEPARATION);
+    o.lambda = (cgam_list){NULL, 0};
+    refuse(env, &o, "--lambda: the list is empty");
+    o = small(CGAM_STUDY_COUPLED);
+    o.lambda = (cgam_list){negative, 1};
+    refuse(env, &o, "--lambda is -1");
+    o = small(CGAM_STUDY_COMPETITION);
+    o.beta = 0;
+    refuse(env, &o, "--beta is 0");
+    o = small(CGAM_STUDY_COMPETITION);
+    o.example = 70;
+    refuse(env, &o, "--example is 70");
+    o = small(CGAM_STUDY_TIMESCALE);
+    o.ratio = (cgam_list){huge, 1};
+    refuse(env, &o, "--ratio is 1000000");
+    o = small(CGAM_STUDY_CAPACITY);
+    o.load = (cgam_list){huge, 1};
+    refuse(env, &o, "--load 1e+06 asks for");
+    o = small(CGAM_STUDY_PHASE);
+    o.x = o.y;
+    refuse(env, &o, "same axis");
+    o = small(CGAM_STUDY_SEPARATION);
+    o.n = 1;
+    refuse(env, &o, "--n is 1");
+    o = small(CGAM_STUDY_SEPARATION);
+    o.coupled = true;
+    o.alpha = 1.5;
+    cgam_study *s;
+    CHECK_FAILS(env, CGAM_E_NOT_POSITIVE, cgam_study_run(env, &o, &s));
+    o = small(CGAM_STUDY_SEPARATION);
+    o.out = "/proc/nowhere";
+    CHECK_FAILS(env, CGAM_E_IO, cgam_study_run(env, &o, &s));
+    cgam_env_free(env);
+}
+
+/* Sizes the paper does not use: few memories, many dimensions, one of each. */
+static void other_sizes_work(void **state)
+{
+    (void)state;
+    cgam_env *env = env_with(2, NULL, NULL);
+    static const int64_t sizes[][2] = {{2, 1}, {3, 8}, {12, 12}, {61, 23}};
+    for (int i = 0; i < 4; i++)
+        for (int k = CGAM_STUDY_SEPARATION; k <= CGAM_STUDY_TIMESCALE; k++) {
+            cgam_study_opts o = small((cgam_study_kind)k);
+            o.n = sizes[i][0];
+            o.d = sizes[i][1];
+            if (k == CGAM_STUDY_SEPARATION) o.coupled = i % 2 == 0;
+            cgam_study *s;
+            CHECK_STATUS(env, cgam_study_run(env, &o, &s));
+            const char *table = k == CGAM_STUDY_COMPETITION ? "peak" : "curves";
+            if (k == CGAM_STUDY_COMPETITION || k == CGAM_STUDY_COUPLED) {
+                const cgam_table *t = cgam_study_find(s, table);
+                int64_t column = cgam_table_column(t, "peak_mean");
+                for (int64_t row = 0; row < t->rows; row++) {
+                    double peak = t->cells[row * t->columns + column];
+                    CHECK_LE(1 / (double)o.n - 1e-12, peak);
+                    CHECK_LE(peak, 1 + 1e-12);
+                }
+            }
+            cgam_study_free(s);
+        }
+    cgam_env_free(env);
+}
+
+static int scenario(cgam_env *env, void *arg)
+{
+    cgam_study_opts o = small(*(cgam_study_kind *)arg);
+    cgam_study *s;
+    o.trials = 2;
+    if (o.kind >= CGAM_STUDY_CAPACITY) {
+        o.lambda.count = o.load.count = o.sigma_q.count = 1;
+        o.banks = 1;
+    }
+    cgam_status status = cgam_study_run(env, &o, &s);
+    cgam_study_free(s);
+    return status;
+}
+
+static void every_allocation_may_fail(void **state)
+{
+    (void)state;
+    for (int k = 0; k < CGAM_STUDY_KINDS; k++) {
+        cgam_study_kind kind = (cgam_study_kind)k;
+        if (kind == CGAM_STUDY_THEOREMS) continue; /* thousands, all of them in other layers */
+        assert_true(check_every_allocation(scenario, &kind) > 5);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_do_not_matter),
+        cmocka_unit_test(a_stopped_run_goes_on_to_the_same_bits),
+        cmocka_unit_test(a_trial_does_not_know_how_many_there_are),
+        cmocka_unit_test(the_mean_of_the_trials_is_the_curve),
+        cmocka_unit_test(tables_have_the_columns_they_name),
+        cmocka_unit_test(bad_options_are_named),
+        cmocka_unit_test(other_sizes_work),
+        cmocka_unit_test(every_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
+}
