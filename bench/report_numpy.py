@@ -101,16 +101,16 @@ def competition(rng, trials, beta=3.5, t_cap=50.0, delta=0.01, alphas=None):
 
 def iterate(Ainv, base, r, beta, lam, tol=1e-8, most=500):
     """r <- base + lam^2 Ainv softmax(beta r) for all trials; the arrays shrink as trials converge."""
-    out, todo = r.copy(), np.arange(len(r))
+    out, rows = r.copy(), np.arange(len(r))
     for k in range(most):
         new = base + lam * lam * (Ainv @ softmax(beta * r)[..., None])[..., 0]
         done = np.abs(new - r).max(1) < tol
         r = new
-        out[todo] = r
+        out[rows] = r
         if done.all():
             break
         if done.sum() > len(done) // 4:
-            Ainv, base, r, todo = Ainv[~done], base[~done], r[~done], todo[~done]
+            Ainv, base, r, rows = Ainv[~done], base[~done], r[~done], rows[~done]
     return out
 
 
@@ -119,7 +119,7 @@ def transient(Z, start, u, alpha, beta, lam, t_cap=50.0):
     largest = np.linalg.norm(Z, 2, axis=(1, 2)).max() ** 2
     steps = int(np.ceil(t_cap * (1 + alpha * (largest - 1)) / 2.5))
     h = t_cap / steps
-    peaks, todo = np.ones(len(Z)), np.arange(len(Z))
+    peaks, rows = np.ones(len(Z)), np.arange(len(Z))
     s, r = np.zeros_like(start), start.copy()
     Zt = Z.transpose(0, 2, 1)
 
@@ -136,12 +136,12 @@ def transient(Z, start, u, alpha, beta, lam, t_cap=50.0):
         r = r + h / 6 * (r1 + 2 * r2 + 2 * r3 + r4)
         if k % 10 == 9 or k == steps - 1:
             peak = softmax(beta * r).max(1)
-            peaks[todo] = peak
+            peaks[rows] = peak
             left = peak < 1 - 1e-12
             if not left.any():
                 break
             if left.sum() < 0.75 * len(left):
-                Z, s, r, todo = Z[left], s[left], r[left], todo[left]
+                Z, s, r, rows = Z[left], s[left], r[left], rows[left]
                 Zt = Z.transpose(0, 2, 1)
     return peaks
 
@@ -157,21 +157,21 @@ def coupled(rng, trials, beta=5.0, lambdas=(0, 0.5, 1, 1.5, 2, 2.5, 3), t_cap=50
            for lam in lambdas}
     peaks = {lam: {} for lam in lambdas}
     for alpha in np.unique(np.concatenate(list(own.values()))):
-        todo = [lam for lam in lambdas if (own[lam] == alpha).any()]
+        rows = [lam for lam in lambdas if (own[lam] == alpha).any()]
         eta = 1 - alpha * (1 - mu)
         if alpha < 1:
             Ainv = (V / eta[:, None, :]) @ V.transpose(0, 2, 1)
             s0 = Ainv @ u
-            for lam in todo:
+            for lam in rows:
                 r = iterate(Ainv, lam * s0, start, beta, lam) if lam > 0 else s0
                 peaks[lam][alpha] = softmax(beta * r).max(1)
         else:
-            if 0 in todo:
+            if 0 in rows:
                 near = np.abs(eta) < 1e-12
                 f = np.where(near, t_cap, -np.expm1(-eta * t_cap) / np.where(near, 1, eta))
                 s = (V @ (f * c)[..., None])[..., 0]
                 peaks[0][alpha] = softmax(beta * s).max(1)
-            for lam in todo:
+            for lam in rows:
                 if lam > 0:
                     peaks[lam][alpha] = transient(Z, start, u, alpha, beta, lam, t_cap)
     curves = []

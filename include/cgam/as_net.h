@@ -5,7 +5,7 @@
 #ifndef CGAM_AS_NET_H
 #define CGAM_AS_NET_H
 
-#include <cgam/bank.h>
+#include <cgam/gate.h>
 #include <cgam/net.h>
 
 #ifdef __cplusplus
@@ -35,8 +35,10 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_memory_as_net(const cgam_bank *bank,
                                                        const cgam_memory_net_opts *opts,
                                                        cgam_net **out);
 
-/* A bank as an operator [n, d], valid as long as the bank. */
+/* A bank as an operator [n, d], valid as long as the bank; and the gate operator A(alpha) as one
+ * [n, n], symmetric and never formed, valid as long as the gate. */
 CGAM_API cgam_op cgam_bank_op(const cgam_bank *bank);
+CGAM_API cgam_op cgam_gate_op(const cgam_gate *gate);
 
 /* ---- Memories of one stage ---------------------------------------------------------------- */
 /* The modern Hopfield network: a visible layer (0, "visible", identity, d numbers, tau 1) and

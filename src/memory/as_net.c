@@ -2,7 +2,7 @@
 #include <cgam/as_net.h>
 
 #include "memory/as_net.h"
-#include "memory/bank.h"
+#include "memory/gate.h"
 #include "net/net.h"
 
 #include <cblas.h>
@@ -30,6 +30,26 @@ cgam_op cgam_bank_op(const cgam_bank *bank)
                      .apply = bank_apply,
                      .apply_t = bank_apply_t,
                      .user = (void *)(uintptr_t)bank};
+}
+
+static cgam_status gate_apply(void *user, int64_t count, const double *in, double *out)
+{
+    const cgam_gate *gate = user;
+    int64_t n = gate->bank->Z.n;
+    cgam_status status = CGAM_OK;
+    for (int64_t k = 0; k < count && status == CGAM_OK; k++)
+        status = cgam_gate_apply(gate, in + k * n, out + k * n);
+    return status;
+}
+
+cgam_op cgam_gate_op(const cgam_gate *gate)
+{
+    return (cgam_op){.rows = gate->bank->Z.n,
+                     .cols = gate->bank->Z.n,
+                     .apply = gate_apply,
+                     .apply_t = gate_apply,
+                     .user = (void *)(uintptr_t)gate,
+                     .symmetric = true};
 }
 
 /* Z P: contexts pass through the projection on their way to the bank. */

@@ -1,9 +1,9 @@
 /* vexp.h: exp of a vector of doubles, whatever its width, to about 1 ulp (1.02 at the worst seen).
  *
- *   CGAM_VEXP(vexp, vd, vl)     defines   static vd vexp(vd x)   and   static vd vexp_below(vd x)
+ *   CGAM_VEXP(vexp, vd, vl, vu)   defines   static vd vexp(vd x)   and   static vd vexp_below(vd x)
  *
- * vd is a vector of doubles and vl the vector of as many int64_t (GCC vector extensions); one body
- * serves every CPU, at the width and with the instructions its file is compiled for.
+ * vd is a vector of doubles, vl and vu vectors of as many int64_t and uint64_t (GCC vector
+ * extensions); one body serves every CPU, at the width and with the instructions its file is compiled for.
  *
  * x = n ln 2 + r, |r| <= ln(2)/2, and exp x = 2^n (1 + (r + r^2 Q(r))). ln 2 is split in two so
  * that n LN2_HI is exact without fused arithmetic (LN2_HI ends in 32 zero bits, |n| < 2^11). Q has
@@ -18,7 +18,7 @@
 
 #include <stdint.h>
 
-#define CGAM_VEXP(name, vd, vl)                                                                    \
+#define CGAM_VEXP(name, vd, vl, vu)                                                                \
     static inline vd name##_pick_(vl mask, vd yes, vd no)                                          \
     {                                                                                              \
         return (vd)(((vl)yes & mask) | ((vl)no & ~mask));                                          \
@@ -44,8 +44,8 @@
     {                                                                                              \
         vd t, y = name##_reduced_(x, &t);                                                          \
         /* y lies in [0.7, 1.42], so adding n to its exponent cannot leave the range */            \
-        vl bits = (vl)y + ((vl)t << 52);                                                           \
-        return (vd)(bits & ~(x < -707.0));                                                         \
+        vu bits = (vu)y + ((vu)t << 52);                                                           \
+        return (vd)(bits & (vu) ~(x < -707.0));                                                    \
     }                                                                                              \
     static inline __attribute__((unused)) vd name(vd x)                                            \
     {                                                                                              \
@@ -55,8 +55,8 @@
         vd t, y = name##_reduced_(inside, &t);                                                     \
         /* two factors: 2^(n -+ 128) is normal throughout, and the last product rounds once */     \
         vl low = inside<-600.0, high = inside> 600.0;                                              \
-        vl shift = (low & 128) - (high & 128);                                                     \
-        vd scaled = (vd)((vl)y + (((vl)t + shift) << 52));                                         \
+        vu shift = (vu)(low & 128) - (vu)(high & 128);                                             \
+        vd scaled = (vd)((vu)y + (((vu)t + shift) << 52));                                         \
         vd last = name##_pick_(low, (vd){0} + 0x1p-128, (vd){0} + 1.0);                            \
         last = name##_pick_(high, (vd){0} + 0x1p128, last);                                        \
         return scaled * last;                                                                      \

@@ -13,8 +13,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern char **environ;
-
 static const char PREFIX[] = ".cgam-drawing-";
 static const char *const kinds[] = {"svg", "png", "pdf"};
 

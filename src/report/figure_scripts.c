@@ -135,7 +135,7 @@ cgam_status cgam_figure_example(const cgam_study *s, const char *folder, const c
             "set yrange [0:*]\nset boxwidth 0.8\nset style fill solid 0.7 noborder\n"
             "set key top right\nset offsets 0, 0, graph 0.2, 0\n"
             "plot 'example.csv' using (column('memory')):(column('p')) with boxes lc rgb '#0072B2' "
-            "title sprintf('gates at α_{crit} = %%.4g', %.17g), %.17g with lines lc rgb '#D55E00' "
+            "title 'gates at α_{crit} = %.4g', %.17g with lines lc rgb '#D55E00' "
             "dt 2 lw 2 title 'uniform, 1/N'\n",
             n, critical(s), 1 / n);
     return cgam_page_close(&p);

@@ -222,19 +222,20 @@ static void transients(const cgam_study *study, double alpha, double lambda, con
     const cgam_group *g = &w->banks->g;
     const int width = g->width;
     double ended[CGAM_LANES_MAX];
-    int todo[CGAM_LANES_MAX], left = 0;
+    int pending[CGAM_LANES_MAX], left = 0;
     for (int pass = whole ? 1 : 0; pass < 2; pass++) {
-        if (pass == 0 || whole) memcpy(todo, above, (size_t)width * sizeof *todo);
-        integrate(study, alpha, lambda, todo, pass == 1, again || (pass == 1 && !whole), w, ended);
+        if (pass == 0 || whole) memcpy(pending, above, (size_t)width * sizeof *pending);
+        integrate(study, alpha, lambda, pending, pass == 1, again || (pass == 1 && !whole), w,
+                  ended);
         left = 0;
         for (int l = 0; l < width; l++) {
-            if (!todo[l]) continue;
+            if (!pending[l]) continue;
             double peak = 0;
             for (int64_t i = 0; i < g->n; i++) peak = fmax(peak, w->fp[i * width + l]);
             out->peak[l] = peak;
             out->ended[l] = ended[l];
-            todo[l] = pass == 0 && !(ended[l] <= COARSE_TRUST * study->opts.t_cap);
-            left += todo[l];
+            pending[l] = pass == 0 && !(ended[l] <= COARSE_TRUST * study->opts.t_cap);
+            left += pending[l];
         }
         if (left == 0) break;
     }

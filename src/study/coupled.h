@@ -39,8 +39,8 @@ typedef struct cgam_coupling_point {
 
 cgam_status cgam_coupling_open(cgam_study *study, cgam_coupling *c);
 void cgam_coupling_close(cgam_study *study, cgam_coupling *c);
-cgam_status cgam_coupling_room_open(cgam_study *study, void *c, void **room);
-void cgam_coupling_room_close(cgam_study *study, void *c, void *room);
+cgam_status cgam_coupling_room_open(cgam_study *study, void *arg, void **out);
+void cgam_coupling_room_close(cgam_study *study, void *arg, void *opened);
 
 /* The group's clusters and noise. */
 cgam_status cgam_coupling_draw(cgam_study *study, int64_t first, cgam_coupling_room *w);

@@ -10,7 +10,8 @@
 
 typedef double vd __attribute__((vector_size(8 * LANES), may_alias));
 typedef int64_t vl __attribute__((vector_size(8 * LANES), may_alias));
-CGAM_VEXP(vexp, vd, vl)
+typedef uint64_t vu __attribute__((vector_size(8 * LANES), may_alias));
+CGAM_VEXP(vexp, vd, vl, vu)
 
 #if defined(__clang__)
 #define UNROLLED _Pragma("clang loop unroll(full)")

@@ -30,11 +30,12 @@ typedef struct cgam_separation_room {
     int *right;                  /* [lambdas] */
 } cgam_separation_room;
 
+/* arg is the cgam_separation, the room a cgam_separation_room. */
 cgam_status cgam_separation_open(cgam_study *study, cgam_separation *u);
 void cgam_separation_close(cgam_study *study, cgam_separation *u);
-cgam_status cgam_separation_room_open(cgam_study *study, void *u, void **room);
-void cgam_separation_room_close(cgam_study *study, void *u, void *room);
-cgam_status cgam_separation_block(cgam_study *study, void *u, void *room, int64_t i,
+cgam_status cgam_separation_room_open(cgam_study *study, void *arg, void **out);
+void cgam_separation_room_close(cgam_study *study, void *arg, void *opened);
+cgam_status cgam_separation_block(cgam_study *study, void *arg, void *opened, int64_t i,
                                   double *record);
 
 /* Draws of one trial at one noise level, into a lane. */

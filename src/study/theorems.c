@@ -64,7 +64,7 @@ static cgam_status case_open(cgam_case *c, const cgam_theorem *t)
     if (t->sizes == CGAM_CASE_TALL && c->n <= c->d) c->n += c->d;
     if (t->sizes == CGAM_CASE_CIRCULANT) c->n = c->d = c->d < 3 ? 3 : c->d;
     bool crowd = cgam_rng_uniform(&c->rng) < 0.5;
-    double centre[CGAM_CASE_D], spread = crowd ? cgam_case_between(c, 0.1, 1) : 1;
+    double centre[CGAM_CASE_D] = {0}, spread = crowd ? cgam_case_between(c, 0.1, 1) : 1;
     cgam_case_normals(c, c->d, crowd ? 1 : 0, centre);
     for (int64_t i = 0; i < c->n; i++) {
         double *row = c->Z + i * c->d;

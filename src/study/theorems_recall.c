@@ -105,7 +105,7 @@ static cgam_status recall(cgam_case *c, double strength, const cgam_recall_opts 
 static cgam_status decomposition(cgam_case *c, double *margin)
 {
     cgam_recall_opts o = cgam_recall_opts_default();
-    cgam_result result;
+    cgam_result result = {0};
     cgam_gate *gate = NULL;
     cgam_status status = recall(c, exp(cgam_case_between(c, -3, 1)), &o, &o, &result);
     if (status == CGAM_OK) status = cgam_gate_new(c->bank, o.alpha, NULL, &gate);
@@ -124,7 +124,7 @@ static cgam_status decomposition(cgam_case *c, double *margin)
 static cgam_status energy_falls(cgam_case *c, double *margin)
 {
     cgam_recall_opts o = cgam_recall_opts_default();
-    cgam_result result;
+    cgam_result result = {0};
     cgam_status status = recall(c, exp(cgam_case_between(c, -2, 4)), &o, &o, &result);
     *margin = -result.energy_rise / (1 + fabs(result.energy_end));
     return status;
@@ -171,7 +171,7 @@ static cgam_status energy_gradient(cgam_case *c, double *margin)
 static cgam_status error_bound(cgam_case *c, double *margin)
 {
     cgam_recall_opts loose = cgam_recall_opts_default(), tight = loose;
-    cgam_result result;
+    cgam_result result = {0};
     cgam_rng again = c->rng;
     double early[CGAM_CASE_N];
     loose.tol = 1e-3;
@@ -188,7 +188,7 @@ static cgam_status error_bound(cgam_case *c, double *margin)
 static cgam_status fold_margin_bound(cgam_case *c, double *margin)
 {
     cgam_recall_opts o = cgam_recall_opts_default();
-    cgam_result result;
+    cgam_result result = {0};
     cgam_gate *gate = NULL;
     double exact = NAN;
     cgam_status status = recall(c, exp(cgam_case_between(c, -3, 1)), &o, &o, &result);

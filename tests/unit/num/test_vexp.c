@@ -10,7 +10,8 @@
 
 typedef double vd __attribute__((vector_size(16)));
 typedef int64_t vl __attribute__((vector_size(16)));
-CGAM_VEXP(vexp, vd, vl)
+typedef uint64_t vu __attribute__((vector_size(16)));
+CGAM_VEXP(vexp, vd, vl, vu)
 
 static double one(double x)
 {
