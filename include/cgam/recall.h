@@ -83,6 +83,8 @@ typedef struct cgam_result {
     bool p_error_proved;
     double local_contraction; /* largest eigenvalue of beta lambda^2 A^-1 (diag p - pp') or bound */
     bool local_contraction_proved;
+    double readout_left_out; /* weight of the rows that the readout passed over, at most 2^-54: it
+                                is within this times max |zeta| of complete */
 } cgam_result;
 
 /* What a run returns beside the results; any pointer may be NULL. */
@@ -105,7 +107,8 @@ typedef struct cgam_recall_in {
 } cgam_recall_in;
 
 /* Queries are independent: a query gives the same bits alone, in a batch, and on any number of
- * threads. A plan may be run by several threads at once, each through an env of its own bank. */
+ * threads. Mode first without p, s and r goes over the bank once and writes no vectors of n
+ * numbers; its sums differ from those with them in rounding. A plan may be run by several threads at once, each through an env of its own bank. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_recall_run(const cgam_recall *plan,
                                                     const cgam_recall_in *in,
                                                     const cgam_recall_out *out);
