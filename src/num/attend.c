@@ -1,18 +1,18 @@
 /* attend.c: see attend.h.
  *
  * With one query the readout of a tile waits until the next tile is scored: kernels->both runs the
- * two together, and arithmetic hides behind memory.
+ * two together, and arithmetic hides behind memory (readout.h).
  *
  * The readout may leave rows out: where e_i <= 2^-54 / n times the sum so far, all of them together
- * weigh less than 2^-54 of the whole, which is below the rounding of the sums. Where few rows of a
- * tile count only those are read again; otherwise leaving out costs more than it saves. */
+ * weigh less than 2^-54 of the whole, which is below the rounding of the sums. */
 #include "num/attend.h"
+
+#include "num/readout.h"
 
 #include <math.h>
 #include <string.h>
 
 static const double NEGLIGIBLE = 0x1p-54;
-enum { FEW = 8 }; /* one row in so many counts: they are read by list */
 
 typedef struct part { /* of one query, for one chunk */
     double top, sum, squares, tilt, skipped;
@@ -32,14 +32,9 @@ typedef struct pass {
 /* A tile on its way: rows [begin, begin + rows). */
 typedef struct tile {
     int64_t begin, rows;
-    double *b, *s, *r, *e, *w; /* [rows] */
-    int32_t *at;               /* [rows] */
+    double *b, *s, *r, *e; /* [rows] */
+    cgam_readout waits;
 } tile;
-
-static const void *row_at(const cgam_rows *Z, int64_t i)
-{
-    return (const char *)Z->data + (size_t)(i * Z->stride) * cgam_dtype_size(Z->dtype);
-}
 
 static bool before(double r, int64_t row, const cgam_leader *x)
 {
@@ -139,38 +134,7 @@ static void weigh_tile(const pass *ps, int64_t v, part *p, tile *t)
     p->tilt += sums[2];
 }
 
-/* Which rows the readout needs: returns how many, with their places in t->at and weights in t->w;
- * or `rows` with all weights in t->w and no list. */
-static int64_t choose_rows(const cgam_attend_in *in, part *p, tile *t)
-{
-    double cut = NEGLIGIBLE / (double)in->Z->n * p->sum, left_out = 0;
-    int64_t count = 0;
-    for (int64_t i = 0; i < t->rows; i++) {
-        bool matters = !(t->e[i] <= cut);
-        t->at[count] = (int32_t)i;
-        t->w[count] = t->e[i];
-        left_out += matters ? 0 : t->e[i];
-        count += matters;
-    }
-    if (count * FEW > t->rows) {
-        memcpy(t->w, t->e, (size_t)t->rows * sizeof *t->w);
-        for (int64_t i = 0; i < t->rows; i++) t->at[i] = (int32_t)i;
-        count = t->rows;
-    } else {
-        p->skipped += left_out;
-    }
-    if (in->Z->scale)
-        for (int64_t i = 0; i < count; i++) t->w[i] *= in->Z->scale[t->begin + t->at[i]];
-    return count;
-}
-
-static void read_out(const cgam_attend_in *in, part *p, const tile *t, int64_t count)
-{
-    const cgam_rows *Z = in->Z;
-    const void *rows = row_at(Z, t->begin);
-    if (count == t->rows) Z->kernels->sum[Z->dtype](rows, Z->stride, count, Z->d, t->w, p->y);
-    else Z->kernels->sum_at[Z->dtype](rows, Z->stride, t->at, count, Z->d, t->w, p->y);
-}
+enum { TILE_VECTORS = 6 };
 
 static tile tile_in(double *room, int64_t size, int64_t begin, int64_t rows)
 {
@@ -180,37 +144,30 @@ static tile tile_in(double *room, int64_t size, int64_t begin, int64_t rows)
                   room + size,
                   room + 2 * size,
                   room + 3 * size,
-                  room + 4 * size,
-                  (int32_t *)(void *)(room + 5 * size)};
+                  {.w = room + 4 * size, .at = (int32_t *)(void *)(room + 5 * size)}};
 }
 
-enum { TILE_VECTORS = 6 };
+static void plan_readout(const cgam_attend_in *in, part *p, tile *t)
+{
+    double cut = NEGLIGIBLE / (double)in->Z->n * p->sum;
+    p->skipped += cgam_readout_set(in->Z, t->begin, t->rows, t->e, cut, &t->waits);
+}
 
 /* One query: the readout of a tile goes with the scores of the next. */
 static void chunk_of_one(const pass *ps, part *p, int64_t begin, int64_t end, int64_t size,
                          double *room)
 {
     const cgam_attend_in *in = ps->in;
-    const cgam_rows *Z = in->Z;
-    tile stale = {0};
-    int64_t waiting = 0; /* rows of the stale tile that the readout still needs */
+    cgam_readout waits = {0};
     for (int64_t i = begin, turn = 0; i < end; i += size, turn ^= 1) {
         tile t =
             tile_in(room + turn * TILE_VECTORS * size, size, i, end - i < size ? end - i : size);
-        if (waiting == t.rows) {
-            Z->kernels->both[Z->dtype](row_at(Z, i), row_at(Z, stale.begin), Z->stride, t.rows,
-                                       Z->d, in->q, t.b, stale.w, p->y);
-            if (Z->scale)
-                for (int64_t k = 0; k < t.rows; k++) t.b[k] *= Z->scale[i + k];
-        } else {
-            cgam_rows_dot(Z, i, t.rows, in->q, t.b);
-            if (waiting) read_out(in, p, &stale, waiting);
-        }
+        cgam_readout_dot(in->Z, i, t.rows, in->q, t.b, &waits, p->y);
         weigh_tile(ps, 0, p, &t);
-        waiting = p->y ? choose_rows(in, p, &t) : 0;
-        stale = t;
+        if (p->y) plan_readout(in, p, &t);
+        waits = t.waits;
     }
-    if (waiting) read_out(in, p, &stale, waiting);
+    if (waits.count) cgam_readout_add(in->Z, &waits, p->y);
 }
 
 static cgam_status attend_chunk(void *arg, int64_t chunk)
@@ -232,8 +189,9 @@ static cgam_status attend_chunk(void *arg, int64_t chunk)
             for (int64_t v = 0; v < in->count; v++) {
                 cgam_rows_dot(Z, i, t.rows, in->q + v * Z->d, t.b);
                 weigh_tile(ps, v, &parts[v], &t);
-                int64_t needed = parts[v].y ? choose_rows(in, &parts[v], &t) : 0;
-                if (needed) read_out(in, &parts[v], &t, needed);
+                if (!parts[v].y) continue;
+                plan_readout(in, &parts[v], &t);
+                cgam_readout_add(Z, &t.waits, parts[v].y);
             }
         }
     }

@@ -8,7 +8,6 @@
 #include <string.h>
 
 enum {
-    CHUNKS_MAX = 64,      /* enough for 64 threads; partial sums cost CHUNKS_MAX * d doubles */
     CHUNK_ROWS_MIN = 256, /* smaller ones are not worth a hand-over */
     TILE_BYTES = 1 << 18, /* a quarter of a small L2 cache, as stored */
     TILE_ROWS_MAX = 1024,
@@ -19,7 +18,7 @@ enum {
 int64_t cgam_rows_chunks(const cgam_rows *Z)
 {
     int64_t k = (Z->n + CHUNK_ROWS_MIN - 1) / CHUNK_ROWS_MIN;
-    return k < CHUNKS_MAX ? k : CHUNKS_MAX;
+    return k < CGAM_CHUNKS_MAX ? k : CGAM_CHUNKS_MAX;
 }
 
 int64_t cgam_rows_chunk_begin(const cgam_rows *Z, int64_t k)
