@@ -6,13 +6,13 @@
  * read off those. Since p (1 - p) rises up to 1/2 and p_2 <= 1 - p_1, the winner has the largest. */
 #include "memory/recall.h"
 
-#include "num/attend.h"
+#include "num/batch.h"
 
 #include <cgam/theory.h>
 #include <math.h>
 #include <string.h>
 
-enum { GROUP = 8 };
+enum { GROUP = 8, BATCH = 64 }; /* queries a pass, one by one and as matrices */
 
 typedef struct group {
     const cgam_recall *plan;
@@ -21,9 +21,9 @@ typedef struct group {
     bool own;          /* each query has s of its own, by a direction e */
     int64_t leaders;   /* kept a query */
     double *shared;    /* [2, n] s and u of a context for all, or NULL */
-    double *e, *v;     /* [GROUP, d], [d] */
-    double *edges;     /* [GROUP, border rows] */
-    cgam_leader *lead; /* [GROUP, leaders] */
+    double *e, *v;     /* [BATCH, d], [d] */
+    double *edges;     /* [BATCH, border rows] */
+    cgam_leader *lead; /* [BATCH, leaders] */
 } group;
 
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -59,10 +59,10 @@ static cgam_status group_new(const cgam_recall *plan, const cgam_recall_in *in,
     int64_t edge = plan->gate->A ? cgam_dplr_border(plan->gate->A, NULL) : 0;
     bool shares = in->c && !g->own, fine;
     if (shares) g->shared = cgam_alloc(env, (size_t)(2 * n), sizeof *g->shared);
-    g->e = cgam_alloc(env, (size_t)(GROUP * d), sizeof *g->e);
+    g->e = cgam_alloc(env, (size_t)(BATCH * d), sizeof *g->e);
     g->v = cgam_alloc(env, (size_t)d, sizeof *g->v);
-    g->edges = cgam_alloc(env, (size_t)(GROUP * edge + 1), sizeof *g->edges);
-    g->lead = cgam_alloc(env, (size_t)(GROUP * g->leaders), sizeof *g->lead);
+    g->edges = cgam_alloc(env, (size_t)(BATCH * edge + 1), sizeof *g->edges);
+    g->lead = cgam_alloc(env, (size_t)(BATCH * g->leaders), sizeof *g->lead);
     fine = (!shares || g->shared) && g->e && g->v && g->edges && g->lead;
     cgam_status status = fine ? CGAM_OK : cgam_fail_nomem(env, "the vectors of a recall");
     if (status == CGAM_OK && shares)
@@ -128,7 +128,7 @@ static cgam_status run_group(group *g, int64_t from, int64_t count)
     const cgam_recall *plan = g->plan;
     const cgam_bank *bank = plan->bank;
     int64_t d = bank->Z.d;
-    cgam_attend_out results[GROUP] = {0};
+    cgam_attend_out results[BATCH] = {0};
     cgam_attend_in a = {.Z = &bank->Z,
                         .beta = plan->opts.beta,
                         .lambda = plan->opts.lambda,
@@ -153,7 +153,19 @@ static cgam_status run_group(group *g, int64_t from, int64_t count)
         results[k].leader = g->lead + k * g->leaders;
         if (g->out->readout) results[k].readout = g->out->readout + (from + k) * d;
     }
-    if (status == CGAM_OK) status = cgam_rows_attend(bank->env, &a, results);
+    for (int64_t k = 0; k < count && status == CGAM_OK;) {
+        int64_t left = count - k;
+        a.count = left;
+        bool matrix = cgam_batch_suits(&a);
+        a.count = matrix || left < GROUP ? left : GROUP;
+        status = matrix ? cgam_rows_attend_batch(bank->env, &a, results + k)
+                        : cgam_rows_attend(bank->env, &a, results + k);
+        k += a.count;
+        a.q += a.count * d;
+        if (a.focus) a.focus += a.count;
+        if (a.e) a.e += a.count * d;
+        if (a.e) a.edges += a.count * a.edge;
+    }
     for (int64_t k = 0; k < count && status == CGAM_OK; k++) report(g, &results[k], from + k);
     return status;
 }
@@ -164,8 +176,8 @@ cgam_status cgam_first_run(const cgam_recall *plan, const cgam_recall_in *in,
     group g;
     cgam_status status = group_new(plan, in, out, &g);
     if (status != CGAM_OK) return status;
-    for (int64_t from = 0; from < in->queries && status == CGAM_OK; from += GROUP) {
-        int64_t count = in->queries - from < GROUP ? in->queries - from : GROUP;
+    for (int64_t from = 0; from < in->queries && status == CGAM_OK; from += BATCH) {
+        int64_t count = in->queries - from < BATCH ? in->queries - from : BATCH;
         status =
             cgam_interrupted(plan->bank->env) ? CGAM_E_INTERRUPTED : run_group(&g, from, count);
     }

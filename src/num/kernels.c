@@ -80,6 +80,14 @@ static void exp_plain(const double *x, int64_t n, double *out)
             sum_plain(dtype, (const char *)rows + (size_t)(at[i] * stride) * size, stride, 1, d,   \
                       w + i, y);                                                                   \
     }                                                                                              \
+    static void to_f32_##name(const void *row, int64_t n, float *out)                              \
+    {                                                                                              \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            double z;                                                                              \
+            cgam_widen(dtype, (const char *)row + (size_t)i * cgam_dtype_size(dtype), 1, &z);      \
+            out[i] = (float)z;                                                                     \
+        }                                                                                          \
+    }                                                                                              \
     static void both_##name(const void *fresh, const void *stale, int64_t stride, int64_t n,       \
                             int64_t d, const double *x, double *out, const double *w, double *y)   \
     {                                                                                              \
@@ -98,6 +106,7 @@ static const cgam_kernels plain = {
     .sum = {sum_f64, sum_f32, sum_f16, sum_bf16},
     .sum_at = {sum_at_f64, sum_at_f32, sum_at_f16, sum_at_bf16},
     .both = {both_f64, both_f32, both_f16, both_bf16},
+    .to_f32 = {to_f32_f64, to_f32_f32, to_f32_f16, to_f32_bf16},
     .largest = largest,
     .soft = soft,
     .exp = exp_plain,

@@ -36,6 +36,8 @@ typedef struct cgam_kernels {
     void (*both[CGAM_KERNEL_DTYPES])(const void *fresh, const void *stale, int64_t stride,
                                      int64_t n, int64_t d, const double *x, double *out,
                                      const double *w, double *y);
+    /* out[i] = the i-th value, rounded to f32 where it is f64 */
+    void (*to_f32[CGAM_KERNEL_DTYPES])(const void *row, int64_t n, float *out);
     double (*largest)(const double *x, int64_t n); /* -INFINITY for n = 0 */
     /* With x = beta (r - top) <= 0 and top finite: e = exp(x) to 2 ulp, 0 below exp(-707);
      * sums = {sum e, sum e^2, sum e x}. -INFINITY is a legal score (a mask), NaN stays NaN. */

@@ -196,6 +196,18 @@ INLINE void prefetch_lines(const void *p, int bytes)
     {                                                                                                \
         sum_from_##name(rows, stride, at, n, d, w, y);                                               \
     }                                                                                                \
+    static void to_f32_##name(const void *row_, int64_t n, float *out)                               \
+    {                                                                                                \
+        const type *row = row_;                                                                      \
+        int64_t i = 0;                                                                               \
+        for (; i + LANES <= n; i += LANES) {                                                         \
+            vf v = __builtin_convertvector(load_##name(row + i), vf);                                \
+            memcpy(out + i, &v, sizeof v);                                                           \
+        }                                                                                            \
+        double last[LANES];                                                                          \
+        if (i < n) store(last, first_##name(row + i, n - i));                                        \
+        for (int64_t k = 0; i + k < n; k++) out[i + k] = (float)last[k];                             \
+    }                                                                                                \
     /* Short rows, nv vectors and a tail: all of y in registers, row by row. */                      \
     INLINE void both_short_##name(int nv, int64_t tail, const type *fresh, const type *stale,        \
                                   int64_t stride, int64_t n, int64_t d, const double *x,             \
@@ -293,8 +305,8 @@ INLINE void prefetch_lines(const void *p, int bytes)
     CASE(12, name)                                                                                 \
     CASE(13, name)                                                                                 \
     CASE(14, name)                                                                                 \
-    CASE(15, name) CASE(16, name) default                                                          \
-        : both_short_##name(0, tail, fresh, stale, stride, n, d, x, out, w, y);
+    CASE(15, name)                                                                                 \
+    CASE(16, name) default : both_short_##name(0, tail, fresh, stale, stride, n, d, x, out, w, y);
 #define CASE_SHORT(nv, name)                                                                       \
     case nv: both_short_##name(nv, tail, fresh, stale, stride, n, d, x, out, w, y); break;
 
@@ -375,6 +387,7 @@ const cgam_kernels TABLE(NAME) = {
     .sum = {sum_f64, sum_f32, sum_f16, sum_bf16},
     .sum_at = {sum_at_f64, sum_at_f32, sum_at_f16, sum_at_bf16},
     .both = {both_f64, both_f32, both_f16, both_bf16},
+    .to_f32 = {to_f32_f64, to_f32_f32, to_f32_f16, to_f32_bf16},
     .largest = largest,
     .soft = soft,
     .exp = exp_all,

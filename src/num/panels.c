@@ -1,6 +1,7 @@
 /* panels.c: the plain product, and the choice of a faster one at start. */
 #include "num/panels.h"
 
+#include <math.h>
 #include <string.h>
 
 static bool always(void) { return true; }
@@ -21,6 +22,35 @@ static bool always(void) { return true; }
 PLAIN(f32, float)
 PLAIN(f64, double)
 
+static void gather(int64_t n, const float *x, double *X)
+{
+    for (int64_t i = 0; i < n; i++) X[i] += x[i];
+}
+
+static void tops(int64_t rows, int64_t columns, const double *R, double *top)
+{
+    for (int64_t c = 0; c < columns; c++) {
+        top[c] = -INFINITY;
+        for (int64_t i = 0; i < rows; i++)
+            top[c] = R[i * columns + c] > top[c] ? R[i * columns + c] : top[c];
+    }
+}
+
+static void soften(int64_t rows, int64_t columns, const double *R, double beta, const double *top,
+                   float *E, float *sums)
+{
+    memset(sums, 0, (size_t)(3 * columns) * sizeof *sums);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t c = 0; c < columns; c++) {
+            float x = (float)(beta * (R[i * columns + c] - top[c]));
+            float e = x < -87 ? 0 : expf(x);
+            E[i * columns + c] = e;
+            sums[c] += e;
+            sums[columns + c] += e * e;
+            sums[2 * columns + c] += e == 0 ? 0 : e * x;
+        }
+}
+
 static const cgam_panels plain = {
     .name = "plain",
     .usable = always,
@@ -30,6 +60,9 @@ static const cgam_panels plain = {
     .best64 = 1,
     .mul32 = mul_f32,
     .mul64 = mul_f64,
+    .gather = gather,
+    .tops = tops,
+    .soften = soften,
 };
 
 extern const cgam_panels cgam_panels_portable;

@@ -21,6 +21,14 @@ typedef struct cgam_panels {
                   int64_t ka, const float *B, int64_t ldb, float *C, int64_t ldc);
     void (*mul64)(int64_t rows, int64_t columns, int64_t depth, const double *A, int64_t ra,
                   int64_t ka, const double *B, int64_t ldb, double *C, int64_t ldc);
+    /* X[i] += x[i]; n a multiple of lanes32. */
+    void (*gather)(int64_t n, const float *x, double *X);
+    /* top[c] = max over rows of R[row, c], R [rows, columns], columns a multiple of lanes32. */
+    void (*tops)(int64_t rows, int64_t columns, const double *R, double *top);
+    /* E = exp(beta (R - top[c])) in f32, to 2 ulp of f32 and 0 below exp(-87); sums [3, columns] =
+     * sums over rows of e, e^2 and e beta (r - top), in f32. -INFINITY is a legal score. */
+    void (*soften)(int64_t rows, int64_t columns, const double *R, double beta, const double *top,
+                   float *E, float *sums);
 } cgam_panels;
 
 /* Plain reference first, then by rising speed; NULL ends. */

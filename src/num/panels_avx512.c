@@ -1,5 +1,6 @@
 /* panels_avx512.c: matrix products for x86-64 with AVX-512. */
 #if defined(__x86_64__)
+#include <immintrin.h>
 #include <stdbool.h>
 
 static bool usable(void)
@@ -13,5 +14,7 @@ static bool usable(void)
 #define BYTES 64
 #define VECTORS 4
 #define USABLE usable
+#define WIDEN(p) ((vd)_mm512_cvtps_pd(_mm256_loadu_ps(p)))
+#define NARROW(p, v) _mm256_storeu_ps(p, _mm512_cvtpd_ps((__m512d)(v)))
 #include "num/panels_body.h"
 #endif

@@ -85,6 +85,96 @@ typedef double vd __attribute__((vector_size(BYTES)));
 PANELS(f32, float, vf)
 PANELS(f64, double, vd)
 
+typedef int32_t vi __attribute__((vector_size(BYTES)));
+typedef int64_t vl __attribute__((vector_size(BYTES)));
+typedef float half __attribute__((vector_size(BYTES / 2)));
+enum { LANES = BYTES / 8 };
+
+INLINE vd widen(const float *p)
+{
+#ifdef WIDEN
+    return WIDEN(p);
+#else
+    half v;
+    memcpy(&v, p, sizeof v);
+    return __builtin_convertvector(v, vd);
+#endif
+}
+
+INLINE void narrow(float *p, vd v)
+{
+#ifdef NARROW
+    NARROW(p, v);
+#else
+    half h = __builtin_convertvector(v, half);
+    memcpy(p, &h, sizeof h);
+#endif
+}
+
+static void gather(int64_t n, const float *x, double *X)
+{
+    for (int64_t i = 0; i < n; i += LANES) {
+        vd v = load_f64(X + i) + widen(x + i);
+        memcpy(X + i, &v, sizeof v);
+    }
+}
+
+INLINE vd pick(vl mask, vd yes, vd no) { return (vd)(((vl)yes & mask) | ((vl)no & ~mask)); }
+INLINE vf pick32(vi mask, vf yes, vf no) { return (vf)(((vi)yes & mask) | ((vi)no & ~mask)); }
+
+static void tops(int64_t rows, int64_t columns, const double *R, double *top)
+{
+    for (int64_t c = 0; c < columns; c += 2 * LANES) {
+        vd a = (vd){0} - __builtin_inf(), b = a;
+        for (int64_t i = 0; i < rows; i++) {
+            vd u = load_f64(R + i * columns + c), v = load_f64(R + i * columns + c + LANES);
+            a = pick(u > a, u, a);
+            b = pick(v > b, v, b);
+        }
+        memcpy(top + c, &a, sizeof a);
+        memcpy(top + c + LANES, &b, sizeof b);
+    }
+}
+
+/* exp x for x <= 0: n ln 2 + r, |r| <= ln(2)/2, Taylor's series up to r^7 / 7!, whose next term is
+ * below 6e-9; n is rounded by adding 1.5 2^23 and then moved into the exponent. */
+INLINE vf exp32(vf x)
+{
+    vf t = x * 0x1.715476p0f + 0x1.8p23f, n = t - 0x1.8p23f;
+    vf r = (x - n * 0x1.62e4p-1f) - n * 0x1.7f7d1cp-20f;
+    vf q = r * 0x1.a01a02p-13f + 0x1.6c16c2p-10f;
+    q = q * r + 0x1.111112p-7f;
+    q = q * r + 0x1.555556p-5f;
+    q = q * r + 0x1.555556p-3f;
+    q = q * r + 0x1p-1f;
+    vf y = (q * (r * r) + r) + 1;
+    return (vf)(((vi)y + ((vi)t << 23)) & ~(x < -87.0f));
+}
+
+static void soften(int64_t rows, int64_t columns, const double *R, double beta, const double *top,
+                   float *E, float *sums)
+{
+    for (int64_t c = 0; c < columns; c += 2 * LANES) {
+        vf one = {0}, two = {0}, tilt = {0};
+        vd t0 = load_f64(top + c), t1 = load_f64(top + c + LANES);
+        for (int64_t i = 0; i < rows; i++) {
+            float x[2 * LANES];
+            narrow(x, beta * (load_f64(R + i * columns + c) - t0));
+            narrow(x + LANES, beta * (load_f64(R + i * columns + c + LANES) - t1));
+            vf v = load_f32(x);
+            v = pick32(v < -1000.0f, (vf){0} - 1000.0f, v); /* 0 * inf would be no number */
+            vf e = exp32(v);
+            memcpy(E + i * columns + c, &e, sizeof e);
+            one += e;
+            two += e * e;
+            tilt += e * v;
+        }
+        memcpy(sums + c, &one, sizeof one);
+        memcpy(sums + columns + c, &two, sizeof two);
+        memcpy(sums + 2 * columns + c, &tilt, sizeof tilt);
+    }
+}
+
 #define TABLE_(name) cgam_panels_##name
 #define TABLE(name) TABLE_(name)
 #define TEXT_(name) #name
@@ -99,4 +189,7 @@ const cgam_panels TABLE(NAME) = {
     .best64 = VECTORS * BYTES / 8,
     .mul32 = mul_f32,
     .mul64 = mul_f64,
+    .gather = gather,
+    .tops = tops,
+    .soften = soften,
 };

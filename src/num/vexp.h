@@ -54,7 +54,7 @@
         inside = name##_pick_(x > 710.0, (vd){0} + 710.0, inside);                                 \
         vd t, y = name##_reduced_(inside, &t);                                                     \
         /* two factors: 2^(n -+ 128) is normal throughout, and the last product rounds once */     \
-        vl low = inside < -600.0, high = inside > 600.0;                                           \
+        vl low = inside<-600.0, high = inside> 600.0;                                              \
         vl shift = (low & 128) - (high & 128);                                                     \
         vd scaled = (vd)((vl)y + (((vl)t + shift) << 52));                                         \
         vd last = name##_pick_(low, (vd){0} + 0x1p-128, (vd){0} + 1.0);                            \

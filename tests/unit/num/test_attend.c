@@ -4,7 +4,7 @@
 #include "support/check.h"
 #include "support/dense.h"
 
-#include "num/attend.h"
+#include "num/batch.h"
 #include "num/widen.h"
 
 #include <math.h>
@@ -169,6 +169,101 @@ static void one_pass_is_the_definition(void **state)
     }
 }
 
+/* The matrix form against the one-pass form in double, which is judged above. The bound of batch.h,
+ * with terms that sum to about one in size, is 258 * 2^-24 = 1.5e-5. */
+static void check_batch(cgam_env *env, const scene *x, bool reads)
+{
+    cgam_attend_out got[80], want[80];
+    int64_t n = x->Z.n, d = x->Z.d, count = x->count;
+    cgam_attend_in in = {.Z = &x->Z, .beta = x->beta, .lambda = x->lambda, .s = x->s};
+    in.leaders = x->leaders;
+    for (int64_t v = 0; v < count; v++) {
+        got[v] = (cgam_attend_out){.leader = (cgam_leader *)(void *)dense_room(4 * LEADERS_MAX)};
+        want[v] = (cgam_attend_out){.leader = (cgam_leader *)(void *)dense_room(4 * LEADERS_MAX)};
+        if (!reads) continue;
+        got[v].readout = dense_room(d);
+        want[v].readout = dense_room(d);
+    }
+    in.q = x->q;
+    in.focus = x->focus;
+    in.count = count;
+    CHECK_STATUS(env, cgam_rows_attend_batch(env, &in, got));
+    CHECK_STATUS(env, cgam_rows_attend(env, &in, want));
+    double off = 1.5e-5, rel = 2 * x->beta * off;
+    for (int64_t v = 0; v < count; v++) {
+        CHECK_CLOSE(got[v].top, want[v].top, 1e-13);
+        CHECK_REL(got[v].sum, want[v].sum, rel);
+        CHECK_REL(got[v].squares, want[v].squares, 2 * rel);
+        CHECK_CLOSE(got[v].tilt, want[v].tilt, 4 * rel * (want[v].sum + fabs(want[v].tilt)));
+        assert_int_equal(got[v].leaders, want[v].leaders);
+        for (int64_t k = 0; k < got[v].leaders; k++)
+            CHECK_CLOSE(got[v].leader[k].r, want[v].leader[k].r, off);
+        assert_int_equal(got[v].leader[0].row, want[v].leader[0].row);
+        for (int k = 0; k < 2 && k < n; k++) {
+            CHECK_CLOSE(got[v].b.value[k], want[v].b.value[k], off);
+            CHECK_CLOSE(got[v].s.value[k], want[v].s.value[k], 0);
+        }
+        if (x->focus[v] >= 0) {
+            CHECK_CLOSE(got[v].focus.r, want[v].focus.r, 1e-13);
+            CHECK_CLOSE((double)got[v].above, (double)want[v].above, 1);
+        }
+        if (reads) CHECK_CLOSE_ALL(got[v].readout, want[v].readout, d, 4 * rel);
+    }
+}
+
+static void matrices_of_queries_give_the_same(void **state)
+{
+    cgam_env *env = *state;
+    for (int i = 0; cgam_kernels_all[i]; i++) {
+        const cgam_kernels *k = cgam_kernels_all[i];
+        if (!k->usable()) continue;
+        for (int t = CGAM_F32; t < CGAM_KERNEL_DTYPES; t++) {
+            cgam_rng rng = cgam_rng_stream(15, (uint64_t)(10 * i + t));
+            for (int64_t size = 1; size <= 70; size++) {
+                scene x = make(&rng, k, (cgam_dtype)t, 1 + size * 29 % 70, 1 + size * 17 % 70, size,
+                               size % 2 ? NONE : SHARED, size % 3 == 0);
+                check_batch(env, &x, size % 4 != 0);
+                dense_reset();
+            }
+            scene x = make(&rng, k, (cgam_dtype)t, 1700, 600, 20, SHARED, true);
+            check_batch(env, &x, true);
+            scene y = make(&rng, k, (cgam_dtype)t, 1700, 128, 65, NONE, false);
+            y.beta = 1e3; /* peaked: the second look at the leaders decides */
+            check_batch(env, &y, true);
+            dense_reset();
+        }
+    }
+}
+
+static void a_batch_has_the_same_bits_on_any_threads(void **state)
+{
+    (void)state;
+    cgam_rng rng = cgam_rng_stream(16, 0);
+    enum { COUNT = 70, D = 96 };
+    scene x = make(&rng, cgam_kernels_best(), CGAM_F32, 9000, D, COUNT, SHARED, false);
+    cgam_attend_in in = {.Z = &x.Z, .beta = 2, .lambda = 1, .count = COUNT, .q = x.q, .s = x.s};
+    in.focus = x.focus;
+    in.leaders = 3;
+    assert_true(cgam_batch_suits(&in));
+    cgam_attend_out out[2][COUNT];
+    for (int t = 0; t < 2; t++) {
+        cgam_env_opts opts = cgam_env_opts_default();
+        opts.threads = t ? 3 : 1;
+        cgam_env *env;
+        CHECK_STATUS(NULL, cgam_env_new(&opts, &env));
+        for (int v = 0; v < COUNT; v++)
+            out[t][v] = (cgam_attend_out){.leader = (cgam_leader *)(void *)dense_room(12),
+                                          .readout = dense_room(D)};
+        CHECK_STATUS(env, cgam_rows_attend_batch(env, &in, out[t]));
+        cgam_env_free(env);
+    }
+    for (int v = 0; v < COUNT; v++) {
+        assert_true(out[0][v].sum == out[1][v].sum && out[0][v].above == out[1][v].above);
+        assert_memory_equal(out[0][v].readout, out[1][v].readout, D * sizeof(double));
+    }
+    dense_reset();
+}
+
 /* Peaked: rows are left out, and it does not show. Flat: none is. */
 static void rows_of_no_weight_are_left_out(void **state)
 {
@@ -280,6 +375,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_pass_is_the_definition),
+        cmocka_unit_test(matrices_of_queries_give_the_same),
+        cmocka_unit_test(a_batch_has_the_same_bits_on_any_threads),
         cmocka_unit_test(rows_of_no_weight_are_left_out),
         cmocka_unit_test(extreme_scores_and_tiny_rows_are_no_trouble),
         cmocka_unit_test(masks_and_nan_are_noticed),
