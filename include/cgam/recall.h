@@ -109,8 +109,8 @@ typedef struct cgam_recall_in {
 /* Queries are independent: a query gives the same bits alone, in a batch, and on any number of
  * threads. Mode first without p, s and r goes over the bank once and writes no vectors of n
  * numbers; its sums differ from those with them in rounding. Eight queries or more on a large bank
- * of f32, f16 or bf16 are then multiplied as matrices in f32, with sums of 256 terms added up in
- * double: a score may be off by 258 * 2^-24 sum_j |zeta_j q_j| (a hundredth of that is usual) and
+ * of f32, f16 or bf16 are then multiplied as matrices in f32, with sums of 128 terms added up in
+ * double: a score may be off by 130 * 2^-24 sum_j |zeta_j q_j| (a hundredth of that is usual) and
  * differ so from the score of the query alone. The leaders and the target are scored in double. A plan may be run by several threads at once, each through an env of its own bank. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_recall_run(const cgam_recall *plan,
                                                     const cgam_recall_in *in,

@@ -92,15 +92,20 @@ static void score(const batch *job, const float *rows, int64_t ld, int64_t count
     }
 }
 
-/* Rows [i, i + count) in f32: where they are, or converted and padded to whole vectors. */
+/* Rows [i, i + count) in f32: where they are, or converted and padded to whole vectors. Rows at
+ * distances of 16 KiB share a set of the first-level cache and are copied as well. */
 static const float *fetch(const batch *job, int64_t i, int64_t count, float *room, int64_t *ld)
 {
     const cgam_rows *Z = job->in->Z;
     *ld = Z->stride;
-    if (Z->dtype == CGAM_F32 && Z->d % job->panels->lanes32 == 0) return row_at(Z, i);
+    if (Z->dtype == CGAM_F32 && Z->d % job->panels->lanes32 == 0 && Z->stride % 4096 != 0)
+        return row_at(Z, i);
     *ld = job->ld;
-    for (int64_t r = 0; r < count; r++)
-        Z->kernels->to_f32[Z->dtype](row_at(Z, i + r), Z->d, room + r * job->ld);
+    for (int64_t r = 0; r < count; r++) {
+        float *to = room + r * job->ld;
+        if (Z->dtype == CGAM_F32) memcpy(to, row_at(Z, i + r), (size_t)Z->d * sizeof *to);
+        else Z->kernels->to_f32[Z->dtype](row_at(Z, i + r), Z->d, to);
+    }
     return room;
 }
 
@@ -124,7 +129,9 @@ static void look_over(const batch *job, const cgam_leader *focus, cgam_attend_ou
     int64_t width = job->width;
     if (p->leaders < in->leaders || highest > p->leader[in->leaders - 1].r)
         for (int64_t r = 0; r < count; r++)
-            lead(p, in->leaders, (cgam_leader){S[r * width], 0, in->s ? in->s[i + r] : 0, i + r});
+            if (p->leaders < in->leaders || S[r * width] > p->leader[in->leaders - 1].r)
+                lead(p, in->leaders,
+                     (cgam_leader){S[r * width], 0, in->s ? in->s[i + r] : 0, i + r});
     if (focus->row >= 0 && highest >= focus->r)
         for (int64_t r = 0; r < count; r++)
             p->above += S[r * width] > focus->r || (S[r * width] == focus->r && i + r < focus->row);
@@ -149,8 +156,11 @@ static void raise_top(cgam_attend_out *p, double beta, double top, double *y, fl
 static void flush(const batch *job, int64_t queries, space *w, cgam_attend_out *part)
 {
     int64_t d = job->in->Z->d;
-    for (int64_t v = 0; v < queries; v++)
-        for (int64_t j = 0; j < d; j++) part[v].readout[j] += w->Y[v * job->ld + j];
+    int64_t whole = d / job->panels->lanes32 * job->panels->lanes32;
+    for (int64_t v = 0; v < queries; v++) {
+        job->panels->gather(whole, w->Y + v * job->ld, part[v].readout);
+        for (int64_t j = whole; j < d; j++) part[v].readout[j] += w->Y[v * job->ld + j];
+    }
     memset(w->Y, 0, (size_t)(job->width * job->ld) * sizeof *w->Y);
 }
 

@@ -14,7 +14,7 @@
 
 #include "num/attend.h"
 
-enum { CGAM_BATCH_DEPTH = 256 };
+enum { CGAM_BATCH_DEPTH = 128 };
 
 /* Is this call one for the matrix kernels: queries enough, a bank large enough, rows narrower than
  * double, and one s for all queries or none? */

@@ -15,6 +15,8 @@ static bool usable(void)
 #define VECTORS 4
 #define USABLE usable
 #define WIDEN(p) ((vd)_mm512_cvtps_pd(_mm256_loadu_ps(p)))
-#define NARROW(p, v) _mm256_storeu_ps(p, _mm512_cvtpd_ps((__m512d)(v)))
+#define NARROW(u, v)                                                                               \
+    ((vf)_mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps((__m512d)(u))),                 \
+                            _mm512_cvtpd_ps((__m512d)(v)), 1))
 #include "num/panels_body.h"
 #endif

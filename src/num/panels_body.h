@@ -33,6 +33,11 @@ typedef double vd __attribute__((vector_size(BYTES)));
             for (int v = 0; v < vectors; v++)                                                      \
                 acc[r][v] = (vec){0}, __builtin_prefetch(C + r * ldc + v * W, 1);                  \
         }                                                                                          \
+        /* rows of a tall matrix: what the caller will want next comes right behind */             \
+        for (int64_t k = 0; ka == 1 && k < depth; k += 64 / (int64_t)sizeof(type)) {               \
+            UNROLL                                                                                 \
+            for (int r = 0; r < rows; r++) __builtin_prefetch(A + r * ra + depth + k, 0, 2);       \
+        }                                                                                          \
         for (int64_t k = 0; k < depth; k++, A += ka, B += ldb) {                                   \
             vec b[VECTORS];                                                                        \
             UNROLL                                                                                 \
@@ -101,13 +106,15 @@ INLINE vd widen(const float *p)
 #endif
 }
 
-INLINE void narrow(float *p, vd v)
+INLINE vf narrow(vd u, vd v)
 {
 #ifdef NARROW
-    NARROW(p, v);
+    return NARROW(u, v);
 #else
-    half h = __builtin_convertvector(v, half);
-    memcpy(p, &h, sizeof h);
+    half h[2] = {__builtin_convertvector(u, half), __builtin_convertvector(v, half)};
+    vf both;
+    memcpy(&both, h, sizeof both);
+    return both;
 #endif
 }
 
@@ -158,10 +165,8 @@ static void soften(int64_t rows, int64_t columns, const double *R, double beta, 
         vf one = {0}, two = {0}, tilt = {0};
         vd t0 = load_f64(top + c), t1 = load_f64(top + c + LANES);
         for (int64_t i = 0; i < rows; i++) {
-            float x[2 * LANES];
-            narrow(x, beta * (load_f64(R + i * columns + c) - t0));
-            narrow(x + LANES, beta * (load_f64(R + i * columns + c + LANES) - t1));
-            vf v = load_f32(x);
+            vf v = narrow(beta * (load_f64(R + i * columns + c) - t0),
+                          beta * (load_f64(R + i * columns + c + LANES) - t1));
             v = pick32(v < -1000.0f, (vf){0} - 1000.0f, v); /* 0 * inf would be no number */
             vf e = exp32(v);
             memcpy(E + i * columns + c, &e, sizeof e);
