@@ -151,17 +151,17 @@ static void one_pass_is_the_definition(void **state)
         if (!k->usable()) continue;
         for (int t = 0; t < CGAM_KERNEL_DTYPES; t++) {
             cgam_rng rng = cgam_rng_stream(5, (uint64_t)(10 * i + t));
-            for (int64_t n = 1; n <= 70; n += 1 + n / 9)
-                for (int64_t d = 1; d <= 70; d += 1 + d / 5) {
+            for (int64_t n = 1; n <= 70; n += 1 + n / 4)
+                for (int64_t d = 1; d <= 70; d += 1 + d / 3) {
                     context c = (context)((n + d) % CONTEXTS);
                     scene x = make(&rng, k, (cgam_dtype)t, n, d, 1 + (n * d) % 5, c, n % 2);
                     check_scene(env, &x, d % 4 != 0);
                     dense_reset();
                 }
             for (int c = NONE; c < CONTEXTS; c++) { /* several chunks and tiles, long rows */
-                scene x = make(&rng, k, (cgam_dtype)t, 1500, 70, 1, (context)c, c == SHARED);
+                scene x = make(&rng, k, (cgam_dtype)t, 800, 70, 1, (context)c, c == SHARED);
                 check_scene(env, &x, true);
-                scene y = make(&rng, k, (cgam_dtype)t, 700, 1200, 1 + c, (context)c, false);
+                scene y = make(&rng, k, (cgam_dtype)t, 270, 1100, 1 + c, (context)c, false);
                 check_scene(env, &y, true);
                 dense_reset();
             }
@@ -225,9 +225,9 @@ static void matrices_of_queries_give_the_same(void **state)
                 check_batch(env, &x, size % 4 != 0);
                 dense_reset();
             }
-            scene x = make(&rng, k, (cgam_dtype)t, 1700, 600, 20, SHARED, true);
+            scene x = make(&rng, k, (cgam_dtype)t, 600, 300, 20, SHARED, true);
             check_batch(env, &x, true);
-            scene y = make(&rng, k, (cgam_dtype)t, 1700, 128, 65, NONE, false);
+            scene y = make(&rng, k, (cgam_dtype)t, 600, 128, 65, NONE, false);
             y.beta = 1e3; /* peaked: the second look at the leaders decides */
             check_batch(env, &y, true);
             dense_reset();
