@@ -61,6 +61,13 @@ static void exp_plain(const double *x, int64_t n, double *out)
     for (int64_t i = 0; i < n; i++) out[i] = exp(x[i]);
 }
 
+static uint64_t read_plain(const uint64_t *words, int64_t n)
+{
+    uint64_t all = 0;
+    for (int64_t i = 0; i < n; i++) all ^= words[i];
+    return all;
+}
+
 #define PLAIN(name, dtype)                                                                         \
     static void dot_##name(const void *rows, int64_t stride, int64_t n, int64_t d,                 \
                            const double *x, double *out)                                           \
@@ -110,6 +117,7 @@ static const cgam_kernels plain = {
     .largest = largest,
     .soft = soft,
     .exp = exp_plain,
+    .read = read_plain,
 };
 
 extern const cgam_kernels cgam_kernels_portable;

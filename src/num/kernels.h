@@ -8,6 +8,7 @@
  *   largest  max x[i], NaN passed over
  *   soft     e[i] = exp(beta (r[i] - top)) and the sums of a softmax
  *   exp      out[i] = exp(x[i])
+ *   read     nothing but reading, to measure against
  *
  * Rows are widened as they are read and all arithmetic is in double: a single query is bound by
  * memory, so the wider arithmetic costs nothing. One body, kernels_body.h, is compiled once per
@@ -42,6 +43,8 @@ typedef struct cgam_kernels {
     /* With x = beta (r - top) <= 0 and top finite: e = exp(x) to 2 ulp, 0 below exp(-707);
      * sums = {sum e, sum e^2, sum e x}. -INFINITY is a legal score (a mask), NaN stays NaN. */
     void (*soft)(const double *r, int64_t n, double beta, double top, double *e, double sums[3]);
+    /* The exclusive or of all 64-bit words: what reading alone costs. */
+    uint64_t (*read)(const uint64_t *words, int64_t n);
     void (*exp)(const double *x, int64_t n, double *out); /* to 2 ulp; out may be x */
 } cgam_kernels;
 

@@ -375,6 +375,26 @@ static void exp_all(const double *x, int64_t n, double *out)
     }
 }
 
+static uint64_t read_all(const uint64_t *words, int64_t n)
+{
+    vl a = {0}, b = {0}, c = {0}, e = {0}, v[4];
+    int64_t i = 0;
+    uint64_t lane[LANES], all = 0;
+    for (; i + 4 * LANES <= n; i += 4 * LANES) {
+        prefetch_lines(words + i + AHEAD / 8, 32 * LANES);
+        memcpy(v, words + i, sizeof v);
+        a ^= v[0];
+        b ^= v[1];
+        c ^= v[2];
+        e ^= v[3];
+    }
+    a ^= b ^ c ^ e;
+    memcpy(lane, &a, sizeof a);
+    for (int k = 0; k < LANES; k++) all ^= lane[k];
+    for (; i < n; i++) all ^= words[i];
+    return all;
+}
+
 #define TABLE_(name) cgam_kernels_##name
 #define TABLE(name) TABLE_(name)
 #define TEXT_(name) #name
@@ -391,4 +411,5 @@ const cgam_kernels TABLE(NAME) = {
     .largest = largest,
     .soft = soft,
     .exp = exp_all,
+    .read = read_all,
 };

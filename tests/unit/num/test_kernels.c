@@ -252,6 +252,21 @@ static void softmaxes(cgam_rng *rng, const cgam_kernels *k, cgam_dtype dtype)
     softmax_case(rng, k, 4096, 2, 3);
 }
 
+static void readings(cgam_rng *rng, const cgam_kernels *k, cgam_dtype dtype)
+{
+    uint64_t words[200];
+    if (dtype != CGAM_F64) return;
+    for (int i = 0; i < 200; i++) words[i] = (uint64_t)(cgam_rng_uniform(rng) * 0x1p63);
+    for (int64_t n = 0; n <= 190; n++)
+        assert_true(k->read(words + n % 5, n) == cgam_kernels_all[0]->read(words + n % 5, n));
+}
+
+static void every_word_is_read(void **state)
+{
+    (void)state;
+    for_every_kernel(readings);
+}
+
 static void exponentials_are_good_to_two_ulp(void **state)
 {
     (void)state;
@@ -312,6 +327,7 @@ int main(void)
         cmocka_unit_test(the_plain_kernel_is_the_definition),
         cmocka_unit_test(kernels_agree_on_small_sizes),
         cmocka_unit_test(kernels_agree_on_large_sizes),
+        cmocka_unit_test(every_word_is_read),
         cmocka_unit_test(exponentials_are_good_to_two_ulp),
         cmocka_unit_test(softmax_sums_agree_masks_and_all),
         cmocka_unit_test(kernels_widen_every_half_exactly),
