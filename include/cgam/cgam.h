@@ -6,6 +6,7 @@
 #include <cgam/base.h>
 #include <cgam/gate.h>
 #include <cgam/io.h>
+#include <cgam/lm.h>
 #include <cgam/recall.h>
 #include <cgam/theory.h>
 
