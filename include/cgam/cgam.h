@@ -9,6 +9,7 @@
 #include <cgam/io.h>
 #include <cgam/lm.h>
 #include <cgam/recall.h>
+#include <cgam/store.h>
 #include <cgam/theory.h>
 
 #endif

@@ -32,6 +32,8 @@ cgam_lm_info cgam_lm_describe(const cgam_lm *lm)
     return (cgam_lm_info){0};
 }
 
+cgam_env *cgam_lm_env(const cgam_lm *lm) { return lm->env; }
+
 cgam_status cgam_lm_sha256(cgam_lm *lm, const char **out)
 {
     *out = "";

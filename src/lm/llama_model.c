@@ -164,6 +164,8 @@ cgam_status cgam_lm_open(cgam_env *env, const char *path, cgam_lm **out)
 
 cgam_lm_info cgam_lm_describe(const cgam_lm *lm) { return lm->info; }
 
+cgam_env *cgam_lm_env(const cgam_lm *lm) { return lm->env; }
+
 cgam_status cgam_lm_sha256(cgam_lm *lm, const char **out)
 {
     enum { PIECE = 1 << 24 };
