@@ -9,6 +9,8 @@ extern const cgam_verb cgam_verb_inspect;
 extern const cgam_verb cgam_verb_demo;
 extern const cgam_verb cgam_verb_lm_get;
 extern const cgam_verb cgam_verb_lm_bank;
+extern const cgam_verb cgam_verb_lm_capture;
+extern const cgam_verb cgam_verb_lm_store;
 extern const cgam_verb cgam_verb_help;
 extern const cgam_verb cgam_verb_version;
 
