@@ -7,9 +7,11 @@
 #include <cgam/dataset.h>
 #include <cgam/gate.h>
 #include <cgam/io.h>
+#include <cgam/lens.h>
 #include <cgam/lm.h>
 #include <cgam/recall.h>
 #include <cgam/store.h>
+#include <cgam/sweep.h>
 #include <cgam/theory.h>
 
 #endif
