@@ -4,6 +4,7 @@
 
 #include <cgam/bank.h>
 #include <cgam/base.h>
+#include <cgam/control.h>
 #include <cgam/dataset.h>
 #include <cgam/gate.h>
 #include <cgam/io.h>
