@@ -29,6 +29,10 @@ CGAM_API int64_t cgam_lens_vocab(const cgam_lens *lens);
 CGAM_API int64_t cgam_lens_width(const cgam_lens *lens);
 CGAM_API const float *cgam_lens_row(const cgam_lens *lens, int64_t token); /* zeta, [width] */
 
+/* The score of one token for one state, in double; RAW or GAIN. */
+CGAM_API double cgam_lens_dot(const cgam_lens *lens, cgam_lens_kind kind, int64_t token,
+                              const float *h);
+
 /* out [count, vocab]: the scores of states at H, H + stride, ... Products in f32. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_lens_scores(const cgam_lens *lens, cgam_lens_kind kind,
                                                      int64_t count, const float *H, int64_t stride,

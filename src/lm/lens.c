@@ -78,6 +78,15 @@ const float *cgam_lens_row(const cgam_lens *lens, int64_t token)
     return lens->Z + token * lens->width;
 }
 
+double cgam_lens_dot(const cgam_lens *lens, cgam_lens_kind kind, int64_t token, const float *h)
+{
+    const float *row = cgam_lens_row(lens, token);
+    double sum = 0;
+    for (int64_t j = 0; j < lens->width; j++)
+        sum += (double)row[j] * (double)h[j] * (kind == CGAM_LENS_RAW ? 1 : (double)lens->gain[j]);
+    return sum;
+}
+
 typedef struct product {
     const cgam_lens *lens;
     int64_t count;

@@ -193,14 +193,21 @@ cgam_status cgam_lm_tokenize(cgam_lm *lm, const char *text, bool begin, int32_t 
     if (length > 1 << 24)
         return cgam_fail(lm->env, CGAM_E_ARG, "a text of %zu bytes is too long to tokenize",
                          length);
-    /* A token has at least one byte, but for the one before the first and a blank put in front. */
-    int32_t room = (int32_t)length + 8;
+    /* Most often a token has a byte or more; where it does not, libllama says how many there are. */
+    int32_t room = (int32_t)length + 8, n;
     int32_t *tokens = cgam_alloc(lm->env, (size_t)room, sizeof *tokens);
     if (!tokens) return cgam_fail_nomem(lm->env, "tokens");
-    int32_t n = lm->f->llama_tokenize(lm->vocab, text, (int32_t)length, tokens, room, begin, false);
+    n = lm->f->llama_tokenize(lm->vocab, text, (int32_t)length, tokens, room, begin, false);
+    if (n < 0 && n > INT32_MIN) {
+        cgam_free(lm->env, tokens);
+        room = -n;
+        tokens = cgam_alloc(lm->env, (size_t)room, sizeof *tokens);
+        if (!tokens) return cgam_fail_nomem(lm->env, "tokens");
+        n = lm->f->llama_tokenize(lm->vocab, text, (int32_t)length, tokens, room, begin, false);
+    }
     if (n < 0) {
         cgam_free(lm->env, tokens);
-        return cgam_fail(lm->env, CGAM_E_INTERNAL, "a text of %zu bytes has %d tokens", length, -n);
+        return cgam_fail(lm->env, CGAM_E_INTERNAL, "libllama cannot tokenize %zu bytes", length);
     }
     *out = tokens;
     *count = n;

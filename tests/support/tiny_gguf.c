@@ -16,12 +16,33 @@ const char *const tiny_words[] = {"negative", "positive", "Review", "Sentiment",
 
 enum { SPECIAL = 3, BYTES = 256, ALIGN = 32 };
 
-int tiny_vocab(void)
+/* The tokenizer joins neighbours to pieces it knows, so every beginning of a word is one. Calls
+ * each(f, text) for them in order and returns how many there are. */
+static int pieces(void (*each)(FILE *f, const char *text), FILE *f)
 {
-    int n = SPECIAL + BYTES;
-    for (int i = 0; tiny_words[i]; i++) n++;
+    int n = 0;
+    for (int whole = 1; whole >= 0; whole--)
+        for (int i = 0; tiny_words[i]; i++) {
+            int length = (int)strlen(tiny_words[i]);
+            for (int k = whole ? length : 0; k < (whole ? length + 1 : length); k++) {
+                char text[48];
+                bool seen = false;
+                for (int j = 0; tiny_words[j]; j++) {
+                    bool begins = strncmp(tiny_words[j], tiny_words[i], (size_t)k) == 0;
+                    bool earlier = j < i && begins;
+                    bool is_word = begins && (int)strlen(tiny_words[j]) == k;
+                    seen = seen || (!whole && (earlier || is_word));
+                }
+                if (seen) continue;
+                snprintf(text, sizeof text, "\xe2\x96\x81%.*s", k, tiny_words[i]);
+                if (each) each(f, text);
+                n++;
+            }
+        }
     return n;
 }
+
+int tiny_vocab(void) { return SPECIAL + BYTES + pieces(NULL, NULL); }
 
 tiny_shape tiny_shape_default(void)
 {
@@ -94,11 +115,7 @@ static void put_vocabulary(FILE *f)
         snprintf(text, sizeof text, "<0x%02X>", i);
         put_text(f, text);
     }
-    for (int i = 0; tiny_words[i]; i++) {
-        char text[32];
-        snprintf(text, sizeof text, "\xe2\x96\x81%s", tiny_words[i]); /* the blank of this family */
-        put_text(f, text);
-    }
+    pieces(put_text, f);
     key_array(f, "tokenizer.ggml.scores", T_F32, n);
     for (int i = 0; i < n; i++) put(f, &(float){i < SPECIAL + BYTES ? 0.0F : (float)-i}, 4);
     key_array(f, "tokenizer.ggml.token_type", T_I32, n);
