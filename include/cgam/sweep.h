@@ -24,7 +24,7 @@ CGAM_API cgam_interval cgam_sweep_interval(int64_t n, const float *a, const floa
 /* The step function of a set of intervals: how many hold a coupling. */
 typedef struct cgam_step {
     int64_t count;        /* the most that hold one coupling */
-    cgam_interval lambda; /* the widest range (as to - from) with that many; the lowest if equal */
+    cgam_interval lambda; /* the widest range with that many, as (to - from)/(to + from) */
 } cgam_step;
 CGAM_API CGAM_NODISCARD cgam_status cgam_sweep_step(cgam_env *env, int64_t n,
                                                     const cgam_interval *of, cgam_step *out);
@@ -74,7 +74,8 @@ typedef struct cgam_sweep_best {
     double held_out; /* pair and coupling chosen on each half, counted on the other */
 } cgam_sweep_best;
 
-/* The best pair among contexts [first, first + count); ties go to the lowest. right [queries], or
+/* The best pair among contexts [first, first + count), of equal ones that with the widest range of
+ * couplings. right [queries], or
  * NULL: whether the held-out choice was right about each query. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_sweep_choose(const cgam_sweep *sweep, cgam_sweep_over over,
                                                       int64_t first, int64_t count, bool *right,

@@ -117,13 +117,14 @@ static cgam_status answers(trial *t, const float *states, bool *right[2])
 {
     const cgam_sweep_study *s = t->study;
     int64_t N = cgam_lens_vocab(s->lens);
-    float *scores = cgam_alloc(t->env, (size_t)N, sizeof *scores);
-    cgam_status status = scores ? CGAM_OK : cgam_fail_nomem(t->env, "scores");
+    float *sheet = cgam_alloc(t->env, (size_t)(t->n * N), sizeof *sheet);
+    if (!sheet) return cgam_fail_nomem(t->env, "scores");
+    cgam_status status = cgam_lens_scores(s->lens, s->kind, t->n, states + (t->layers - 1) * t->d,
+                                          t->layers * t->d, sheet);
     for (int64_t i = 0; i < t->n && status == CGAM_OK; i++) {
+        const float *scores = sheet + i * N;
         right[0][i] = right[1][i] = false;
         if (s->target[i] < 0) continue;
-        status = cgam_lens_scores(s->lens, s->kind, 1, states + ((i + 1) * t->layers - 1) * t->d,
-                                  t->d, scores);
         int64_t top = 0, label = -1;
         for (int64_t m = 1; m < N; m++)
             if (scores[m] > scores[top]) top = m;
@@ -133,7 +134,7 @@ static cgam_status answers(trial *t, const float *states, bool *right[2])
         right[0][i] = label == s->target[i];
         right[1][i] = top == s->tokens[s->target[i]];
     }
-    cgam_free(t->env, scores);
+    cgam_free(t->env, sheet);
     return status;
 }
 

@@ -36,6 +36,12 @@ cgam_interval cgam_sweep_interval(int64_t n, const float *a, const float *b, int
 }
 
 /* ---- Step functions ----------------------------------------------------------------------- */
+/* How wide a range is for its size, from 0 to 1: a factor of two is as wide anywhere. */
+static double breadth(cgam_interval x)
+{
+    return isfinite(x.to) ? (x.to - x.from) / (x.to + x.from) : 1;
+}
+
 typedef struct edge {
     double at;
     int change;
@@ -64,7 +70,7 @@ cgam_status cgam_sweep_step(cgam_env *env, int64_t n, const cgam_interval *of, c
         held += edges[i].change;
         cgam_interval here = {edges[i].at, i + 1 < used ? edges[i + 1].at : INFINITY};
         if (!(here.to > here.from)) continue;
-        bool wider = here.to - here.from > out->lambda.to - out->lambda.from;
+        bool wider = breadth(here) > breadth(out->lambda);
         if (held > out->count || (held == out->count && held > 0 && wider))
             *out = (cgam_step){held, here};
     }
@@ -259,6 +265,8 @@ static cgam_status best_on(const cgam_sweep *s, cgam_sweep_over over, int64_t fi
                            int half, cgam_interval *scratch, cgam_sweep_best *out)
 {
     int64_t top = -1, n = s->in.queries;
+    /* Of pairs that do equally well the one that minds the coupling least: with few queries many
+     * pairs share the top, and a narrow range there is most often luck. */
     for (int64_t c = first; c < first + count; c++)
         for (int64_t l = 0; l < s->in.layers; l++) {
             const cgam_interval *of = cgam_sweep_intervals(s, over, c, l);
@@ -268,7 +276,8 @@ static cgam_status best_on(const cgam_sweep *s, cgam_sweep_over over, int64_t fi
             cgam_step step;
             cgam_status status = cgam_sweep_step(s->env, used, scratch, &step);
             if (status != CGAM_OK) return status;
-            if (step.count <= top) continue;
+            bool wider = step.count == top && breadth(step.lambda) > breadth(out->lambda);
+            if (step.count <= top && !wider) continue;
             top = step.count;
             out->context = c;
             out->query_layer = l;
@@ -287,7 +296,7 @@ cgam_status cgam_sweep_choose(const cgam_sweep *s, cgam_sweep_over over, int64_t
     if (!scratch) return cgam_fail_nomem(s->env, "a step function");
     cgam_status status = best_on(s, over, first, count, 2, scratch, out);
     for (int half = 0; half < 2 && status == CGAM_OK; half++) {
-        cgam_sweep_best chosen;
+        cgam_sweep_best chosen = {0};
         status = best_on(s, over, first, count, half, scratch, &chosen);
         if (status != CGAM_OK) break;
         double lambda = cgam_sweep_inside(chosen.lambda);
