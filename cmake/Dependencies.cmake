@@ -9,6 +9,12 @@ foreach(module ${pkgconfig_modules})
 endforeach()
 list(APPEND library_dependencies Threads::Threads m)
 
+# liblinear has neither a pkg-config file nor a CMake package.
+find_library(linear_library linear REQUIRED)
+find_path(linear_include linear.h REQUIRED)
+mark_as_advanced(linear_library linear_include)
+list(APPEND library_dependencies linear)
+
 # SUNDIALS has no pkg-config files, and its CMake package looks for MPI and OpenMP that we do not
 # use; so its libraries are found one by one. Version 7 moved the common part into `core`.
 foreach(part cvode arkode nvecserial sunmatrixdense sunlinsoldense sunlinsolspgmr

@@ -10,6 +10,7 @@
 #include <cgam/io.h>
 #include <cgam/lens.h>
 #include <cgam/lm.h>
+#include <cgam/probe.h>
 #include <cgam/recall.h>
 #include <cgam/store.h>
 #include <cgam/sweep.h>

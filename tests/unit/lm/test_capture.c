@@ -1,4 +1,5 @@
-/* Hidden states: libllama's against the plain pass, layer by layer, in every shape of model. */
+/* ctest: timeout=600
+ * Hidden states: libllama's against the plain pass, layer by layer, in every shape of model. */
 #include "base/rng.h"
 #include "support/models.h"
 #include "support/objects.h"

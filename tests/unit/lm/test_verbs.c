@@ -166,6 +166,21 @@ static void neff_has_a_curve_for_each_number_of_shots(void **state)
     json_decref(doc);
 }
 
+static void a_probe_has_a_curve_for_each_number_of_shots(void **state)
+{
+    (void)state;
+    need_model();
+    json_t *doc = ask("lm probe " QUIZ "--shots 2 --exact --out probe");
+    const json_t *curve = json_array_get(json_object_get(doc, "curves"), 1);
+    for (size_t l = 0; l < 4; l++) {
+        double p = json_number_value(json_array_get(json_object_get(curve, "separability"), l));
+        double c = json_number_value(json_array_get(json_object_get(curve, "alignment"), l));
+        assert_true(p >= 0 && p <= 1 && c >= -1 && c <= 1);
+    }
+    json_decref(doc);
+    refuse(2, "a probe needs classes", "", "lm probe --model m.gguf --dataset facts --shots 2");
+}
+
 static void a_sweep_has_what_readers_rely_on(void **state)
 {
     (void)state;
@@ -241,6 +256,7 @@ int main(void)
         cmocka_unit_test(a_bank_is_written),
         cmocka_unit_test(a_capture_is_resumed_and_exported),
         cmocka_unit_test(neff_has_a_curve_for_each_number_of_shots),
+        cmocka_unit_test(a_probe_has_a_curve_for_each_number_of_shots),
         cmocka_unit_test(a_sweep_has_what_readers_rely_on),
         cmocka_unit_test(what_is_wrong_is_said_in_one_line),
     };
