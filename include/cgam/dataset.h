@@ -62,7 +62,9 @@ CGAM_API cgam_quiz_opts cgam_quiz_opts_default(void);
 /* How demonstrations are labelled. */
 typedef enum cgam_demos {
     CGAM_DEMOS_TRUE,
-    CGAM_DEMOS_FLIPPED /* each label becomes the next one, the last the first */
+    CGAM_DEMOS_FLIPPED, /* each label becomes the next one, the last the first; in sets of facts each
+                           demonstration shows the object of another one */
+    CGAM_DEMOS_FOREIGN  /* objects of another relation: names of languages */
 } cgam_demos;
 
 /* Queries from `eval`, demonstrations from `train`; train NULL: from the examples of `eval` that

@@ -53,6 +53,19 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_lens_spread(const cgam_lens *lens, cgam
                                                      int64_t n_tokens, const int32_t *tokens,
                                                      cgam_spread *out);
 
+/* What a state makes of one token. */
+typedef struct cgam_verdict {
+    double log_p;
+    double mass;  /* on the tokens asked about */
+    int64_t rank; /* tokens that score higher, or the same with a lower index */
+} cgam_verdict;
+
+/* out [count]; target [count] tokens, -1: out is left as it is. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_lens_judge(const cgam_lens *lens, cgam_lens_kind kind,
+                                                    int64_t count, const float *H, int64_t stride,
+                                                    const int32_t *target, int64_t n_tokens,
+                                                    const int32_t *tokens, cgam_verdict *out);
+
 #ifdef __cplusplus
 }
 #endif

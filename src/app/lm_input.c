@@ -196,7 +196,9 @@ cgam_status cgam_lm_input_states(cgam_lm_input *in, int64_t k, cgam_demos demos,
     sheet s;
     cgam_collected report = {0};
     snprintf(note, sizeof note, "%s, %lld shots%s, seed %lld", in->name, (long long)k,
-             demos == CGAM_DEMOS_FLIPPED ? " flipped" : "",
+             demos == CGAM_DEMOS_FLIPPED   ? " flipped"
+             : demos == CGAM_DEMOS_FOREIGN ? " foreign"
+                                           : "",
              (long long)cgam_args_int(in->call->args, "seed"));
     cgam_status status = sheet_fill(in, k, demos, &s);
     if (out) {

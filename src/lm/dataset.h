@@ -34,6 +34,7 @@ CGAM_NODISCARD cgam_status cgam_dataset_add(cgam_dataset *set, const char *where
 
 /* What comes with the library. */
 extern const char *const cgam_shipped_facts[][2];     /* country, capital; NULL ends */
+extern const char *const cgam_shipped_languages[];    /* NULL ends */
 extern const char *const cgam_shipped_sentiment[][2]; /* label, sentence; NULL ends */
 
 #endif

@@ -179,3 +179,52 @@ cgam_status cgam_lens_spread(const cgam_lens *lens, cgam_lens_kind kind, int64_t
     cgam_free(env, scores);
     return status;
 }
+
+typedef struct judging {
+    const cgam_lens *lens;
+    const float *scores;
+    const int32_t *target;
+    int64_t n_tokens;
+    const int32_t *tokens;
+    cgam_verdict *out;
+} judging;
+
+static cgam_status judge(void *arg, int64_t i)
+{
+    const judging *job = arg;
+    int64_t n = job->lens->vocab, y = job->target[i];
+    const float *s = job->scores + i * n;
+    if (y < 0) return CGAM_OK;
+    float top = s[0];
+    for (int64_t k = 1; k < n; k++) top = s[k] > top ? s[k] : top;
+    double sum = 0, mass = 0;
+    int64_t rank = 0;
+    for (int64_t k = 0; k < n; k++) {
+        sum += exp((double)s[k] - (double)top);
+        rank += s[k] > s[y] || (s[k] == s[y] && k < y);
+    }
+    for (int64_t k = 0; k < job->n_tokens; k++)
+        if (job->tokens[k] >= 0) mass += exp((double)s[job->tokens[k]] - (double)top);
+    job->out[i] = (cgam_verdict){(double)s[y] - (double)top - log(sum), mass / sum, rank};
+    return CGAM_OK;
+}
+
+cgam_status cgam_lens_judge(const cgam_lens *lens, cgam_lens_kind kind, int64_t count,
+                            const float *H, int64_t stride, const int32_t *target, int64_t n_tokens,
+                            const int32_t *tokens, cgam_verdict *out)
+{
+    enum { AT_ONCE = 256 };
+    cgam_env *env = lens->env;
+    int64_t room = count < AT_ONCE ? count : AT_ONCE;
+    float *scores = cgam_alloc(env, (size_t)(room * lens->vocab), sizeof *scores);
+    if (!scores) return cgam_fail_nomem(env, "scores");
+    cgam_status status = CGAM_OK;
+    for (int64_t i = 0; i < count && status == CGAM_OK; i += AT_ONCE) {
+        int64_t m = count - i < AT_ONCE ? count - i : AT_ONCE;
+        status = cgam_lens_scores(lens, kind, m, H + i * stride, stride, scores);
+        judging job = {lens, scores, target + i, n_tokens, tokens, out + i};
+        if (status == CGAM_OK) status = cgam_parallel(env, m, judge, &job);
+    }
+    cgam_free(env, scores);
+    return status;
+}

@@ -198,14 +198,19 @@ const cgam_dataset *cgam_quiz_set(const cgam_quiz *quiz) { return quiz->eval; }
 
 const char *cgam_quiz_cue(const cgam_quiz *quiz) { return quiz->cue; }
 
-/* The label a demonstration shows. Facts are flipped among the demonstrations at hand. */
-static int64_t shown_label(const cgam_quiz *quiz, int64_t example, cgam_demos demos,
-                           const int64_t *demo, int64_t j, int64_t k)
+/* The word a demonstration shows. Facts are flipped among the demonstrations at hand. */
+static const char *shown_word(const cgam_quiz *quiz, cgam_demos demos, const int64_t *demo,
+                              int64_t j, int64_t k)
 {
-    int64_t label = cgam_dataset_example(quiz->train, example).label;
-    if (demos == CGAM_DEMOS_TRUE) return label;
-    if (quiz->rounds > 1) return (label + 1) % quiz->rounds;
-    return cgam_dataset_example(quiz->train, demo[(j + 1) % k]).label;
+    int64_t label = cgam_dataset_example(quiz->train, demo[j]).label, languages = 0;
+    if (demos == CGAM_DEMOS_FOREIGN) {
+        while (cgam_shipped_languages[languages]) languages++;
+        return cgam_shipped_languages[(demo[j] + j) % languages];
+    }
+    if (demos == CGAM_DEMOS_FLIPPED)
+        label = quiz->rounds > 1 ? (label + 1) % quiz->rounds
+                                 : cgam_dataset_example(quiz->train, demo[(j + 1) % k]).label;
+    return cgam_dataset_word(quiz->train, label);
 }
 
 cgam_status cgam_quiz_prompt(const cgam_quiz *quiz, int64_t query, int64_t k, cgam_demos demos,
@@ -222,9 +227,8 @@ cgam_status cgam_quiz_prompt(const cgam_quiz *quiz, int64_t query, int64_t k, cg
     FILE *f = open_memstream(&text, &size);
     if (!f) return cgam_fail_nomem(quiz->env, "a prompt");
     for (int64_t j = k - 1; j >= 0; j--) {
-        int64_t label = shown_label(quiz, demo[j], demos, demo, j, k);
         fprintf(f, "%s%s%s %s%s", quiz->head, cgam_dataset_example(quiz->train, demo[j]).text,
-                quiz->cue, cgam_dataset_word(quiz->train, label), quiz->tail);
+                quiz->cue, shown_word(quiz, demos, demo, j, k), quiz->tail);
     }
     fprintf(f, "%s%s%s", quiz->head, cgam_dataset_example(quiz->eval, quiz->query[query]).text,
             quiz->cue);

@@ -49,6 +49,13 @@ const char *const cgam_shipped_facts[][2] = {
     {"Albania", "Tirana"},        {NULL, NULL},
 };
 
+const char *const cgam_shipped_languages[] = {
+    "French",   "Italian", "Spanish", "German",  "English", "Russian", "Chinese",
+    "Japanese", "Greek",   "Arabic",  "Polish",  "Dutch",   "Irish",   "Swedish",
+    "Danish",   "Turkish", "Hindi",   "Persian", "Hebrew",  "Korean",  "Thai",
+    "Czech",    "Finnish", "Welsh",   NULL,
+};
+
 const char *const cgam_shipped_sentiment[][2] = {
     {"positive", "a warm and clever film from start to finish"},
     {"negative", "a dull and careless film from start to finish"},

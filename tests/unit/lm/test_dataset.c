@@ -190,6 +190,31 @@ static void demonstrations_balance_and_nest(void **state)
     cgam_dataset_free(set);
 }
 
+static void facts_are_told_wrongly_in_two_ways(void **state)
+{
+    (void)state;
+    cgam_dataset *set = set_of("facts", "France\tParis\nItaly\tRome\nSpain\tMadrid\nPeru\tLima\n");
+    cgam_quiz *quiz;
+    cgam_quiz_opts opts = {.queries = 1, .shots_max = 3, .wording = "{x} has {y};"};
+    CHECK_STATUS(env, cgam_quiz_new(env, set, NULL, &opts, &quiz));
+    static const char *const facts[] = {"France has Paris", "Italy has Rome", "Spain has Madrid",
+                                        "Peru has Lima"};
+    for (int demos = CGAM_DEMOS_TRUE; demos <= CGAM_DEMOS_FOREIGN; demos++) {
+        char *text;
+        int64_t right = 0, capitals = 0;
+        CHECK_STATUS(env, cgam_quiz_prompt(quiz, 0, 3, (cgam_demos)demos, &text));
+        for (int i = 0; i < 4; i++) {
+            right += occurrences(text, facts[i]);
+            capitals += occurrences(text, strrchr(facts[i], ' '));
+        }
+        assert_int_equal(right, demos == CGAM_DEMOS_TRUE ? 3 : 0);
+        assert_int_equal(capitals, demos == CGAM_DEMOS_FOREIGN ? 0 : 3);
+        cgam_quiz_release(quiz, text);
+    }
+    cgam_quiz_free(quiz);
+    cgam_dataset_free(set);
+}
+
 static void quizzes_that_cannot_be_are_refused(void **state)
 {
     (void)state;
@@ -275,6 +300,7 @@ int main(void)
         cmocka_unit_test(bad_lines_are_named),
         cmocka_unit_test(shipped_sets_are_balanced),
         cmocka_unit_test(demonstrations_balance_and_nest),
+        cmocka_unit_test(facts_are_told_wrongly_in_two_ways),
         cmocka_unit_test(quizzes_that_cannot_be_are_refused),
         cmocka_unit_test(real_files_are_read),
         cmocka_unit_test(every_allocation_may_fail),

@@ -235,6 +235,11 @@ static void spread_is_what_the_definition_says(void **state)
         cgam_spread got[QUERIES];
         CHECK_STATUS(env, cgam_lens_spread(lens, (cgam_lens_kind)kind, QUERIES, zero, LAYERS * D, 3,
                                            asked, got));
+        cgam_verdict judged[QUERIES];
+        int32_t words[QUERIES];
+        for (int i = 0; i < QUERIES; i++) words[i] = 2 * i;
+        CHECK_STATUS(env, cgam_lens_judge(lens, (cgam_lens_kind)kind, QUERIES, zero, LAYERS * D,
+                                          words, 3, asked, judged));
         for (int i = 0; i < QUERIES; i++) {
             double s[N], sum = 0, square = 0, entropy = 0, top = -INFINITY, size = 0;
             const float *h = zero + i * LAYERS * D;
@@ -259,6 +264,11 @@ static void spread_is_what_the_definition_says(void **state)
             CHECK_CLOSE(got[i].log_ipr, -log(square), 1e-4);
             CHECK_CLOSE(got[i].mass, mass, 1e-4);
             assert_int_equal(got[i].top, best);
+            int64_t rank = 0;
+            for (int m = 0; m < N; m++) rank += s[m] > s[words[i]];
+            CHECK_CLOSE(judged[i].log_p, s[words[i]] - top - log(sum), 1e-4);
+            CHECK_CLOSE(judged[i].mass, mass, 1e-4);
+            assert_int_equal(judged[i].rank, rank);
         }
     }
     cgam_lens_free(lens);

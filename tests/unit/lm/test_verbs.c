@@ -181,6 +181,29 @@ static void a_probe_has_a_curve_for_each_number_of_shots(void **state)
     refuse(2, "a probe needs classes", "", "lm probe --model m.gguf --dataset facts --shots 2");
 }
 
+static void steering_with_no_coupling_changes_nothing(void **state)
+{
+    (void)state;
+    need_model();
+    json_t *doc = ask("lm steer " QUIZ "--shots 2 --exact --lambda 0,1 --out steer");
+    const json_t *entry = json_array_get(json_object_get(doc, "shots"), 0);
+    const json_t *curves = json_object_get(entry, "curves");
+    double base = json_number_value(json_object_get(json_object_get(entry, "baseline"), "log_p"));
+    assert_int_equal(json_array_size(curves), 6);
+    for (size_t c = 0; c < 6; c++) {
+        const json_t *curve = json_array_get(curves, c), *log_p = json_object_get(curve, "log_p");
+        assert_int_equal(json_array_size(log_p), 4);
+        for (size_t l = 0; l < 4; l++) {
+            double p = json_number_value(json_array_get(log_p, l));
+            assert_true(p < 0);
+            if (c % 2 == 0) CHECK_CLOSE(p, base, 1e-12);
+            /* the last token is the same with and without demonstrations, so is its embedding */
+            if (l == 0) CHECK_CLOSE(p, base, 1e-12);
+        }
+    }
+    json_decref(doc);
+}
+
 static void a_sweep_has_what_readers_rely_on(void **state)
 {
     (void)state;
@@ -257,6 +280,7 @@ int main(void)
         cmocka_unit_test(a_capture_is_resumed_and_exported),
         cmocka_unit_test(neff_has_a_curve_for_each_number_of_shots),
         cmocka_unit_test(a_probe_has_a_curve_for_each_number_of_shots),
+        cmocka_unit_test(steering_with_no_coupling_changes_nothing),
         cmocka_unit_test(a_sweep_has_what_readers_rely_on),
         cmocka_unit_test(what_is_wrong_is_said_in_one_line),
     };
