@@ -5,13 +5,11 @@
 #include <stddef.h>
 
 const cgam_verb *const cgam_verbs[] = {
-    &cgam_verb_recall,   &cgam_verb_inspect,
-    &cgam_verb_demo,     &cgam_verb_lm_get,
-    &cgam_verb_lm_bank,  &cgam_verb_lm_capture,
-    &cgam_verb_lm_store, &cgam_verb_lm_neff,
-    &cgam_verb_lm_sweep, &cgam_verb_lm_steer,
-    &cgam_verb_lm_probe, &cgam_verb_help,
-    &cgam_verb_version,  NULL,
+    &cgam_verb_recall,   &cgam_verb_inspect,  &cgam_verb_demo,
+    &cgam_verb_lm_get,   &cgam_verb_lm_bank,  &cgam_verb_lm_capture,
+    &cgam_verb_lm_store, &cgam_verb_lm_neff,  &cgam_verb_lm_sweep,
+    &cgam_verb_lm_steer, &cgam_verb_lm_probe, &cgam_verb_lm_study,
+    &cgam_verb_help,     &cgam_verb_version,  NULL,
 };
 
 const cgam_param cgam_params_common[] = {

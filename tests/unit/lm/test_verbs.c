@@ -204,6 +204,28 @@ static void steering_with_no_coupling_changes_nothing(void **state)
     json_decref(doc);
 }
 
+static void a_study_is_its_parts(void **state)
+{
+    (void)state;
+    need_model();
+    json_t *doc = ask("lm study " QUIZ "--shots 2 --exact --store u.db --out study");
+    json_t *neff = ask("lm neff " QUIZ "--shots 2 --exact --store u.db");
+    static const char *const keys[] = {"neff", "sweep", "steer", "probe"};
+    for (size_t i = 0; i < 4; i++) assert_true(json_is_object(json_object_get(doc, keys[i])));
+    assert_true(json_equal(json_object_get(json_object_get(doc, "neff"), "curves"),
+                           json_object_get(neff, "curves")));
+    assert_string_equal(
+        json_string_value(json_object_get(json_object_get(doc, "steer"), "dataset")), "facts");
+    /* every prompt of the probe had been run before */
+    const json_t *capture = json_object_get(json_object_get(doc, "probe"), "capture");
+    assert_int_equal(whole(capture, "computed"), 0);
+    json_decref(doc);
+    json_decref(neff);
+    doc = ask("lm study --model m.gguf --dataset facts --queries 10 --shots 2 --exact");
+    assert_true(json_is_null(json_object_get(doc, "probe")));
+    json_decref(doc);
+}
+
 static void a_sweep_has_what_readers_rely_on(void **state)
 {
     (void)state;
@@ -282,6 +304,7 @@ int main(void)
         cmocka_unit_test(a_probe_has_a_curve_for_each_number_of_shots),
         cmocka_unit_test(steering_with_no_coupling_changes_nothing),
         cmocka_unit_test(a_sweep_has_what_readers_rely_on),
+        cmocka_unit_test(a_study_is_its_parts),
         cmocka_unit_test(what_is_wrong_is_said_in_one_line),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
