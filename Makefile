@@ -34,8 +34,12 @@ build: deps ## the program build/cgam, the libraries build/lib, the man pages bu
 	@$(configure) -B $(BUILD) -DCMAKE_BUILD_TYPE=$(TYPE) >/dev/null
 	@$(compile) $(BUILD) -j $(JOBS)
 
-run: build ## recall on a small bank that the program makes itself
+run: build ## recall on a small bank, then a short study of the default language model (fetched once)
 	@$(BUILD)/cgam demo
+	@if $(BUILD)/cgam lm get; then \
+		echo && mkdir -p report && $(BUILD)/cgam lm study --dataset sentiment --shots 4 \
+			--queries 12 --exact --store $(BUILD)/lm.db --out report/lm; \
+	else echo "cgam: the language-model section is left out, see above"; fi
 
 test: build ## every test; the exit status is the verdict
 	@$(run_tests) $(BUILD)
