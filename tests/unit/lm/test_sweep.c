@@ -86,6 +86,14 @@ static void an_interval_holds_exactly_the_couplings_that_win(void **state)
             assert_int_equal(held, wins(n, a, b, y, lambda));
             inside += held;
         }
+        /* and its ends are where another token takes over */
+        if (!(x.to > x.from * (1 + 1e-6))) continue;
+        assert_true(wins(n, a, b, y, x.from * (1 + 1e-9)));
+        if (x.from > 0) assert_false(wins(n, a, b, y, x.from * (1 - 1e-9)));
+        if (isfinite(x.to)) {
+            assert_true(wins(n, a, b, y, x.to * (1 - 1e-9)));
+            assert_false(wins(n, a, b, y, x.to * (1 + 1e-9)));
+        }
     }
     assert_true(inside > 1000); /* the test has seen both answers */
     const float equal[] = {1, 1}, flat[] = {0, 0};
