@@ -74,7 +74,7 @@ typedef struct cgam_study_opts {
     int64_t example;       /* C: the trial whose gates are shown, 0 */
     cgam_axis x, y;        /* G, phase: sigma_q and lambda */
     const cgam_bank *bank; /* G: recall from these memories; default NULL = random unit vectors */
-    /* Called now and then from any thread, one at a time: share done, seconds left (NAN: unknown). */
+    /* Called now and then from any thread, one at a time: share done, seconds left (or NAN). */
     void (*progress)(void *user, double done, double seconds_left);
     void *user;
 } cgam_study_opts;

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Options -------------------------------------------------------------------------------- */
+/* ---- Options --------------------------------------------------------------------------------- */
 #define COMMON(study_name, trials_default, trials_words)                                           \
     {.name = "trials",                                                                             \
      .kind = CGAM_INT,                                                                             \
@@ -283,7 +283,7 @@ static cgam_status take_options(cgam_call *call, cgam_study_kind kind, cgam_stud
     return CGAM_OK;
 }
 
-/* ---- Running -------------------------------------------------------------------------------- */
+/* ---- Running --------------------------------------------------------------------------------- */
 static void tell(void *user, double done, double left) { cgam_progress_tell(user, done, left); }
 
 /* Adds the keys of a JSON text to the document. */
@@ -367,11 +367,11 @@ static cgam_status run_kind(cgam_call *call, cgam_study_kind kind)
     return status;
 }
 
-/* ---- Words ---------------------------------------------------------------------------------- */
-#define CONTINUES                                                                                     \
-    "\n\nThe same seed and options give the same numbers whatever the number of threads. A run that " \
-    "was stopped (Ctrl-C, a kill) continues when the same call is made again, and ends with the "     \
-    "same bits. Without gnuplot there are no figures, everything else is complete, and the exit "     \
+/* ---- Words ----------------------------------------------------------------------------------- */
+#define CONTINUES                                                                                      \
+    "\n\nThe same seed and options give the same numbers whatever the number of threads. A run "       \
+    "that was stopped (Ctrl-C, a kill) continues when the same call is made again, and ends with the " \
+    "same bits. Without gnuplot there are no figures, everything else is complete, and the exit "      \
     "status is 0."
 
 #define VERB(kind_name, KIND, summary_text, about_text, example_text)                              \
@@ -388,8 +388,8 @@ static cgam_status run_kind(cgam_call *call, cgam_study_kind kind)
 
 VERB(
     separation, CGAM_STUDY_SEPARATION, "accuracy and gaps against query noise (paper, fig. 2)",
-    "One bank of unit Gaussian memories. A trial picks a target, a noisy query and a noisy context, "
-    "recalls with every lambda on the same draws, and is counted right when the target wins. Also "
+    "One bank of unit Gaussian memories. A trial picks a target, a noisy query and a noisy "
+    "context, recalls with every lambda on the same draws, and is counted right when the target wins. Also "
     "kept: the gap between the target's score and the best other one, and whether the target's "
     "probability is above the logistic bound.",
     "cgam study separation --context-noise vector --out out")
@@ -404,12 +404,11 @@ VERB(coupled, CGAM_STUDY_COUPLED, "the same with feedback from retrieval (fig. 3
      "alpha_crit on. For every lambda: the curve, where its mean peak crosses 1/2, the theorem's "
      "threshold, and the fold of the branch of fixed points.",
      "cgam study coupled --lambda 0,1,2 --trials 200")
-VERB(
-    timescale, CGAM_STUDY_TIMESCALE, "do gates that are faster than retrieval precondition it",
-    "Integrates gates and retrieval for ratios tau_r/tau_s, from rest or from the query, with the "
-    "query clamped or free, and tells when the context has settled, when retrieval has decided, how "
-    "many memories are in play along the way, and how often the target wins.",
-    "cgam study timescale --start query")
+VERB(timescale, CGAM_STUDY_TIMESCALE, "do gates that are faster than retrieval precondition it",
+     "Integrates gates and retrieval for ratios tau_r/tau_s, from rest or from the query, with the "
+     "query clamped or free, and tells when the context has settled, when retrieval has decided, "
+     "how many memories are in play along the way, and how often the target wins.",
+     "cgam study timescale --start query")
 VERB(theorems, CGAM_STUDY_THEOREMS, "every theorem of the paper, counted on random instances",
      "Draws random instances and counts, for every statement, cases, violations and the worst "
      "margin. The exit status is 1 when there is a violation.",
@@ -419,14 +418,13 @@ VERB(
     "First-order recall of noisy queries with a noisy context, for a product of N/d, lambda, alpha "
     "and sigma_q, on random unit memories or on rows of a bank of yours.",
     "cgam study capacity --load 1,4,16,64 --lambda 0,2")
-VERB(
-    phase, CGAM_STUDY_PHASE, "recall accuracy as a map over two parameters",
-    "As capacity, drawn as a heat map over any two of N/d, lambda, alpha and sigma_q; the other two "
-    "take their first value.",
-    "cgam study phase --x alpha --y load --alpha 0,0.2,0.4,0.6,0.8 --load 1,2,4,8,16 --lambda 2 "
-    "--sigma-q 0.5")
+VERB(phase, CGAM_STUDY_PHASE, "recall accuracy as a map over two parameters",
+     "As capacity, drawn as a heat map over any two of N/d, lambda, alpha and sigma_q; the other "
+     "two take their first value.",
+     "cgam study phase --x alpha --y load --alpha 0,0.2,0.4,0.6,0.8 --load 1,2,4,8,16 --lambda 2 "
+     "--sigma-q 0.5")
 
-/* ---- The list ------------------------------------------------------------------------------- */
+/* ---- The list -------------------------------------------------------------------------------- */
 static const cgam_param list_params[] = {
     {.name = "NAME", .kind = CGAM_TEXT, .value = "NAME", .help = "one of the studies"},
     {.name = ""},

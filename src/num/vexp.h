@@ -3,7 +3,8 @@
  *   CGAM_VEXP(vexp, vd, vl, vu)   defines   static vd vexp(vd x)   and   static vd vexp_below(vd x)
  *
  * vd is a vector of doubles, vl and vu vectors of as many int64_t and uint64_t (GCC vector
- * extensions); one body serves every CPU, at the width and with the instructions its file is compiled for.
+ * extensions); one body serves every CPU, at the width and with the instructions its file is
+ * compiled for.
  *
  * x = n ln 2 + r, |r| <= ln(2)/2, and exp x = 2^n (1 + (r + r^2 Q(r))). ln 2 is split in two so
  * that n LN2_HI is exact without fused arithmetic (LN2_HI ends in 32 zero bits, |n| < 2^11). Q has
@@ -54,7 +55,7 @@
         inside = name##_pick_(x > 710.0, (vd){0} + 710.0, inside);                                 \
         vd t, y = name##_reduced_(inside, &t);                                                     \
         /* two factors: 2^(n -+ 128) is normal throughout, and the last product rounds once */     \
-        vl low = inside<-600.0, high = inside> 600.0;                                              \
+        vl low = (inside < -600.0), high = (inside > 600.0);                                       \
         vu shift = (vu)(low & 128) - (vu)(high & 128);                                             \
         vd scaled = (vd)((vu)y + (((vu)t + shift) << 52));                                         \
         vd last = name##_pick_(low, (vd){0} + 0x1p-128, (vd){0} + 1.0);                            \

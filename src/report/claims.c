@@ -55,7 +55,7 @@ static void decide(cgam_claim *claim, bool plain, bool otherwise, const char *un
 
 static const char VECTOR[] = "context noise σ_c/√d per component";
 
-/* ---- Separation ------------------------------------------------------------------------------- */
+/* ---- Separation ------------------------------------------------------------------------------ */
 /* Steps lambda -> next lambda at which accuracy falls significantly. */
 static int64_t falls(const cgam_study *s, cgam_claim *claim, const char *name)
 {
@@ -256,7 +256,7 @@ static void separation_claims(const cgam_run *runs, cgam_claims *c)
     decide(claim, good[0], good[1], VECTOR);
 }
 
-/* ---- Competition ------------------------------------------------------------------------------- */
+/* ---- Competition ----------------------------------------------------------------------------- */
 /* First alpha >= from at which the mean peak reaches `height`, linear on the grid. */
 static double reach(const cgam_table *t, double height)
 {
@@ -357,7 +357,7 @@ static void competition_claims(const cgam_run *runs, cgam_claims *c)
     decide(claim, several && cell(late, 0, "share_two_or_more") >= 0.99, several, cap);
 }
 
-/* ---- Coupled ----------------------------------------------------------------------------------- */
+/* ---- Coupled --------------------------------------------------------------------------------- */
 static void coupled_claims(const cgam_run *runs, cgam_claims *c)
 {
     const cgam_study *s = runs[CGAM_RUN_COUPLED].study;
@@ -416,7 +416,7 @@ static void coupled_claims(const cgam_run *runs, cgam_claims *c)
     decide(claim, folds == counted && counted > 0, false, "");
 }
 
-/* ---- Timescale --------------------------------------------------------------------------------- */
+/* ---- Timescale ------------------------------------------------------------------------------- */
 static void timescale_claims(const cgam_run *runs, cgam_claims *c)
 {
     static const struct {
@@ -456,7 +456,7 @@ static void timescale_claims(const cgam_run *runs, cgam_claims *c)
            "a clamped query and retrieval that starts from rest");
 }
 
-/* ---- Theorems ---------------------------------------------------------------------------------- */
+/* ---- Theorems -------------------------------------------------------------------------------- */
 static void theorem_claims(const cgam_run *runs, cgam_claims *c)
 {
     static const char *const separation[] = {"separation bound", "separation threshold",

@@ -59,7 +59,7 @@ static void picture(FILE *to, const cgam_report *r, const cgam_run *run, const c
     fprintf(to, "</figcaption></figure>\n");
 }
 
-/* ---- Sections --------------------------------------------------------------------------------- */
+/* ---- Sections -------------------------------------------------------------------------------- */
 static void claims(FILE *to, const cgam_report *r)
 {
     int count[3] = {0};

@@ -1,5 +1,5 @@
-/* figure.h: pictures of tables, through gnuplot. A figure is a script NAME.gp beside the CSV files it
- * reads and, once drawn, NAME.svg, NAME.png and NAME.pdf; anyone can change the script and draw it
+/* figure.h: pictures of tables, through gnuplot. A figure is a script NAME.gp beside the CSV files
+ * it reads and, once drawn, NAME.svg, NAME.png and NAME.pdf; anyone can change the script and draw it
  * again with `gnuplot NAME.gp`. */
 #ifndef CGAM_SRC_REPORT_FIGURE_H
 #define CGAM_SRC_REPORT_FIGURE_H
@@ -25,7 +25,7 @@ typedef struct cgam_figures {
 cgam_status cgam_figures_write(const cgam_study *study, const char *folder, cgam_figures *out);
 
 /* Draws them, several at a time. *missing: gnuplot is not there, nothing was drawn, and that is all
- * right; a gnuplot that fails is CGAM_E_INTERNAL, a picture that was not written whole CGAM_E_IO. */
+ * right; a gnuplot that fails is CGAM_E_INTERNAL, a picture that is not whole CGAM_E_IO. */
 cgam_status cgam_figures_draw(cgam_env *env, const char *folder, const cgam_figures *figures,
                               bool *missing);
 

@@ -88,7 +88,7 @@ cgam_status cgam_figure_gaps(const cgam_study *s, const char *folder, const cgam
     return cgam_page_close(&p);
 }
 
-/* ---- Competition (fig. 3 a-c) ------------------------------------------------------------------ */
+/* ---- Competition (fig. 3 a-c) ---------------------------------------------------------------- */
 static double critical(const cgam_study *s) { return cgam_study_find(s, "onset")->cells[0]; }
 
 static cgam_status peak_curve(const cgam_study *s, const char *folder, const cgam_figure *f,
@@ -141,7 +141,7 @@ cgam_status cgam_figure_example(const cgam_study *s, const char *folder, const c
     return cgam_page_close(&p);
 }
 
-/* ---- Coupled (fig. 3 d) ------------------------------------------------------------------------ */
+/* ---- Coupled (fig. 3 d) ---------------------------------------------------------------------- */
 cgam_status cgam_figure_feedback(const cgam_study *s, const char *folder, const cgam_figure *f)
 {
     const cgam_table *t = cgam_study_find(s, "thresholds"), *c = cgam_study_find(s, "curves");
@@ -197,7 +197,7 @@ cgam_status cgam_figure_thresholds(const cgam_study *s, const char *folder, cons
     return cgam_page_close(&p);
 }
 
-/* ---- Timescale ---------------------------------------------------------------------------------- */
+/* ---- Timescale ------------------------------------------------------------------------------- */
 cgam_status cgam_figure_ratio(const cgam_study *s, const char *folder, const cgam_figure *f)
 {
     cgam_page p;
@@ -238,7 +238,7 @@ cgam_status cgam_figure_along(const cgam_study *s, const char *folder, const cga
     return cgam_page_close(&p);
 }
 
-/* ---- Grids --------------------------------------------------------------------------------------- */
+/* ---- Grids ----------------------------------------------------------------------------------- */
 cgam_status cgam_figure_load(const cgam_study *s, const char *folder, const cgam_figure *f)
 {
     const cgam_study_opts *o = cgam_study_options(s);

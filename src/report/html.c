@@ -1,5 +1,5 @@
-/* html.c: the page's skeleton. One file, nothing fetched: pictures are data: addresses, the style is
- * inside, there is no script. Light and dark follow the reader's choice; on paper it is light. */
+/* html.c: the page's skeleton. One file, nothing fetched: pictures are data: addresses, the style
+ * is inside, there is no script. Light and dark follow the reader's choice; on paper it is light. */
 #include "report/html.h"
 
 #include <ctype.h>
@@ -81,9 +81,10 @@ static const char style[] =
     ".claims td:nth-child(2){min-width:13rem}.claims td:nth-child(3){min-width:9rem}\n"
     ".claims .test{color:var(--soft);display:block;margin-top:.2rem;font-size:.85rem}\n"
     ".v{font-weight:600}.v0{color:var(--good)}.v1{color:var(--part)}.v2{color:var(--bad)}\n"
-    ".figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(29rem,100%),1fr));gap:1rem;"
-    "margin:.8rem 0}\n"
-    "figure{margin:0;background:#fff;border:1px solid var(--line);border-radius:8px;padding:.7rem}\n"
+    ".figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(29rem,100%),1fr));"
+    "gap:1rem;margin:.8rem 0}\n"
+    "figure{margin:0;background:#fff;border:1px solid var(--line);border-radius:8px;"
+    "padding:.7rem}\n"
     "figure img{display:block;width:100%;height:auto}\n"
     "figcaption{color:#444;font-size:.85rem;line-height:1.4;margin-top:.3rem}\n"
     "figcaption b{color:#111}figcaption a{color:#0550ae}\n"

@@ -33,7 +33,7 @@ typedef struct cgam_curves {
     const char *only;   /* a condition on the row, NULL = none */
 } cgam_curves;
 
-/* One part of `plot` for each curve; each ends in a comma but the last, after which comes `rest`. */
+/* One part of `plot` for each curve; each ends in a comma but the last, which ends in `rest`. */
 void cgam_page_curves(cgam_page *p, const cgam_curves *c, const char *rest);
 
 /* The bodies: figure_separation and so on, each writes one script. */

@@ -38,8 +38,8 @@ void cgam_caption(const cgam_study_opts *o, char *text, size_t size)
         break;
     case CGAM_STUDY_COMPETITION:
         add(text, size,
-            "%lld clusters, N = %lld, d = %lld, β = %g, |centre| = %g, spread %g, t ≤ min(t*, %g), δ "
-            "= %g",
+            "%lld clusters, N = %lld, d = %lld, β = %g, |centre| = %g, spread %g, t ≤ min(t*, %g), "
+            "δ = %g",
             (long long)o->trials, (long long)o->n, (long long)o->d, o->beta, o->centre, o->spread,
             o->t_cap, o->delta);
         break;

@@ -103,7 +103,7 @@ static void horizons(const cgam_study_opts *o, const cgam_banks *b, double alpha
     }
 }
 
-/* Gates and peak of the group at one alpha; p only when wanted. t: [] out, NAN where they settle. */
+/* Gates and peak of the group at one alpha; p only when wanted. t: [] out, NAN where they rest. */
 static void gates(const cgam_study *study, double alpha, const double *lead, room *w, double *peak,
                   double *p, double *t)
 {

@@ -10,8 +10,9 @@
  *
  * Most transients end one-hot long before t_cap and then only the peak is wanted, which is 1 to
  * 1e-12 whoever won and however exactly the way was followed. So each is integrated coarsely first,
- * and again with fine steps unless it was one-hot by 0.8 t_cap; the coarse run's time is right to
- * some ten percent (tests/unit/study/test_flow.c).
+ * and again with fine steps unless it was one-hot by 0.75 t_cap; the coarse run's time is right to
+ * some ten percent (tests/unit/study/test_flow.c). Where the coarse run was in vain for most lanes
+ * it is left out at the next alpha, until all are fast again.
  *
  * A block is 8 trials; its record holds, for every lambda and alpha, the sums of the
  * peak, of its square, and of iterations that did not converge; then the fold of each trial. */
@@ -23,7 +24,7 @@
 #include <string.h>
 
 enum { BLOCK = CGAM_COUPLED_BLOCK, DENSE = 60, LAMBDAS_MAX = 64 };
-static const double DENSE_REACH = 0.1, COARSE_TOL = 0.1, COARSE_RATE = 4, COARSE_TRUST = 0.8;
+static const double DENSE_REACH = 0.1, COARSE_TOL = 0.15, COARSE_RATE = 4, COARSE_TRUST = 0.75;
 static const double FINE_TOL = 1e-3, FINE_RATE = 1.5, FOLD_TOL = 1e-5, FOLD_MARGIN = 1e-4;
 
 static const double lambdas_default[] = {0, 0.5, 1, 1.5, 2, 2.5, 3};
@@ -205,6 +206,7 @@ static void integrate(const cgam_study *study, double alpha, double lambda, cons
                             .t_end = o->t_cap,
                             .tol = fine ? FINE_TOL : COARSE_TOL,
                             .h_rate = fine ? FINE_RATE : COARSE_RATE,
+                            .coarse = !fine,
                             .same = same,
                             .stop_one_hot = true,
                             .active = lanes,
@@ -216,17 +218,19 @@ static void integrate(const cgam_study *study, double alpha, double lambda, cons
     study->lanes->flow(&w->banks->g, &flow);
 }
 
+/* slow: whether coarse runs are in vain just now; NULL = fine ones only. */
 static void transients(const cgam_study *study, double alpha, double lambda, const int *above,
-                       bool again, bool whole, cgam_coupling_room *w, cgam_coupling_point *out)
+                       bool again, bool *slow, cgam_coupling_room *w, cgam_coupling_point *out)
 {
     const cgam_group *g = &w->banks->g;
     const int width = g->width;
     double ended[CGAM_LANES_MAX];
-    int pending[CGAM_LANES_MAX], left = 0;
-    for (int pass = whole ? 1 : 0; pass < 2; pass++) {
-        if (pass == 0 || whole) memcpy(pending, above, (size_t)width * sizeof *pending);
-        integrate(study, alpha, lambda, pending, pass == 1, again || (pass == 1 && !whole), w,
-                  ended);
+    int pending[CGAM_LANES_MAX], all = 0, left = 0;
+    memcpy(pending, above, (size_t)width * sizeof *pending);
+    for (int l = 0; l < width; l++) all += above[l];
+    for (int fine = !slow || *slow; fine < 2; fine++) {
+        integrate(study, alpha, lambda, pending, fine, again, w, ended);
+        again = true;
         left = 0;
         for (int l = 0; l < width; l++) {
             if (!pending[l]) continue;
@@ -234,11 +238,13 @@ static void transients(const cgam_study *study, double alpha, double lambda, con
             for (int64_t i = 0; i < g->n; i++) peak = fmax(peak, w->fp[i * width + l]);
             out->peak[l] = peak;
             out->ended[l] = ended[l];
-            pending[l] = pass == 0 && !(ended[l] <= COARSE_TRUST * study->opts.t_cap);
+            pending[l] = !(ended[l] <= COARSE_TRUST * study->opts.t_cap);
             left += pending[l];
         }
+        if (slow && !fine) *slow = 2 * left > all;
         if (left == 0) break;
     }
+    if (slow && left == 0) *slow = false;
 }
 
 /* Lane l of the point, from the arrays of the method that found it. */
@@ -253,12 +259,13 @@ static void keep(const cgam_group *g, int l, const double *s, double s_unit, con
 }
 
 void cgam_coupling_solve(const cgam_study *study, double alpha, double lambda, bool again,
-                         bool whole, cgam_coupling_room *w, cgam_coupling_point *out)
+                         bool *slow, cgam_coupling_room *w, cgam_coupling_point *out)
 {
     const cgam_study_opts *o = &study->opts;
     const cgam_lanes *lanes = study->lanes;
     const cgam_group *g = &w->banks->g;
     const int width = g->width;
+    const bool whole = !slow;
     int below[CGAM_LANES_MAX], above[CGAM_LANES_MAX], some = 0;
     for (int l = 0; l < width; l++) {
         below[l] = cgam_banks_subcritical(w->banks, l, alpha);
@@ -273,7 +280,7 @@ void cgam_coupling_solve(const cgam_study *study, double alpha, double lambda, b
         return;
     }
     if (some < width) {
-        transients(study, alpha, lambda, above, again, whole, w, out);
+        transients(study, alpha, lambda, above, again, slow, w, out);
         for (int l = 0; l < width && whole; l++)
             if (above[l]) keep(g, l, w->fs, 1, w->fr, w->fp, w);
     }
@@ -334,6 +341,7 @@ static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, 
         cgam_status status = cgam_coupling_draw(study, from, w);
         if (status != CGAM_OK) return status;
         int count = end - from < width ? (int)(end - from) : width;
+        bool slow[LAMBDAS_MAX] = {false};
         for (int64_t a = 0; a < c->all.count; a++) {
             double alpha = c->all.at[a];
             bool again = false;
@@ -342,7 +350,7 @@ static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, 
                 int32_t place = c->place[k * c->all.count + a];
                 if (place < 0) continue;
                 cgam_coupling_point point;
-                cgam_coupling_solve(study, alpha, o->lambda.values[k], again, false, w, &point);
+                cgam_coupling_solve(study, alpha, o->lambda.values[k], again, &slow[k], w, &point);
                 again = again || o->lambda.values[k] > 0;
                 double *sums = record + c->at[k] + CGAM_COUPLED_SUMS * place;
                 for (int l = 0; l < count; l++) {

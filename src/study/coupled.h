@@ -44,12 +44,12 @@ void cgam_coupling_room_close(cgam_study *study, void *arg, void *opened);
 
 /* The group's clusters and noise. */
 cgam_status cgam_coupling_draw(cgam_study *study, int64_t first, cgam_coupling_room *w);
-/* What all lambdas share at an alpha, then the point for one lambda: w->r, w->s and w->p hold r, s
- * and p when `whole`, and transients are then integrated finely throughout. `again`: alpha and group
- * are those of the call before. */
+/* What all lambdas share at an alpha, then the point for one lambda. `again`: alpha and group are
+ * those of the call before. slow: what the transients of this lambda were like at the last alpha,
+ * false at first; NULL: all transients finely, and the whole point into w->r, w->s and w->p. */
 void cgam_coupling_alpha(const cgam_study *study, double alpha, cgam_coupling_room *w);
 void cgam_coupling_solve(const cgam_study *study, double alpha, double lambda, bool again,
-                         bool whole, cgam_coupling_room *w, cgam_coupling_point *out);
+                         bool *slow, cgam_coupling_room *w, cgam_coupling_point *out);
 void cgam_coupling_fold(const cgam_study *study, const cgam_coupling *c, double lambda,
                         cgam_coupling_room *w, double *alpha);
 

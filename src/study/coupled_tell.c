@@ -1,7 +1,7 @@
 /* coupled_tell.c: curves and thresholds of the coupled study, and one trial of it in full.
  *
- * The threshold of a curve is where its mean peak first crosses 1/2, linear between grid points. Its
- * standard error is a jackknife over up to 50 sets of blocks, since a curve is a mean over trials
+ * The threshold of a curve is where its mean peak first crosses 1/2, linear between grid points.
+ * Its standard error is a jackknife over up to 50 sets of blocks, since a curve is a mean over trials
  * but its crossing is not. */
 #include "study/coupled.h"
 
@@ -100,8 +100,8 @@ static cgam_status threshold_table(cgam_study *study, const cgam_coupling *c, co
     double *x = cgam_alloc(study->env, (size_t)most, sizeof *x);
     cgam_status status = cgam_study_add(
         study, "thresholds",
-        "alpha_half: first crossing of mean peak 1/2. alpha_theory: alpha_crit (1 - lambda^2 beta / "
-        "n), proved for balanced banks only. fold: where the branch of fixed points from alpha = 0 "
+        "alpha_half: first crossing of mean peak 1/2. alpha_theory: alpha_crit (1 - lambda^2 beta "
+        "/ n), proved for balanced banks only. fold: where the branch of fixed points from alpha = 0 "
         "ends, quartiles over the trials in which it does.",
         "lambda,alpha_half,alpha_half_se,alpha_theory,fold_q25,fold_median,fold_q75,fold_share,"
         "fold_trials",
@@ -176,7 +176,7 @@ cgam_status cgam_coupling_tell(cgam_study *study, const cgam_coupling *c, const 
     return CGAM_OK;
 }
 
-/* ---- One trial ------------------------------------------------------------------------------ */
+/* ---- One trial ------------------------------------------------------------------------------- */
 /* E(s) = s'As/2 - u's - lse(beta lambda s)/beta of one lane. */
 static double energy(const cgam_study_opts *o, const cgam_group *g, double alpha, double lambda,
                      int lane, const double *s)
@@ -236,7 +236,7 @@ static cgam_status show(cgam_study *study, const cgam_coupling *c, int64_t trial
         for (int64_t a = 0; a < c->own[k].count; a++) {
             cgam_coupling_point point;
             cgam_coupling_alpha(study, c->own[k].at[a], w);
-            cgam_coupling_solve(study, c->own[k].at[a], lambda, false, true, w, &point);
+            cgam_coupling_solve(study, c->own[k].at[a], lambda, false, NULL, w, &point);
             json_array_append_new(points,
                                   show_point(study, c->own[k].at[a], lambda, lane, &point, w));
         }

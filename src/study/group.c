@@ -1,4 +1,5 @@
-/* group.c: memories of a group of trials, one eigen-decomposition each, which then serves every alpha.
+/* group.c: memories of a group of trials, one eigen-decomposition each, which then serves every
+ * alpha.
  *
  * With n > d the modes come from Z'Z = W diag(mu) W', V = Z W / sqrt(mu), and what is orthogonal to
  * all of them is the kernel of G, one eigenspace with eta = 1 - alpha. With n <= d they come from

@@ -49,6 +49,7 @@ typedef struct cgam_lanes_flow {
     bool query_free; /* false: q keeps x */
     double t_end;
     double tol, h_rate; /* step control, see lanes_flow.h */
+    bool coarse;        /* a cheaper method of second order */
     bool same;          /* room holds the last call's weights: same group, alpha, taus, t_end */
     bool stop_one_hot;  /* a lane is done when p is one-hot and stays so */
     const double *root; /* [m] sqrt(mu), Z q = V (root x); NULL: no query */

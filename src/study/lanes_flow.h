@@ -2,20 +2,21 @@
  *
  * Everything but p = softmax(beta r) is linear, and in the eigenvectors of G it is diagonal. So the
  * linear parts are propagated exactly, however stiff or growing, and only what p contributes is
- * treated by a Runge-Kutta method: ETDRK4 of Cox and Matthews (2002, eqs. 26-29). With k the part of
- * p in the kernel of G, p = k + V V'p, gates are s = y + V a and
+ * treated by a Runge-Kutta method: ETDRK4 of Cox and Matthews (2002, eqs. 26-29). With k the part
+ * of p in the kernel of G, p = k + V V'p, gates are s = y + V a and
  *     tau_s y' = rest + lambda k - eta0 y           kernel
  *     tau_s a' = c + lambda V'p - eta_k a           modes
  *     tau_r r' = lambda y + V (lambda a + root x) - r
  * r follows y at another rate; w = r - kappa y, kappa = lambda / (1 - eta0 tau_r / tau_s), does not
- * see y at all, so the growth of the kernel passes to r exactly (kappa = 0 near resonance, where the
- * two rates are alike and nothing grows). An evaluation is a softmax and two passes over V.
+ * see y at all, so the growth of the kernel passes to r exactly (kappa = 0 near resonance, where
+ * the two rates are alike and nothing grows). An evaluation is a softmax and two passes over V.
  *
  * Steps are t_end / 2^level on the grid of their own size, so that t_end and the sample times are
  * met exactly and the exponentials of a level are computed once. The step is controlled by the
  * largest difference between the k of the two estimates at mid-step, which is of second order; the
  * error of the method is about that to the power 5/2 (tests/unit/study/test_flow.c measures it
- * against CVODE).
+ * against CVODE). `coarse` uses the exponential midpoint rule instead, at half the cost, controlled
+ * by how far k moves in half a step.
  *
  * A lane is done when 1 - p_w <= 1e-12 and, with p held at that corner, the lead of w in r and in s
  * grows now and the lead in s at t_end is not below today's. */
@@ -167,8 +168,11 @@ static void flow_stage(flow_run *f, const flow_level *v, const flow_state *from,
     }
 }
 
-/* now = stay now + f1 N(now) + f2 (N(a) + N(b)) + f3 N(c). */
-static void flow_finish(flow_run *f, const flow_level *v)
+/* now = stay now + f1 N(e0) + f2 (N(ea) + N(eb)) + f3 N(ec). The weights add up to those of a
+ * constant current, so with one evaluation in all four places this is the exponential midpoint
+ * rule. */
+static void flow_finish(flow_run *f, const flow_level *v, const flow_eval *e0, const flow_eval *ea,
+                        const flow_eval *eb, const flow_eval *ec)
 {
     const int64_t n = f->g->n, m = f->g->m;
     const double lambda = f->w->lambda, kappa = f->kappa;
@@ -176,16 +180,16 @@ static void flow_finish(flow_run *f, const flow_level *v)
     const double whole = f->mix * (cy[F1] + 2 * cy[F2] + cy[F3]), part = f->mix * lambda;
     vd top = splat(-INFINITY);
     for (int64_t i = 0; i < n; i++) {
-        vd in = cy[F1] * f->e0.k[i] + cy[F2] * (f->ea.k[i] + f->eb.k[i]) + cy[F3] * f->ec.k[i];
+        vd in = cy[F1] * e0->k[i] + cy[F2] * (ea->k[i] + eb->k[i]) + cy[F3] * ec->k[i];
         f->now.y[i] = cy[STAY] * f->now.y[i] + whole * f->rest[i] + part * in;
-        f->now.w[i] = cr[STAY] * f->now.w[i] + cr[F1] * f->e0.g[i] +
-                      cr[F2] * (f->ea.g[i] + f->eb.g[i]) + cr[F3] * f->ec.g[i];
+        f->now.w[i] = cr[STAY] * f->now.w[i] + cr[F1] * e0->g[i] + cr[F2] * (ea->g[i] + eb->g[i]) +
+                      cr[F3] * ec->g[i];
         f->now.r[i] = f->now.w[i] + kappa * f->now.y[i];
         top = vmax(f->now.r[i], top);
     }
     f->now.top = top;
     for (int64_t k = 0; k < m; k++) {
-        vd w0 = f->e0.w[k], wm = f->ea.w[k] + f->eb.w[k], wc = f->ec.w[k];
+        vd w0 = e0->w[k], wm = ea->w[k] + eb->w[k], wc = ec->w[k];
         vd a1 = v->a[F1 * m + k], a2 = v->a[F2 * m + k], a3 = v->a[F3 * m + k];
         f->now.a[k] = v->a[k] * f->now.a[k] + (a1 + 2 * a2 + a3) * f->c[k] +
                       lambda * (a1 * w0 + a2 * wm + a3 * wc);
@@ -316,7 +320,8 @@ static void run_flow(const cgam_group *g, cgam_lanes_flow *w)
     int level, coarsest = 0;
     while (coarsest < FLOW_LEVELS - 1 && ldexp(w->t_end, -coarsest) * fastest > w->h_rate)
         coarsest++;
-    level = coarsest + 3 < FLOW_LEVELS ? coarsest + 3 : FLOW_LEVELS - 1;
+    level = coarsest + (w->coarse ? 1 : 3); /* carefully at first: nothing is known yet */
+    if (level > FLOW_LEVELS - 1) level = FLOW_LEVELS - 1;
     for (int l = 0; l < LANES; l++) w->ended[l] = w->t_end;
     w->steps = w->turned_back = 0;
     int64_t tick = 0, sample = 0;
@@ -331,19 +336,27 @@ static void run_flow(const cgam_group *g, cgam_lanes_flow *w)
         flow_prepare(f, level);
         flow_stage(f, v, &f->now, &f->e0, NULL, &f->half);
         flow_evaluate(f, &f->half, &f->ea);
-        flow_stage(f, v, &f->now, &f->ea, NULL, &f->mid);
-        flow_evaluate(f, &f->mid, &f->eb);
+        const flow_eval *first = &f->ea, *second = &f->e0; /* their difference controls the step */
+        if (!w->coarse) {
+            flow_stage(f, v, &f->now, &f->ea, NULL, &f->mid);
+            flow_evaluate(f, &f->mid, &f->eb);
+            second = &f->eb;
+        }
         vd off = {0};
-        for (int64_t i = 0; i < n; i++) off = vmax(vabs(f->ea.k[i] - f->eb.k[i]), off);
+        for (int64_t i = 0; i < n; i++) off = vmax(vabs(first->k[i] - second->k[i]), off);
         off = pick(active, off, (vd){0});
         if (any(off > w->tol) && level < FLOW_LEVELS - 1) {
             level++;
             w->turned_back++;
             continue;
         }
-        flow_stage(f, v, &f->half, &f->eb, &f->e0, &f->mid);
-        flow_evaluate(f, &f->mid, &f->ec);
-        flow_finish(f, v);
+        if (w->coarse) {
+            flow_finish(f, v, &f->ea, &f->ea, &f->ea, &f->ea);
+        } else {
+            flow_stage(f, v, &f->half, &f->eb, &f->e0, &f->mid);
+            flow_evaluate(f, &f->mid, &f->ec);
+            flow_finish(f, v, &f->e0, &f->ea, &f->eb, &f->ec);
+        }
         tick += last >> level;
         w->steps++;
         flow_evaluate(f, &f->now, &f->e0);
@@ -363,8 +376,9 @@ static void run_flow(const cgam_group *g, cgam_lanes_flow *w)
             flow_gates(f, (vd *)w->s);
             w->seen(w->user, sample++, w->s, (const double *)f->now.r, (const double *)f->e0.p);
         }
-        if (level > coarsest && !any(off > w->tol / 6) && tick % (last >> (level - 1)) == 0)
-            level--;
+        /* twice the step makes four times the difference, twice when it is of first order */
+        double room = w->tol / (w->coarse ? 3 : 6);
+        if (level > coarsest && !any(off > room) && tick % (last >> (level - 1)) == 0) level--;
     }
     flow_gates(f, (vd *)w->s);
     memcpy(w->r, f->now.r, (size_t)n * sizeof(vd));

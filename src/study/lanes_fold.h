@@ -5,7 +5,7 @@
  * Newton's method with a tangent predictor, M ds/dalpha = (1 - G) s for unit memories. A step is
  * kept when every M met on the way was positive definite (its Cholesky factor says so), Newton
  * converged and p moved by at most 0.1; else it is halved. So a smooth change is followed however
- * steep it is, down to slopes of 0.1 / tol, and a fold stops the steps. Lanes step independently. */
+ * steep it is, down to slopes of 0.1 / tol, and a fold stops the steps. Lanes step on their own. */
 
 enum { FOLD_NEWTON = 8, FOLD_STEPS = 400 };
 

@@ -236,7 +236,7 @@ cgam_status cgam_separation_tell(cgam_study *study, const cgam_separation *u, co
     return CGAM_OK;
 }
 
-/* ---- One trial ------------------------------------------------------------------------------ */
+/* ---- One trial ------------------------------------------------------------------------------- */
 /* Gates, scores, probabilities and energy of one lambda, from lane l of w. x: [4, n] room. */
 static cgam_status show_lambda(cgam_study *study, const cgam_separation *u, const cgam_gate *gate,
                                int64_t k, int lane, const cgam_separation_room *w, double *x,

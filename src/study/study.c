@@ -54,7 +54,7 @@ cgam_study_opts cgam_study_opts_default(cgam_study_kind kind)
     return o;
 }
 
-/* ---- Checks ------------------------------------------------------------------------------- */
+/* ---- Checks ---------------------------------------------------------------------------------- */
 cgam_status cgam_study_check_range(cgam_env *env, const char *name, double value, double low,
                                    double high)
 {
@@ -91,7 +91,7 @@ cgam_status cgam_study_check_size(cgam_env *env, const cgam_study_opts *o)
     return status;
 }
 
-/* ---- Life ---------------------------------------------------------------------------------- */
+/* ---- Life ------------------------------------------------------------------------------------ */
 void cgam_study_free(cgam_study *study)
 {
     if (!study) return;
@@ -256,7 +256,7 @@ void cgam_study_forget(const cgam_study *study)
     if (study->progress) unlink(study->progress);
 }
 
-/* ---- Tables -------------------------------------------------------------------------------- */
+/* ---- Tables ---------------------------------------------------------------------------------- */
 cgam_status cgam_study_add(cgam_study *study, const char *name, const char *about,
                            const char *heads, const char *const *labels, int64_t rows,
                            double **cells)
@@ -343,7 +343,7 @@ cgam_status cgam_study_write(const cgam_study *study, const char *folder)
     return cgam_outfile_commit(file);
 }
 
-/* ---- Documents and sums -------------------------------------------------------------------- */
+/* ---- Documents and sums ---------------------------------------------------------------------- */
 void cgam_json_put(json_t *object, const char *name, json_t *value)
 {
     if (json_object_set_new(object, name, value) != 0)

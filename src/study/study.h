@@ -49,7 +49,7 @@ cgam_status cgam_study_check_list(cgam_env *env, const char *name, cgam_list lis
                                   double high, int64_t most);
 cgam_status cgam_study_check_size(cgam_env *env, const cgam_study_opts *opts);
 
-/* ---- Blocks: run.c ------------------------------------------------------------------------ */
+/* ---- Blocks: run.c --------------------------------------------------------------------------- */
 /* A study's work is cut into blocks whose results are `record` doubles each. They may be computed
  * in any order by any thread; the caller joins them by index. */
 typedef struct cgam_blocks {
@@ -69,12 +69,12 @@ cgam_status cgam_blocks_run(cgam_study *study, cgam_blocks *b);
 /* Makes a folder and those above it. */
 cgam_status cgam_folder_make(cgam_env *env, const char *path);
 
-/* ---- Documents ---------------------------------------------------------------------------- */
+/* ---- Documents ------------------------------------------------------------------------------- */
 json_t *cgam_json_reals(const double *values, int64_t n, int64_t stride);
 /* Puts name: value; a document that could not take it is marked and refused at the end. */
 void cgam_json_put(json_t *object, const char *name, json_t *value);
 
-/* ---- Small sums ---------------------------------------------------------------------------- */
+/* ---- Small sums ------------------------------------------------------------------------------ */
 /* Mean and standard error of n numbers from their sum and sum of squares. */
 void cgam_mean_se(double sum, double squares, double n, double *mean, double *se);
 /* Quantile q of sorted x [n], linear between order statistics; NAN when n = 0. */

@@ -199,7 +199,7 @@ static cgam_status fold_margin_bound(cgam_case *c, double *margin)
     return status;
 }
 
-/* Balanced banks: the uniform state loses stability at alpha_crit^lambda, neither before nor after. */
+/* Balanced banks: the uniform state loses stability at alpha_crit^lambda, not before, not after. */
 static cgam_status coupled_threshold(cgam_case *c, double *margin)
 {
     double lambda = exp(cgam_case_between(c, -2, 0)), beta = exp(cgam_case_between(c, -1, 1));
@@ -247,7 +247,7 @@ static cgam_status free_context(cgam_case *c, double *margin)
     return status;
 }
 
-/* ---- Energy along a flow -------------------------------------------------------------------- */
+/* ---- Energy along a flow --------------------------------------------------------------------- */
 typedef struct watch {
     cgam_case *c;
     const problem *p;

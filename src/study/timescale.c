@@ -6,8 +6,8 @@
  * from s = 0, r = 0 (or r = Z q) for every ratio rho = tau_r / tau_s, with tau_q = tau_r when the
  * query is free (tau_q q' = Z'p - q). With strong feedback there are many fixed points, and the
  * ratio decides which is reached. Measured along the way:
- *     context settled   first sample at which |s - A^-1 (u + lambda p)| <= 10% of |A^-1 (u + lambda p)|
- *                       (largest entries): the gates are where the present p would hold them
+ *     context settled   first sample at which s is within 10% of A^-1 (u + lambda p), by largest
+ *                       entries: the gates are where the present p would hold them
  *     retrieval decided first sample at which the largest p is at least 1/2
  * Times are in units of tau_s; samples lie at t_end (1/2, 3/4) 2^-e and at
  * t_end = 64 max(1, rho).

@@ -173,11 +173,12 @@ static void coarse_runs_tell_the_time(void **state)
         cgam_lanes_flow f = transient(&w, cases[c][0], cases[c][1], 1e-4, 0.25);
         lanes->flow(&w.banks->g, &f);
         memcpy(exact, w.ended, sizeof exact);
-        cgam_lanes_flow g = transient(&w, cases[c][0], cases[c][1], 0.1, 4);
+        cgam_lanes_flow g = transient(&w, cases[c][0], cases[c][1], 0.15, 4);
+        g.coarse = true;
         lanes->flow(&w.banks->g, &g);
         for (int l = 0; l < lanes->width; l++) {
             CHECK_LE(exact[l], 49.9);
-            CHECK_CLOSE(w.ended[l] / exact[l], 1, 0.2);
+            CHECK_CLOSE(w.ended[l], exact[l], 1 + 0.15 * exact[l]); /* steps are up to 3 long */
             double sum = 0, top = 0;
             for (int i = 0; i < N; i++) {
                 sum += w.p[i * lanes->width + l];
@@ -198,7 +199,8 @@ static void fast_growth_does_not_overflow(void **state)
     const cgam_lanes *lanes = cgam_lanes_best();
     room w = open_room(lanes, 0);
     for (double alpha = 5; alpha < 1000; alpha *= 6) {
-        cgam_lanes_flow f = transient(&w, alpha, 1, 0.1, 4);
+        cgam_lanes_flow f = transient(&w, alpha, 1, 0.15, 4);
+        f.coarse = true;
         lanes->flow(&w.banks->g, &f);
         for (int l = 0; l < lanes->width; l++) {
             double top = 0;
