@@ -302,6 +302,8 @@ cgam_status cgam_figure_map(const cgam_study *s, const char *folder, const cgam_
     }
     fprintf(p.to, "\nEOD\n");
     cgam_page_begin(f, 760, 540, &p);
+    if (o->x == CGAM_AXIS_LOAD && counts[o->x] > 1) fprintf(p.to, "set logscale x 2\n");
+    if (o->y == CGAM_AXIS_LOAD && counts[o->y] > 1) fprintf(p.to, "set logscale y 2\n");
     fprintf(
         p.to,
         "unset grid\nset border 15\nset xlabel '%s'\nset ylabel '%s' offset -1\n"

@@ -333,7 +333,7 @@ static cgam_status flow_energy(cgam_case *c, double *margin)
                                  .p = u + 3 * lane,
                                  .ended = ended};
             lanes->flow(&b->g, &f);
-            *margin = -w.rise;
+            *margin = w.rise > 0 ? -w.rise : 0;
         }
     }
     cgam_free(c->env, room);
