@@ -2,12 +2,18 @@
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
-set(pkgconfig_modules openblas lapacke lapack jansson libzip)
+set(pkgconfig_modules openblas lapacke lapack jansson libzip sqlite3)
 foreach(module ${pkgconfig_modules})
   pkg_check_modules(${module} REQUIRED QUIET IMPORTED_TARGET ${module})
   list(APPEND library_dependencies PkgConfig::${module})
 endforeach()
 list(APPEND library_dependencies Threads::Threads m)
+
+# liblinear has neither a pkg-config file nor a CMake package.
+find_library(linear_library linear REQUIRED)
+find_path(linear_include linear.h REQUIRED)
+mark_as_advanced(linear_library linear_include)
+list(APPEND library_dependencies linear)
 
 # SUNDIALS has no pkg-config files, and its CMake package looks for MPI and OpenMP that we do not
 # use; so its libraries are found one by one. Version 7 moved the common part into `core`.
@@ -32,3 +38,21 @@ endif()
 add_library(cgam_sundials INTERFACE)
 target_include_directories(cgam_sundials SYSTEM INTERFACE ${sundials_include})
 target_link_libraries(cgam_sundials INTERFACE ${sundials_libraries})
+
+# libllama is loaded at run time; only its headers are needed here, and without them the `lm` verbs
+# say so. CGAM_LLAMA_ROOT (or the variable CGAM_LLAMA) is a directory that holds include/llama.h or
+# llama.h; else pkg-config; else what tools/llama put into the user's cache.
+set(CGAM_LLAMA_ROOT "$ENV{CGAM_LLAMA}" CACHE PATH "Directory of libllama and its headers")
+pkg_check_modules(llama QUIET llama)
+if(DEFINED ENV{XDG_CACHE_HOME})
+  set(llama_cache "$ENV{XDG_CACHE_HOME}/cgam/llama-3.22.1")
+else()
+  set(llama_cache "$ENV{HOME}/.cache/cgam/llama-3.22.1")
+endif()
+find_path(llama_include llama.h NO_CACHE NO_DEFAULT_PATH
+  PATHS "${CGAM_LLAMA_ROOT}/include" "${CGAM_LLAMA_ROOT}" "${CGAM_LLAMA_ROOT}/../include"
+        ${llama_INCLUDE_DIRS} "${llama_INCLUDEDIR}" "${llama_cache}/include")
+if(llama_include AND NOT EXISTS "${llama_include}/ggml.h")
+  message(STATUS "${llama_include}/llama.h has no ggml.h beside it; building without it")
+  unset(llama_include)
+endif()

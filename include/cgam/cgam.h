@@ -5,12 +5,19 @@
 #include <cgam/as_net.h>
 #include <cgam/bank.h>
 #include <cgam/base.h>
+#include <cgam/control.h>
+#include <cgam/dataset.h>
 #include <cgam/flow.h>
 #include <cgam/gate.h>
 #include <cgam/io.h>
+#include <cgam/lens.h>
+#include <cgam/lm.h>
 #include <cgam/net.h>
+#include <cgam/probe.h>
 #include <cgam/recall.h>
+#include <cgam/store.h>
 #include <cgam/study.h>
+#include <cgam/sweep.h>
 #include <cgam/theory.h>
 
 #endif

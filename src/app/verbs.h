@@ -18,6 +18,15 @@ extern const cgam_verb cgam_verb_study_phase;
 extern const cgam_verb cgam_verb_net_run;
 extern const cgam_verb cgam_verb_net_show;
 extern const cgam_verb cgam_verb_demo;
+extern const cgam_verb cgam_verb_lm_get;
+extern const cgam_verb cgam_verb_lm_bank;
+extern const cgam_verb cgam_verb_lm_capture;
+extern const cgam_verb cgam_verb_lm_store;
+extern const cgam_verb cgam_verb_lm_neff;
+extern const cgam_verb cgam_verb_lm_sweep;
+extern const cgam_verb cgam_verb_lm_steer;
+extern const cgam_verb cgam_verb_lm_probe;
+extern const cgam_verb cgam_verb_lm_study;
 extern const cgam_verb cgam_verb_help;
 extern const cgam_verb cgam_verb_version;
 

@@ -1,0 +1,92 @@
+/* dataset.h: labelled texts and facts, and the prompts made of them. It knows no model: a prompt is
+ * a text.
+ *
+ * A dataset is a list of examples, each a text and one of the set's labels; a label has a word. In
+ * a set of facts the text is the subject and the labels are the objects that occur. */
+#ifndef CGAM_DATASET_H
+#define CGAM_DATASET_H
+
+#include <cgam/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct cgam_dataset cgam_dataset;
+
+/* Formats of files; NULL ends.
+ *   tsv     label<TAB>text; labels as in `labels`, else each is its own word
+ *   facts   subject<TAB>object
+ *   sst2    GLUE's TSV: a header, then sentence<TAB>label
+ *   agnews  CSV: "class","title","description" with classes 1-4, or text,class with 0-3
+ *   trec    COARSE:fine question, in ISO-8859-1
+ *   lama    JSON lines of one relation (T-REx, Google-RE; its template is looked up in
+ *           relations.jsonl beside it or one folder up) or of masked sentences (SQuAD) */
+CGAM_API extern const char *const cgam_dataset_formats[];
+
+/* labels: "0=negative,1=positive", NULL = the format's own. Gives *out; cgam_dataset_free. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_dataset_open(cgam_env *env, const char *format,
+                                                      const char *path, const char *labels,
+                                                      cgam_dataset **out);
+/* One that comes with the library: "facts" (countries and capitals) or "sentiment" (160 short
+ * sentences, written for this project). */
+CGAM_API CGAM_NODISCARD cgam_status cgam_dataset_shipped(cgam_env *env, const char *name,
+                                                         cgam_dataset **out);
+CGAM_API void cgam_dataset_free(cgam_dataset *set); /* NULL is fine */
+
+typedef struct cgam_example {
+    const char *text; /* belongs to the set */
+    int64_t label;
+} cgam_example;
+
+CGAM_API int64_t cgam_dataset_size(const cgam_dataset *set);
+CGAM_API cgam_example cgam_dataset_example(const cgam_dataset *set, int64_t i);
+CGAM_API int64_t cgam_dataset_labels(const cgam_dataset *set);
+CGAM_API const char *cgam_dataset_word(const cgam_dataset *set, int64_t label);
+CGAM_API bool cgam_dataset_open_ended(const cgam_dataset *set); /* facts */
+/* The template used when none is given: "Review: {x}\nSentiment: {y}\n\n". */
+CGAM_API const char *cgam_dataset_template(const cgam_dataset *set);
+
+/* ---- Quizzes: queries with demonstrations --------------------------------------------------- */
+typedef struct cgam_quiz cgam_quiz;
+
+typedef struct cgam_quiz_opts {
+    int64_t queries;     /* how many; default 200; fewer when the set has fewer */
+    int64_t shots_max;   /* the most demonstrations that will be asked for; default 8 */
+    bool shared;         /* the same demonstrations for every query; default false: its own */
+    uint64_t seed;       /* default 1 */
+    const char *wording; /* default NULL = the set's own; must hold {x} before {y} */
+} cgam_quiz_opts;
+CGAM_API cgam_quiz_opts cgam_quiz_opts_default(void);
+
+/* How demonstrations are labelled. */
+typedef enum cgam_demos {
+    CGAM_DEMOS_TRUE,
+    CGAM_DEMOS_FLIPPED, /* each label becomes the next one, the last the first; in sets of facts each
+                           demonstration shows the object of another one */
+    CGAM_DEMOS_FOREIGN  /* objects of another relation: names of languages */
+} cgam_demos;
+
+/* Queries from `eval`, demonstrations from `train`; train NULL: from the examples of `eval` that
+ * are no queries. Both are borrowed until cgam_quiz_free. A class without an example to
+ * demonstrate it is refused. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_quiz_new(cgam_env *env, const cgam_dataset *eval,
+                                                  const cgam_dataset *train,
+                                                  const cgam_quiz_opts *opts, cgam_quiz **out);
+CGAM_API void cgam_quiz_free(cgam_quiz *quiz); /* NULL is fine */
+CGAM_API int64_t cgam_quiz_queries(const cgam_quiz *quiz);
+CGAM_API int64_t cgam_quiz_label(const cgam_quiz *quiz, int64_t query);
+CGAM_API const cgam_dataset *cgam_quiz_set(const cgam_quiz *quiz);
+/* What stands between the text and the answer's blank: "\nSentiment:". */
+CGAM_API const char *cgam_quiz_cue(const cgam_quiz *quiz);
+
+/* The prompt of a query with k demonstrations, ending where the answer would begin. The
+ * demonstrations of k are the last k of those of any larger number. Gives *out; cgam_quiz_release. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_quiz_prompt(const cgam_quiz *quiz, int64_t query,
+                                                     int64_t k, cgam_demos demos, char **out);
+CGAM_API void cgam_quiz_release(const cgam_quiz *quiz, char *prompt); /* NULL is fine */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

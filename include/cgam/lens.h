@@ -1,0 +1,72 @@
+/* lens.h: what a hidden state says, read through the unembedding. */
+#ifndef CGAM_LENS_H
+#define CGAM_LENS_H
+
+#include <cgam/lm.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* How a state h becomes scores over the vocabulary, <zeta, x>. */
+typedef enum cgam_lens_kind {
+    CGAM_LENS_RAW,  /* x = h */
+    CGAM_LENS_GAIN, /* x = h times the final norm's weights: linear, same argmax as NORM */
+    CGAM_LENS_NORM  /* x = the final norm of h: the model's own scores at the last layer */
+} cgam_lens_kind;
+
+typedef struct cgam_lens cgam_lens;
+
+/* Reads the unembedding and the final norm; keeps neither model nor file. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_lens_new(cgam_lm *lm, cgam_lens **out);
+/* From arrays, which are copied: Z [vocab, width], gain [width]. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_lens_make(cgam_env *env, int64_t vocab, int64_t width,
+                                                   const float *Z, const float *gain,
+                                                   double epsilon, cgam_lens **out);
+CGAM_API void cgam_lens_free(cgam_lens *lens); /* NULL is fine */
+CGAM_API cgam_env *cgam_lens_env(const cgam_lens *lens);
+CGAM_API int64_t cgam_lens_vocab(const cgam_lens *lens);
+CGAM_API int64_t cgam_lens_width(const cgam_lens *lens);
+CGAM_API const float *cgam_lens_row(const cgam_lens *lens, int64_t token); /* zeta, [width] */
+
+/* The score of one token for one state, in double; RAW or GAIN. */
+CGAM_API double cgam_lens_dot(const cgam_lens *lens, cgam_lens_kind kind, int64_t token,
+                              const float *h);
+
+/* out [count, vocab]: the scores of states at H, H + stride, ... Products in f32. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_lens_scores(const cgam_lens *lens, cgam_lens_kind kind,
+                                                     int64_t count, const float *H, int64_t stride,
+                                                     float *out);
+
+/* How widely p = softmax(scores) is spread. Sums in double. */
+typedef struct cgam_spread {
+    double log_entropy; /* log N_eff = the entropy of p */
+    double log_ipr;     /* log N_eff = -log sum p^2 */
+    double mass;        /* on the tokens asked about */
+    int64_t top;        /* most probable token; ties go to the lowest */
+} cgam_spread;
+
+/* out [count] for the states at H, H + stride, ...; tokens [n_tokens] may hold -1, which is passed
+ * over. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_lens_spread(const cgam_lens *lens, cgam_lens_kind kind,
+                                                     int64_t count, const float *H, int64_t stride,
+                                                     int64_t n_tokens, const int32_t *tokens,
+                                                     cgam_spread *out);
+
+/* What a state makes of one token. */
+typedef struct cgam_answer {
+    double log_p;
+    double mass;  /* on the tokens asked about */
+    int64_t rank; /* tokens that score higher, or the same with a lower index */
+} cgam_answer;
+
+/* out [count]; target [count] tokens, -1: out is left as it is. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_lens_judge(const cgam_lens *lens, cgam_lens_kind kind,
+                                                    int64_t count, const float *H, int64_t stride,
+                                                    const int32_t *target, int64_t n_tokens,
+                                                    const int32_t *tokens, cgam_answer *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

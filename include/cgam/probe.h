@@ -1,0 +1,33 @@
+/* probe.h: can a straight line tell the classes apart, and do states point at their label's word? */
+#ifndef CGAM_PROBE_H
+#define CGAM_PROBE_H
+
+#include <cgam/lens.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Logistic regression (liblinear, L2, C = 1 on features brought to mean 0, deviation 1 and divided
+ * by sqrt(width)) trained on one half of the states and tested on the other, both ways round.
+ * States at H, H + stride, ...; target -1: left out. accuracy over all that are counted; NAN when a
+ * half lacks a class. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_probe_separability(cgam_env *env, int64_t count,
+                                                            int64_t width, const float *H,
+                                                            int64_t stride, const int32_t *target,
+                                                            double *accuracy);
+
+typedef struct cgam_alignment {
+    double cosine, cosine_sd; /* of a state and its label's row */
+    double margin, margin_sd; /* over the largest cosine with another label's row */
+} cgam_alignment;
+
+/* Means and standard deviations over states. tokens [labels], -1: not compared. */
+CGAM_API cgam_alignment cgam_probe_alignment(const cgam_lens *lens, int64_t count, const float *H,
+                                             int64_t stride, int64_t labels, const int32_t *tokens,
+                                             const int32_t *target);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,72 @@
+/* store.h: captured states on disk, safe against being killed at any moment.
+ *
+ * One SQLite file. A row is one prompt run through one model: which file (by digest), how
+ * (libllama or the plain pass), which tokens, the text they came from, and the states of all
+ * layers with their digest. What has been committed stays; a batch in flight is lost whole. */
+#ifndef CGAM_STORE_H
+#define CGAM_STORE_H
+
+#include <cgam/lm.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct cgam_store cgam_store;
+
+/* Gives a store, made if there is none and `create`; close it with cgam_store_close. A file that
+ * is no store, or one of a later version, is refused. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_store_open(cgam_env *env, const char *path, bool create,
+                                                    cgam_store **out);
+CGAM_API void cgam_store_close(cgam_store *store); /* NULL is fine; what is not committed is lost */
+
+typedef struct cgam_collect_opts {
+    cgam_lm_capture_opts capture; /* its batch_end is not used */
+    cgam_dtype dtype;             /* how states are stored: f32 (default), f16 or bf16 */
+    const char *note;             /* kept with each row: what the prompts are; default NULL */
+} cgam_collect_opts;
+CGAM_API cgam_collect_opts cgam_collect_opts_default(void);
+
+typedef struct cgam_collected {
+    int64_t found, computed; /* prompts that were in the store, and that had to be run */
+    int64_t tokens;          /* of those that were run */
+    double seconds;          /* running them */
+} cgam_collected;
+
+/* The states of prompts, from the store where they are there, else from the model and then into
+ * the store, a transaction per batch. texts [count] are kept with the rows. out [count, L + 1, d]
+ * may be NULL when the store is all that is wanted; store NULL = none. States come back as they
+ * are stored, so a run that was interrupted gives the same numbers as one that was not. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_lm_collect(cgam_lm *lm, cgam_store *store, int64_t count,
+                                                    const cgam_lm_prompt *prompts,
+                                                    const char *const *texts,
+                                                    const cgam_collect_opts *opts, float *out,
+                                                    cgam_collected *report);
+
+/* ---- Looking into a store ----------------------------------------------------------------- */
+typedef struct cgam_store_group {
+    char model[65], name[64], engine[8]; /* digest; "llama" or "exact" */
+    int64_t layers, width, rows, bytes;
+} cgam_store_group;
+
+/* Calls `each` for every model and engine, oldest first. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_store_list(
+    cgam_store *store, cgam_status (*each)(void *user, const cgam_store_group *g), void *user);
+
+typedef struct cgam_store_verdict {
+    int64_t rows, bad; /* bad: size or digest is another one */
+    int64_t first_bad; /* its row number, or -1 */
+    bool sound;        /* SQLite's own check of the file, and no bad rows */
+} cgam_store_verdict;
+CGAM_API CGAM_NODISCARD cgam_status cgam_store_check(cgam_store *store, cgam_store_verdict *out);
+
+/* Writes the states of one model and engine: .npy [rows, L + 1, d], or .safetensors with that as
+ * `states`, and `tokens` [rows] (how many each prompt has). group NULL: the only one there is. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_store_export(cgam_store *store,
+                                                      const cgam_store_group *group,
+                                                      const char *path, int64_t *rows);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,87 @@
+/* sweep.h: retrieval by query plus context, for every pair of layers and every coupling at once.
+ *
+ * The score of token m is a_m + lambda b_m, a_m = <zeta_m, q>, b_m = <zeta_m, c>. It is linear in
+ * lambda, so a query is right exactly on an interval of lambda >= 0, and the accuracy of a pair of
+ * layers is a step function that needs no grid. */
+#ifndef CGAM_SWEEP_H
+#define CGAM_SWEEP_H
+
+#include <cgam/lens.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* lambda with from <= lambda < to; from >= to: none. `to` may be infinite. */
+typedef struct cgam_interval {
+    double from, to;
+} cgam_interval;
+
+/* Where token y has the largest a + lambda b of all n, ties to the lowest index but for the
+ * couplings at which two lines cross. */
+CGAM_API cgam_interval cgam_sweep_interval(int64_t n, const float *a, const float *b, int64_t y);
+
+/* The step function of a set of intervals: how many hold a coupling. */
+typedef struct cgam_step {
+    int64_t count;        /* the most that hold one coupling */
+    cgam_interval lambda; /* the widest range with that many, as (to - from)/(to + from) */
+} cgam_step;
+CGAM_API CGAM_NODISCARD cgam_status cgam_sweep_step(cgam_env *env, int64_t n,
+                                                    const cgam_interval *of, cgam_step *out);
+CGAM_API int64_t cgam_sweep_count(int64_t n, const cgam_interval *of, double lambda);
+/* A coupling inside a range: its middle, or twice its beginning where it has no end. */
+CGAM_API double cgam_sweep_inside(cgam_interval range);
+
+/* ---- The sweep ---------------------------------------------------------------------------- */
+typedef struct cgam_sweep_input {
+    int64_t queries, layers; /* layers counts the embedding: L + 1 */
+    const float *zero;       /* [queries, layers, width] without demonstrations */
+    int64_t labels;
+    const int32_t *tokens; /* [labels], -1: not to be compared with */
+    const int32_t *target; /* [queries] labels; -1: the query is left out of every count */
+    cgam_lens_kind lens;   /* RAW or GAIN */
+    bool relative;         /* contexts are rescaled to the mean norm of the queries' layer */
+    bool in_sample;        /* contexts from all queries; default: from the other half */
+} cgam_sweep_input;
+
+/* Contexts: one vector per half of the queries. Query i belongs to half i % 2 and meets vector
+ * half[1 - i % 2], which was made from the other half; in_sample: both are the same. */
+typedef struct cgam_sweep_context {
+    const float *half[2]; /* [width] */
+} cgam_sweep_context;
+
+typedef struct cgam_sweep cgam_sweep;
+
+/* Intervals for every (context, query layer, query), over the labels and over the whole
+ * vocabulary. progress NULL = silence. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_sweep_new(const cgam_lens *lens,
+                                                   const cgam_sweep_input *input, int64_t contexts,
+                                                   const cgam_sweep_context *context,
+                                                   const cgam_lm_progress *progress,
+                                                   cgam_sweep **out);
+CGAM_API void cgam_sweep_free(cgam_sweep *sweep); /* NULL is fine */
+
+typedef enum cgam_sweep_over { CGAM_OVER_LABELS, CGAM_OVER_VOCABULARY } cgam_sweep_over;
+
+/* [queries] intervals of a pair; belong to the sweep. */
+CGAM_API const cgam_interval *cgam_sweep_intervals(const cgam_sweep *sweep, cgam_sweep_over over,
+                                                   int64_t context, int64_t query_layer);
+
+typedef struct cgam_sweep_best {
+    int64_t context, query_layer; /* of the pair with the best accuracy on all queries */
+    cgam_interval lambda;
+    double accuracy;
+    double held_out; /* pair and coupling chosen on each half, counted on the other */
+} cgam_sweep_best;
+
+/* The best pair among contexts [first, first + count), of equal ones that with the widest range of
+ * couplings. right [queries], or
+ * NULL: whether the held-out choice was right about each query. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_sweep_choose(const cgam_sweep *sweep, cgam_sweep_over over,
+                                                      int64_t first, int64_t count, bool *right,
+                                                      cgam_sweep_best *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,415 @@
+/* lm_sweep.c: contexts of every kind go through one sweep, so that a control is treated exactly as
+ * what it controls. In the order of the contexts:
+ *
+ *   [0, L]            c_l, the mean effect of demonstrations after layer l
+ *   [L + 1, 2L + 1]   the same of demonstrations with flipped labels
+ *   [2L + 2, 3L + 2]  the same of another task
+ *   3L + 3            no demonstrations at all: the mean of the labels' rows */
+#include "app/lm_sweep.h"
+
+#include "app/lm_bar.h"
+#include "base/env.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { TRUE_LABELS, FLIPPED, OTHER_TASK, GROUPS, OTHER_QUERIES = 40 };
+
+typedef struct trial {
+    cgam_sweep_study *study;
+    cgam_env *env;
+    int64_t k, n, layers, d, labels; /* layers: L + 1 */
+    float *icl;
+    float *vectors; /* [contexts, 2, d] */
+    cgam_sweep_context *context;
+    int64_t contexts;
+    cgam_sweep *sweep;
+    const char *other_name;
+    bool *zero_right[2], *icl_right[2], *retrieval_right[2]; /* [n], labels and vocabulary */
+} trial;
+
+static float *vector_at(const trial *t, int64_t context, int half)
+{
+    return t->vectors + (2 * context + half) * t->d;
+}
+
+/* ---- Contexts ----------------------------------------------------------------------------- */
+static void add_shifts(trial *t, int group, const float *with)
+{
+    const cgam_sweep_study *s = t->study;
+    for (int64_t l = 0; l < t->layers; l++)
+        for (int h = 0; h < 2; h++)
+            cgam_control_shift(t->n, t->layers, t->d, with, s->zero, l, s->in_sample ? 2 : h,
+                               vector_at(t, group * t->layers + l, h));
+}
+
+/* Another task: countries and capitals, or sentiment where the task is open-ended itself. */
+static cgam_status add_other_task(trial *t)
+{
+    cgam_lm_input other = *t->study->in;
+    other.eval = other.train = NULL;
+    other.quiz = NULL;
+    other.found = other.computed = other.tokens = 0;
+    other.seconds = 0;
+    other.name = cgam_dataset_open_ended(t->study->in->eval) ? "sentiment" : "facts";
+    t->other_name = other.name;
+    cgam_quiz_opts opts = cgam_quiz_opts_default();
+    opts.queries = t->n < OTHER_QUERIES ? t->n : OTHER_QUERIES;
+    opts.shots_max = t->k;
+    opts.seed = (uint64_t)cgam_args_int(other.call->args, "seed");
+    float *with = NULL, *without = NULL;
+    cgam_status status = cgam_dataset_shipped(t->env, other.name, &other.eval);
+    if (status == CGAM_OK) status = cgam_quiz_new(t->env, other.eval, NULL, &opts, &other.quiz);
+    if (status == CGAM_OK) other.queries = cgam_quiz_queries(other.quiz);
+    if (status == CGAM_OK) status = cgam_lm_input_states(&other, 0, CGAM_DEMOS_TRUE, &without);
+    if (status == CGAM_OK) status = cgam_lm_input_states(&other, t->k, CGAM_DEMOS_TRUE, &with);
+    for (int64_t l = 0; l < t->layers && status == CGAM_OK; l++)
+        for (int h = 0; h < 2; h++)
+            cgam_control_shift(other.queries, t->layers, t->d, with, without, l, 2,
+                               vector_at(t, OTHER_TASK * t->layers + l, h));
+    cgam_lm_input *in = t->study->in;
+    in->found += other.found;
+    in->computed += other.computed;
+    in->tokens += other.tokens;
+    in->seconds += other.seconds;
+    cgam_free(t->env, with);
+    cgam_free(t->env, without);
+    cgam_quiz_free(other.quiz);
+    cgam_dataset_free(other.eval);
+    return status;
+}
+
+static void add_label_mean(trial *t)
+{
+    const cgam_sweep_study *s = t->study;
+    for (int64_t j = 0; j < t->d; j++) {
+        double sum = 0;
+        int64_t n = 0;
+        for (int64_t k = 0; k < t->labels; k++) {
+            if (s->tokens[k] < 0) continue;
+            sum += (double)cgam_lens_row(s->lens, s->tokens[k])[j];
+            n++;
+        }
+        for (int h = 0; h < 2; h++)
+            vector_at(t, GROUPS * t->layers, h)[j] = (float)(sum / (double)(n ? n : 1));
+    }
+}
+
+static cgam_status make_contexts(trial *t)
+{
+    float *flipped = NULL;
+    cgam_status status = cgam_lm_input_states(t->study->in, t->k, CGAM_DEMOS_TRUE, &t->icl);
+    if (status == CGAM_OK) add_shifts(t, TRUE_LABELS, t->icl);
+    if (status == CGAM_OK)
+        status = cgam_lm_input_states(t->study->in, t->k, CGAM_DEMOS_FLIPPED, &flipped);
+    if (status == CGAM_OK) add_shifts(t, FLIPPED, flipped);
+    cgam_free(t->env, flipped);
+    if (status == CGAM_OK) status = add_other_task(t);
+    if (status == CGAM_OK) add_label_mean(t);
+    for (int64_t c = 0; c < t->contexts; c++)
+        for (int h = 0; h < 2; h++) t->context[c].half[h] = vector_at(t, c, h);
+    return status;
+}
+
+/* ---- Answers of the model itself ---------------------------------------------------------- */
+/* Which queries the state at the last layer gets right, over the labels and over all words. */
+static cgam_status answers(trial *t, const float *states, bool *right[2])
+{
+    const cgam_sweep_study *s = t->study;
+    int64_t N = cgam_lens_vocab(s->lens);
+    float *sheet = cgam_alloc(t->env, (size_t)(t->n * N), sizeof *sheet);
+    if (!sheet) return cgam_fail_nomem(t->env, "scores");
+    cgam_status status = cgam_lens_scores(s->lens, s->kind, t->n, states + (t->layers - 1) * t->d,
+                                          t->layers * t->d, sheet);
+    for (int64_t i = 0; i < t->n && status == CGAM_OK; i++) {
+        const float *scores = sheet + i * N;
+        right[0][i] = right[1][i] = false;
+        if (s->target[i] < 0) continue;
+        int64_t top = 0, label = -1;
+        for (int64_t m = 1; m < N; m++)
+            if (scores[m] > scores[top]) top = m;
+        for (int64_t k = 0; k < t->labels; k++)
+            if (s->tokens[k] >= 0 && (label < 0 || scores[s->tokens[k]] > scores[s->tokens[label]]))
+                label = k;
+        right[0][i] = label == s->target[i];
+        right[1][i] = top == s->tokens[s->target[i]];
+    }
+    cgam_free(t->env, sheet);
+    return status;
+}
+
+/* ---- Documents ---------------------------------------------------------------------------- */
+static json_t *best_json(const trial *t, const cgam_sweep_best *best, bool layered)
+{
+    json_t *o = json_object();
+    if (layered) cgam_put_int(o, "context_layer", best->context % t->layers);
+    cgam_put_int(o, "query_layer", best->query_layer);
+    cgam_put(o, "lambda", cgam_reals_json((double[]){best->lambda.from, best->lambda.to}, 2));
+    cgam_put_real(o, "accuracy", best->accuracy);
+    cgam_put_real(o, "held_out", best->held_out);
+    return o;
+}
+
+static const char *const over_names[] = {"restricted", "full"};
+
+/* Best pairs of contexts [first, first + count), over labels and over the vocabulary. */
+static cgam_status put_best(trial *t, json_t *to, int64_t first, int64_t count, bool *right[2])
+{
+    cgam_status status = CGAM_OK;
+    for (int over = 0; over < 2 && status == CGAM_OK; over++) {
+        cgam_sweep_best best;
+        status = cgam_sweep_choose(t->sweep, (cgam_sweep_over)over, first, count,
+                                   right ? right[over] : NULL, &best);
+        if (status == CGAM_OK) cgam_put(to, over_names[over], best_json(t, &best, count > 1));
+    }
+    return status;
+}
+
+static cgam_status put_group(trial *t, json_t *controls, const char *name, int group)
+{
+    json_t *o = json_object();
+    cgam_status status = put_best(t, o, group * t->layers, t->layers, NULL);
+    json_t *cosine = json_array();
+    for (int64_t l = 0; l < t->layers; l++)
+        json_array_append_new(
+            cosine, cgam_json_real(cgam_control_cosine(t->d, vector_at(t, l, 0),
+                                                       vector_at(t, group * t->layers + l, 0))));
+    cgam_put(o, "cosine", cosine);
+    if (group == OTHER_TASK) cgam_put_text(o, "dataset", t->other_name);
+    cgam_put(controls, name, o);
+    return status;
+}
+
+/* Zero-shot scores of the labels that can be compared, at one layer; packed [n, used]. */
+static int64_t label_scores(const trial *t, int64_t layer, double *scores, int32_t *target)
+{
+    const cgam_sweep_study *s = t->study;
+    int64_t used = 0;
+    for (int64_t k = 0; k < t->labels; k++) used += s->tokens[k] >= 0;
+    for (int64_t i = 0; i < t->n; i++) {
+        const float *h = s->zero + (i * t->layers + layer) * t->d;
+        int64_t at = 0;
+        target[i] = -1;
+        for (int64_t k = 0; k < t->labels; k++) {
+            if (s->tokens[k] < 0) continue;
+            if (k == s->target[i]) target[i] = (int32_t)at;
+            scores[i * used + at++] = cgam_lens_dot(s->lens, s->kind, s->tokens[k], h);
+        }
+    }
+    return used;
+}
+
+static cgam_status put_bias_controls(trial *t, json_t *controls)
+{
+    cgam_env *env = t->env;
+    double *scores = cgam_alloc(env, (size_t)(t->n * t->labels), sizeof *scores);
+    double *gap = cgam_alloc(env, (size_t)t->n, sizeof *gap);
+    int32_t *target = cgam_alloc(env, (size_t)t->n, sizeof *target);
+    bool *right = cgam_alloc(env, (size_t)t->n, sizeof *right);
+    double *centred = cgam_alloc(env, (size_t)t->layers, sizeof *centred);
+    double *bound = cgam_alloc(env, (size_t)t->layers, sizeof *bound);
+    double *auc = cgam_alloc(env, (size_t)t->layers, sizeof *auc);
+    cgam_status status = CGAM_OK;
+    int64_t used = 0;
+    if (!scores || !gap || !target || !right || !centred || !bound || !auc)
+        status = cgam_fail_nomem(env, "controls");
+    for (int64_t l = 0; l < t->layers && status == CGAM_OK; l++) {
+        used = label_scores(t, l, scores, target);
+        cgam_control_centred(t->n, used, scores, target, right);
+        int64_t hits = 0, counted = 0;
+        for (int64_t i = 0; i < t->n; i++) {
+            hits += right[i];
+            counted += target[i] >= 0;
+            gap[i] = used == 2 ? scores[2 * i + 1] - scores[2 * i] : 0;
+        }
+        centred[l] = (double)hits / (double)(counted ? counted : 1);
+        auc[l] = cgam_control_auc(t->n, gap, target);
+        status = cgam_control_threshold(env, t->n, gap, target, &bound[l]);
+    }
+    if (status == CGAM_OK) {
+        json_t *o = json_object();
+        cgam_put_real(o, "accuracy", centred[t->layers - 1]);
+        cgam_put(o, "by_layer", cgam_reals_json(centred, t->layers));
+        cgam_put(controls, "centred", o);
+        o = json_object();
+        cgam_put_real(o, "accuracy", bound[t->layers - 1]);
+        cgam_put_real(o, "auc", auc[t->layers - 1]);
+        cgam_put(o, "by_layer", cgam_reals_json(bound, t->layers));
+        cgam_put(o, "auc_by_layer", cgam_reals_json(auc, t->layers));
+        if (used == 2) cgam_put(controls, "threshold", o);
+        else {
+            json_decref(o);
+            cgam_put(controls, "threshold", json_null());
+        }
+    }
+    void *blocks[] = {scores, gap, target, right, centred, bound, auc};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) cgam_free(env, blocks[i]);
+    return status;
+}
+
+/* ---- Tables ------------------------------------------------------------------------------- */
+/* Couplings at which the step functions are read, for comparison with studies on a grid. */
+static const double grid[] = {0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50};
+
+static int rising(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Every step of the best pair. */
+static cgam_status write_steps(trial *t, int over, const cgam_sweep_best *best, double counted)
+{
+    const cgam_interval *of =
+        cgam_sweep_intervals(t->sweep, (cgam_sweep_over)over, best->context, best->query_layer);
+    double *at = cgam_alloc(t->env, 2 * (size_t)t->n + 1, sizeof *at);
+    if (!at) return cgam_fail_nomem(t->env, "a step function");
+    int64_t used = 0;
+    at[used++] = 0;
+    for (int64_t i = 0; i < t->n; i++) {
+        if (of[i].from >= of[i].to) continue;
+        at[used++] = of[i].from;
+        if (isfinite(of[i].to)) at[used++] = of[i].to;
+    }
+    qsort(at, (size_t)used, sizeof *at, rising);
+    for (int64_t i = 0; i < used; i++) {
+        double to = i + 1 < used ? at[i + 1] : INFINITY;
+        if (to > at[i])
+            cgam_csv_row(&t->study->steps,
+                         (double[]){(double)t->k, over, (double)best->context,
+                                    (double)best->query_layer, at[i], to,
+                                    (double)cgam_sweep_count(t->n, of, at[i]) / counted});
+    }
+    cgam_free(t->env, at);
+    return CGAM_OK;
+}
+
+static cgam_status write_tables(trial *t)
+{
+    cgam_status status = CGAM_OK;
+    double counted = 0;
+    for (int64_t i = 0; i < t->n; i++) counted += t->study->target[i] >= 0;
+    for (int64_t c = 0; c < t->layers; c++)
+        for (int64_t l = 0; l < t->layers && status == CGAM_OK; l++) {
+            const cgam_interval *of[2];
+            cgam_step step[2];
+            for (int over = 0; over < 2 && status == CGAM_OK; over++) {
+                of[over] = cgam_sweep_intervals(t->sweep, (cgam_sweep_over)over, c, l);
+                status = cgam_sweep_step(t->env, t->n, of[over], &step[over]);
+            }
+            if (status != CGAM_OK) break;
+            cgam_csv_row(&t->study->cells,
+                         (double[]){(double)t->k, (double)c, (double)l,
+                                    (double)step[0].count / counted, step[0].lambda.from,
+                                    step[0].lambda.to, (double)step[1].count / counted,
+                                    step[1].lambda.from, step[1].lambda.to});
+            for (size_t g = 0; g < sizeof grid / sizeof *grid; g++)
+                cgam_csv_row(&t->study->grid,
+                             (double[]){(double)t->k, (double)c, (double)l, grid[g],
+                                        (double)cgam_sweep_count(t->n, of[0], grid[g]) / counted,
+                                        (double)cgam_sweep_count(t->n, of[1], grid[g]) / counted});
+        }
+    for (int over = 0; over < 2 && status == CGAM_OK; over++) {
+        cgam_sweep_best best;
+        status = cgam_sweep_choose(t->sweep, (cgam_sweep_over)over, 0, t->layers, NULL, &best);
+        if (status == CGAM_OK) status = write_steps(t, over, &best, counted);
+    }
+    return status;
+}
+
+/* ---- One number of shots ------------------------------------------------------------------ */
+static cgam_status put_accuracies(trial *t, json_t *entry)
+{
+    json_t *zero = json_object(), *icl = json_object();
+    uint64_t seed = (uint64_t)cgam_args_int(t->study->in->call->args, "seed");
+    for (int over = 0; over < 2; over++) {
+        cgam_recovery r = cgam_control_recovery(t->n, t->study->target, t->zero_right[over],
+                                                t->icl_right[over], t->retrieval_right[over], seed);
+        char name[32];
+        cgam_put_real(zero, over_names[over], r.zero);
+        cgam_put_real(icl, over_names[over], r.icl);
+        snprintf(name, sizeof name, "%s_se", over_names[over]);
+        cgam_put_real(zero, name, r.zero_se);
+        cgam_put_real(icl, name, r.icl_se);
+        json_t *best = json_object_get(json_object_get(entry, "best"), over_names[over]);
+        cgam_put_real(best, "held_out_se", r.retrieval_se);
+        cgam_put_real(entry, over ? "recovered_full" : "recovered", r.recovered);
+        cgam_put_real(entry, over ? "recovered_full_se" : "recovered_se", r.recovered_se);
+    }
+    cgam_put(entry, "zero_shot", zero);
+    cgam_put(entry, "icl", icl);
+    return CGAM_OK;
+}
+
+static cgam_status run_trial(trial *t, json_t *entry, const cgam_lm_progress *progress)
+{
+    const cgam_sweep_study *s = t->study;
+    cgam_status status = make_contexts(t);
+    cgam_sweep_input in = {.queries = t->n,
+                           .layers = t->layers,
+                           .zero = s->zero,
+                           .labels = t->labels,
+                           .tokens = s->tokens,
+                           .target = s->target,
+                           .lens = s->kind,
+                           .relative = s->relative,
+                           .in_sample = s->in_sample};
+    double start = cgam_clock();
+    if (status == CGAM_OK)
+        status = cgam_sweep_new(s->lens, &in, t->contexts, t->context, progress, &t->sweep);
+    if (status == CGAM_OK) status = answers(t, s->zero, t->zero_right);
+    if (status == CGAM_OK) status = answers(t, t->icl, t->icl_right);
+    if (status != CGAM_OK) return status;
+    cgam_put_real(entry, "sweep_seconds", cgam_clock() - start);
+    json_t *best = json_object(), *controls = json_object(), *mean = json_object();
+    status = put_best(t, best, 0, t->layers, t->retrieval_right);
+    cgam_put(entry, "best", best);
+    if (status == CGAM_OK) status = put_accuracies(t, entry);
+    if (status == CGAM_OK) status = put_bias_controls(t, controls);
+    if (status == CGAM_OK) status = put_best(t, mean, GROUPS * t->layers, 1, NULL);
+    cgam_put(controls, "label_mean", mean);
+    if (status == CGAM_OK) status = put_group(t, controls, "flipped", FLIPPED);
+    if (status == CGAM_OK) status = put_group(t, controls, "other_task", OTHER_TASK);
+    cgam_put(entry, "controls", controls);
+    return status == CGAM_OK ? write_tables(t) : status;
+}
+
+cgam_status cgam_sweep_study_shots(cgam_sweep_study *study, int64_t k, json_t *shots)
+{
+    cgam_lm_input *in = study->in;
+    cgam_env *env = in->call->env;
+    trial t = {.study = study,
+               .env = env,
+               .k = k,
+               .n = in->queries,
+               .layers = in->info.layers + 1,
+               .d = in->info.width,
+               .labels = cgam_dataset_labels(in->eval),
+               .contexts = GROUPS * (in->info.layers + 1) + 1};
+    t.vectors = cgam_zalloc(env, (size_t)(2 * t.contexts * t.d), sizeof *t.vectors);
+    t.context = cgam_zalloc(env, (size_t)t.contexts, sizeof *t.context);
+    bool *marks = cgam_zalloc(env, 6 * (size_t)t.n, sizeof *marks);
+    for (int over = 0; over < 2 && marks; over++) {
+        t.zero_right[over] = marks + (0 + over) * t.n;
+        t.icl_right[over] = marks + (2 + over) * t.n;
+        t.retrieval_right[over] = marks + (4 + over) * t.n;
+    }
+    int64_t counted = 0;
+    for (int64_t i = 0; i < t.n; i++) counted += study->target[i] >= 0;
+    json_t *entry = json_object();
+    cgam_put_int(entry, "k", k);
+    cgam_put_int(entry, "queries", counted);
+    cgam_put_int(entry, "left_out", t.n - counted);
+    cgam_bar bar;
+    cgam_lm_progress progress = cgam_bar_begin(in->call, &bar);
+    cgam_status status = t.vectors && t.context && marks ? run_trial(&t, entry, &progress)
+                                                         : cgam_fail_nomem(env, "contexts");
+    cgam_bar_end(&bar);
+    json_array_append_new(shots, entry);
+    cgam_sweep_free(t.sweep);
+    cgam_free(env, t.icl);
+    cgam_free(env, t.vectors);
+    cgam_free(env, t.context);
+    cgam_free(env, marks);
+    return status;
+}

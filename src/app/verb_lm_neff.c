@@ -1,0 +1,159 @@
+/* verb_lm_neff.c: how many words a state leaves in play, layer by layer. */
+#include "app/lm.h"
+#include "app/output.h"
+#include "app/verbs.h"
+#include "base/env.h"
+
+#include <cgam/lens.h>
+#include <math.h>
+
+static const cgam_param params[] = {
+    CGAM_PARAMS_QUIZ,
+    {.name = "lens",
+     .kind = CGAM_CHOICE,
+     .value = "raw|gain|norm",
+     .fallback = "norm",
+     .help = "how a state becomes probabilities"},
+    {.name = "out", .kind = CGAM_TEXT, .value = "DIR", .help = "write neff.csv and neff.json here"},
+    {.name = ""},
+};
+
+/* Mean and standard deviation over queries. */
+static void moments(const double *x, int64_t n, double *mean, double *sd)
+{
+    double sum = 0, square = 0;
+    for (int64_t i = 0; i < n; i++) sum += x[i];
+    *mean = sum / (double)n;
+    for (int64_t i = 0; i < n; i++) square += (x[i] - *mean) * (x[i] - *mean);
+    *sd = n > 1 ? sqrt(square / (double)(n - 1)) : 0;
+}
+
+typedef struct curve {
+    double *entropy, *entropy_sd, *ipr, *ipr_sd, *mass, *mass_sd; /* [layers] */
+} curve;
+
+static cgam_status measure(cgam_lm_input *in, const cgam_lens *lens, cgam_lens_kind kind,
+                           const int32_t *tokens, const float *states, curve *c)
+{
+    cgam_env *env = in->call->env;
+    int64_t L = in->info.layers + 1, d = in->info.width, n = in->queries;
+    cgam_spread *spread = cgam_alloc(env, (size_t)n, sizeof *spread);
+    double *x = cgam_alloc(env, (size_t)n, sizeof *x);
+    cgam_status status = spread && x ? CGAM_OK : cgam_fail_nomem(env, "measurements");
+    for (int64_t l = 0; l < L && status == CGAM_OK; l++) {
+        status = cgam_lens_spread(lens, kind, n, states + l * d, L * d,
+                                  cgam_dataset_labels(in->eval), tokens, spread);
+        if (status != CGAM_OK) break;
+        for (int64_t i = 0; i < n; i++) x[i] = spread[i].log_entropy;
+        moments(x, n, &c->entropy[l], &c->entropy_sd[l]);
+        for (int64_t i = 0; i < n; i++) x[i] = spread[i].log_ipr;
+        moments(x, n, &c->ipr[l], &c->ipr_sd[l]);
+        for (int64_t i = 0; i < n; i++) x[i] = spread[i].mass;
+        moments(x, n, &c->mass[l], &c->mass_sd[l]);
+        c->entropy[l] = exp(c->entropy[l]); /* the geometric mean over queries */
+        c->ipr[l] = exp(c->ipr[l]);
+    }
+    cgam_free(env, spread);
+    cgam_free(env, x);
+    return status;
+}
+
+static cgam_status add_curve(cgam_lm_input *in, const cgam_lens *lens, cgam_lens_kind kind,
+                             const int32_t *tokens, int64_t k, json_t *curves, cgam_csv *csv)
+{
+    cgam_env *env = in->call->env;
+    int64_t L = in->info.layers + 1;
+    float *states = NULL;
+    double *room = cgam_alloc(env, 6 * (size_t)L, sizeof *room);
+    if (!room) return cgam_fail_nomem(env, "a curve");
+    curve c = {room, room + L, room + 2 * L, room + 3 * L, room + 4 * L, room + 5 * L};
+    cgam_status status = cgam_lm_input_states(in, k, CGAM_DEMOS_TRUE, &states);
+    if (status == CGAM_OK) status = measure(in, lens, kind, tokens, states, &c);
+    if (status == CGAM_OK) {
+        json_t *row = json_object();
+        cgam_put_int(row, "k", k);
+        cgam_put_text(row, "kind", k == 0 ? "zero" : "icl");
+        cgam_put(row, "entropy", cgam_reals_json(c.entropy, L));
+        cgam_put(row, "ipr", cgam_reals_json(c.ipr, L));
+        cgam_put(row, "label_mass", cgam_reals_json(c.mass, L));
+        cgam_put(row, "log_entropy_sd", cgam_reals_json(c.entropy_sd, L));
+        cgam_put(row, "log_ipr_sd", cgam_reals_json(c.ipr_sd, L));
+        cgam_put(row, "label_mass_sd", cgam_reals_json(c.mass_sd, L));
+        json_array_append_new(curves, row);
+        for (int64_t l = 0; l < L; l++)
+            cgam_csv_row(csv,
+                         (double[]){(double)k, (double)l, c.entropy[l], c.entropy_sd[l], c.ipr[l],
+                                    c.ipr_sd[l], c.mass[l], c.mass_sd[l], (double)in->queries});
+    }
+    cgam_free(env, states);
+    cgam_free(env, room);
+    return status;
+}
+
+static cgam_status run(cgam_call *call)
+{
+    cgam_lm_input in;
+    cgam_lens *lens = NULL;
+    cgam_csv csv = {0};
+    int32_t *tokens = NULL;
+    const char *name = cgam_args_text(call->args, "lens");
+    cgam_lens_kind kind = strcmp(name, "raw") == 0    ? CGAM_LENS_RAW
+                          : strcmp(name, "gain") == 0 ? CGAM_LENS_GAIN
+                                                      : CGAM_LENS_NORM;
+    json_t *curves = json_array();
+    cgam_status status = cgam_lm_input_open(call, &in);
+    if (status == CGAM_OK) status = cgam_lm_input_label_tokens(&in, &tokens);
+    if (status == CGAM_OK) status = cgam_lens_new(in.lm, &lens);
+    if (status == CGAM_OK)
+        status = cgam_csv_begin(call, "neff.csv",
+                                "shots,layer,neff_entropy,log_neff_entropy_sd,neff_ipr,log_neff_"
+                                "ipr_sd,label_mass,label_mass_sd,queries",
+                                &csv);
+    for (int64_t i = 0; i < in.n_shots && status == CGAM_OK; i++)
+        status = add_curve(&in, lens, kind, tokens, in.shots[i], curves, &csv);
+    status = cgam_csv_end(&csv, status);
+    if (status == CGAM_OK) cgam_put_lm_input(call->doc, &in);
+    cgam_put_text(call->doc, "lens", name);
+    cgam_put(call->doc, "curves", curves);
+    if (status == CGAM_OK) status = cgam_out_json(call, "neff.json");
+    cgam_free(call->env, tokens);
+    cgam_lens_free(lens);
+    cgam_lm_input_close(&in);
+    return status;
+}
+
+static void print(const json_t *doc, FILE *to)
+{
+    const json_t *curves = json_object_get(doc, "curves");
+    size_t i, layers = json_array_size(json_object_get(json_array_get(curves, 0), "entropy"));
+    json_t *row;
+    fprintf(to,
+            "N_eff (exp of the entropy) and the probability of the labels, %s lens, %lld "
+            "queries of %s\n\nlayer",
+            cgam_get_text(doc, "lens"), (long long)cgam_get_int(doc, "queries"),
+            cgam_get_text(doc, "dataset"));
+    json_array_foreach(curves, i, row)
+        fprintf(to, "  %8lld shots      ", (long long)cgam_get_int(row, "k"));
+    fputc('\n', to);
+    for (size_t l = 0; l < layers; l++) {
+        fprintf(to, "%5zu", l);
+        json_array_foreach(curves, i, row)
+            fprintf(to, "  %10.1f %9.3g",
+                    json_number_value(json_array_get(json_object_get(row, "entropy"), l)),
+                    json_number_value(json_array_get(json_object_get(row, "label_mass"), l)));
+        fputc('\n', to);
+    }
+}
+
+const cgam_verb cgam_verb_lm_neff = {
+    .name = "lm neff",
+    .summary = "effective number of words per layer, without and with demonstrations",
+    .about = "Reads the state of the last token after every layer through the unembedding and "
+             "measures how many words share the probability: exp(entropy) and 1/sum p^2, as "
+             "geometric means over the queries with the standard deviation of their logarithms, "
+             "and the probability mass on the labels' words.",
+    .example = "cgam lm neff --dataset sentiment --shots 0,4 --queries 40 --store s.db --out neff",
+    .params = params,
+    .run = run,
+    .print = print,
+};

@@ -1,0 +1,264 @@
+/* verb_lm_steer.c: a query held at the last layer, pushed by contexts of right and wrong facts.
+ *
+ * For query i the context after layer l is the mean effect of demonstrations on the *other*
+ * queries, c_{-i} = (sum_j delta_j - delta_i)/(n - 1). Probabilities are those of the final norm of
+ * q_i + lambda s c_{-i}; s brings the context to the mean norm of the queries, or is 1. */
+#include "app/lm.h"
+#include "app/output.h"
+#include "app/verbs.h"
+#include "base/env.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static const cgam_param params[] = {
+    CGAM_PARAMS_QUIZ,
+    {.name = "lambda",
+     .kind = CGAM_REALS,
+     .value = "X,X,..",
+     .fallback = "0.25,0.5,1",
+     .max = INFINITY,
+     .help = "couplings"},
+    {.name = "lambda-scale",
+     .kind = CGAM_CHOICE,
+     .value = "relative|absolute",
+     .fallback = "relative",
+     .help = "contexts rescaled to the mean norm of the queries, or as they are"},
+    {.name = "out",
+     .kind = CGAM_TEXT,
+     .value = "DIR",
+     .help = "write steer.csv and steer.json here"},
+    {.name = ""},
+};
+
+static const struct {
+    const char *name;
+    cgam_demos demos;
+} kinds[] = {{"positive", CGAM_DEMOS_TRUE},
+             {"wrong_object", CGAM_DEMOS_FLIPPED},
+             {"other_relation", CGAM_DEMOS_FOREIGN}};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+typedef struct steering {
+    cgam_lm_input *in;
+    cgam_lens *lens;
+    int32_t *tokens, *target; /* [labels]; [queries] tokens, -1: left out */
+    float *zero, *x;          /* [n, L + 1, d]; [n, d] */
+    double *total;            /* [d] */
+    cgam_answer *verdict;
+    bool relative;
+    cgam_csv csv;
+} steering;
+
+enum { P, LOG_P, LOG_P_SE, RANK, TOP1, MASS, MEASURES };
+static const char *const measures[MEASURES] = {"p",           "log_p", "log_p_se",
+                                               "rank_median", "top1",  "mass"};
+
+static int rising(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static cgam_status measure(steering *s, double out[MEASURES])
+{
+    cgam_lm_input *in = s->in;
+    cgam_status status =
+        cgam_lens_judge(s->lens, CGAM_LENS_NORM, in->queries, s->x, in->info.width, s->target,
+                        cgam_dataset_labels(in->eval), s->tokens, s->verdict);
+    double *rank = cgam_alloc(in->call->env, (size_t)in->queries, sizeof *rank);
+    if (status == CGAM_OK && !rank) status = cgam_fail_nomem(in->call->env, "ranks");
+    double n = 0, square = 0;
+    for (int m = 0; m < MEASURES; m++) out[m] = 0;
+    for (int64_t i = 0; i < in->queries && status == CGAM_OK; i++) {
+        const cgam_answer *v = &s->verdict[i];
+        if (s->target[i] < 0) continue;
+        rank[(int64_t)n++] = (double)v->rank;
+        out[P] += exp(v->log_p);
+        out[LOG_P] += v->log_p;
+        square += v->log_p * v->log_p;
+        out[TOP1] += v->rank == 0;
+        out[MASS] += v->mass;
+    }
+    if (status == CGAM_OK && n > 0) {
+        out[P] /= n, out[LOG_P] /= n, out[TOP1] /= n, out[MASS] /= n;
+        out[LOG_P_SE] =
+            n > 1 ? sqrt(fmax(0, square / n - out[LOG_P] * out[LOG_P]) / (n - 1)) : (double)NAN;
+        qsort(rank, (size_t)n, sizeof *rank, rising);
+        out[RANK] = (rank[((int64_t)n - 1) / 2] + rank[(int64_t)n / 2]) / 2;
+    }
+    cgam_free(in->call->env, rank);
+    return status;
+}
+
+/* x = q + lambda s c_{-i} with the context after layer l. */
+static void push(steering *s, const float *with, int64_t l, double lambda)
+{
+    const cgam_lm_input *in = s->in;
+    int64_t n = in->queries, d = in->info.width, L = in->info.layers + 1;
+    double mean = 0;
+    for (int64_t j = 0; j < d; j++) s->total[j] = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const float *q = s->zero + (i * L + L - 1) * d;
+        double size = 0;
+        for (int64_t j = 0; j < d; j++) {
+            int64_t at = (i * L + l) * d + j;
+            size += (double)q[j] * (double)q[j];
+            if (with) s->total[j] += (double)with[at] - (double)s->zero[at];
+        }
+        mean += sqrt(size) / (double)n;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        const float *q = s->zero + (i * L + L - 1) * d;
+        double size = 0, factor = 1;
+        for (int64_t j = 0; j < d && with; j++) {
+            int64_t at = (i * L + l) * d + j;
+            double c = (s->total[j] - ((double)with[at] - (double)s->zero[at])) / (double)(n - 1);
+            s->x[i * d + j] = (float)c;
+            size += c * c;
+        }
+        if (s->relative) factor = size > 0 ? mean / sqrt(size) : 0;
+        for (int64_t j = 0; j < d; j++)
+            s->x[i * d + j] =
+                (float)((double)q[j] + (with ? lambda * factor * (double)s->x[i * d + j] : 0));
+    }
+}
+
+static cgam_status add_kind(steering *s, int64_t k, int kind, json_t *curves)
+{
+    cgam_lm_input *in = s->in;
+    cgam_env *env = in->call->env;
+    int64_t L = in->info.layers + 1;
+    const double *lambda;
+    int64_t lambdas = cgam_args_reals(in->call->args, "lambda", &lambda);
+    float *with = NULL;
+    double *column = cgam_alloc(env, MEASURES * (size_t)L, sizeof *column);
+    if (!column) return cgam_fail_nomem(env, "a curve");
+    cgam_status status = cgam_lm_input_states(in, k, kinds[kind].demos, &with);
+    for (int64_t a = 0; a < lambdas && status == CGAM_OK; a++) {
+        for (int64_t l = 0; l < L && status == CGAM_OK; l++) {
+            double m[MEASURES], row[4 + MEASURES] = {(double)k, kind, lambda[a], (double)l};
+            push(s, with, l, lambda[a]);
+            status = measure(s, m);
+            for (int c = 0; c < MEASURES; c++) column[c * L + l] = row[4 + c] = m[c];
+            if (status == CGAM_OK) cgam_csv_row(&s->csv, row);
+        }
+        if (status != CGAM_OK) break;
+        json_t *curve = json_object();
+        cgam_put_text(curve, "context", kinds[kind].name);
+        cgam_put_real(curve, "lambda", lambda[a]);
+        for (int c = 0; c < MEASURES; c++)
+            cgam_put(curve, measures[c], cgam_reals_json(column + c * L, L));
+        json_array_append_new(curves, curve);
+    }
+    cgam_free(env, with);
+    cgam_free(env, column);
+    return status;
+}
+
+static cgam_status add_shots(steering *s, int64_t k, json_t *shots)
+{
+    json_t *entry = json_object(), *curves = json_array(), *baseline = json_object();
+    double m[MEASURES];
+    push(s, NULL, 0, 0);
+    cgam_status status = measure(s, m);
+    for (int c = 0; c < MEASURES; c++) cgam_put_real(baseline, measures[c], m[c]);
+    for (int kind = 0; kind < KINDS && status == CGAM_OK; kind++)
+        status = add_kind(s, k, kind, curves);
+    cgam_put_int(entry, "k", k);
+    cgam_put(entry, "baseline", baseline);
+    cgam_put(entry, "curves", curves);
+    json_array_append_new(shots, entry);
+    return status;
+}
+
+static cgam_status begin(cgam_call *call, steering *s)
+{
+    cgam_lm_input *in = s->in;
+    cgam_env *env = call->env;
+    cgam_status status = cgam_lm_input_open(call, in);
+    if (status == CGAM_OK && (in->shots[in->n_shots - 1] == 0 || in->queries < 2))
+        status = cgam_fail(env, CGAM_E_ARG, "steering needs demonstrations and 2 queries or more");
+    if (status == CGAM_OK) status = cgam_lm_input_label_tokens(in, &s->tokens);
+    if (status == CGAM_OK) status = cgam_lens_new(in->lm, &s->lens);
+    if (status != CGAM_OK) return status;
+    size_t n = (size_t)in->queries, d = (size_t)in->info.width;
+    s->target = cgam_alloc(env, n, sizeof *s->target);
+    s->verdict = cgam_zalloc(env, n, sizeof *s->verdict);
+    s->x = cgam_alloc(env, n * d, sizeof *s->x);
+    s->total = cgam_alloc(env, d, sizeof *s->total);
+    if (!s->target || !s->verdict || !s->x || !s->total) return cgam_fail_nomem(env, "steering");
+    for (int64_t i = 0; i < in->queries; i++)
+        s->target[i] = s->tokens[cgam_quiz_label(in->quiz, i)];
+    status = cgam_lm_input_states(in, 0, CGAM_DEMOS_TRUE, &s->zero);
+    if (status == CGAM_OK)
+        status = cgam_csv_begin(call, "steer.csv",
+                                "shots,context,lambda,layer,p,log_p,log_p_se,rank_median,top1,mass",
+                                &s->csv);
+    return status;
+}
+
+static cgam_status run(cgam_call *call)
+{
+    cgam_lm_input in;
+    steering s = {.in = &in};
+    s.relative = strcmp(cgam_args_text(call->args, "lambda-scale"), "relative") == 0;
+    json_t *shots = json_array();
+    cgam_status status = begin(call, &s);
+    for (int64_t i = 1; i < in.n_shots && status == CGAM_OK; i++)
+        status = add_shots(&s, in.shots[i], shots);
+    status = cgam_csv_end(&s.csv, status);
+    if (status == CGAM_OK) cgam_put_lm_input(call->doc, &in);
+    cgam_put_text(call->doc, "lambda_scale", cgam_args_text(call->args, "lambda-scale"));
+    cgam_put(call->doc, "shots", shots);
+    if (status == CGAM_OK) status = cgam_out_json(call, "steer.json");
+    void *blocks[] = {s.tokens, s.target, s.verdict, s.zero, s.x, s.total};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) cgam_free(call->env, blocks[i]);
+    cgam_lens_free(s.lens);
+    cgam_lm_input_close(&in);
+    return status;
+}
+
+static void print(const json_t *doc, FILE *to)
+{
+    size_t i, c;
+    json_t *entry, *curve;
+    json_array_foreach(json_object_get(doc, "shots"), i, entry)
+    {
+        const json_t *base = json_object_get(entry, "baseline"),
+                     *curves = json_object_get(entry, "curves");
+        size_t layers = json_array_size(json_object_get(json_array_get(curves, 0), "log_p"));
+        fprintf(to,
+                "%s%lld shots: mean log p of the answer; without context %.3f, first in %.3f\n\n",
+                i ? "\n" : "", (long long)cgam_get_int(entry, "k"), cgam_get_real(base, "log_p"),
+                cgam_get_real(base, "top1"));
+        fputs("layer", to);
+        json_array_foreach(curves, c, curve) fprintf(
+            to, " %8.8s%5.2g", cgam_get_text(curve, "context"), cgam_get_real(curve, "lambda"));
+        fputc('\n', to);
+        for (size_t l = 0; l < layers; l++) {
+            fprintf(to, "%5zu", l);
+            json_array_foreach(curves, c, curve)
+                fprintf(to, " %13.3f",
+                        json_number_value(json_array_get(json_object_get(curve, "log_p"), l)));
+            fputc('\n', to);
+        }
+    }
+}
+
+const cgam_verb cgam_verb_lm_steer = {
+    .name = "lm steer",
+    .summary = "push a query by contexts of right and wrong facts",
+    .about = "Holds each query's state at the last layer and adds lambda times the mean effect of "
+             "demonstrations on the other queries, taken after each layer in turn. Three kinds of "
+             "demonstrations: right ones (positive), objects of the same relation in the wrong "
+             "places (wrong_object), and objects of another relation, names of languages "
+             "(other_relation).\n\n"
+             "For each: mean probability and log-probability of the answer, the median of its rank "
+             "(0 is first), how often it is first, and the probability of all objects together. In "
+             "steer.csv contexts are 0, 1, 2 in the order above.",
+    .example = "cgam lm steer --dataset facts --shots 4 --queries 30 --store s.db --out steer",
+    .params = params,
+    .run = run,
+    .print = print,
+};

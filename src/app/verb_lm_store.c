@@ -1,0 +1,112 @@
+/* verb_lm_store.c: what a store holds, whether it is sound, and its states as files. */
+#include "app/lm.h"
+#include "app/verbs.h"
+#include "base/env.h"
+
+static const cgam_param params[] = {
+    {.name = "store", .kind = CGAM_TEXT, .value = "FILE", .required = true, .help = "to look into"},
+    {.name = "check", .kind = CGAM_FLAG, .help = "read every row and compare its digest"},
+    {.name = "export",
+     .kind = CGAM_TEXT,
+     .value = "FILE",
+     .help = "write states [rows, layers + 1, width] as .npy or .safetensors"},
+    {.name = "engine",
+     .kind = CGAM_CHOICE,
+     .value = "llama|exact",
+     .help = "which states to export where there are both"},
+    {.name = "sha256", .kind = CGAM_TEXT, .value = "DIGEST", .help = "model to export"},
+    {.name = ""},
+};
+
+typedef struct listing {
+    json_t *groups;
+    const char *engine, *sha256;
+    cgam_store_group last;
+} listing;
+
+static cgam_status list(void *user, const cgam_store_group *g)
+{
+    listing *l = user;
+    json_t *row = json_object();
+    cgam_put_text(row, "model", g->model);
+    cgam_put_text(row, "name", g->name);
+    cgam_put_text(row, "engine", g->engine);
+    cgam_put_int(row, "layers", g->layers);
+    cgam_put_int(row, "width", g->width);
+    cgam_put_int(row, "rows", g->rows);
+    cgam_put_int(row, "bytes", g->bytes);
+    json_array_append_new(l->groups, row);
+    if ((!l->engine || strcmp(l->engine, g->engine) == 0) &&
+        (!l->sha256 || strcmp(l->sha256, g->model) == 0))
+        l->last = *g;
+    return CGAM_OK;
+}
+
+static cgam_status run(cgam_call *call)
+{
+    const cgam_args *args = call->args;
+    cgam_store *store;
+    listing l = {.groups = json_array(),
+                 .engine = cgam_args_text(args, "engine"),
+                 .sha256 = cgam_args_text(args, "sha256")};
+    const char *file = cgam_args_text(args, "export");
+    cgam_status status = cgam_store_open(call->env, cgam_args_text(args, "store"), false, &store);
+    if (status == CGAM_OK) status = cgam_store_list(store, list, &l);
+    cgam_put(call->doc, "groups", l.groups);
+    if (status == CGAM_OK && cgam_args_flag(args, "check")) {
+        cgam_store_verdict verdict;
+        status = cgam_store_check(store, &verdict);
+        if (status == CGAM_OK) {
+            json_t *check = json_object();
+            cgam_put_int(check, "rows", verdict.rows);
+            cgam_put_int(check, "bad", verdict.bad);
+            cgam_put_bool(check, "sound", verdict.sound);
+            cgam_put(call->doc, "check", check);
+            call->negative = !verdict.sound;
+        }
+    }
+    if (status == CGAM_OK && file) {
+        int64_t rows;
+        bool chosen = l.engine || l.sha256;
+        status = cgam_store_export(store, chosen ? &l.last : NULL, file, &rows);
+        if (status == CGAM_OK) {
+            cgam_put_text(call->doc, "exported", file);
+            cgam_put_int(call->doc, "exported_rows", rows);
+        }
+    }
+    cgam_store_close(store);
+    return status;
+}
+
+static void print(const json_t *doc, FILE *to)
+{
+    size_t i;
+    json_t *row;
+    json_array_foreach(json_object_get(doc, "groups"), i, row)
+        fprintf(to, "%6lld prompts  %-5s  %lld x %lld  %8.1f MB  %s  %.12s\n",
+                (long long)cgam_get_int(row, "rows"), cgam_get_text(row, "engine"),
+                (long long)cgam_get_int(row, "layers") + 1, (long long)cgam_get_int(row, "width"),
+                (double)cgam_get_int(row, "bytes") / 1e6, cgam_get_text(row, "name"),
+                cgam_get_text(row, "model"));
+    if (i == 0) fputs("no states\n", to);
+    const json_t *check = json_object_get(doc, "check");
+    if (check)
+        fprintf(to, "%lld rows read, %lld bad: %s\n", (long long)cgam_get_int(check, "rows"),
+                (long long)cgam_get_int(check, "bad"),
+                json_is_true(json_object_get(check, "sound")) ? "sound" : "damaged");
+    if (json_object_get(doc, "exported"))
+        fprintf(to, "%lld rows written to %s\n", (long long)cgam_get_int(doc, "exported_rows"),
+                cgam_get_text(doc, "exported"));
+}
+
+const cgam_verb cgam_verb_lm_store = {
+    .name = "lm store",
+    .summary = "list, check or export captured states",
+    .about = "Lists the models whose states a store holds. --check reads every row, compares its "
+             "digest and runs SQLite's own check; damage is exit status 1. --export writes the "
+             "states of one model and engine in the order they were captured.",
+    .example = "cgam lm store --store s.db --check --export states.safetensors",
+    .params = params,
+    .run = run,
+    .print = print,
+};

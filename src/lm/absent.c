@@ -1,0 +1,89 @@
+/* absent.c: the door to language models in a build without libllama's headers. Each call says how
+ * to get one with them. */
+#include "base/env.h"
+
+#include <cgam/lm.h>
+
+static cgam_status absent(cgam_env *env)
+{
+    return cgam_fail(
+        env, CGAM_E_UNSUPPORTED,
+        "cgam was built without libllama's headers: run tools/llama, or set CGAM_LLAMA "
+        "to a directory with llama.h, and build again");
+}
+
+struct cgam_lm {
+    cgam_env *env;
+};
+
+cgam_status cgam_lm_open(cgam_env *env, const char *path, cgam_lm **out)
+{
+    (void)path;
+    *out = NULL;
+    return absent(env);
+}
+
+/* There is never a model, so the rest only has to exist. */
+void cgam_lm_free(cgam_lm *lm) { (void)lm; }
+
+cgam_lm_info cgam_lm_describe(const cgam_lm *lm)
+{
+    (void)lm;
+    return (cgam_lm_info){0};
+}
+
+cgam_env *cgam_lm_env(const cgam_lm *lm) { return lm->env; }
+
+cgam_status cgam_lm_sha256(cgam_lm *lm, const char **out)
+{
+    *out = "";
+    return absent(lm->env);
+}
+
+cgam_status cgam_lm_tokenize(cgam_lm *lm, const char *text, bool begin, int32_t **out,
+                             int64_t *count)
+{
+    (void)text, (void)begin;
+    *out = NULL;
+    *count = 0;
+    return absent(lm->env);
+}
+
+void cgam_lm_release(cgam_lm *lm, void *block) { (void)lm, (void)block; }
+
+const char *cgam_lm_piece(const cgam_lm *lm, int32_t token, char *text, size_t size)
+{
+    (void)lm, (void)token;
+    if (size > 0) text[0] = '\0';
+    return text;
+}
+
+cgam_status cgam_lm_unembedding(cgam_lm *lm, float *Z)
+{
+    (void)Z;
+    return absent(lm->env);
+}
+
+cgam_status cgam_lm_final_norm(cgam_lm *lm, float *weights, double *epsilon)
+{
+    (void)weights, (void)epsilon;
+    return absent(lm->env);
+}
+
+cgam_lm_capture_opts cgam_lm_capture_opts_default(void)
+{
+    return (cgam_lm_capture_opts){.exact = false};
+}
+
+cgam_status cgam_lm_capture(cgam_lm *lm, int64_t count, const cgam_lm_prompt *prompts,
+                            const cgam_lm_capture_opts *opts, cgam_lm_sink sink, void *user)
+{
+    (void)count, (void)prompts, (void)opts, (void)sink, (void)user;
+    return absent(lm->env);
+}
+
+cgam_status cgam_lm_logits(cgam_lm *lm, const cgam_lm_prompt *prompt, float *out)
+{
+    (void)prompt, (void)out;
+    return absent(lm->env);
+}

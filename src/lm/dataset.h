@@ -1,0 +1,40 @@
+/* dataset.h (inside): a dataset in the making. */
+#ifndef CGAM_SRC_LM_DATASET_H
+#define CGAM_SRC_LM_DATASET_H
+
+#include "base/env.h"
+
+#include <cgam/dataset.h>
+
+typedef struct cgam_label {
+    char *key, *word; /* as the file says it, and the word that stands for it */
+} cgam_label;
+
+struct cgam_dataset {
+    cgam_env *env;
+    bool facts; /* labels come as they occur, and each is its own word */
+    bool grows; /* labels may still come */
+    cgam_label *label;
+    struct {
+        char *text;
+        int64_t label;
+    } * example;
+    int64_t labels, labels_room, examples, examples_room;
+    char *template;
+};
+
+CGAM_NODISCARD cgam_status cgam_dataset_new(cgam_env *env, const char *template, bool facts,
+                                            cgam_dataset **out);
+/* "0=negative,1=positive"; NULL: labels come as they occur. */
+CGAM_NODISCARD cgam_status cgam_dataset_declare(cgam_dataset *set, const char *labels);
+/* Adds an example; where: "file:line" for messages. Text and label are cleaned of outer and
+ * doubled blanks; an empty one is refused. */
+CGAM_NODISCARD cgam_status cgam_dataset_add(cgam_dataset *set, const char *where, const char *text,
+                                            const char *label);
+
+/* What comes with the library. */
+extern const char *const cgam_shipped_facts[][2];     /* country, capital; NULL ends */
+extern const char *const cgam_shipped_languages[];    /* NULL ends */
+extern const char *const cgam_shipped_sentiment[][2]; /* label, sentence; NULL ends */
+
+#endif

@@ -1,0 +1,327 @@
+/* dataset_files.c: the publishers' formats. A file is mapped and cut into lines or CSV records; each
+ * format turns one of them into a text and a label. */
+#include "io/file.h"
+#include "io/json.h"
+#include "lm/dataset.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const char *const cgam_dataset_formats[] = {"tsv", "facts", "sst2", "agnews", "trec", "lama", NULL};
+
+enum { FIELDS = 3, LINE_MAX_BYTES = 1 << 24, WHERE = 160 };
+
+typedef struct reader {
+    cgam_dataset *set;
+    const char *path, *name; /* name: for messages */
+    cgam_file file;
+    size_t at;
+    int64_t line;
+    char *text; /* the line or record, as strings one after the other */
+    size_t text_room;
+    char *field[FIELDS]; /* into text */
+    int fields;
+    char where[WHERE];
+} reader;
+
+static cgam_status complain(reader *r, const char *words)
+{
+    return cgam_fail(r->set->env, CGAM_E_FORMAT, "%s: %s", r->where, words);
+}
+
+static cgam_status make_room(reader *r, size_t bytes)
+{
+    if (bytes <= r->text_room) return CGAM_OK;
+    cgam_free(r->set->env, r->text);
+    r->text_room = 0;
+    r->text = bytes <= LINE_MAX_BYTES ? cgam_alloc(r->set->env, 2 * bytes, 1) : NULL;
+    if (!r->text)
+        return bytes > LINE_MAX_BYTES ? complain(r, "the line is longer than 16 MB")
+                                      : cgam_fail_nomem(r->set->env, "a line");
+    r->text_room = 2 * bytes;
+    return CGAM_OK;
+}
+
+static void next_where(reader *r)
+{
+    r->line++;
+    snprintf(r->where, sizeof r->where, "%s:%lld", r->name, (long long)r->line);
+}
+
+/* The next line that is not blank into text, without its end; *more false at the end of the file.
+ * A byte 0 would cut the line short, so it becomes a blank. */
+static cgam_status next_line(reader *r, bool *more)
+{
+    *more = false;
+    while (r->at < r->file.size) {
+        const char *begin = (const char *)r->file.bytes + r->at;
+        const char *end = memchr(begin, '\n', r->file.size - r->at);
+        size_t length = end ? (size_t)(end - begin) : r->file.size - r->at;
+        r->at += length + 1;
+        next_where(r);
+        cgam_status status = make_room(r, length + 1);
+        if (status != CGAM_OK) return status;
+        bool blank = true;
+        for (size_t i = 0; i < length; i++) {
+            r->text[i] = begin[i] ? begin[i] : ' ';
+            blank = blank && (unsigned char)begin[i] <= ' ';
+        }
+        r->text[length] = '\0';
+        if (blank) continue;
+        *more = true;
+        return CGAM_OK;
+    }
+    return CGAM_OK;
+}
+
+/* Cuts text at its tabs. */
+static void split_tabs(reader *r)
+{
+    r->fields = 0;
+    for (char *at = r->text; at && r->fields < FIELDS;) {
+        r->field[r->fields++] = at;
+        at = strchr(at, '\t');
+        if (at) *at++ = '\0';
+    }
+}
+
+/* A CSV record: fields may be quoted, with quotes doubled and line ends inside. */
+static cgam_status next_record(reader *r, bool *more)
+{
+    const char *bytes = (const char *)r->file.bytes;
+    size_t size = r->file.size;
+    while (r->at < size && (bytes[r->at] == '\n' || bytes[r->at] == '\r')) {
+        if (bytes[r->at] == '\n') r->line++;
+        r->at++;
+    }
+    *more = r->at < size;
+    r->fields = 0;
+    if (!*more) return CGAM_OK;
+    next_where(r);
+    size_t end = r->at;
+    for (bool quoted = false; end < size && (quoted || bytes[end] != '\n'); end++) {
+        if (bytes[end] == '"') quoted = !quoted;
+        if (end - r->at > LINE_MAX_BYTES) return complain(r, "the record has no end");
+    }
+    cgam_status status = make_room(r, end - r->at + 2);
+    if (status != CGAM_OK) return status;
+    char *to = r->text;
+    bool quoted = false;
+    r->field[r->fields++] = to;
+    for (; r->at < end; r->at++) {
+        char c = bytes[r->at] ? bytes[r->at] : ' ';
+        if (c == '\n') r->line++;
+        if (c == '"' && quoted && r->at + 1 < end && bytes[r->at + 1] == '"') *to++ = '"', r->at++;
+        else if (c == '"') quoted = !quoted;
+        else if (c == ',' && !quoted) {
+            *to++ = '\0';
+            if (r->fields == FIELDS) return complain(r, "more than three fields");
+            r->field[r->fields++] = to;
+        } else *to++ = c;
+    }
+    *to = '\0';
+    return quoted ? complain(r, "a quote is not closed") : CGAM_OK;
+}
+
+/* ---- One example of each format ------------------------------------------------------------ */
+static cgam_status read_tsv(reader *r)
+{
+    split_tabs(r);
+    if (r->fields != 2) return complain(r, "label, tab, text are expected");
+    return cgam_dataset_add(r->set, r->where, r->field[1], r->field[0]);
+}
+
+static cgam_status read_facts(reader *r)
+{
+    split_tabs(r);
+    if (r->fields != 2) return complain(r, "subject, tab, object are expected");
+    return cgam_dataset_add(r->set, r->where, r->field[0], r->field[1]);
+}
+
+static cgam_status read_sst2(reader *r)
+{
+    split_tabs(r);
+    if (r->fields != 2) return complain(r, "sentence, tab, label are expected");
+    if (r->line == 1 && strcmp(r->field[0], "sentence") == 0) return CGAM_OK;
+    return cgam_dataset_add(r->set, r->where, r->field[0], r->field[1]);
+}
+
+/* ISO-8859-1 to UTF-8: bytes above 127 become two. */
+static cgam_status read_trec(reader *r)
+{
+    char *colon = strchr(r->text, ':'), *blank = strchr(r->text, ' ');
+    if (!colon || !blank || colon > blank) return complain(r, "COARSE:fine question is expected");
+    size_t length = strlen(blank + 1);
+    char *utf8 = cgam_alloc(r->set->env, 2 * length + 1, 1), *to = utf8;
+    if (!utf8) return cgam_fail_nomem(r->set->env, "a line");
+    for (const char *c = blank + 1; *c; c++) {
+        unsigned char byte = (unsigned char)*c;
+        if (byte < 128) *to++ = (char)byte;
+        else *to++ = (char)(0xC0 | byte >> 6), *to++ = (char)(0x80 | (byte & 63));
+    }
+    *to = '\0';
+    *colon = '\0';
+    cgam_status status = cgam_dataset_add(r->set, r->where, utf8, r->text);
+    cgam_free(r->set->env, utf8);
+    return status;
+}
+
+/* In place: entities that lost their ampersand, and backslashes that stood for line ends. */
+static void mend(char *text)
+{
+    static const struct {
+        const char *from;
+        char to;
+    } entities[] = {{" #39;", '\''}, {"&#39;", '\''}, {"#39;", '\''}, {" quot;", '"'},
+                    {"&quot;", '"'}, {" amp;", '&'},  {"&amp;", '&'}, {"&lt;", '<'},
+                    {"&gt;", '>'},   {"\\", ' '}};
+    char *to = text;
+    for (const char *at = text; *at;) {
+        size_t used = 0;
+        for (size_t i = 0; i < sizeof entities / sizeof *entities && used == 0; i++) {
+            size_t length = strlen(entities[i].from);
+            if (strncmp(at, entities[i].from, length) == 0) {
+                *to++ = entities[i].to;
+                used = length;
+            }
+        }
+        if (used == 0) *to++ = *at, used = 1;
+        at += used;
+    }
+    *to = '\0';
+}
+
+static cgam_status read_agnews(reader *r)
+{
+    if (r->fields < 2) return complain(r, "class, title, description or text, class are expected");
+    char *label = r->fields == 3 ? r->field[0] : r->field[1], one[2] = "";
+    if (strlen(label) == 1) one[0] = (char)(label[0] + (r->fields == 2)); /* 0-3 become 1-4 */
+    char *text = r->field[0];
+    if (r->fields == 3) { /* title and description lie one after the other */
+        text = r->field[1];
+        r->field[2][-1] = ' ';
+    }
+    mend(text);
+    return cgam_dataset_add(r->set, r->where, text, one[0] ? one : label);
+}
+
+static cgam_status read_lama(reader *r)
+{
+    json_t *row;
+    cgam_status status = cgam_json_parse(r->set->env, r->where, r->text, strlen(r->text), &row);
+    if (status != CGAM_OK) return status;
+    const char *object = json_string_value(json_object_get(row, "obj_label"));
+    const char *subject = json_string_value(json_object_get(row, "sub_label"));
+    const char *masked =
+        json_string_value(json_array_get(json_object_get(row, "masked_sentences"), 0));
+    if (!object || (!subject && !masked)) status = complain(r, "no sub_label or no obj_label");
+    else if (strcmp(r->set->template, "{x} {y}\n") != 0)
+        status = subject ? cgam_dataset_add(r->set, r->where, subject, object)
+                         : complain(r, "no sub_label");
+    else if (!masked) status = complain(r, "no masked sentence, and no relation with a template");
+    else {
+        /* What stands before the gap is the prompt; three words at least make one. */
+        const char *gap = strstr(masked, "[MASK]");
+        size_t length = gap ? (size_t)(gap - masked) : 0;
+        int blanks = 0;
+        for (size_t i = 0; i < length; i++) blanks += masked[i] == ' ';
+        char *head = blanks >= 3 ? cgam_alloc(r->set->env, length + 1, 1) : NULL;
+        if (head) {
+            memcpy(head, masked, length);
+            head[length] = '\0';
+            status = cgam_dataset_add(r->set, r->where, head, object);
+            cgam_free(r->set->env, head);
+        } else if (blanks >= 3) status = cgam_fail_nomem(r->set->env, "a line");
+    }
+    json_decref(row);
+    return status;
+}
+
+/* The template of a relation, from relations.jsonl beside the file or one folder up:
+ * "[X] was born in [Y] ." becomes "{x} was born in {y}.\n". Without one, masked sentences. */
+static cgam_status lama_template(cgam_env *env, const char *path, char *template, size_t size)
+{
+    snprintf(template, size, "{x} {y}\n");
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    int folder = slash ? (int)(slash - path + 1) : 0;
+    size_t id = strcspn(base, ".");
+    for (int up = 0; up < 2; up++) {
+        char beside[1024];
+        cgam_file file;
+        snprintf(beside, sizeof beside, "%.*s%srelations.jsonl", folder, path, up ? "../" : "");
+        if (!cgam_file_exists(beside)) continue;
+        cgam_status status = cgam_file_map(env, beside, &file);
+        for (size_t at = 0; status == CGAM_OK && at < file.size;) {
+            const char *line = (const char *)file.bytes + at;
+            const char *end = memchr(line, '\n', file.size - at);
+            size_t length = end ? (size_t)(end - line) : file.size - at;
+            at += length + 1;
+            json_t *row;
+            if (length == 0) continue;
+            status = cgam_json_parse(env, "relations.jsonl", line, length, &row);
+            if (status != CGAM_OK) break;
+            const char *name = json_string_value(json_object_get(row, "relation"));
+            const char *text = json_string_value(json_object_get(row, "template"));
+            const char *x = text ? strstr(text, "[X]") : NULL, *y = x ? strstr(x, "[Y]") : NULL;
+            if (name && y && strlen(name) == id && strncmp(name, base, id) == 0)
+                snprintf(template, size, "%.*s{x}%.*s{y}.\n", (int)(x - text), text,
+                         (int)(y - x - 3), x + 3);
+            json_decref(row);
+        }
+        cgam_file_unmap(&file);
+        return status;
+    }
+    return CGAM_OK;
+}
+
+/* ---- Formats ------------------------------------------------------------------------------ */
+typedef struct format {
+    cgam_status (*read)(reader *r);
+    bool csv, facts;
+    const char *template, *labels;
+} format;
+
+static const format formats[] = {
+    /* in the order of cgam_dataset_formats */
+    {read_tsv, false, false, "Text: {x}\nLabel: {y}\n\n", NULL},
+    {read_facts, false, true, "{x}: {y}\n", NULL},
+    {read_sst2, false, false, "Review: {x}\nSentiment: {y}\n\n", "0=negative,1=positive"},
+    {read_agnews, true, false, "Article: {x}\nTopic: {y}\n\n",
+     "1=World,2=Sports,3=Business,4=Technology"},
+    {read_trec, false, false, "Question: {x}\nType: {y}\n\n",
+     "ABBR=Abbreviation,ENTY=Entity,DESC=Description,HUM=Person,LOC=Location,NUM=Number"},
+    {read_lama, false, true, NULL, NULL},
+};
+
+cgam_status cgam_dataset_open(cgam_env *env, const char *name, const char *path, const char *labels,
+                              cgam_dataset **out)
+{
+    *out = NULL;
+    const format *f = NULL;
+    for (int i = 0; cgam_dataset_formats[i]; i++)
+        if (strcmp(name, cgam_dataset_formats[i]) == 0) f = &formats[i];
+    if (!f) return cgam_fail(env, CGAM_E_ARG, "no format '%s' of datasets", name);
+    char template[512];
+    cgam_status status = CGAM_OK;
+    if (f->template) snprintf(template, sizeof template, "%s", f->template);
+    else status = lama_template(env, path, template, sizeof template);
+    reader r = {.path = path, .name = cgam_path_tail(path)};
+    if (status == CGAM_OK) status = cgam_dataset_new(env, template, f->facts, &r.set);
+    if (status == CGAM_OK && !f->facts)
+        status = cgam_dataset_declare(r.set, labels ? labels : f->labels);
+    if (status == CGAM_OK) status = cgam_file_map(env, path, &r.file);
+    for (bool more = true; status == CGAM_OK;) {
+        status = f->csv ? next_record(&r, &more) : next_line(&r, &more);
+        if (status != CGAM_OK || !more) break;
+        status = f->read(&r);
+        if (status == CGAM_OK && r.line % 4096 == 0 && cgam_interrupted(env))
+            status = CGAM_E_INTERRUPTED;
+    }
+    if (status == CGAM_OK && r.set->examples == 0)
+        status = cgam_fail(env, CGAM_E_FORMAT, "%s: no examples", r.name);
+    cgam_free(env, r.text);
+    cgam_file_unmap(&r.file);
+    if (status == CGAM_OK) *out = r.set;
+    else cgam_dataset_free(r.set);
+    return status;
+}

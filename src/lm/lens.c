@@ -1,0 +1,230 @@
+/* lens.c: states to scores, many at a time, and how widely the scores are spread.
+ *
+ * With m the largest score and A, B, C the sums over the vocabulary of e^(s-m), (s-m) e^(s-m) and
+ * e^(2(s-m)):  entropy = log A - B/A,  sum p^2 = C / A^2. */
+#include "base/env.h"
+
+#include <cblas.h>
+#include <cgam/lens.h>
+#include <math.h>
+#include <string.h>
+
+struct cgam_lens {
+    cgam_env *env;
+    int64_t vocab, width;
+    float *Z, *gain; /* [vocab, width], [width] */
+    double epsilon;
+};
+
+enum { ROWS = 512 };
+
+void cgam_lens_free(cgam_lens *lens)
+{
+    if (!lens) return;
+    cgam_free(lens->env, lens->Z);
+    cgam_free(lens->env, lens->gain);
+    cgam_free(lens->env, lens);
+}
+
+static cgam_status make(cgam_env *env, int64_t vocab, int64_t width, cgam_lens **out)
+{
+    *out = NULL;
+    cgam_lens *lens = cgam_zalloc(env, 1, sizeof *lens);
+    if (!lens) return cgam_fail_nomem(env, "a lens");
+    *lens = (cgam_lens){.env = env, .vocab = vocab, .width = width};
+    lens->Z = cgam_alloc(env, (size_t)(vocab * width), sizeof *lens->Z);
+    lens->gain = cgam_alloc(env, (size_t)width, sizeof *lens->gain);
+    if (!lens->Z || !lens->gain) {
+        cgam_lens_free(lens);
+        return cgam_fail_nomem(env, "the unembedding");
+    }
+    *out = lens;
+    return CGAM_OK;
+}
+
+cgam_status cgam_lens_make(cgam_env *env, int64_t vocab, int64_t width, const float *Z,
+                           const float *gain, double epsilon, cgam_lens **out)
+{
+    cgam_status status = make(env, vocab, width, out);
+    if (status != CGAM_OK) return status;
+    memcpy((*out)->Z, Z, (size_t)(vocab * width) * sizeof *Z);
+    memcpy((*out)->gain, gain, (size_t)width * sizeof *gain);
+    (*out)->epsilon = epsilon;
+    return CGAM_OK;
+}
+
+cgam_status cgam_lens_new(cgam_lm *lm, cgam_lens **out)
+{
+    cgam_lm_info info = cgam_lm_describe(lm);
+    cgam_status status = make(cgam_lm_env(lm), info.vocab, info.width, out);
+    if (status != CGAM_OK) return status;
+    status = cgam_lm_unembedding(lm, (*out)->Z);
+    if (status == CGAM_OK) status = cgam_lm_final_norm(lm, (*out)->gain, &(*out)->epsilon);
+    if (status != CGAM_OK) {
+        cgam_lens_free(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
+cgam_env *cgam_lens_env(const cgam_lens *lens) { return lens->env; }
+
+int64_t cgam_lens_vocab(const cgam_lens *lens) { return lens->vocab; }
+
+int64_t cgam_lens_width(const cgam_lens *lens) { return lens->width; }
+
+const float *cgam_lens_row(const cgam_lens *lens, int64_t token)
+{
+    return lens->Z + token * lens->width;
+}
+
+double cgam_lens_dot(const cgam_lens *lens, cgam_lens_kind kind, int64_t token, const float *h)
+{
+    const float *row = cgam_lens_row(lens, token);
+    double sum = 0;
+    for (int64_t j = 0; j < lens->width; j++)
+        sum += (double)row[j] * (double)h[j] * (kind == CGAM_LENS_RAW ? 1 : (double)lens->gain[j]);
+    return sum;
+}
+
+typedef struct product {
+    const cgam_lens *lens;
+    int64_t count;
+    const float *x; /* [count, width] */
+    float *out;     /* [count, vocab] */
+} product;
+
+static cgam_status multiply(void *arg, int64_t i)
+{
+    const product *job = arg;
+    const cgam_lens *lens = job->lens;
+    int64_t begin = i * ROWS, rows = lens->vocab - begin < ROWS ? lens->vocab - begin : ROWS;
+    if (cgam_interrupted(lens->env)) return CGAM_E_INTERRUPTED;
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)job->count, (int)rows,
+                (int)lens->width, 1, job->x, (int)lens->width, lens->Z + begin * lens->width,
+                (int)lens->width, 0, job->out + begin, (int)lens->vocab);
+    return CGAM_OK;
+}
+
+cgam_status cgam_lens_scores(const cgam_lens *lens, cgam_lens_kind kind, int64_t count,
+                             const float *H, int64_t stride, float *out)
+{
+    cgam_env *env = lens->env;
+    int64_t d = lens->width;
+    float *x = cgam_alloc(env, (size_t)(count * d), sizeof *x);
+    if (!x) return cgam_fail_nomem(env, "states");
+    for (int64_t i = 0; i < count; i++) {
+        const float *h = H + i * stride;
+        double square = 0, factor = 1;
+        for (int64_t j = 0; j < d; j++) square += (double)h[j] * (double)h[j];
+        if (kind == CGAM_LENS_NORM) factor = 1 / sqrt(square / (double)d + lens->epsilon);
+        for (int64_t j = 0; j < d; j++)
+            x[i * d + j] = (float)((double)h[j] * factor *
+                                   (kind == CGAM_LENS_RAW ? 1 : (double)lens->gain[j]));
+    }
+    product job = {lens, count, x, out};
+    cgam_status status = cgam_parallel(env, (lens->vocab + ROWS - 1) / ROWS, multiply, &job);
+    cgam_free(env, x);
+    return status;
+}
+
+typedef struct spreading {
+    const cgam_lens *lens;
+    const float *scores;
+    int64_t n_tokens;
+    const int32_t *tokens;
+    cgam_spread *out;
+} spreading;
+
+static cgam_status spread(void *arg, int64_t i)
+{
+    const spreading *job = arg;
+    int64_t n = job->lens->vocab;
+    const float *s = job->scores + i * n;
+    int64_t top = 0;
+    for (int64_t k = 1; k < n; k++)
+        if (s[k] > s[top]) top = k;
+    double A = 0, B = 0, C = 0, mass = 0, m = (double)s[top];
+    if (!isfinite(m))
+        return cgam_fail(job->lens->env, CGAM_E_VALUE, "state %lld has a score that is no number",
+                         (long long)i);
+    for (int64_t k = 0; k < n; k++) {
+        double t = (double)s[k] - m, e = exp(t);
+        A += e;
+        B += t * e;
+        C += e * e;
+    }
+    for (int64_t k = 0; k < job->n_tokens; k++)
+        if (job->tokens[k] >= 0) mass += exp((double)s[job->tokens[k]] - m);
+    job->out[i] = (cgam_spread){log(A) - B / A, 2 * log(A) - log(C), mass / A, top};
+    return CGAM_OK;
+}
+
+cgam_status cgam_lens_spread(const cgam_lens *lens, cgam_lens_kind kind, int64_t count,
+                             const float *H, int64_t stride, int64_t n_tokens,
+                             const int32_t *tokens, cgam_spread *out)
+{
+    enum { AT_ONCE = 256 };
+    cgam_env *env = lens->env;
+    int64_t room = count < AT_ONCE ? count : AT_ONCE;
+    float *scores = cgam_alloc(env, (size_t)(room * lens->vocab), sizeof *scores);
+    if (!scores) return cgam_fail_nomem(env, "scores");
+    cgam_status status = CGAM_OK;
+    for (int64_t i = 0; i < count && status == CGAM_OK; i += AT_ONCE) {
+        int64_t m = count - i < AT_ONCE ? count - i : AT_ONCE;
+        status = cgam_lens_scores(lens, kind, m, H + i * stride, stride, scores);
+        spreading job = {lens, scores, n_tokens, tokens, out + i};
+        if (status == CGAM_OK) status = cgam_parallel(env, m, spread, &job);
+    }
+    cgam_free(env, scores);
+    return status;
+}
+
+typedef struct judging {
+    const cgam_lens *lens;
+    const float *scores;
+    const int32_t *target;
+    int64_t n_tokens;
+    const int32_t *tokens;
+    cgam_answer *out;
+} judging;
+
+static cgam_status judge(void *arg, int64_t i)
+{
+    const judging *job = arg;
+    int64_t n = job->lens->vocab, y = job->target[i];
+    const float *s = job->scores + i * n;
+    if (y < 0) return CGAM_OK;
+    float top = s[0];
+    for (int64_t k = 1; k < n; k++) top = s[k] > top ? s[k] : top;
+    double sum = 0, mass = 0;
+    int64_t rank = 0;
+    for (int64_t k = 0; k < n; k++) {
+        sum += exp((double)s[k] - (double)top);
+        rank += s[k] > s[y] || (s[k] == s[y] && k < y);
+    }
+    for (int64_t k = 0; k < job->n_tokens; k++)
+        if (job->tokens[k] >= 0) mass += exp((double)s[job->tokens[k]] - (double)top);
+    job->out[i] = (cgam_answer){(double)s[y] - (double)top - log(sum), mass / sum, rank};
+    return CGAM_OK;
+}
+
+cgam_status cgam_lens_judge(const cgam_lens *lens, cgam_lens_kind kind, int64_t count,
+                            const float *H, int64_t stride, const int32_t *target, int64_t n_tokens,
+                            const int32_t *tokens, cgam_answer *out)
+{
+    enum { AT_ONCE = 256 };
+    cgam_env *env = lens->env;
+    int64_t room = count < AT_ONCE ? count : AT_ONCE;
+    float *scores = cgam_alloc(env, (size_t)(room * lens->vocab), sizeof *scores);
+    if (!scores) return cgam_fail_nomem(env, "scores");
+    cgam_status status = CGAM_OK;
+    for (int64_t i = 0; i < count && status == CGAM_OK; i += AT_ONCE) {
+        int64_t m = count - i < AT_ONCE ? count - i : AT_ONCE;
+        status = cgam_lens_scores(lens, kind, m, H + i * stride, stride, scores);
+        judging job = {lens, scores, target + i, n_tokens, tokens, out + i};
+        if (status == CGAM_OK) status = cgam_parallel(env, m, judge, &job);
+    }
+    cgam_free(env, scores);
+    return status;
+}

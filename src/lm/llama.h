@@ -1,0 +1,127 @@
+/* llama.h (inside): libllama as a table of functions found at run time, and what the files that
+ * use it share. Only src/lm/llama_*.c include this; they are left out of a build without headers,
+ * and absent.c takes their place. */
+#ifndef CGAM_SRC_LM_LLAMA_H
+#define CGAM_SRC_LM_LLAMA_H
+
+#include "base/env.h"
+#include "io/file.h"
+
+#include <cgam/lm.h>
+#include <gguf.h>
+#include <llama.h>
+
+/* What we call. */
+#define CGAM_LLAMA_FUNCTIONS(X)                                                                    \
+    X(ggml_backend_load_all_from_path)                                                             \
+    X(ggml_backend_tensor_get)                                                                     \
+    X(ggml_get_type_traits)                                                                        \
+    X(ggml_log_set)                                                                                \
+    X(ggml_row_size)                                                                               \
+    X(gguf_find_key)                                                                               \
+    X(gguf_find_tensor)                                                                            \
+    X(gguf_free)                                                                                   \
+    X(gguf_get_data_offset)                                                                        \
+    X(gguf_get_kv_type)                                                                            \
+    X(gguf_get_tensor_ne)                                                                          \
+    X(gguf_get_tensor_offset)                                                                      \
+    X(gguf_get_tensor_size)                                                                        \
+    X(gguf_get_tensor_type)                                                                        \
+    X(gguf_get_val_f32)                                                                            \
+    X(gguf_get_val_str)                                                                            \
+    X(gguf_get_val_u32)                                                                            \
+    X(gguf_init_from_file)                                                                         \
+    X(llama_backend_init)                                                                          \
+    X(llama_context_default_params)                                                                \
+    X(llama_decode)                                                                                \
+    X(llama_free)                                                                                  \
+    X(llama_get_logits_ith)                                                                        \
+    X(llama_get_memory)                                                                            \
+    X(llama_init_from_model)                                                                       \
+    X(llama_log_set)                                                                               \
+    X(llama_memory_clear)                                                                          \
+    X(llama_memory_seq_cp)                                                                         \
+    X(llama_memory_seq_rm)                                                                         \
+    X(llama_model_default_params)                                                                  \
+    X(llama_model_desc)                                                                            \
+    X(llama_model_free)                                                                            \
+    X(llama_model_get_vocab)                                                                       \
+    X(llama_model_load_from_file)                                                                  \
+    X(llama_model_n_ctx_train)                                                                     \
+    X(llama_model_n_embd)                                                                          \
+    X(llama_model_n_layer)                                                                         \
+    X(llama_model_n_params)                                                                        \
+    X(llama_token_to_piece)                                                                        \
+    X(llama_tokenize)                                                                              \
+    X(llama_vocab_bos)                                                                             \
+    X(llama_vocab_n_tokens)
+
+typedef struct cgam_llama {
+#define CGAM_LLAMA_FIELD(name) __typeof__(&name) name;
+    CGAM_LLAMA_FUNCTIONS(CGAM_LLAMA_FIELD)
+#undef CGAM_LLAMA_FIELD
+} cgam_llama;
+
+/* Loads libllama the first time, and gives the same table ever after. Any thread. */
+CGAM_NODISCARD cgam_status cgam_llama_load(cgam_env *env, const cgam_llama **out);
+/* The last thing libllama complained about, on one line; "" when nothing since the reset. */
+const char *cgam_llama_complaint(void);
+void cgam_llama_complaint_reset(void);
+
+struct cgam_lm {
+    cgam_env *env;
+    const cgam_llama *f;
+    char *path;
+    struct llama_model *model;
+    const struct llama_vocab *vocab;
+    struct gguf_context *gguf; /* what the file says of itself */
+    cgam_file file;
+    cgam_lm_info info;
+    char sha256[65]; /* "" until asked for */
+};
+
+/* A matrix of the file: `rows` rows of `columns` numbers in some ggml type. */
+typedef struct cgam_weights {
+    const cgam_lm *lm;
+    const uint8_t *data;
+    enum ggml_type type;
+    int64_t rows, columns;
+    size_t row_bytes;
+} cgam_weights;
+
+/* The tensor of that name; CGAM_E_NOT_FOUND, or CGAM_E_FORMAT when it does not lie within the
+ * file or is no matrix. A vector is a matrix of one row. */
+CGAM_NODISCARD cgam_status cgam_weights_find(const cgam_lm *lm, const char *name,
+                                             cgam_weights *out);
+/* out[count, columns] = rows [begin, begin + count) in f32. */
+void cgam_weights_get(const cgam_weights *w, int64_t begin, int64_t count, float *out);
+
+/* A number of the file's key `ARCHITECTURE.name`; false when it is not there or no such number. */
+bool cgam_gguf_uint(const cgam_lm *lm, const char *name, int64_t *out);
+bool cgam_gguf_real(const cgam_lm *lm, const char *name, double *out);
+
+/* Batches: which prompts go together. order [count] holds prompts, longest first; batch b is
+ * order[first[b] .. first[b + 1]). */
+typedef struct cgam_packing {
+    int64_t *order, *first; /* [count], [batches + 1] */
+    int64_t batches;
+    int64_t shared;  /* tokens that all prompts begin with, computed once */
+    int64_t longest; /* tokens of the longest prompt */
+    int64_t tokens;  /* to be computed in all */
+} cgam_packing;
+
+CGAM_NODISCARD cgam_status cgam_packing_new(cgam_lm *lm, int64_t count,
+                                            const cgam_lm_prompt *prompts, bool share,
+                                            int64_t batch_tokens, int64_t batch_prompts,
+                                            cgam_packing *out);
+void cgam_packing_free(cgam_env *env, cgam_packing *packing);
+
+/* The two ways to run prompts. */
+cgam_status cgam_llama_run(cgam_lm *lm, const cgam_lm_prompt *prompts, const cgam_packing *packing,
+                           const cgam_lm_capture_opts *opts, cgam_lm_sink sink, void *user);
+cgam_status cgam_exact_run(cgam_lm *lm, const cgam_lm_prompt *prompts, const cgam_packing *packing,
+                           const cgam_lm_capture_opts *opts, cgam_lm_sink sink, void *user);
+/* Whether the plain pass knows the model; a message says why not. */
+cgam_status cgam_exact_knows(const cgam_lm *lm);
+
+#endif

@@ -1,0 +1,269 @@
+/* llama_model.c: a GGUF file as a model - what it says of itself, its words, its matrices. */
+#include "base/sha.h"
+#include "lm/llama.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void cgam_lm_free(cgam_lm *lm)
+{
+    if (!lm) return;
+    cgam_env *env = lm->env;
+    if (lm->model) lm->f->llama_model_free(lm->model);
+    if (lm->gguf) lm->f->gguf_free(lm->gguf);
+    cgam_file_unmap(&lm->file);
+    cgam_free(env, lm->path);
+    cgam_free(env, lm);
+}
+
+static int64_t key_of(const cgam_lm *lm, const char *name, enum gguf_type type)
+{
+    char key[128];
+    snprintf(key, sizeof key, "%s.%s", lm->info.architecture, name);
+    int64_t id = lm->f->gguf_find_key(lm->gguf, key);
+    return id >= 0 && lm->f->gguf_get_kv_type(lm->gguf, id) == type ? id : -1;
+}
+
+bool cgam_gguf_uint(const cgam_lm *lm, const char *name, int64_t *out)
+{
+    int64_t id = key_of(lm, name, GGUF_TYPE_UINT32);
+    if (id >= 0) *out = lm->f->gguf_get_val_u32(lm->gguf, id);
+    return id >= 0;
+}
+
+bool cgam_gguf_real(const cgam_lm *lm, const char *name, double *out)
+{
+    int64_t id = key_of(lm, name, GGUF_TYPE_FLOAT32);
+    if (id >= 0) *out = (double)lm->f->gguf_get_val_f32(lm->gguf, id);
+    return id >= 0;
+}
+
+static void text_of(const cgam_lm *lm, const char *key, char *text, size_t size)
+{
+    int64_t id = lm->f->gguf_find_key(lm->gguf, key);
+    bool there = id >= 0 && lm->f->gguf_get_kv_type(lm->gguf, id) == GGUF_TYPE_STRING;
+    snprintf(text, size, "%s", there ? lm->f->gguf_get_val_str(lm->gguf, id) : "");
+}
+
+cgam_status cgam_weights_find(const cgam_lm *lm, const char *name, cgam_weights *out)
+{
+    const cgam_llama *f = lm->f;
+    *out = (cgam_weights){.lm = lm};
+    int64_t id = f->gguf_find_tensor(lm->gguf, name);
+    if (id < 0)
+        return cgam_fail(lm->env, CGAM_E_NOT_FOUND, "%s: no tensor %s", cgam_path_tail(lm->path),
+                         name);
+    const int64_t *ne = f->gguf_get_tensor_ne(lm->gguf, id);
+    size_t offset = f->gguf_get_tensor_offset(lm->gguf, id),
+           base = f->gguf_get_data_offset(lm->gguf);
+    size_t size = f->gguf_get_tensor_size(lm->gguf, id);
+    out->type = f->gguf_get_tensor_type(lm->gguf, id);
+    out->columns = ne[0];
+    out->rows = ne[1];
+    out->row_bytes = f->ggml_row_size(out->type, ne[0]);
+    if (ne[2] != 1 || ne[3] != 1 || ne[0] < 1 || ne[1] < 1)
+        return cgam_fail(lm->env, CGAM_E_FORMAT, "%s: tensor %s is no matrix",
+                         cgam_path_tail(lm->path), name);
+    size_t end;
+    if (__builtin_add_overflow(offset, base, &offset) ||
+        __builtin_add_overflow(offset, size, &end) || end > lm->file.size ||
+        size / out->row_bytes < (size_t)out->rows)
+        return cgam_fail(lm->env, CGAM_E_FORMAT, "%s: tensor %s lies beyond the end of the file",
+                         cgam_path_tail(lm->path), name);
+    if (out->type != GGML_TYPE_F32 && !f->ggml_get_type_traits(out->type)->to_float)
+        return cgam_fail(lm->env, CGAM_E_UNSUPPORTED, "%s: tensor %s has a type without a reading",
+                         cgam_path_tail(lm->path), name);
+    out->data = lm->file.bytes + offset;
+    return CGAM_OK;
+}
+
+void cgam_weights_get(const cgam_weights *w, int64_t begin, int64_t count, float *out)
+{
+    const uint8_t *from = w->data + (size_t)begin * w->row_bytes;
+    if (w->type == GGML_TYPE_F32) memcpy(out, from, (size_t)count * w->row_bytes);
+    else
+        for (int64_t i = 0; i < count; i++)
+            w->lm->f->ggml_get_type_traits(w->type)->to_float(from + (size_t)i * w->row_bytes,
+                                                              out + i * w->columns, w->columns);
+}
+
+/* What the lens needs must be in the file and have the model's shape. */
+static cgam_status survey(cgam_lm *lm)
+{
+    cgam_lm_info *info = &lm->info;
+    cgam_weights embedding, output, norm;
+    cgam_status status = cgam_weights_find(lm, "token_embd.weight", &embedding);
+    if (status == CGAM_OK) status = cgam_weights_find(lm, "output_norm.weight", &norm);
+    if (status != CGAM_OK) return status;
+    info->tied = lm->f->gguf_find_tensor(lm->gguf, "output.weight") < 0;
+    status = info->tied ? CGAM_OK : cgam_weights_find(lm, "output.weight", &output);
+    if (info->tied) output = embedding;
+    if (status == CGAM_OK && (output.rows != info->vocab || output.columns != info->width ||
+                              norm.columns != info->width))
+        status =
+            cgam_fail(lm->env, CGAM_E_FORMAT,
+                      "%s: the unembedding is %lld x %lld, the model has %lld words in %lld "
+                      "dimensions",
+                      cgam_path_tail(lm->path), (long long)output.rows, (long long)output.columns,
+                      (long long)info->vocab, (long long)info->width);
+    return status;
+}
+
+static cgam_status open_model(cgam_lm *lm)
+{
+    cgam_env *env = lm->env;
+    const cgam_llama *f = lm->f;
+    const char *name = cgam_path_tail(lm->path);
+    cgam_status status = cgam_file_map(env, lm->path, &lm->file);
+    if (status != CGAM_OK) return status;
+    if (lm->file.size < 24 || memcmp(lm->file.bytes, "GGUF", 4) != 0)
+        return cgam_fail(env, CGAM_E_FORMAT, "%s: not a GGUF file", name);
+    cgam_llama_complaint_reset();
+    lm->gguf = f->gguf_init_from_file(lm->path, (struct gguf_init_params){.no_alloc = true});
+    if (!lm->gguf)
+        return cgam_fail(env, CGAM_E_FORMAT, "%s: not a sound GGUF file: %s", name,
+                         cgam_llama_complaint());
+    text_of(lm, "general.architecture", lm->info.architecture, sizeof lm->info.architecture);
+    text_of(lm, "general.name", lm->info.name, sizeof lm->info.name);
+    if (!lm->info.architecture[0])
+        return cgam_fail(env, CGAM_E_FORMAT, "%s: a GGUF file, but not of a language model", name);
+
+    struct llama_model_params params = f->llama_model_default_params();
+    lm->model = f->llama_model_load_from_file(lm->path, params);
+    if (!lm->model)
+        return cgam_fail(env, CGAM_E_FORMAT, "%s: libllama cannot load it: %s", name,
+                         cgam_llama_complaint());
+    lm->vocab = f->llama_model_get_vocab(lm->model);
+    lm->info.layers = f->llama_model_n_layer(lm->model);
+    lm->info.width = f->llama_model_n_embd(lm->model);
+    lm->info.vocab = f->llama_vocab_n_tokens(lm->vocab);
+    lm->info.context = f->llama_model_n_ctx_train(lm->model);
+    lm->info.parameters = (int64_t)f->llama_model_n_params(lm->model);
+    f->llama_model_desc(lm->model, lm->info.description, sizeof lm->info.description);
+    status = survey(lm);
+    lm->info.exact = status == CGAM_OK && cgam_exact_knows(lm) == CGAM_OK;
+    return status;
+}
+
+cgam_status cgam_lm_open(cgam_env *env, const char *path, cgam_lm **out)
+{
+    *out = NULL;
+    const cgam_llama *f;
+    cgam_status status = cgam_llama_load(env, &f);
+    if (status != CGAM_OK) return status;
+    cgam_lm *lm = cgam_zalloc(env, 1, sizeof *lm);
+    if (!lm) return cgam_fail_nomem(env, "a model");
+    lm->env = env;
+    lm->f = f;
+    lm->path = cgam_strdup(env, path);
+    status = lm->path ? open_model(lm) : cgam_fail_nomem(env, "a model");
+    if (status == CGAM_OK) *out = lm;
+    else cgam_lm_free(lm);
+    return status;
+}
+
+cgam_lm_info cgam_lm_describe(const cgam_lm *lm) { return lm->info; }
+
+cgam_env *cgam_lm_env(const cgam_lm *lm) { return lm->env; }
+
+cgam_status cgam_lm_sha256(cgam_lm *lm, const char **out)
+{
+    enum { PIECE = 1 << 24 };
+    *out = lm->sha256;
+    if (lm->sha256[0]) return CGAM_OK;
+    uint8_t digest[CGAM_SHA256_BYTES];
+    cgam_sha256 sha;
+    cgam_sha256_begin(&sha);
+    for (size_t at = 0; at < lm->file.size; at += PIECE) {
+        size_t left = lm->file.size - at;
+        cgam_sha256_add(&sha, lm->file.bytes + at, left < PIECE ? left : PIECE);
+        if (cgam_interrupted(lm->env)) return CGAM_E_INTERRUPTED;
+    }
+    cgam_sha256_end(&sha, digest);
+    cgam_sha_hex(digest, sizeof digest, lm->sha256);
+    return CGAM_OK;
+}
+
+cgam_status cgam_lm_tokenize(cgam_lm *lm, const char *text, bool begin, int32_t **out,
+                             int64_t *count)
+{
+    *out = NULL;
+    *count = 0;
+    size_t length = strlen(text);
+    if (length > 1 << 24)
+        return cgam_fail(lm->env, CGAM_E_ARG, "a text of %zu bytes is too long to tokenize",
+                         length);
+    /* Most often a token has a byte or more; where it does not, libllama says how many there are. */
+    int32_t room = (int32_t)length + 8, n;
+    int32_t *tokens = cgam_alloc(lm->env, (size_t)room, sizeof *tokens);
+    if (!tokens) return cgam_fail_nomem(lm->env, "tokens");
+    n = lm->f->llama_tokenize(lm->vocab, text, (int32_t)length, tokens, room, begin, false);
+    if (n < 0 && n > INT32_MIN) {
+        cgam_free(lm->env, tokens);
+        room = -n;
+        tokens = cgam_alloc(lm->env, (size_t)room, sizeof *tokens);
+        if (!tokens) return cgam_fail_nomem(lm->env, "tokens");
+        n = lm->f->llama_tokenize(lm->vocab, text, (int32_t)length, tokens, room, begin, false);
+    }
+    if (n < 0) {
+        cgam_free(lm->env, tokens);
+        return cgam_fail(lm->env, CGAM_E_INTERNAL, "libllama cannot tokenize %zu bytes", length);
+    }
+    *out = tokens;
+    *count = n;
+    return CGAM_OK;
+}
+
+void cgam_lm_release(cgam_lm *lm, void *block) { cgam_free(lm->env, block); }
+
+const char *cgam_lm_piece(const cgam_lm *lm, int32_t token, char *text, size_t size)
+{
+    if (size == 0) return text;
+    int32_t n = 0;
+    if (token >= 0 && token < lm->info.vocab)
+        n = lm->f->llama_token_to_piece(lm->vocab, token, text, (int32_t)size - 1, 0, true);
+    text[n > 0 ? n : 0] = '\0';
+    return text;
+}
+
+typedef struct reading {
+    const cgam_weights *w;
+    float *out;
+} reading;
+
+enum { ROWS_AT_ONCE = 512 };
+
+static cgam_status read_rows(void *arg, int64_t k)
+{
+    const reading *job = arg;
+    int64_t begin = k * ROWS_AT_ONCE, left = job->w->rows - begin;
+    cgam_weights_get(job->w, begin, left < ROWS_AT_ONCE ? left : ROWS_AT_ONCE,
+                     job->out + begin * job->w->columns);
+    return CGAM_OK;
+}
+
+cgam_status cgam_lm_unembedding(cgam_lm *lm, float *Z)
+{
+    cgam_weights w;
+    cgam_status status =
+        cgam_weights_find(lm, lm->info.tied ? "token_embd.weight" : "output.weight", &w);
+    reading job = {&w, Z};
+    if (status == CGAM_OK)
+        status =
+            cgam_parallel(lm->env, (w.rows + ROWS_AT_ONCE - 1) / ROWS_AT_ONCE, read_rows, &job);
+    return status;
+}
+
+cgam_status cgam_lm_final_norm(cgam_lm *lm, float *weights, double *epsilon)
+{
+    cgam_weights w;
+    cgam_status status = cgam_weights_find(lm, "output_norm.weight", &w);
+    if (status != CGAM_OK) return status;
+    if (!cgam_gguf_real(lm, "attention.layer_norm_rms_epsilon", epsilon) ||
+        lm->f->gguf_find_tensor(lm->gguf, "output_norm.bias") >= 0)
+        return cgam_fail(lm->env, CGAM_E_UNSUPPORTED,
+                         "%s: the final norm of a %s model is not the root mean square norm",
+                         cgam_path_tail(lm->path), lm->info.architecture);
+    cgam_weights_get(&w, 0, 1, weights);
+    return CGAM_OK;
+}

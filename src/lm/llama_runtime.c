@@ -1,0 +1,118 @@
+/* llama_runtime.c: where libllama is, and its functions. */
+#include "lm/fetch.h"
+#include "lm/llama.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static cgam_llama table;
+static bool loaded;
+static char complaint[256];
+
+const char *cgam_llama_complaint(void) { return complaint; }
+
+void cgam_llama_complaint_reset(void) { complaint[0] = '\0'; }
+
+/* The first complaint names the cause; those after it say only that things failed. */
+static void on_log(enum ggml_log_level level, const char *text, void *user)
+{
+    (void)user;
+    if (level != GGML_LOG_LEVEL_ERROR || complaint[0]) return;
+    snprintf(complaint, sizeof complaint, "%s", text);
+    complaint[strcspn(complaint, "\n")] = '\0';
+}
+
+/* libllama.so, or a name with a version in it: libllama.v0.5.0.so, libllama.so.0. */
+static bool library_in(const char *folder, char *path)
+{
+    DIR *d = opendir(folder);
+    if (!d) return false;
+    bool found = false;
+    for (struct dirent *e = readdir(d); e; e = readdir(d)) {
+        const char *name = e->d_name;
+        if (strncmp(name, "libllama.", 9) != 0 || !strstr(name, ".so")) continue;
+        bool plain = strcmp(name, "libllama.so") == 0;
+        if (found && !plain) continue;
+        found = snprintf(path, CGAM_PATH_ROOM, "%s/%s", folder, name) < CGAM_PATH_ROOM;
+        if (plain) break;
+    }
+    closedir(d);
+    return found;
+}
+
+static cgam_status find(cgam_env *env, char *folder, char *library)
+{
+    const char *given = getenv("CGAM_LLAMA");
+    if (given && given[0]) {
+        static const char *const under[] = {"", "/lib"};
+        for (int i = 0; i < 2; i++) {
+            snprintf(folder, CGAM_PATH_ROOM, "%s%s", given, under[i]);
+            if (library_in(folder, library)) return CGAM_OK;
+        }
+        return cgam_fail(env, CGAM_E_NOT_FOUND, "CGAM_LLAMA: no libllama in %s",
+                         cgam_path_tail(given));
+    }
+    snprintf(folder, CGAM_PATH_ROOM, "%s", CGAM_LLAMA_LIBDIR);
+    if (folder[0] && library_in(folder, library)) return CGAM_OK;
+    cgam_status status = cgam_fetch_runtime_path(env, folder);
+    if (status == CGAM_OK && !library_in(folder, library))
+        status = cgam_fail(env, CGAM_E_NOT_FOUND,
+                           "libllama is not there; fetch it with: cgam lm get, or name its "
+                           "directory in CGAM_LLAMA");
+    return status;
+}
+
+static cgam_status load(cgam_env *env)
+{
+    char folder[CGAM_PATH_ROOM], library[CGAM_PATH_ROOM];
+    cgam_status status = find(env, folder, library);
+    if (status != CGAM_OK) return status;
+    void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+    if (!handle) return cgam_fail(env, CGAM_E_FORMAT, "libllama cannot be loaded: %s", dlerror());
+    const char *missing = NULL;
+    cgam_llama t;
+#define FIND(name)                                                                                 \
+    {                                                                                              \
+        void *address = dlsym(handle, #name);                                                      \
+        memcpy(&t.name, &address, sizeof address);                                                 \
+        if (!address && !missing) missing = #name;                                                 \
+    }
+    CGAM_LLAMA_FUNCTIONS(FIND)
+#undef FIND
+    if (missing) {
+        dlclose(handle);
+        return cgam_fail(env, CGAM_E_UNSUPPORTED, "%s has no %s: another version than llama.h",
+                         cgam_path_tail(library), missing);
+    }
+    t.llama_log_set(on_log, NULL);
+    t.ggml_log_set(on_log, NULL);
+    /* Structures come back by value; a library of another version would fill them askew. */
+    struct llama_context_params p = t.llama_context_default_params();
+    struct llama_model_params m = t.llama_model_default_params();
+    if (p.n_ctx != 512 || p.n_seq_max != 1 || p.type_k != GGML_TYPE_F16 ||
+        p.type_v != GGML_TYPE_F16 || p.cb_eval || m.vocab_only || m.progress_callback) {
+        dlclose(handle);
+        return cgam_fail(env, CGAM_E_UNSUPPORTED, "%s does not fit the llama.h cgam was built with",
+                         cgam_path_tail(library));
+    }
+    t.ggml_backend_load_all_from_path(folder);
+    t.llama_backend_init();
+    table = t; /* never unloaded: its threads and registries live as long as the process */
+    return CGAM_OK;
+}
+
+cgam_status cgam_llama_load(cgam_env *env, const cgam_llama **out)
+{
+    *out = NULL;
+    pthread_mutex_lock(&lock);
+    cgam_status status = loaded ? CGAM_OK : load(env);
+    loaded = status == CGAM_OK;
+    pthread_mutex_unlock(&lock);
+    if (status == CGAM_OK) *out = &table;
+    return status;
+}

@@ -1,0 +1,136 @@
+/* probe.c: separability by liblinear, alignment by cosines (Yang et al. 2025 track both through
+ * the layers of a transformer). */
+#include "base/env.h"
+
+#include <cgam/control.h>
+#include <cgam/probe.h>
+#include <linear.h>
+#include <math.h>
+
+static void quiet(const char *text) { (void)text; }
+
+/* Mean and 1/deviation of every feature over the training half; a feature that never changes
+ * becomes 0. */
+static void scale_of(int64_t count, int64_t width, const float *H, int64_t stride,
+                     const int32_t *target, int half, double *mean, double *factor)
+{
+    for (int64_t j = 0; j < width; j++) {
+        double sum = 0, square = 0;
+        int64_t n = 0;
+        for (int64_t i = half; i < count; i += 2) {
+            if (target[i] < 0) continue;
+            sum += (double)H[i * stride + j];
+            n++;
+        }
+        mean[j] = n ? sum / (double)n : 0;
+        for (int64_t i = half; i < count; i += 2)
+            if (target[i] >= 0) square += pow((double)H[i * stride + j] - mean[j], 2);
+        double sd = n > 1 ? sqrt(square / (double)(n - 1)) : 0;
+        factor[j] = sd > 0 ? 1 / (sd * sqrt((double)width)) : 0;
+    }
+}
+
+typedef struct workspace {
+    struct feature_node *nodes, **rows; /* [count * (width + 2)], [count] */
+    double *labels, *mean, *factor;
+} workspace;
+
+static void workspace_free(cgam_env *env, workspace *w)
+{
+    cgam_free(env, w->nodes);
+    cgam_free(env, w->rows);
+    cgam_free(env, w->labels);
+    cgam_free(env, w->mean);
+    cgam_free(env, w->factor);
+}
+
+/* Trains on `half`, counts hits on the other. */
+static cgam_status one_way(cgam_env *env, workspace *w, int64_t count, int64_t width,
+                           const float *H, int64_t stride, const int32_t *target, int half,
+                           int64_t *hits, bool *possible)
+{
+    scale_of(count, width, H, stride, target, half, w->mean, w->factor);
+    for (int64_t i = 0; i < count; i++) {
+        struct feature_node *row = w->nodes + i * (width + 2);
+        for (int64_t j = 0; j < width; j++)
+            row[j] = (struct feature_node){(int)j + 1,
+                                           ((double)H[i * stride + j] - w->mean[j]) * w->factor[j]};
+        row[width] = (struct feature_node){(int)width + 1, 1}; /* the bias */
+        row[width + 1] = (struct feature_node){-1, 0};
+    }
+    int n = 0;
+    bool several = false;
+    for (int64_t i = half; i < count; i += 2) {
+        if (target[i] < 0) continue;
+        w->rows[n] = w->nodes + i * (width + 2);
+        w->labels[n++] = target[i];
+        several = several || w->labels[n - 1] != w->labels[0];
+    }
+    *possible = *possible && several;
+    if (!several) return CGAM_OK;
+    struct problem problem = {.l = n, .n = (int)width + 1, .y = w->labels, .x = w->rows, .bias = 1};
+    struct parameter how = {.solver_type = L2R_LR, .eps = 1e-4, .C = 1};
+    const char *wrong = check_parameter(&problem, &how);
+    if (wrong) return cgam_fail(env, CGAM_E_INTERNAL, "liblinear: %s", wrong);
+    struct model *model = train(&problem, &how);
+    if (!model) return cgam_fail(env, CGAM_E_NOMEM, "out of memory: a probe");
+    for (int64_t i = 1 - half; i < count; i += 2)
+        if (target[i] >= 0)
+            *hits += (int32_t)predict(model, w->nodes + i * (width + 2)) == target[i];
+    free_and_destroy_model(&model);
+    return CGAM_OK;
+}
+
+cgam_status cgam_probe_separability(cgam_env *env, int64_t count, int64_t width, const float *H,
+                                    int64_t stride, const int32_t *target, double *accuracy)
+{
+    *accuracy = NAN;
+    size_t n = (size_t)count, d = (size_t)width;
+    workspace w = {.nodes = cgam_alloc(env, n * (d + 2), sizeof *w.nodes),
+                   .rows = cgam_alloc(env, n, sizeof(struct feature_node *)),
+                   .labels = cgam_alloc(env, n, sizeof *w.labels),
+                   .mean = cgam_alloc(env, d, sizeof *w.mean),
+                   .factor = cgam_alloc(env, d, sizeof *w.factor)};
+    cgam_status status = w.nodes && w.rows && w.labels && w.mean && w.factor
+                             ? CGAM_OK
+                             : cgam_fail_nomem(env, "a probe");
+    int64_t hits = 0, counted = 0;
+    bool possible = true;
+    set_print_string_function(quiet);
+    for (int half = 0; half < 2 && status == CGAM_OK; half++)
+        status = one_way(env, &w, count, width, H, stride, target, half, &hits, &possible);
+    for (int64_t i = 0; i < count; i++) counted += target[i] >= 0;
+    if (status == CGAM_OK && possible && counted > 0) *accuracy = (double)hits / (double)counted;
+    workspace_free(env, &w);
+    return status;
+}
+
+cgam_alignment cgam_probe_alignment(const cgam_lens *lens, int64_t count, const float *H,
+                                    int64_t stride, int64_t labels, const int32_t *tokens,
+                                    const int32_t *target)
+{
+    double sum[2] = {0, 0}, square[2] = {0, 0};
+    int64_t n = 0, d = cgam_lens_width(lens);
+    for (int64_t i = 0; i < count; i++) {
+        if (target[i] < 0) continue;
+        double own = 0, other = -1;
+        for (int64_t k = 0; k < labels; k++) {
+            if (tokens[k] < 0) continue;
+            double c = cgam_control_cosine(d, H + i * stride, cgam_lens_row(lens, tokens[k]));
+            if (k == target[i]) own = c;
+            else if (c > other) other = c;
+        }
+        const double x[2] = {own, own - other};
+        for (int k = 0; k < 2; k++) {
+            sum[k] += x[k];
+            square[k] += x[k] * x[k];
+        }
+        n++;
+    }
+    double m[2], sd[2];
+    for (int k = 0; k < 2; k++) {
+        m[k] = n ? sum[k] / (double)n : (double)NAN;
+        sd[k] = n > 1 ? sqrt(fmax(0, (square[k] - sum[k] * m[k]) / (double)(n - 1))) : (double)NAN;
+    }
+    return (cgam_alignment){m[0], sd[0], m[1], sd[1]};
+}

@@ -1,0 +1,286 @@
+/* store.c: the SQLite file. Write-ahead logging, so that a reader and a killed writer do no harm;
+ * every row carries the digest of its states. */
+#include "lm/store.h"
+
+#include "base/sha.h"
+#include "io/file.h"
+#include "num/widen.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+enum { APPLICATION = 0x6367616d, VERSION = 1 }; /* "cgam" */
+
+cgam_status cgam_store_fail(cgam_store *store, int code)
+{
+    cgam_status status = CGAM_E_IO;
+    if (code == SQLITE_NOTADB || code == SQLITE_CORRUPT) status = CGAM_E_FORMAT;
+    if (code == SQLITE_CANTOPEN) status = CGAM_E_NOT_FOUND;
+    if (code == SQLITE_NOMEM) status = CGAM_E_NOMEM;
+    return cgam_fail(store->env, status, "%s: %s", cgam_path_tail(store->path),
+                     store->db ? sqlite3_errmsg(store->db) : sqlite3_errstr(code));
+}
+
+cgam_status cgam_store_do(cgam_store *store, const char *sql)
+{
+    int code = sqlite3_exec(store->db, sql, NULL, NULL, NULL);
+    return code == SQLITE_OK ? CGAM_OK : cgam_store_fail(store, code);
+}
+
+cgam_status cgam_store_ask(cgam_store *store, const char *sql, sqlite3_stmt **out)
+{
+    int code = sqlite3_prepare_v2(store->db, sql, -1, out, NULL);
+    return code == SQLITE_OK ? CGAM_OK : cgam_store_fail(store, code);
+}
+
+static cgam_status number(cgam_store *store, const char *sql, int64_t *out)
+{
+    sqlite3_stmt *ask;
+    cgam_status status = cgam_store_ask(store, sql, &ask);
+    if (status != CGAM_OK) return status;
+    int code = sqlite3_step(ask);
+    if (code == SQLITE_ROW) *out = sqlite3_column_int64(ask, 0);
+    else status = cgam_store_fail(store, code);
+    sqlite3_finalize(ask);
+    return status;
+}
+
+void cgam_store_close(cgam_store *store)
+{
+    if (!store) return;
+    sqlite3_finalize(store->put);
+    sqlite3_finalize(store->get);
+    sqlite3_close(store->db);
+    cgam_free(store->env, store->path);
+    cgam_free(store->env, store);
+}
+
+static const char schema[] =
+    "BEGIN IMMEDIATE;"
+    "CREATE TABLE IF NOT EXISTS model (sha256 TEXT PRIMARY KEY, name TEXT, description TEXT,"
+    "  layers INTEGER NOT NULL, width INTEGER NOT NULL, vocab INTEGER NOT NULL);"
+    "CREATE TABLE IF NOT EXISTS state (id INTEGER PRIMARY KEY,"
+    "  model TEXT NOT NULL REFERENCES model (sha256), engine TEXT NOT NULL,"
+    "  prompt BLOB NOT NULL," /* SHA-256 of the tokens */
+    "  tokens INTEGER NOT NULL, text TEXT, note TEXT, dtype TEXT NOT NULL,"
+    "  data BLOB NOT NULL, digest BLOB NOT NULL,"
+    "  made TEXT NOT NULL DEFAULT (datetime('now')),"
+    "  UNIQUE (model, engine, prompt, dtype));"
+    "PRAGMA application_id = 1667719533;" /* "cgam" */
+    "PRAGMA user_version = 1;"
+    "COMMIT;";
+
+static cgam_status prepare(cgam_store *store)
+{
+    int64_t application = 0, version = 0, tables = 0;
+    sqlite3_busy_timeout(store->db, 10000);
+    cgam_status status = number(store, "SELECT count(*) FROM sqlite_master", &tables);
+    if (status == CGAM_OK) status = number(store, "PRAGMA application_id", &application);
+    if (status == CGAM_OK) status = number(store, "PRAGMA user_version", &version);
+    if (status != CGAM_OK) return status;
+    if (tables > 0 && application != APPLICATION)
+        return cgam_fail(store->env, CGAM_E_FORMAT, "%s: a database, but not a store of states",
+                         cgam_path_tail(store->path));
+    if (version > VERSION)
+        return cgam_fail(store->env, CGAM_E_UNSUPPORTED,
+                         "%s: a store of version %lld; this program reads up to %d",
+                         cgam_path_tail(store->path), (long long)version, VERSION);
+    status = cgam_store_do(store, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
+    if (status == CGAM_OK && version < VERSION) status = cgam_store_do(store, schema);
+    if (status == CGAM_OK)
+        status = cgam_store_ask(store,
+                                "INSERT OR REPLACE INTO state (model, engine, prompt, tokens, text,"
+                                " note, dtype, data, digest) VALUES (?,?,?,?,?,?,?,?,?)",
+                                &store->put);
+    if (status == CGAM_OK)
+        status = cgam_store_ask(store,
+                                "SELECT data, digest FROM state WHERE model = ? AND engine = ? AND "
+                                "prompt = ? AND dtype = ?",
+                                &store->get);
+    return status;
+}
+
+cgam_status cgam_store_open(cgam_env *env, const char *path, bool create, cgam_store **out)
+{
+    *out = NULL;
+    struct stat info;
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
+        return cgam_fail(env, CGAM_E_NOT_FOUND, "%s: not a file", cgam_path_tail(path));
+    cgam_store *store = cgam_zalloc(env, 1, sizeof *store);
+    if (!store) return cgam_fail_nomem(env, "a store");
+    store->env = env;
+    store->path = cgam_strdup(env, path);
+    cgam_status status = store->path ? CGAM_OK : cgam_fail_nomem(env, "a store");
+    if (status == CGAM_OK) {
+        int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (create ? SQLITE_OPEN_CREATE : 0);
+        int code = sqlite3_open_v2(path, &store->db, flags, NULL);
+        status = code == SQLITE_OK ? prepare(store) : cgam_store_fail(store, code);
+    }
+    if (status == CGAM_OK) *out = store;
+    else cgam_store_close(store);
+    return status;
+}
+
+cgam_status cgam_store_model(cgam_store *store, cgam_lm *lm)
+{
+    sqlite3_stmt *put;
+    const char *sha;
+    cgam_lm_info info = cgam_lm_describe(lm);
+    cgam_status status = cgam_lm_sha256(lm, &sha);
+    if (status == CGAM_OK)
+        status = cgam_store_ask(store, "INSERT OR IGNORE INTO model VALUES (?,?,?,?,?,?)", &put);
+    if (status != CGAM_OK) return status;
+    sqlite3_bind_text(put, 1, sha, -1, SQLITE_STATIC);
+    sqlite3_bind_text(put, 2, info.name, -1, SQLITE_STATIC);
+    sqlite3_bind_text(put, 3, info.description, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(put, 4, info.layers);
+    sqlite3_bind_int64(put, 5, info.width);
+    sqlite3_bind_int64(put, 6, info.vocab);
+    int code = sqlite3_step(put);
+    status = code == SQLITE_DONE ? CGAM_OK : cgam_store_fail(store, code);
+    sqlite3_finalize(put);
+    return status;
+}
+
+static void digest_of(const void *bytes, size_t size, uint8_t out[CGAM_SHA256_BYTES])
+{
+    cgam_sha256 sha;
+    cgam_sha256_begin(&sha);
+    cgam_sha256_add(&sha, bytes, size);
+    cgam_sha256_end(&sha, out);
+}
+
+static void bind_key(sqlite3_stmt *s, const cgam_state_key *key, const uint8_t *prompt)
+{
+    sqlite3_reset(s);
+    sqlite3_bind_text(s, 1, key->model, -1, SQLITE_STATIC);
+    sqlite3_bind_text(s, 2, key->exact ? "exact" : "llama", -1, SQLITE_STATIC);
+    sqlite3_bind_blob(s, 3, prompt, CGAM_SHA256_BYTES, SQLITE_TRANSIENT);
+}
+
+cgam_status cgam_store_put(cgam_store *store, const cgam_state_key *key, const char *text,
+                           const char *note, const void *data, size_t bytes)
+{
+    uint8_t prompt[CGAM_SHA256_BYTES], digest[CGAM_SHA256_BYTES];
+    digest_of(key->prompt.tokens, (size_t)key->prompt.count * sizeof *key->prompt.tokens, prompt);
+    digest_of(data, bytes, digest);
+    sqlite3_stmt *put = store->put;
+    bind_key(put, key, prompt);
+    sqlite3_bind_int64(put, 4, key->prompt.count);
+    sqlite3_bind_text(put, 5, text, -1, SQLITE_STATIC);
+    sqlite3_bind_text(put, 6, note, -1, SQLITE_STATIC);
+    sqlite3_bind_text(put, 7, cgam_dtype_name(key->dtype), -1, SQLITE_STATIC);
+    sqlite3_bind_blob64(put, 8, data, bytes, SQLITE_STATIC);
+    sqlite3_bind_blob(put, 9, digest, sizeof digest, SQLITE_STATIC);
+    int code = sqlite3_step(put);
+    cgam_status status = code == SQLITE_DONE ? CGAM_OK : cgam_store_fail(store, code);
+    sqlite3_reset(put);
+    sqlite3_clear_bindings(put);
+    return status;
+}
+
+cgam_status cgam_store_get(cgam_store *store, const cgam_state_key *key, int64_t numbers,
+                           float *out, bool *found)
+{
+    uint8_t prompt[CGAM_SHA256_BYTES], digest[CGAM_SHA256_BYTES];
+    *found = false;
+    digest_of(key->prompt.tokens, (size_t)key->prompt.count * sizeof *key->prompt.tokens, prompt);
+    sqlite3_stmt *get = store->get;
+    bind_key(get, key, prompt);
+    sqlite3_bind_text(get, 4, cgam_dtype_name(key->dtype), -1, SQLITE_STATIC);
+    int code = sqlite3_step(get);
+    cgam_status status = CGAM_OK;
+    if (code == SQLITE_ROW) {
+        const void *data = sqlite3_column_blob(get, 0), *want = sqlite3_column_blob(get, 1);
+        size_t bytes = (size_t)sqlite3_column_bytes(get, 0);
+        *found = data && want && sqlite3_column_bytes(get, 1) == sizeof digest &&
+                 bytes == (size_t)numbers * cgam_dtype_size(key->dtype);
+        if (*found) digest_of(data, bytes, digest);
+        /* A row that does not hold what its digest says is as good as absent: it is made anew. */
+        *found = *found && memcmp(digest, want, sizeof digest) == 0;
+        if (*found && out) cgam_store_widen(key->dtype, data, numbers, out);
+    } else if (code != SQLITE_DONE) {
+        status = cgam_store_fail(store, code);
+    }
+    sqlite3_reset(get);
+    return status;
+}
+
+void cgam_store_widen(cgam_dtype dtype, const void *data, int64_t n, float *out)
+{
+    enum { PIECE = 1024 };
+    double wide[PIECE];
+    if (dtype == CGAM_F32) {
+        memcpy(out, data, (size_t)n * sizeof *out);
+        return;
+    }
+    for (int64_t i = 0; i < n; i += PIECE) {
+        int64_t m = n - i < PIECE ? n - i : PIECE;
+        cgam_widen(dtype, (const char *)data + (size_t)i * cgam_dtype_size(dtype), m, wide);
+        for (int64_t j = 0; j < m; j++) out[i + j] = (float)wide[j];
+    }
+}
+
+/* ---- Looking in --------------------------------------------------------------------------- */
+cgam_status cgam_store_list(cgam_store *store,
+                            cgam_status (*each)(void *user, const cgam_store_group *g), void *user)
+{
+    sqlite3_stmt *ask;
+    cgam_status status = cgam_store_ask(
+        store,
+        "SELECT m.sha256, coalesce(m.name, ''), s.engine, m.layers, m.width, count(*),"
+        " sum(length(s.data)) FROM state s JOIN model m ON m.sha256 = s.model"
+        " GROUP BY s.model, s.engine ORDER BY min(s.id)",
+        &ask);
+    if (status != CGAM_OK) return status;
+    int code;
+    while (status == CGAM_OK && (code = sqlite3_step(ask)) == SQLITE_ROW) {
+        cgam_store_group g = {.layers = sqlite3_column_int64(ask, 3),
+                              .width = sqlite3_column_int64(ask, 4),
+                              .rows = sqlite3_column_int64(ask, 5),
+                              .bytes = sqlite3_column_int64(ask, 6)};
+        snprintf(g.model, sizeof g.model, "%s", (const char *)sqlite3_column_text(ask, 0));
+        snprintf(g.name, sizeof g.name, "%s", (const char *)sqlite3_column_text(ask, 1));
+        snprintf(g.engine, sizeof g.engine, "%s", (const char *)sqlite3_column_text(ask, 2));
+        status = each(user, &g);
+    }
+    if (status == CGAM_OK && code != SQLITE_DONE) status = cgam_store_fail(store, code);
+    sqlite3_finalize(ask);
+    return status;
+}
+
+cgam_status cgam_store_check(cgam_store *store, cgam_store_verdict *out)
+{
+    *out = (cgam_store_verdict){.first_bad = -1};
+    sqlite3_stmt *ask;
+    cgam_status status = cgam_store_ask(store, "PRAGMA integrity_check", &ask);
+    if (status != CGAM_OK) return status;
+    int code = sqlite3_step(ask);
+    const char *said = code == SQLITE_ROW ? (const char *)sqlite3_column_text(ask, 0) : NULL;
+    out->sound = said && strcmp(said, "ok") == 0;
+    sqlite3_finalize(ask);
+    status =
+        cgam_store_ask(store,
+                       "SELECT s.id, s.data, s.digest, s.dtype, m.layers, m.width FROM state s "
+                       "LEFT JOIN model m ON m.sha256 = s.model",
+                       &ask);
+    if (status != CGAM_OK) return status;
+    while ((code = sqlite3_step(ask)) == SQLITE_ROW) {
+        uint8_t digest[CGAM_SHA256_BYTES];
+        const void *data = sqlite3_column_blob(ask, 1), *want = sqlite3_column_blob(ask, 2);
+        size_t bytes = (size_t)sqlite3_column_bytes(ask, 1);
+        const char *dtype = (const char *)sqlite3_column_text(ask, 3);
+        int64_t numbers = (sqlite3_column_int64(ask, 4) + 1) * sqlite3_column_int64(ask, 5);
+        size_t size = dtype && strcmp(dtype, "f32") == 0 ? 4 : 2;
+        bool fine = data && want && sqlite3_column_bytes(ask, 2) == sizeof digest &&
+                    bytes == (size_t)numbers * size;
+        if (fine) digest_of(data, bytes, digest);
+        fine = fine && memcmp(digest, want, sizeof digest) == 0;
+        out->rows++;
+        if (!fine && out->bad++ == 0) out->first_bad = sqlite3_column_int64(ask, 0);
+    }
+    sqlite3_finalize(ask);
+    if (code != SQLITE_DONE) return cgam_store_fail(store, code);
+    out->sound = out->sound && out->bad == 0;
+    return CGAM_OK;
+}

@@ -1,0 +1,40 @@
+/* store.h (inside): rows of a store. */
+#ifndef CGAM_SRC_LM_STORE_H
+#define CGAM_SRC_LM_STORE_H
+
+#include "base/env.h"
+
+#include <cgam/store.h>
+#include <sqlite3.h>
+#include <stdio.h>
+
+struct cgam_store {
+    cgam_env *env;
+    char *path;
+    sqlite3 *db;
+    sqlite3_stmt *put, *get;
+};
+
+/* What makes a row that row. */
+typedef struct cgam_state_key {
+    const char *model; /* digest */
+    bool exact;
+    cgam_lm_prompt prompt;
+    cgam_dtype dtype;
+} cgam_state_key;
+
+cgam_status cgam_store_fail(cgam_store *store, int code);
+CGAM_NODISCARD cgam_status cgam_store_do(cgam_store *store, const char *sql);
+CGAM_NODISCARD cgam_status cgam_store_ask(cgam_store *store, const char *sql, sqlite3_stmt **out);
+
+/* Makes sure that the model is known; inside a transaction. */
+CGAM_NODISCARD cgam_status cgam_store_model(cgam_store *store, cgam_lm *lm);
+CGAM_NODISCARD cgam_status cgam_store_put(cgam_store *store, const cgam_state_key *key,
+                                          const char *text, const char *note, const void *data,
+                                          size_t bytes);
+/* Reads a row of so many numbers; out NULL: only whether it is there and sound. */
+CGAM_NODISCARD cgam_status cgam_store_get(cgam_store *store, const cgam_state_key *key,
+                                          int64_t numbers, float *out, bool *found);
+void cgam_store_widen(cgam_dtype dtype, const void *data, int64_t n, float *out);
+
+#endif

@@ -1,0 +1,29 @@
+/* tiny_gguf.h: small Llama models with random weights, written as GGUF files for the tests.
+ *
+ * The vocabulary has the 256 bytes and a few words, so any text has tokens. */
+#ifndef CGAM_TESTS_TINY_GGUF_H
+#define CGAM_TESTS_TINY_GGUF_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef enum tiny_type { TINY_F32 = 0, TINY_F16 = 1, TINY_Q8_0 = 8 } tiny_type; /* ggml's codes */
+
+typedef struct tiny_shape {
+    int layers, width, heads, heads_kv, ff, context; /* width and ff: multiples of 32 */
+    tiny_type type;
+    bool tied;
+    bool rope_factors;        /* with a table that divides the rotary angles */
+    const char *architecture; /* NULL: llama */
+    uint64_t seed;
+} tiny_shape;
+
+tiny_shape tiny_shape_default(void);
+/* The words after the bytes, in order; NULL ends. Each is written with a blank before it. */
+extern const char *const tiny_words[];
+int tiny_vocab(void);
+
+/* Fails the test when the file cannot be written. */
+void tiny_write(const char *path, tiny_shape shape);
+
+#endif

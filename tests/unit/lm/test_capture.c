@@ -1,0 +1,297 @@
+/* ctest: timeout=600
+ * Hidden states: libllama's against the plain pass, layer by layer, in every shape of model. */
+#include "base/rng.h"
+#include "support/models.h"
+#include "support/objects.h"
+
+#include <math.h>
+#include <string.h>
+
+static cgam_env *env;
+
+static int set_up(void **state)
+{
+    (void)state;
+    env = object_env(2);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    cgam_env_free(env);
+    return 0;
+}
+
+enum { PROMPTS = 9, LONGEST = 60 };
+
+typedef struct prompt_set {
+    int32_t tokens[PROMPTS][LONGEST];
+    cgam_lm_prompt prompt[PROMPTS];
+} prompt_set;
+
+/* Random prompts of 1 to 60 tokens; the first `shared` tokens are the same in all. */
+static void fill(prompt_set *set, int shared)
+{
+    cgam_rng rng = cgam_rng_stream(3, 0);
+    for (int i = 0; i < PROMPTS; i++) {
+        int count = shared + 1 + (int)cgam_rng_below(&rng, LONGEST - shared);
+        for (int k = 0; k < LONGEST; k++)
+            set->tokens[i][k] = k == 0 ? 1 : (int32_t)cgam_rng_below(&rng, 270);
+        if (i > 0) memcpy(set->tokens[i], set->tokens[0], (size_t)shared * sizeof(int32_t));
+        set->prompt[i] = (cgam_lm_prompt){set->tokens[i], count};
+    }
+}
+
+/* The worst relative distance over prompts, for each layer. */
+static void compare(const model_sheet *a, const model_sheet *b, const cgam_lm *lm, double allowed)
+{
+    cgam_lm_info info = cgam_lm_describe(lm);
+    for (int64_t l = 0; l <= info.layers; l++) {
+        double worst = 0;
+        for (int64_t i = 0; i < PROMPTS; i++) {
+            int64_t at = i * a->one + l * info.width;
+            worst = fmax(worst, model_distance(a->states + at, b->states + at, info.width));
+        }
+        CHECK_LE(worst, allowed);
+    }
+}
+
+static void libllama_agrees_with_the_plain_pass_at_every_layer(void **state)
+{
+    (void)state;
+    static const struct {
+        tiny_type type;
+        int heads_kv;
+        bool tied, factors;
+        double allowed; /* f16 and q8 round activations: 2^-11 and 1/254 of the largest of 32 */
+    } cases[] = {{TINY_F32, 2, false, false, 1e-5}, {TINY_F32, 4, true, false, 1e-5},
+                 {TINY_F32, 1, false, true, 1e-5},  {TINY_F16, 2, false, false, 4e-3},
+                 {TINY_F16, 4, true, true, 4e-3},   {TINY_Q8_0, 2, false, false, 8e-2},
+                 {TINY_Q8_0, 1, true, false, 8e-2}};
+    prompt_set set;
+    fill(&set, 1);
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        tiny_shape shape = tiny_shape_default();
+        shape.type = cases[c].type;
+        shape.heads_kv = cases[c].heads_kv;
+        shape.tied = cases[c].tied;
+        shape.rope_factors = cases[c].factors;
+        cgam_lm *lm = model_tiny(env, shape);
+        cgam_lm_info info = cgam_lm_describe(lm);
+        assert_true(info.exact && info.tied == shape.tied);
+        assert_int_equal(info.layers, shape.layers);
+        cgam_lm_capture_opts opts = cgam_lm_capture_opts_default();
+        model_sheet fast = model_states(env, lm, PROMPTS, set.prompt, opts);
+        opts.exact = true;
+        model_sheet plain = model_states(env, lm, PROMPTS, set.prompt, opts);
+        compare(&fast, &plain, lm, cases[c].allowed);
+        free(fast.states);
+        free(plain.states);
+        cgam_lm_free(lm);
+    }
+}
+
+static void a_shared_beginning_changes_nothing(void **state)
+{
+    (void)state;
+    prompt_set set;
+    fill(&set, 23);
+    cgam_lm *lm = model_tiny(env, tiny_shape_default());
+    for (int exact = 0; exact < 2; exact++) {
+        cgam_lm_capture_opts opts = cgam_lm_capture_opts_default();
+        opts.exact = exact;
+        model_sheet shared = model_states(env, lm, PROMPTS, set.prompt, opts);
+        opts.no_sharing = true;
+        model_sheet apart = model_states(env, lm, PROMPTS, set.prompt, opts);
+        compare(&shared, &apart, lm, 1e-5);
+        free(shared.states);
+        free(apart.states);
+    }
+    cgam_lm_free(lm);
+}
+
+static void neighbours_in_a_batch_change_nothing(void **state)
+{
+    (void)state;
+    prompt_set set;
+    fill(&set, 1);
+    cgam_lm *lm = model_tiny(env, tiny_shape_default());
+    for (int exact = 0; exact < 2; exact++) {
+        cgam_lm_capture_opts opts = cgam_lm_capture_opts_default();
+        opts.exact = exact;
+        model_sheet together = model_states(env, lm, PROMPTS, set.prompt, opts);
+        assert_int_equal(together.batches, 1);
+        opts.batch_tokens = 1; /* smaller than any prompt: each has a batch of its own */
+        model_sheet alone = model_states(env, lm, PROMPTS, set.prompt, opts);
+        assert_int_equal(alone.batches, PROMPTS);
+        compare(&together, &alone, lm, 1e-5);
+        free(together.states);
+        free(alone.states);
+    }
+    cgam_lm_free(lm);
+}
+
+static void the_norm_lens_gives_the_scores_of_libllama(void **state)
+{
+    (void)state;
+    for (int tied = 0; tied < 2; tied++) {
+        tiny_shape shape = tiny_shape_default();
+        shape.tied = tied;
+        cgam_lm *lm = model_tiny(env, shape);
+        cgam_lm_info info = cgam_lm_describe(lm);
+        prompt_set set;
+        fill(&set, 1);
+        float *Z = calloc((size_t)(info.vocab * info.width), sizeof *Z);
+        float *gain = calloc((size_t)info.width, sizeof *gain);
+        float *logits = calloc((size_t)info.vocab, sizeof *logits);
+        double epsilon;
+        CHECK_STATUS(env, cgam_lm_unembedding(lm, Z));
+        CHECK_STATUS(env, cgam_lm_final_norm(lm, gain, &epsilon));
+        model_sheet sheet =
+            model_states(env, lm, 1, &set.prompt[2], cgam_lm_capture_opts_default());
+        CHECK_STATUS(env, cgam_lm_logits(lm, &set.prompt[2], logits));
+        const float *h = sheet.states + info.layers * info.width;
+        double square = 0;
+        for (int64_t j = 0; j < info.width; j++) square += (double)h[j] * (double)h[j];
+        double factor = 1 / sqrt(square / (double)info.width + epsilon);
+        for (int64_t m = 0; m < info.vocab; m++) {
+            double score = 0;
+            for (int64_t j = 0; j < info.width; j++)
+                score += (double)Z[m * info.width + j] * (double)h[j] * (double)gain[j] * factor;
+            CHECK_CLOSE((double)logits[m], score, 2e-5); /* f32 sums of 64 terms of size 1 */
+        }
+        free(Z);
+        free(gain);
+        free(logits);
+        free(sheet.states);
+        cgam_lm_free(lm);
+    }
+}
+
+static void words_become_tokens(void **state)
+{
+    (void)state;
+    cgam_lm *lm = model_tiny(env, tiny_shape_default());
+    int32_t *tokens;
+    int64_t count;
+    char text[32];
+    CHECK_STATUS(env, cgam_lm_tokenize(lm, "Review", true, &tokens, &count));
+    assert_int_equal(tokens[0], 1);
+    cgam_lm_release(lm, tokens);
+    assert_string_equal(cgam_lm_piece(lm, 3 + 'x', text, sizeof text), "x");
+    assert_string_equal(cgam_lm_piece(lm, 259, text, sizeof text), " negative");
+    assert_string_equal(cgam_lm_piece(lm, -1, text, sizeof text), "");
+    CHECK_STATUS(env, cgam_lm_tokenize(lm, "", false, &tokens, &count));
+    assert_int_equal(count, 0);
+    cgam_lm_release(lm, tokens);
+    cgam_lm_free(lm);
+}
+
+static void bad_prompts_are_named(void **state)
+{
+    (void)state;
+    tiny_shape shape = tiny_shape_default();
+    shape.context = 32;
+    cgam_lm *lm = model_tiny(env, shape);
+    int32_t tokens[40] = {1};
+    model_sheet sheet = {0};
+    cgam_lm_prompt prompts[] = {{tokens, 3}, {tokens, 40}};
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_capture(lm, 2, prompts, NULL, model_keep, &sheet));
+    CHECK_MESSAGE(env, "prompt 1 has 40 tokens, the model's context is 32");
+    prompts[1].count = 0;
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_capture(lm, 2, prompts, NULL, model_keep, &sheet));
+    prompts[1].count = 5;
+    tokens[4] = 100000;
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_capture(lm, 2, prompts, NULL, model_keep, &sheet));
+    CHECK_MESSAGE(env, "prompt 1: token 100000");
+    cgam_lm_capture_opts opts = {.batch_tokens = -1};
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_capture(lm, 1, prompts, &opts, model_keep, &sheet));
+    CHECK_STATUS(env, cgam_lm_capture(lm, 0, NULL, NULL, model_keep, &sheet));
+    cgam_lm_free(lm);
+}
+
+static void bad_files_are_named(void **state)
+{
+    (void)state;
+    cgam_lm_free(model_tiny(env, tiny_shape_default())); /* skips without libllama */
+    char path[] = "/tmp/cgam-tiny-XXXXXX.gguf";
+    int file = mkstemps(path, 5);
+    assert_true(file >= 0);
+    close(file);
+    tiny_write(path, tiny_shape_default());
+    cgam_lm *lm;
+    FILE *f = fopen(path, "r+b");
+    assert_non_null(f);
+    fseek(f, 0, SEEK_END);
+    long whole = ftell(f);
+    const long cuts[] = {whole - 100, whole / 2, 3000, 100, 24, 10, 0};
+    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
+        assert_int_equal(ftruncate(fileno(f), cuts[i]), 0);
+        CHECK_FAILS(env, CGAM_E_FORMAT, cgam_lm_open(env, path, &lm));
+        assert_null(lm);
+    }
+    fputs("not a model, but long enough to look at", f);
+    fclose(f);
+    CHECK_FAILS(env, CGAM_E_FORMAT, cgam_lm_open(env, path, &lm));
+    CHECK_MESSAGE(env, "not a GGUF file");
+    tiny_shape shape = tiny_shape_default();
+    shape.architecture = "unheard-of";
+    tiny_write(path, shape);
+    CHECK_FAILS(env, CGAM_E_FORMAT, cgam_lm_open(env, path, &lm));
+    CHECK_MESSAGE(env, "unheard-of");
+    unlink(path);
+    CHECK_FAILS(env, CGAM_E_NOT_FOUND, cgam_lm_open(env, path, &lm));
+}
+
+static void the_default_model_knows_a_capital(void **state)
+{
+    (void)state;
+    cgam_lm *lm = model_default(env);
+    cgam_lm_info info = cgam_lm_describe(lm);
+    assert_int_equal(info.layers, 22);
+    assert_int_equal(info.width, 2048);
+    assert_int_equal(info.vocab, 32000);
+    int32_t *tokens;
+    int64_t count;
+    CHECK_STATUS(env,
+                 cgam_lm_tokenize(lm, "The capital of Spain is Madrid. The capital of France is",
+                                  true, &tokens, &count));
+    cgam_lm_prompt prompt = {tokens, count};
+    cgam_lm_capture_opts opts = cgam_lm_capture_opts_default();
+    model_sheet fast = model_states(env, lm, 1, &prompt, opts);
+    opts.exact = true;
+    model_sheet plain = model_states(env, lm, 1, &prompt, opts);
+    for (int64_t l = 0; l <= info.layers; l++) {
+        int64_t at = l * info.width;
+        /* 8-bit activations, as measured: 2 to 7 % */
+        CHECK_LE(model_distance(fast.states + at, plain.states + at, info.width), 0.12);
+    }
+    float *logits = calloc((size_t)info.vocab, sizeof *logits);
+    CHECK_STATUS(env, cgam_lm_logits(lm, &prompt, logits));
+    int32_t best = 0;
+    for (int32_t m = 1; m < info.vocab; m++)
+        if (logits[m] > logits[best]) best = m;
+    char text[32];
+    assert_string_equal(cgam_lm_piece(lm, best, text, sizeof text), " Paris");
+    free(logits);
+    free(fast.states);
+    free(plain.states);
+    cgam_lm_release(lm, tokens);
+    cgam_lm_free(lm);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(libllama_agrees_with_the_plain_pass_at_every_layer),
+        cmocka_unit_test(a_shared_beginning_changes_nothing),
+        cmocka_unit_test(neighbours_in_a_batch_change_nothing),
+        cmocka_unit_test(the_norm_lens_gives_the_scores_of_libllama),
+        cmocka_unit_test(words_become_tokens),
+        cmocka_unit_test(bad_prompts_are_named),
+        cmocka_unit_test(bad_files_are_named),
+        cmocka_unit_test(the_default_model_knows_a_capital),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

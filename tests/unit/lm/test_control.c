@@ -1,0 +1,128 @@
+/* Controls: on data where the answer is known by construction. */
+#include "base/rng.h"
+#include "support/objects.h"
+
+#include <cgam/control.h>
+#include <math.h>
+
+enum { N = 400 };
+
+static cgam_env *env;
+static double score[N];
+static int32_t target[N];
+
+static int set_up(void **state)
+{
+    (void)state;
+    env = object_env(1);
+    cgam_rng rng = cgam_rng_stream(6, 0);
+    for (int i = 0; i < N; i++) {
+        target[i] = i % 50 == 9 ? -1 : i / 2 % 2;
+        score[i] = cgam_rng_normal(&rng) + target[i] - 3; /* separable in part, far off centre */
+    }
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    cgam_env_free(env);
+    return 0;
+}
+
+static void a_threshold_bounds_every_border(void **state)
+{
+    (void)state;
+    double bound, best = 0;
+    CHECK_STATUS(env, cgam_control_threshold(env, N, score, target, &bound));
+    for (int t = 0; t <= 4000; t++) {
+        int64_t hits = 0, n = 0;
+        for (int i = 0; i < N; i++) {
+            if (target[i] < 0) continue;
+            n++;
+            hits += (score[i] > -8 + 0.003 * t) == (target[i] == 1);
+        }
+        best = fmax(best, (double)hits / (double)n);
+    }
+    CHECK_LE(best, bound);
+    CHECK_CLOSE(bound, best, 0.01);
+    const double same[] = {2, 2, 2};
+    const int32_t labels[] = {1, 0, 1};
+    CHECK_STATUS(env, cgam_control_threshold(env, 3, same, labels, &bound));
+    CHECK_CLOSE(bound, 2.0 / 3, 1e-15);
+}
+
+static void centring_mends_a_bias(void **state)
+{
+    (void)state;
+    double two[2 * N];
+    bool right[N];
+    int64_t plain = 0, centred = 0, n = 0;
+    for (int i = 0; i < N; i++) {
+        two[2 * i] = 0;
+        two[2 * i + 1] = score[i];
+        n += target[i] >= 0;
+        plain += target[i] >= 0 && (score[i] > 0) == (target[i] == 1);
+    }
+    cgam_control_centred(N, 2, two, target, right);
+    for (int i = 0; i < N; i++) centred += right[i];
+    CHECK_LE((double)plain / (double)n, 0.52);   /* says "0" to nearly all */
+    CHECK_LE(0.62, (double)centred / (double)n); /* Phi(1/2) = 0.69 */
+}
+
+static void the_area_counts_pairs(void **state)
+{
+    (void)state;
+    const double s[] = {1, 2, 2, 3};
+    const int32_t y[] = {0, 0, 1, 1};
+    CHECK_CLOSE(cgam_control_auc(4, s, y), 3.5 / 4, 1e-15);
+    assert_true(isnan(cgam_control_auc(2, s, y)));
+    CHECK_CLOSE(cgam_control_auc(N, score, target), 0.76, 0.06); /* Phi(1/sqrt 2) */
+}
+
+static void shifts_are_means_over_halves(void **state)
+{
+    (void)state;
+    float with[4 * 2 * 3], without[4 * 2 * 3], out[3];
+    for (int i = 0; i < 24; i++) {
+        with[i] = (float)(i * i);
+        without[i] = (float)i;
+    }
+    cgam_control_shift(4, 2, 3, with, without, 1, 1, out); /* queries 1 and 3, layer 1 */
+    CHECK_CLOSE((double)out[2], ((11.0 * 11 - 11) + (23.0 * 23 - 23)) / 2, 1e-4);
+    cgam_control_shift(4, 2, 3, with, without, 0, 2, out);
+    CHECK_CLOSE((double)out[0], (0.0 + (36 - 6) + (144 - 12) + (324 - 18)) / 4, 1e-4);
+    CHECK_CLOSE(cgam_control_cosine(3, with + 1, with + 1), 1, 1e-12);
+    assert_true(isnan(cgam_control_cosine(1, with, with))); /* a zero */
+}
+
+static void errors_are_those_of_the_binomial(void **state)
+{
+    (void)state;
+    bool zero[N], icl[N], half[N];
+    int64_t n = 0;
+    for (int i = 0; i < N; i++) {
+        n += target[i] >= 0;
+        zero[i] = i % 4 == 0;
+        icl[i] = i % 4 != 1;
+        half[i] = i % 2 == 0;
+    }
+    cgam_recovery r = cgam_control_recovery(N, target, zero, icl, half, 3);
+    CHECK_CLOSE(r.retrieval_se, sqrt(r.retrieval * (1 - r.retrieval) / (double)n), 0.003);
+    CHECK_CLOSE(r.recovered, (r.retrieval - r.zero) / (r.icl - r.zero), 1e-15);
+    CHECK_LE(r.recovered_se, 0.2);
+    r = cgam_control_recovery(N, target, icl, zero, half, 3);
+    assert_true(isnan(r.recovered) && isnan(r.recovered_se));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_threshold_bounds_every_border),
+        cmocka_unit_test(centring_mends_a_bias),
+        cmocka_unit_test(the_area_counts_pairs),
+        cmocka_unit_test(shifts_are_means_over_halves),
+        cmocka_unit_test(errors_are_those_of_the_binomial),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,309 @@
+/* Datasets in the publishers' formats, and the prompts made of them. The real files are read where
+ * CGAM_DATA names their folder. */
+#include "support/failing_alloc.h"
+#include "support/objects.h"
+
+#include <cgam/dataset.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static cgam_env *env;
+
+static int set_up(void **state)
+{
+    (void)state;
+    env = object_env(1);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    cgam_env_free(env);
+    return 0;
+}
+
+/* A file with these bytes; one name, used again and again. */
+static const char *file_of(const char *bytes, size_t size)
+{
+    static char path[64];
+    snprintf(path, sizeof path, "/tmp/cgam-set-%d.txt", (int)getpid());
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(bytes, 1, size, f), size);
+    fclose(f);
+    return path;
+}
+
+static cgam_dataset *set_of(const char *format, const char *bytes)
+{
+    cgam_dataset *set = NULL;
+    const char *path = file_of(bytes, strlen(bytes));
+    CHECK_STATUS(env, cgam_dataset_open(env, format, path, NULL, &set));
+    unlink(path);
+    return set;
+}
+
+static void expect(const cgam_dataset *set, int64_t i, const char *text, const char *word)
+{
+    cgam_example e = cgam_dataset_example(set, i);
+    assert_string_equal(e.text, text);
+    assert_string_equal(cgam_dataset_word(set, e.label), word);
+}
+
+static void each_format_is_read(void **state)
+{
+    (void)state;
+    cgam_dataset *set = set_of("sst2", "sentence\tlabel\nit 's a charming  journey . \t1\r\n"
+                                       "\nbleak \t0\n");
+    assert_int_equal(cgam_dataset_size(set), 2);
+    expect(set, 0, "it 's a charming journey .", "positive");
+    expect(set, 1, "bleak", "negative");
+    cgam_dataset_free(set);
+
+    set = set_of("agnews", "\"3\",\"Fears\",\"Workers say \"\"no\"\" \\to it, he isn #39;t\"\n"
+                           "\"BEA, buzzing\nabout\",3\nKreme report.,0\n");
+    assert_int_equal(cgam_dataset_size(set), 3);
+    expect(set, 0, "Fears Workers say \"no\" to it, he isn't", "Business");
+    expect(set, 1, "BEA, buzzing about", "Technology");
+    expect(set, 2, "Kreme report.", "World");
+    cgam_dataset_free(set);
+
+    set = set_of("trec", "HUM:desc Who was Galileo ?\nLOC:city Where is \xd6lfus ?\n");
+    expect(set, 0, "Who was Galileo ?", "Person");
+    expect(set, 1, "Where is \xc3\x96lfus ?", "Location");
+    cgam_dataset_free(set);
+
+    set = set_of("tsv", "up\tgoes high\ndown\tgoes low\nup\tflies\n");
+    assert_int_equal(cgam_dataset_labels(set), 2);
+    expect(set, 2, "flies", "up");
+    assert_false(cgam_dataset_open_ended(set));
+    cgam_dataset_free(set);
+
+    set = set_of("facts", "France\tParis\nItaly\tRome\n");
+    assert_true(cgam_dataset_open_ended(set));
+    expect(set, 1, "Italy", "Rome");
+    cgam_dataset_free(set);
+
+    set = set_of("lama", "{\"masked_sentences\": [\"The colour of it was [MASK].\"], "
+                         "\"obj_label\": \"gold\", \"sub_label\": \"Squad\"}\n");
+    expect(set, 0, "The colour of it was", "gold");
+    cgam_dataset_free(set);
+}
+
+static void bad_lines_are_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *format, *bytes, *labels, *words;
+    } cases[] = {
+        {"sst2", "sentence\tlabel\nno label\n", NULL, ":2: sentence, tab, label"},
+        {"sst2", "sentence\tlabel\nx\t7\n", NULL, ":2: label '7' has no word"},
+        {"sst2", "sentence\tlabel\n \t1\n", NULL, ":2: the text is empty"},
+        {"sst2", "", NULL, "no examples"},
+        {"agnews", "\"3\",\"open", NULL, ":1: a quote is not closed"},
+        {"agnews", "a,b,c,d\n", NULL, ":1: more than three fields"},
+        {"trec", "Who was Galileo ?\n", NULL, ":1: COARSE:fine"},
+        {"lama", "{\"sub_label\": 3}\n", NULL, "no obj_label"},
+        {"lama", "{]\n", NULL, ":1:1:"},
+        {"tsv", "a\tb\n", "a=x,a=y", "a is there twice"},
+        {"tsv", "a\tb\n", "a", "KEY=WORD"},
+        {"nosuch", "a\tb\n", NULL, "no format 'nosuch'"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        cgam_dataset *set;
+        const char *path = file_of(cases[i].bytes, strlen(cases[i].bytes));
+        cgam_status status = cgam_dataset_open(env, cases[i].format, path, cases[i].labels, &set);
+        assert_true(status == CGAM_E_FORMAT || status == CGAM_E_ARG);
+        CHECK_MESSAGE(env, cases[i].words);
+        assert_null(set);
+        unlink(path);
+    }
+}
+
+static void shipped_sets_are_balanced(void **state)
+{
+    (void)state;
+    cgam_dataset *set;
+    CHECK_STATUS(env, cgam_dataset_shipped(env, "sentiment", &set));
+    assert_int_equal(cgam_dataset_size(set), 160);
+    int64_t positive = 0;
+    for (int64_t i = 0; i < 160; i++) positive += cgam_dataset_example(set, i).label;
+    assert_int_equal(positive, 80);
+    cgam_dataset_free(set);
+    CHECK_STATUS(env, cgam_dataset_shipped(env, "facts", &set));
+    assert_true(cgam_dataset_open_ended(set) && cgam_dataset_size(set) >= 80);
+    cgam_dataset_free(set);
+    CHECK_FAILS(env, CGAM_E_NOT_FOUND, cgam_dataset_shipped(env, "novels", &set));
+}
+
+static int64_t occurrences(const char *text, const char *word)
+{
+    int64_t n = 0;
+    for (const char *at = strstr(text, word); at; at = strstr(at + 1, word)) n++;
+    return n;
+}
+
+static void demonstrations_balance_and_nest(void **state)
+{
+    (void)state;
+    cgam_dataset *set;
+    cgam_quiz *quiz;
+    CHECK_STATUS(env, cgam_dataset_shipped(env, "sentiment", &set));
+    cgam_quiz_opts opts = cgam_quiz_opts_default();
+    opts.queries = 40;
+    CHECK_STATUS(env, cgam_quiz_new(env, set, NULL, &opts, &quiz));
+    assert_int_equal(cgam_quiz_queries(quiz), 40);
+    assert_string_equal(cgam_quiz_cue(quiz), "\nSentiment:");
+    for (int64_t i = 0; i < 40; i++) {
+        char *zero, *four, *eight, *flipped;
+        CHECK_STATUS(env, cgam_quiz_prompt(quiz, i, 0, CGAM_DEMOS_TRUE, &zero));
+        CHECK_STATUS(env, cgam_quiz_prompt(quiz, i, 4, CGAM_DEMOS_TRUE, &four));
+        CHECK_STATUS(env, cgam_quiz_prompt(quiz, i, 8, CGAM_DEMOS_TRUE, &eight));
+        CHECK_STATUS(env, cgam_quiz_prompt(quiz, i, 4, CGAM_DEMOS_FLIPPED, &flipped));
+        assert_int_equal(occurrences(four, "Sentiment: positive\n"), 2);
+        assert_int_equal(occurrences(eight, "Sentiment: negative\n"), 4);
+        assert_string_equal(eight + strlen(eight) - strlen(four), four);
+        assert_string_equal(four + strlen(four) - strlen(zero), zero);
+        assert_string_equal(zero + strlen(zero) - 11, "\nSentiment:");
+        assert_null(strstr(four, "{x}"));
+        assert_int_equal(occurrences(four, zero), 1); /* no query demonstrates itself */
+        assert_int_equal(strlen(flipped), strlen(four));
+        assert_string_not_equal(flipped, four);
+        cgam_quiz_release(quiz, zero);
+        cgam_quiz_release(quiz, four);
+        cgam_quiz_release(quiz, eight);
+        cgam_quiz_release(quiz, flipped);
+    }
+    cgam_quiz_free(quiz);
+    opts.shared = true;
+    CHECK_STATUS(env, cgam_quiz_new(env, set, NULL, &opts, &quiz));
+    char *a, *b;
+    CHECK_STATUS(env, cgam_quiz_prompt(quiz, 0, 8, CGAM_DEMOS_TRUE, &a));
+    CHECK_STATUS(env, cgam_quiz_prompt(quiz, 1, 8, CGAM_DEMOS_TRUE, &b));
+    assert_memory_equal(a, b, 300);
+    cgam_quiz_release(quiz, a);
+    cgam_quiz_release(quiz, b);
+    cgam_quiz_free(quiz);
+    cgam_dataset_free(set);
+}
+
+static void facts_are_told_wrongly_in_two_ways(void **state)
+{
+    (void)state;
+    cgam_dataset *set = set_of("facts", "France\tParis\nItaly\tRome\nSpain\tMadrid\nPeru\tLima\n");
+    cgam_quiz *quiz;
+    cgam_quiz_opts opts = {.queries = 1, .shots_max = 3, .wording = "{x} has {y};"};
+    CHECK_STATUS(env, cgam_quiz_new(env, set, NULL, &opts, &quiz));
+    static const char *const facts[] = {"France has Paris", "Italy has Rome", "Spain has Madrid",
+                                        "Peru has Lima"};
+    for (int demos = CGAM_DEMOS_TRUE; demos <= CGAM_DEMOS_FOREIGN; demos++) {
+        char *text;
+        int64_t right = 0, capitals = 0;
+        CHECK_STATUS(env, cgam_quiz_prompt(quiz, 0, 3, (cgam_demos)demos, &text));
+        for (int i = 0; i < 4; i++) {
+            right += occurrences(text, facts[i]);
+            capitals += occurrences(text, strrchr(facts[i], ' '));
+        }
+        assert_int_equal(right, demos == CGAM_DEMOS_TRUE ? 3 : 0);
+        assert_int_equal(capitals, demos == CGAM_DEMOS_FOREIGN ? 0 : 3);
+        cgam_quiz_release(quiz, text);
+    }
+    cgam_quiz_free(quiz);
+    cgam_dataset_free(set);
+}
+
+static void quizzes_that_cannot_be_are_refused(void **state)
+{
+    (void)state;
+    cgam_dataset *set = set_of("sst2", "good\t1\nfine\t1\nnice\t1\nlovely\t1\n");
+    cgam_dataset *news = set_of("agnews", "\"text\",1\n");
+    cgam_quiz *quiz;
+    cgam_quiz_opts opts = {.queries = 1, .shots_max = 1};
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_quiz_new(env, set, NULL, &opts, &quiz));
+    CHECK_MESSAGE(env, "label negative has 0 examples");
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_quiz_new(env, set, news, &opts, &quiz));
+    CHECK_MESSAGE(env, "other labels");
+    opts.wording = "{y} {x}";
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_quiz_new(env, set, NULL, &opts, &quiz));
+    CHECK_MESSAGE(env, "{x} and after it {y}");
+    opts = (cgam_quiz_opts){.queries = 1, .shots_max = 40};
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_quiz_new(env, set, NULL, &opts, &quiz));
+    assert_null(quiz);
+    cgam_dataset_free(set);
+    cgam_dataset_free(news);
+}
+
+static void real_files_are_read(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *format, *path;
+        int64_t size, labels;
+    } files[] = {{"sst2", "sst2/dev.tsv", 872, 2},
+                 {"agnews", "agnews/test.csv", 7600, 4},
+                 {"agnews", "agnews/train_part.csv", 5000, 4},
+                 {"trec", "trec/TREC_10.label", 500, 6},
+                 {"trec", "trec/train_5500.label", 5452, 6}};
+    const char *folder = getenv("CGAM_DATA");
+    if (!folder) {
+        print_message("skipped: CGAM_DATA is not set\n");
+        skip();
+    }
+    char path[1024];
+    cgam_dataset *set;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, files[i].path);
+        CHECK_STATUS(env, cgam_dataset_open(env, files[i].format, path, NULL, &set));
+        assert_int_equal(cgam_dataset_size(set), files[i].size);
+        assert_int_equal(cgam_dataset_labels(set), files[i].labels);
+        cgam_dataset_free(set);
+    }
+    snprintf(path, sizeof path, "%s/lama/TREx/P19.jsonl", folder);
+    CHECK_STATUS(env, cgam_dataset_open(env, "lama", path, NULL, &set));
+    assert_string_equal(cgam_dataset_template(set), "{x} was born in {y}.\n");
+    cgam_dataset_free(set);
+    snprintf(path, sizeof path, "%s/lama/squad_test.jsonl", folder);
+    CHECK_STATUS(env, cgam_dataset_open(env, "lama", path, NULL, &set));
+    assert_true(cgam_dataset_size(set) > 100);
+    cgam_dataset_free(set);
+}
+
+static int make_quiz(cgam_env *failing, void *arg)
+{
+    (void)arg;
+    cgam_dataset *set = NULL;
+    cgam_quiz *quiz = NULL;
+    char *prompt = NULL;
+    cgam_quiz_opts opts = {.queries = 3, .shots_max = 2};
+    cgam_status status = cgam_dataset_shipped(failing, "facts", &set);
+    if (status == CGAM_OK) status = cgam_quiz_new(failing, set, NULL, &opts, &quiz);
+    if (status == CGAM_OK) status = cgam_quiz_prompt(quiz, 0, 2, CGAM_DEMOS_FLIPPED, &prompt);
+    if (prompt) cgam_quiz_release(quiz, prompt);
+    cgam_quiz_free(quiz);
+    cgam_dataset_free(set);
+    return status;
+}
+
+static void every_allocation_may_fail(void **state)
+{
+    (void)state;
+    check_every_allocation(make_quiz, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_format_is_read),
+        cmocka_unit_test(bad_lines_are_named),
+        cmocka_unit_test(shipped_sets_are_balanced),
+        cmocka_unit_test(demonstrations_balance_and_nest),
+        cmocka_unit_test(facts_are_told_wrongly_in_two_ways),
+        cmocka_unit_test(quizzes_that_cannot_be_are_refused),
+        cmocka_unit_test(real_files_are_read),
+        cmocka_unit_test(every_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,90 @@
+/* Probes on states whose geometry is known. */
+#include "base/rng.h"
+#include "support/failing_alloc.h"
+#include "support/objects.h"
+
+#include <cgam/probe.h>
+#include <math.h>
+
+enum { N = 200, D = 16, LAYERS = 2 };
+
+static cgam_env *env;
+static float H[N * LAYERS * D];
+static int32_t target[N];
+
+static int set_up(void **state)
+{
+    (void)state;
+    env = object_env(1);
+    cgam_rng rng = cgam_rng_stream(8, 0);
+    for (int i = 0; i < N; i++) {
+        target[i] = i % 40 == 7 ? -1 : (int32_t)cgam_rng_below(&rng, 3);
+        for (int j = 0; j < D; j++) {
+            /* layer 0: noise alone; layer 1: each class along an axis of its own, off the origin */
+            H[(i * LAYERS + 0) * D + j] = (float)cgam_rng_normal(&rng);
+            H[(i * LAYERS + 1) * D + j] =
+                (float)(100 * (j == 9) + 0.3 * cgam_rng_normal(&rng) + 4 * (j == target[i]));
+        }
+    }
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    cgam_env_free(env);
+    return 0;
+}
+
+static void classes_apart_are_told_apart_and_noise_is_not(void **state)
+{
+    (void)state;
+    double noise, apart, alone;
+    CHECK_STATUS(env, cgam_probe_separability(env, N, D, H, LAYERS * D, target, &noise));
+    CHECK_STATUS(env, cgam_probe_separability(env, N, D, H + D, LAYERS * D, target, &apart));
+    CHECK_LE(0.99, apart);
+    CHECK_CLOSE(noise, 1.0 / 3, 0.13); /* 195 guesses among three */
+    const int32_t one[] = {1, 1, 1, 1};
+    CHECK_STATUS(env, cgam_probe_separability(env, 4, D, H, D, one, &alone));
+    assert_true(isnan(alone));
+}
+
+static void states_point_at_their_word(void **state)
+{
+    (void)state;
+    float Z[4 * D] = {0}, gain[D] = {0}, states[2 * D] = {0};
+    for (int m = 0; m < 4; m++) Z[m * D + m] = 2;
+    states[0 * D + 1] = 3; /* along word 1 */
+    states[1 * D + 2] = 3; /* between words 2 and 3 */
+    states[1 * D + 3] = 4;
+    cgam_lens *lens;
+    CHECK_STATUS(env, cgam_lens_make(env, 4, D, Z, gain, 1e-5, &lens));
+    const int32_t tokens[] = {1, 3, 2}, labels[] = {0, 1};
+    cgam_alignment a = cgam_probe_alignment(lens, 2, states, D, 3, tokens, labels);
+    CHECK_CLOSE(a.cosine, (1 + 0.8) / 2, 1e-7);
+    CHECK_CLOSE(a.margin, (1 + 0.2) / 2, 1e-7);
+    cgam_lens_free(lens);
+}
+
+static int probe(cgam_env *failing, void *arg)
+{
+    (void)arg;
+    double accuracy;
+    return cgam_probe_separability(failing, 20, D, H, D, target, &accuracy);
+}
+
+static void every_allocation_may_fail(void **state)
+{
+    (void)state;
+    check_every_allocation(probe, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(classes_apart_are_told_apart_and_noise_is_not),
+        cmocka_unit_test(states_point_at_their_word),
+        cmocka_unit_test(every_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,271 @@
+/* ctest: timeout=300
+ * The store: what goes in comes out, damage is noticed, and a killed writer loses at most the batch
+ * in flight. */
+#include "base/rng.h"
+#include "support/models.h"
+#include "support/objects.h"
+
+#include <cgam/io.h>
+#include <cgam/store.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+
+enum { PROMPTS = 240, LONGEST = 24, SKIPPED = 77 };
+
+static int32_t tokens[PROMPTS][LONGEST];
+static cgam_lm_prompt prompts[PROMPTS];
+static char path[64], model[64];
+
+static int set_up(void **state)
+{
+    (void)state;
+    cgam_rng rng = cgam_rng_stream(5, 0);
+    for (int i = 0; i < PROMPTS; i++) {
+        for (int k = 0; k < LONGEST; k++) tokens[i][k] = (int32_t)cgam_rng_below(&rng, 270);
+        prompts[i] = (cgam_lm_prompt){tokens[i], 1 + cgam_rng_below(&rng, LONGEST)};
+    }
+    snprintf(path, sizeof path, "/tmp/cgam-store-%d.db", (int)getpid());
+    snprintf(model, sizeof model, "/tmp/cgam-store-%d.gguf", (int)getpid());
+    tiny_write(model, tiny_shape_default());
+    return 0;
+}
+
+static void remove_store(void)
+{
+    char side[80];
+    unlink(path);
+    snprintf(side, sizeof side, "%s-wal", path);
+    unlink(side);
+    snprintf(side, sizeof side, "%s-shm", path);
+    unlink(side);
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    remove_store();
+    unlink(model);
+    return 0;
+}
+
+static cgam_lm *open_model(cgam_env *env)
+{
+    cgam_lm *lm = NULL;
+    cgam_status status = cgam_lm_open(env, model, &lm);
+    if (status == CGAM_E_NOT_FOUND || status == CGAM_E_UNSUPPORTED) {
+        print_message("skipped: %s\n", cgam_env_message(env));
+        skip();
+    }
+    CHECK_STATUS(env, status);
+    return lm;
+}
+
+static cgam_collect_opts small_batches(void)
+{
+    cgam_collect_opts opts = cgam_collect_opts_default();
+    opts.capture.batch_tokens = 48;
+    opts.capture.exact = true; /* the same bits in any batch of this size or smaller */
+    return opts;
+}
+
+/* The life of a writer that is going to be killed. */
+static void write_all(void)
+{
+    cgam_env *env = NULL;
+    cgam_lm *lm = NULL;
+    cgam_store *store = NULL;
+    cgam_env_opts one = {.threads = 1};
+    cgam_collect_opts opts = small_batches();
+    if (cgam_env_new(&one, &env) != CGAM_OK) _exit(3);
+    cgam_status status = cgam_lm_open(env, model, &lm);
+    if (status == CGAM_E_NOT_FOUND || status == CGAM_E_UNSUPPORTED) _exit(SKIPPED);
+    if (status == CGAM_OK) status = cgam_store_open(env, path, true, &store);
+    if (status == CGAM_OK)
+        status = cgam_lm_collect(lm, store, PROMPTS, prompts, NULL, &opts, NULL, NULL);
+    _exit(status == CGAM_OK ? 0 : 3);
+}
+
+/* Comes first: children are made before this process has loaded libllama or started threads. */
+static void a_killed_writer_loses_one_batch_at_most(void **state)
+{
+    (void)state;
+    cgam_rng rng = cgam_rng_stream((uint64_t)time(NULL), 0);
+    int64_t killed = 0, rows = 0;
+    remove_store();
+    for (int round = 0; round < 20; round++) {
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) write_all();
+        long wait = 1000000 * (long)(5 + cgam_rng_below(&rng, 120));
+        nanosleep(&(struct timespec){.tv_nsec = wait}, NULL);
+        kill(child, SIGKILL);
+        int ended;
+        assert_int_equal(waitpid(child, &ended, 0), child);
+        if (WIFEXITED(ended) && WEXITSTATUS(ended) == SKIPPED) skip();
+        killed += WIFSIGNALED(ended);
+        assert_true(WIFSIGNALED(ended) || WEXITSTATUS(ended) == 0);
+        cgam_env *env = object_env(1);
+        cgam_store *store;
+        cgam_store_verdict verdict;
+        CHECK_STATUS(env, cgam_store_open(env, path, true, &store));
+        CHECK_STATUS(env, cgam_store_check(store, &verdict));
+        assert_true(verdict.sound);
+        assert_true(verdict.rows >= rows); /* nothing that was there is gone */
+        rows = verdict.rows;
+        cgam_store_close(store);
+        cgam_env_free(env);
+    }
+    print_message("killed %d of 20 times; %d of %d rows were written\n", (int)killed, (int)rows,
+                  PROMPTS);
+    cgam_env *env = object_env(1);
+    cgam_lm *lm = open_model(env);
+    cgam_lm_info info = cgam_lm_describe(lm);
+    int64_t one = (info.layers + 1) * info.width;
+    float *resumed = calloc((size_t)(PROMPTS * one), sizeof *resumed);
+    float *whole = calloc((size_t)(PROMPTS * one), sizeof *whole);
+    cgam_store *store;
+    cgam_collected report;
+    cgam_collect_opts opts = small_batches();
+    CHECK_STATUS(env, cgam_store_open(env, path, false, &store));
+    CHECK_STATUS(env, cgam_lm_collect(lm, store, PROMPTS, prompts, NULL, &opts, resumed, &report));
+    assert_int_equal(report.found, rows);
+    assert_int_equal(report.computed, PROMPTS - rows);
+    CHECK_STATUS(env, cgam_lm_collect(lm, NULL, PROMPTS, prompts, NULL, &opts, whole, NULL));
+    /* f32 products in batches of another size may differ in the last bits */
+    for (int64_t i = 0; i < PROMPTS; i++)
+        CHECK_LE(model_distance(resumed + i * one, whole + i * one, one), 1e-6);
+    free(resumed);
+    free(whole);
+    cgam_store_close(store);
+    cgam_lm_free(lm);
+    cgam_env_free(env);
+}
+
+static void states_come_back_as_they_went_in(void **state)
+{
+    (void)state;
+    cgam_env *env = object_env(2);
+    cgam_lm *lm = open_model(env);
+    cgam_lm_info info = cgam_lm_describe(lm);
+    int64_t one = (info.layers + 1) * info.width, n = 20;
+    float *a = calloc((size_t)(n * one), sizeof *a), *b = calloc((size_t)(n * one), sizeof *b);
+    const cgam_dtype dtypes[] = {CGAM_F32, CGAM_F16, CGAM_BF16};
+    for (int t = 0; t < 3; t++) {
+        remove_store();
+        cgam_store *store;
+        cgam_collected report;
+        cgam_collect_opts opts = cgam_collect_opts_default();
+        opts.dtype = dtypes[t];
+        opts.note = "a test";
+        CHECK_STATUS(env, cgam_store_open(env, path, true, &store));
+        CHECK_STATUS(env, cgam_lm_collect(lm, store, n, prompts, NULL, &opts, a, &report));
+        assert_int_equal(report.computed, n);
+        CHECK_STATUS(env, cgam_lm_collect(lm, store, n, prompts, NULL, &opts, b, &report));
+        assert_int_equal(report.found, n);
+        assert_memory_equal(a, b, (size_t)(n * one) * sizeof *a);
+        cgam_store_close(store);
+    }
+    free(a);
+    free(b);
+    cgam_lm_free(lm);
+    cgam_env_free(env);
+}
+
+static void damage_is_noticed_and_mended(void **state)
+{
+    (void)state;
+    cgam_env *env = object_env(1);
+    cgam_lm *lm = open_model(env);
+    remove_store();
+    cgam_store *store;
+    cgam_store_verdict verdict;
+    cgam_collected report;
+    CHECK_STATUS(env, cgam_store_open(env, path, true, &store));
+    CHECK_STATUS(env, cgam_lm_collect(lm, store, 5, prompts, NULL, NULL, NULL, NULL));
+    cgam_store_close(store);
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "UPDATE state SET data = zeroblob(length(data)) WHERE id = 3",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    sqlite3_close(db);
+    CHECK_STATUS(env, cgam_store_open(env, path, false, &store));
+    CHECK_STATUS(env, cgam_store_check(store, &verdict));
+    assert_false(verdict.sound);
+    assert_int_equal(verdict.bad, 1);
+    assert_int_equal(verdict.first_bad, 3);
+    CHECK_STATUS(env, cgam_lm_collect(lm, store, 5, prompts, NULL, NULL, NULL, &report));
+    assert_int_equal(report.computed, 1);
+    CHECK_STATUS(env, cgam_store_check(store, &verdict));
+    assert_true(verdict.sound);
+    cgam_store_close(store);
+    cgam_lm_free(lm);
+    cgam_env_free(env);
+}
+
+static void files_that_are_no_stores_are_refused(void **state)
+{
+    (void)state;
+    cgam_env *env = object_env(1);
+    cgam_store *store;
+    remove_store();
+    CHECK_FAILS(env, CGAM_E_NOT_FOUND, cgam_store_open(env, path, false, &store));
+    CHECK_FAILS(env, CGAM_E_NOT_FOUND, cgam_store_open(env, "/tmp", true, &store));
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    sqlite3_exec(db, "CREATE TABLE other (x)", NULL, NULL, NULL);
+    sqlite3_close(db);
+    CHECK_FAILS(env, CGAM_E_FORMAT, cgam_store_open(env, path, true, &store));
+    CHECK_MESSAGE(env, "not a store");
+    FILE *f = fopen(path, "wb");
+    for (int i = 0; i < 4000; i++) fputs("text ", f);
+    fclose(f);
+    CHECK_FAILS(env, CGAM_E_FORMAT, cgam_store_open(env, path, true, &store));
+    assert_null(store);
+    cgam_env_free(env);
+}
+
+static void states_are_exported_with_names_and_shapes(void **state)
+{
+    (void)state;
+    cgam_env *env = object_env(1);
+    cgam_lm *lm = open_model(env);
+    cgam_lm_info info = cgam_lm_describe(lm);
+    remove_store();
+    cgam_store *store;
+    int64_t rows;
+    char file[80], member[96];
+    CHECK_STATUS(env, cgam_store_open(env, path, true, &store));
+    CHECK_FAILS(env, CGAM_E_NOT_FOUND, cgam_store_export(store, NULL, "/tmp/x.npy", &rows));
+    CHECK_STATUS(env, cgam_lm_collect(lm, store, 7, prompts, NULL, NULL, NULL, NULL));
+    snprintf(file, sizeof file, "%s.safetensors", path);
+    CHECK_STATUS(env, cgam_store_export(store, NULL, file, &rows));
+    assert_int_equal(rows, 7);
+    cgam_array array;
+    snprintf(member, sizeof member, "%s:states", file);
+    CHECK_STATUS(env, cgam_array_open(env, member, &array));
+    assert_int_equal(array.ndim, 3);
+    assert_int_equal(array.shape[0], 7);
+    assert_int_equal(array.shape[1], info.layers + 1);
+    assert_int_equal(array.shape[2], info.width);
+    cgam_array_close(env, &array);
+    unlink(file);
+    cgam_store_close(store);
+    cgam_lm_free(lm);
+    cgam_env_free(env);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_killed_writer_loses_one_batch_at_most),
+        cmocka_unit_test(states_come_back_as_they_went_in),
+        cmocka_unit_test(damage_is_noticed_and_mended),
+        cmocka_unit_test(files_that_are_no_stores_are_refused),
+        cmocka_unit_test(states_are_exported_with_names_and_shapes),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

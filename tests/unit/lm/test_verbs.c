@@ -1,0 +1,311 @@
+/* ctest: timeout=300
+ * The lm verbs from outside, on a tiny model: documents, files, and one clear line for each thing
+ * that can be wrong. */
+#include "io/json.h"
+#include "support/models.h"
+#include "support/objects.h"
+
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+static char folder[64], model[96], data[96];
+
+/* Runs the program by the shell in `folder`; standard output into *out (free it), both streams if
+ * `both`. The exit status comes back. */
+static int run(const char *before, const char *words, bool both, char **out)
+{
+    char command[2048];
+    const char *program = getenv("CGAM");
+    snprintf(command, sizeof command, "cd '%s' && %s '%s' %s 2>%s", folder, before,
+             program ? program : "cgam", words, both ? "&1" : "/dev/null");
+    FILE *f = popen(command, "r");
+    assert_non_null(f);
+    size_t size = 0, room = 1 << 20;
+    *out = calloc(room, 1);
+    size = fread(*out, 1, room - 1, f);
+    (*out)[size] = '\0';
+    int ended = pclose(f);
+    return WIFEXITED(ended) ? WEXITSTATUS(ended) : -1;
+}
+
+static json_t *ask(const char *words)
+{
+    char *out, line[1500];
+    snprintf(line, sizeof line, "%s --json", words);
+    int code = run("", line, false, &out);
+    json_t *doc = json_loads(out, 0, NULL);
+    if (code != 0 || !doc) print_error("%s: exit %d: %.300s\n", words, code, out);
+    assert_int_equal(code, 0);
+    assert_non_null(doc);
+    free(out);
+    return doc;
+}
+
+static void refuse(int status, const char *piece, const char *before, const char *words)
+{
+    char *out;
+    int code = run(before, words, true, &out);
+    char *end = strchr(out, '\n');
+    if (code != status || !strstr(out, piece) || !end || end[1])
+        print_error("%s: exit %d, want %d with '%s': %s\n", words, code, status, piece, out);
+    assert_int_equal(code, status);
+    assert_non_null(strstr(out, piece));
+    assert_true(end && end[1] == '\0');
+    free(out);
+}
+
+static void write_file(const char *name, const char *bytes)
+{
+    char path[160];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    fputs(bytes, f);
+    fclose(f);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    snprintf(folder, sizeof folder, "/tmp/cgam-verbs-%d", (int)getpid());
+    assert_int_equal(mkdir(folder, 0755), 0);
+    snprintf(model, sizeof model, "%s/m.gguf", folder);
+    snprintf(data, sizeof data, "%s/d.tsv", folder);
+    tiny_shape shape = tiny_shape_default();
+    shape.context = 200;
+    tiny_write(model, shape);
+    FILE *f = fopen(data, "wb");
+    assert_non_null(f);
+    for (int i = 0; i < 60; i++)
+        fprintf(f, "%s\t%s film %d is %s\n", i % 2 ? "up" : "down", i % 3 ? "the" : "a", i,
+                i % 2 ? "good" : "bad");
+    fclose(f);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    return system(command) == 0 ? 0 : -1;
+}
+
+/* Without libllama there is nothing to run. */
+static void need_model(void)
+{
+    cgam_env *env = object_env(1);
+    cgam_lm *lm = NULL;
+    cgam_status status = cgam_lm_open(env, model, &lm);
+    cgam_lm_free(lm);
+    cgam_env_free(env);
+    if (status == CGAM_E_NOT_FOUND || status == CGAM_E_UNSUPPORTED || !getenv("CGAM")) {
+        print_message("skipped: no libllama, or CGAM does not name the program\n");
+        skip();
+    }
+}
+
+#define QUIZ "--model m.gguf --eval d.tsv --labels down=negative,up=positive --queries 24 "
+
+static int64_t whole(const json_t *doc, const char *key)
+{
+    return json_integer_value(json_object_get(doc, key));
+}
+
+static void a_capture_is_resumed_and_exported(void **state)
+{
+    (void)state;
+    need_model();
+    json_t *doc = ask("lm capture " QUIZ "--shots 0,2 --store s.db");
+    const json_t *capture = json_object_get(doc, "capture");
+    assert_int_equal(whole(capture, "computed"), 48);
+    json_decref(doc);
+    doc = ask("lm capture " QUIZ "--shots 0,2,3 --store s.db");
+    capture = json_object_get(doc, "capture");
+    assert_int_equal(whole(capture, "found"), 48);
+    assert_int_equal(whole(capture, "computed"), 24);
+    json_decref(doc);
+    doc = ask("lm store --store s.db --check --export states.npy");
+    assert_int_equal(whole(doc, "exported_rows"), 72);
+    assert_true(json_is_true(json_object_get(json_object_get(doc, "check"), "sound")));
+    json_decref(doc);
+    doc = ask("inspect --bank bank.npy");
+    json_decref(doc);
+}
+
+static void a_bank_is_written(void **state)
+{
+    (void)state;
+    need_model();
+    json_t *doc = ask("lm bank --model m.gguf --out bank.npy --lens gain");
+    assert_int_equal(whole(doc, "n"), tiny_vocab());
+    assert_int_equal(whole(doc, "d"), 64);
+    assert_true(json_is_real(json_object_get(doc, "alpha_crit")));
+    json_decref(doc);
+}
+
+static void neff_has_a_curve_for_each_number_of_shots(void **state)
+{
+    (void)state;
+    need_model();
+    json_t *doc = ask("lm neff " QUIZ "--shots 2 --exact --out neff");
+    const json_t *curves = json_object_get(doc, "curves");
+    assert_int_equal(json_array_size(curves), 2);
+    for (size_t i = 0; i < 2; i++) {
+        const json_t *c = json_array_get(curves, i);
+        assert_string_equal(json_string_value(json_object_get(c, "kind")), i ? "icl" : "zero");
+        assert_int_equal(json_array_size(json_object_get(c, "entropy")), 4);
+        for (size_t l = 0; l < 4; l++) {
+            double e = json_number_value(json_array_get(json_object_get(c, "entropy"), l));
+            double p = json_number_value(json_array_get(json_object_get(c, "ipr"), l));
+            assert_true(e >= 1 && e <= tiny_vocab() && p >= 1);
+            CHECK_LE(p, e * (1 + 1e-12)); /* Renyi's entropies fall with their order */
+        }
+    }
+    json_decref(doc);
+}
+
+static void a_probe_has_a_curve_for_each_number_of_shots(void **state)
+{
+    (void)state;
+    need_model();
+    json_t *doc = ask("lm probe " QUIZ "--shots 2 --exact --out probe");
+    const json_t *curve = json_array_get(json_object_get(doc, "curves"), 1);
+    for (size_t l = 0; l < 4; l++) {
+        double p = json_number_value(json_array_get(json_object_get(curve, "separability"), l));
+        double c = json_number_value(json_array_get(json_object_get(curve, "alignment"), l));
+        assert_true(p >= 0 && p <= 1 && c >= -1 && c <= 1);
+    }
+    json_decref(doc);
+    refuse(2, "a probe needs classes", "", "lm probe --model m.gguf --dataset facts --shots 2");
+}
+
+static void steering_with_no_coupling_changes_nothing(void **state)
+{
+    (void)state;
+    need_model();
+    json_t *doc = ask("lm steer " QUIZ "--shots 2 --exact --lambda 0,1 --out steer");
+    const json_t *entry = json_array_get(json_object_get(doc, "shots"), 0);
+    const json_t *curves = json_object_get(entry, "curves");
+    double base = json_number_value(json_object_get(json_object_get(entry, "baseline"), "log_p"));
+    assert_int_equal(json_array_size(curves), 6);
+    for (size_t c = 0; c < 6; c++) {
+        const json_t *curve = json_array_get(curves, c), *log_p = json_object_get(curve, "log_p");
+        assert_int_equal(json_array_size(log_p), 4);
+        for (size_t l = 0; l < 4; l++) {
+            double p = json_number_value(json_array_get(log_p, l));
+            assert_true(p < 0);
+            if (c % 2 == 0) CHECK_CLOSE(p, base, 1e-12);
+            /* the last token is the same with and without demonstrations, so is its embedding */
+            if (l == 0) CHECK_CLOSE(p, base, 1e-12);
+        }
+    }
+    json_decref(doc);
+}
+
+static void a_study_is_its_parts(void **state)
+{
+    (void)state;
+    need_model();
+    json_t *doc = ask("lm study " QUIZ "--shots 2 --exact --store u.db --out study");
+    json_t *neff = ask("lm neff " QUIZ "--shots 2 --exact --store u.db");
+    static const char *const keys[] = {"neff", "sweep", "steer", "probe"};
+    for (size_t i = 0; i < 4; i++) assert_true(json_is_object(json_object_get(doc, keys[i])));
+    assert_true(json_equal(json_object_get(json_object_get(doc, "neff"), "curves"),
+                           json_object_get(neff, "curves")));
+    assert_string_equal(
+        json_string_value(json_object_get(json_object_get(doc, "steer"), "dataset")), "facts");
+    /* every prompt of the probe had been run before */
+    const json_t *capture = json_object_get(json_object_get(doc, "probe"), "capture");
+    assert_int_equal(whole(capture, "computed"), 0);
+    json_decref(doc);
+    json_decref(neff);
+    doc = ask("lm study --model m.gguf --dataset facts --queries 10 --shots 2 --exact");
+    assert_true(json_is_null(json_object_get(doc, "probe")));
+    json_decref(doc);
+}
+
+static void a_sweep_has_what_readers_rely_on(void **state)
+{
+    (void)state;
+    need_model();
+    json_t *doc = ask("lm sweep " QUIZ "--shots 2,4 --exact --store s.db --out sweep");
+    json_t *again = ask("lm sweep " QUIZ "--shots 2,4 --exact --store s.db");
+    const json_t *shots = json_object_get(doc, "shots");
+    assert_int_equal(json_array_size(shots), 2);
+    for (size_t i = 0; i < 2; i++) {
+        const json_t *e = json_array_get(shots, i);
+        static const char *const names[] = {"restricted", "full"};
+        for (int k = 0; k < 2; k++) {
+            const json_t *best = json_object_get(json_object_get(e, "best"), names[k]);
+            double accuracy = json_number_value(json_object_get(best, "accuracy"));
+            assert_int_equal(json_array_size(json_object_get(best, "lambda")), 2);
+            CHECK_LE(json_number_value(json_object_get(best, "held_out")), accuracy);
+            CHECK_LE(json_number_value(json_object_get(json_object_get(e, "zero_shot"), names[k])),
+                     accuracy);
+            assert_true(whole(best, "context_layer") < 4 && whole(best, "query_layer") < 4);
+        }
+        const json_t *c = json_object_get(e, "controls");
+        static const char *const controls[] = {"centred", "threshold", "label_mean", "flipped",
+                                               "other_task"};
+        for (size_t k = 0; k < 5; k++) assert_true(json_is_object(json_object_get(c, controls[k])));
+        /* The same from the store as from the model. */
+        const json_t *other = json_array_get(json_object_get(again, "shots"), i);
+        assert_true(json_equal(json_object_get(e, "best"), json_object_get(other, "best")));
+    }
+    static const char *const files[] = {"sweep.csv", "sweep_steps.csv", "sweep_grid.csv",
+                                        "sweep.json"};
+    for (size_t i = 0; i < 4; i++) {
+        char path[160];
+        snprintf(path, sizeof path, "%s/sweep/%s", folder, files[i]);
+        assert_int_equal(access(path, R_OK), 0);
+    }
+    json_decref(doc);
+    json_decref(again);
+}
+
+static void what_is_wrong_is_said_in_one_line(void **state)
+{
+    (void)state;
+    need_model();
+    write_file("other.gguf", "this is no model at all, but it is long enough");
+    write_file("text.db", "this is no database, though it has a fitting name. Far from it. ......");
+    write_file("lone.tsv", "up\tx\nup\ty\nup\tz\nup\tw\nup\tv\nup\tu\n");
+    char cut[128];
+    snprintf(cut, sizeof cut, "head -c 20000 m.gguf >cut.gguf && ");
+    refuse(2, "not a GGUF file", "", "lm bank --model other.gguf --out x.npy");
+    refuse(2, "cut.gguf", cut, "lm bank --model cut.gguf --out x.npy");
+    refuse(2, "No such file", "", "lm bank --model nowhere.gguf --out x.npy");
+    refuse(2, "text.db", "", "lm capture " QUIZ "--store text.db");
+    refuse(2, "begin with the same token", "",
+           "lm sweep --model m.gguf --eval d.tsv --labels down=good,up=good --shots 2 --queries 8");
+    refuse(2, "label negative has 0 examples", "",
+           "lm capture --model m.gguf --eval lone.tsv --labels down=negative,up=positive --shots 2 "
+           "--queries 1 --store t.db");
+    refuse(2, "the model's context is 200", "", "lm capture " QUIZ "--shots 20 --store t.db");
+    refuse(2, "--shots: 1.5", "", "lm capture " QUIZ "--shots 1.5 --store t.db");
+    refuse(2, "exclude each other", "", "lm capture " QUIZ "--dataset facts --store t.db");
+    refuse(2, "a sweep needs demonstrations", "", "lm sweep " QUIZ "--shots 0");
+    refuse(2, "--store is needed", "", "lm capture " QUIZ);
+    refuse(2, "CGAM_DATA", "env -u CGAM_DATA", "lm neff --model m.gguf --dataset sst2");
+    refuse(2, "no libllama in", "env CGAM_LLAMA=/tmp/cgam-nowhere",
+           "lm bank --model m.gguf --out x.npy");
+    /* A disk that fills up: no file may grow beyond 64 KB. */
+    refuse(3, "full.db", "ulimit -f 64;", "lm capture " QUIZ "--shots 0,2 --store full.db");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_bank_is_written),
+        cmocka_unit_test(a_capture_is_resumed_and_exported),
+        cmocka_unit_test(neff_has_a_curve_for_each_number_of_shots),
+        cmocka_unit_test(a_probe_has_a_curve_for_each_number_of_shots),
+        cmocka_unit_test(steering_with_no_coupling_changes_nothing),
+        cmocka_unit_test(a_sweep_has_what_readers_rely_on),
+        cmocka_unit_test(a_study_is_its_parts),
+        cmocka_unit_test(what_is_wrong_is_said_in_one_line),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
