@@ -26,6 +26,9 @@ typedef struct trial {
     cgam_sweep *sweep;
     const char *other_name;
     bool *zero_right[2], *icl_right[2], *retrieval_right[2]; /* [n], labels and vocabulary */
+    bool *marks;                                             /* [n] of what is being chosen */
+    double counted;                                          /* queries that are not left out */
+    bool silent;                                             /* no step functions into the table */
 } trial;
 
 static float *vector_at(const trial *t, int64_t context, int half)
@@ -152,16 +155,82 @@ static json_t *best_json(const trial *t, const cgam_sweep_best *best, bool layer
 
 static const char *const over_names[] = {"restricted", "full"};
 
+static int rising(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Every step of the best pair of a group of contexts. */
+static cgam_status write_steps(trial *t, int over, int group, const cgam_sweep_best *best)
+{
+    if (t->silent) return CGAM_OK;
+    const cgam_interval *of =
+        cgam_sweep_intervals(t->sweep, (cgam_sweep_over)over, best->context, best->query_layer);
+    double *at = cgam_alloc(t->env, 2 * (size_t)t->n + 1, sizeof *at);
+    if (!at) return cgam_fail_nomem(t->env, "a step function");
+    int64_t used = 0;
+    at[used++] = 0;
+    for (int64_t i = 0; i < t->n; i++) {
+        if (of[i].from >= of[i].to) continue;
+        at[used++] = of[i].from;
+        if (isfinite(of[i].to)) at[used++] = of[i].to;
+    }
+    qsort(at, (size_t)used, sizeof *at, rising);
+    for (int64_t i = 0; i < used; i++) {
+        double to = i + 1 < used ? at[i + 1] : INFINITY;
+        if (to > at[i])
+            cgam_csv_row(&t->study->steps,
+                         (double[]){(double)t->k, group, over,
+                                    group < GROUPS ? (double)(best->context % t->layers) : NAN,
+                                    (double)best->query_layer, at[i], to,
+                                    (double)cgam_sweep_count(t->n, of, at[i]) / t->counted});
+    }
+    cgam_free(t->env, at);
+    return CGAM_OK;
+}
+
+/* One character for each query that counts: 1 right, 0 wrong. With these, any two answers can be
+ * compared query by query. */
+static void put_right(const trial *t, json_t *to, const char *name, const bool *right)
+{
+    char *text = cgam_alloc(t->env, (size_t)t->n + 1, 1);
+    int64_t used = 0;
+    for (int64_t i = 0; i < t->n && text; i++)
+        if (t->study->target[i] >= 0) text[used++] = right[i] ? '1' : '0';
+    if (text) text[used] = '\0';
+    cgam_put_text(to, name, text);
+    cgam_free(t->env, text);
+}
+
 /* Best pairs of contexts [first, first + count), over labels and over the vocabulary. */
 static cgam_status put_best(trial *t, json_t *to, int64_t first, int64_t count, bool *right[2])
 {
     cgam_status status = CGAM_OK;
     for (int over = 0; over < 2 && status == CGAM_OK; over++) {
         cgam_sweep_best best;
-        status = cgam_sweep_choose(t->sweep, (cgam_sweep_over)over, first, count,
-                                   right ? right[over] : NULL, &best);
-        if (status == CGAM_OK) cgam_put(to, over_names[over], best_json(t, &best, count > 1));
+        bool *marks = right ? right[over] : t->marks;
+        status = cgam_sweep_choose(t->sweep, (cgam_sweep_over)over, first, count, marks, &best);
+        if (status != CGAM_OK) break;
+        json_t *o = best_json(t, &best, count > 1);
+        put_right(t, o, "right", marks);
+        cgam_put(to, over_names[over], o);
+        status = write_steps(t, over, (int)(first / t->layers), &best);
     }
+    return status;
+}
+
+/* Contexts from the earlier and from the later half of the layers, each at its best. */
+static cgam_status put_depths(trial *t, json_t *entry)
+{
+    json_t *early = json_object(), *late = json_object();
+    int64_t half = t->layers / 2;
+    t->silent = true;
+    cgam_status status = put_best(t, early, 0, half, NULL);
+    if (status == CGAM_OK) status = put_best(t, late, half, t->layers - half, NULL);
+    t->silent = false;
+    cgam_put(entry, "early", early);
+    cgam_put(entry, "late", late);
     return status;
 }
 
@@ -230,6 +299,7 @@ static cgam_status put_bias_controls(trial *t, json_t *controls)
         json_t *o = json_object();
         cgam_put_real(o, "accuracy", centred[t->layers - 1]);
         cgam_put(o, "by_layer", cgam_reals_json(centred, t->layers));
+        put_right(t, o, "right", right);
         cgam_put(controls, "centred", o);
         o = json_object();
         cgam_put_real(o, "accuracy", bound[t->layers - 1]);
@@ -251,44 +321,10 @@ static cgam_status put_bias_controls(trial *t, json_t *controls)
 /* Couplings at which the step functions are read, for comparison with studies on a grid. */
 static const double grid[] = {0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50};
 
-static int rising(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Every step of the best pair. */
-static cgam_status write_steps(trial *t, int over, const cgam_sweep_best *best, double counted)
-{
-    const cgam_interval *of =
-        cgam_sweep_intervals(t->sweep, (cgam_sweep_over)over, best->context, best->query_layer);
-    double *at = cgam_alloc(t->env, 2 * (size_t)t->n + 1, sizeof *at);
-    if (!at) return cgam_fail_nomem(t->env, "a step function");
-    int64_t used = 0;
-    at[used++] = 0;
-    for (int64_t i = 0; i < t->n; i++) {
-        if (of[i].from >= of[i].to) continue;
-        at[used++] = of[i].from;
-        if (isfinite(of[i].to)) at[used++] = of[i].to;
-    }
-    qsort(at, (size_t)used, sizeof *at, rising);
-    for (int64_t i = 0; i < used; i++) {
-        double to = i + 1 < used ? at[i + 1] : INFINITY;
-        if (to > at[i])
-            cgam_csv_row(&t->study->steps,
-                         (double[]){(double)t->k, over, (double)best->context,
-                                    (double)best->query_layer, at[i], to,
-                                    (double)cgam_sweep_count(t->n, of, at[i]) / counted});
-    }
-    cgam_free(t->env, at);
-    return CGAM_OK;
-}
-
 static cgam_status write_tables(trial *t)
 {
     cgam_status status = CGAM_OK;
-    double counted = 0;
-    for (int64_t i = 0; i < t->n; i++) counted += t->study->target[i] >= 0;
+    double counted = t->counted;
     for (int64_t c = 0; c < t->layers; c++)
         for (int64_t l = 0; l < t->layers && status == CGAM_OK; l++) {
             const cgam_interval *of[2];
@@ -309,11 +345,6 @@ static cgam_status write_tables(trial *t)
                                         (double)cgam_sweep_count(t->n, of[0], grid[g]) / counted,
                                         (double)cgam_sweep_count(t->n, of[1], grid[g]) / counted});
         }
-    for (int over = 0; over < 2 && status == CGAM_OK; over++) {
-        cgam_sweep_best best;
-        status = cgam_sweep_choose(t->sweep, (cgam_sweep_over)over, 0, t->layers, NULL, &best);
-        if (status == CGAM_OK) status = write_steps(t, over, &best, counted);
-    }
     return status;
 }
 
@@ -331,6 +362,9 @@ static cgam_status put_accuracies(trial *t, json_t *entry)
         snprintf(name, sizeof name, "%s_se", over_names[over]);
         cgam_put_real(zero, name, r.zero_se);
         cgam_put_real(icl, name, r.icl_se);
+        snprintf(name, sizeof name, "%s_right", over_names[over]);
+        put_right(t, zero, name, t->zero_right[over]);
+        put_right(t, icl, name, t->icl_right[over]);
         json_t *best = json_object_get(json_object_get(entry, "best"), over_names[over]);
         cgam_put_real(best, "held_out_se", r.retrieval_se);
         cgam_put_real(entry, over ? "recovered_full" : "recovered", r.recovered);
@@ -364,6 +398,7 @@ static cgam_status run_trial(trial *t, json_t *entry, const cgam_lm_progress *pr
     json_t *best = json_object(), *controls = json_object(), *mean = json_object();
     status = put_best(t, best, 0, t->layers, t->retrieval_right);
     cgam_put(entry, "best", best);
+    if (status == CGAM_OK) status = put_depths(t, entry);
     if (status == CGAM_OK) status = put_accuracies(t, entry);
     if (status == CGAM_OK) status = put_bias_controls(t, controls);
     if (status == CGAM_OK) status = put_best(t, mean, GROUPS * t->layers, 1, NULL);
@@ -388,16 +423,18 @@ cgam_status cgam_sweep_study_shots(cgam_sweep_study *study, int64_t k, json_t *s
                .contexts = GROUPS * (in->info.layers + 1) + 1};
     t.vectors = cgam_zalloc(env, (size_t)(2 * t.contexts * t.d), sizeof *t.vectors);
     t.context = cgam_zalloc(env, (size_t)t.contexts, sizeof *t.context);
-    bool *marks = cgam_zalloc(env, 6 * (size_t)t.n, sizeof *marks);
+    bool *marks = cgam_zalloc(env, 7 * (size_t)t.n, sizeof *marks);
     for (int over = 0; over < 2 && marks; over++) {
         t.zero_right[over] = marks + (0 + over) * t.n;
         t.icl_right[over] = marks + (2 + over) * t.n;
         t.retrieval_right[over] = marks + (4 + over) * t.n;
+        t.marks = marks + 6 * t.n;
     }
     int64_t counted = 0;
     for (int64_t i = 0; i < t.n; i++) counted += study->target[i] >= 0;
     json_t *entry = json_object();
     cgam_put_int(entry, "k", k);
+    t.counted = (double)counted;
     cgam_put_int(entry, "queries", counted);
     cgam_put_int(entry, "left_out", t.n - counted);
     cgam_bar bar;

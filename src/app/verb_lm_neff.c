@@ -30,10 +30,13 @@ static void moments(const double *x, int64_t n, double *mean, double *sd)
 
 typedef struct curve {
     double *entropy, *entropy_sd, *ipr, *ipr_sd, *mass, *mass_sd; /* [layers] */
+    double *drop, *drop_se; /* of log N_eff below zero-shot, query by query */
 } curve;
+enum { COLUMNS = 8 };
 
 static cgam_status measure(cgam_lm_input *in, const cgam_lens *lens, cgam_lens_kind kind,
-                           const int32_t *tokens, const float *states, curve *c)
+                           const int32_t *tokens, const float *states, bool first, double *zero,
+                           curve *c)
 {
     cgam_env *env = in->call->env;
     int64_t L = in->info.layers + 1, d = in->info.width, n = in->queries;
@@ -46,6 +49,10 @@ static cgam_status measure(cgam_lm_input *in, const cgam_lens *lens, cgam_lens_k
         if (status != CGAM_OK) break;
         for (int64_t i = 0; i < n; i++) x[i] = spread[i].log_entropy;
         moments(x, n, &c->entropy[l], &c->entropy_sd[l]);
+        if (first) memcpy(zero + l * n, x, (size_t)n * sizeof *x);
+        for (int64_t i = 0; i < n; i++) x[i] = zero[l * n + i] - x[i];
+        moments(x, n, &c->drop[l], &c->drop_se[l]);
+        c->drop_se[l] /= sqrt((double)n);
         for (int64_t i = 0; i < n; i++) x[i] = spread[i].log_ipr;
         moments(x, n, &c->ipr[l], &c->ipr_sd[l]);
         for (int64_t i = 0; i < n; i++) x[i] = spread[i].mass;
@@ -59,16 +66,18 @@ static cgam_status measure(cgam_lm_input *in, const cgam_lens *lens, cgam_lens_k
 }
 
 static cgam_status add_curve(cgam_lm_input *in, const cgam_lens *lens, cgam_lens_kind kind,
-                             const int32_t *tokens, int64_t k, json_t *curves, cgam_csv *csv)
+                             const int32_t *tokens, int64_t k, double *zero, json_t *curves,
+                             cgam_csv *csv)
 {
     cgam_env *env = in->call->env;
     int64_t L = in->info.layers + 1;
     float *states = NULL;
-    double *room = cgam_alloc(env, 6 * (size_t)L, sizeof *room);
+    double *room = cgam_alloc(env, COLUMNS * (size_t)L, sizeof *room);
     if (!room) return cgam_fail_nomem(env, "a curve");
-    curve c = {room, room + L, room + 2 * L, room + 3 * L, room + 4 * L, room + 5 * L};
+    curve c = {room,         room + L,     room + 2 * L, room + 3 * L,
+               room + 4 * L, room + 5 * L, room + 6 * L, room + 7 * L};
     cgam_status status = cgam_lm_input_states(in, k, CGAM_DEMOS_TRUE, &states);
-    if (status == CGAM_OK) status = measure(in, lens, kind, tokens, states, &c);
+    if (status == CGAM_OK) status = measure(in, lens, kind, tokens, states, k == 0, zero, &c);
     if (status == CGAM_OK) {
         json_t *row = json_object();
         cgam_put_int(row, "k", k);
@@ -79,11 +88,15 @@ static cgam_status add_curve(cgam_lm_input *in, const cgam_lens *lens, cgam_lens
         cgam_put(row, "log_entropy_sd", cgam_reals_json(c.entropy_sd, L));
         cgam_put(row, "log_ipr_sd", cgam_reals_json(c.ipr_sd, L));
         cgam_put(row, "label_mass_sd", cgam_reals_json(c.mass_sd, L));
+        if (k > 0) {
+            cgam_put(row, "log_drop", cgam_reals_json(c.drop, L));
+            cgam_put(row, "log_drop_se", cgam_reals_json(c.drop_se, L));
+        }
         json_array_append_new(curves, row);
         for (int64_t l = 0; l < L; l++)
-            cgam_csv_row(csv,
-                         (double[]){(double)k, (double)l, c.entropy[l], c.entropy_sd[l], c.ipr[l],
-                                    c.ipr_sd[l], c.mass[l], c.mass_sd[l], (double)in->queries});
+            cgam_csv_row(csv, (double[]){(double)k, (double)l, c.entropy[l], c.entropy_sd[l],
+                                         c.ipr[l], c.ipr_sd[l], c.mass[l], c.mass_sd[l],
+                                         (double)in->queries, c.drop[l], c.drop_se[l]});
     }
     cgam_free(env, states);
     cgam_free(env, room);
@@ -96,6 +109,7 @@ static cgam_status run(cgam_call *call)
     cgam_lens *lens = NULL;
     cgam_csv csv = {0};
     int32_t *tokens = NULL;
+    double *zero = NULL; /* [layers, queries] log N_eff without demonstrations */
     const char *name = cgam_args_text(call->args, "lens");
     cgam_lens_kind kind = strcmp(name, "raw") == 0    ? CGAM_LENS_RAW
                           : strcmp(name, "gain") == 0 ? CGAM_LENS_GAIN
@@ -104,19 +118,24 @@ static cgam_status run(cgam_call *call)
     cgam_status status = cgam_lm_input_open(call, &in);
     if (status == CGAM_OK) status = cgam_lm_input_label_tokens(&in, &tokens);
     if (status == CGAM_OK) status = cgam_lens_new(in.lm, &lens);
+    if (status == CGAM_OK) {
+        zero = cgam_alloc(call->env, (size_t)((in.info.layers + 1) * in.queries), sizeof *zero);
+        if (!zero) status = cgam_fail_nomem(call->env, "measurements");
+    }
     if (status == CGAM_OK)
         status = cgam_csv_begin(call, "neff.csv",
                                 "shots,layer,neff_entropy,log_neff_entropy_sd,neff_ipr,log_neff_"
-                                "ipr_sd,label_mass,label_mass_sd,queries",
+                                "ipr_sd,label_mass,label_mass_sd,queries,log_drop,log_drop_se",
                                 &csv);
     for (int64_t i = 0; i < in.n_shots && status == CGAM_OK; i++)
-        status = add_curve(&in, lens, kind, tokens, in.shots[i], curves, &csv);
+        status = add_curve(&in, lens, kind, tokens, in.shots[i], zero, curves, &csv);
     status = cgam_csv_end(&csv, status);
     if (status == CGAM_OK) cgam_put_lm_input(call->doc, &in);
     cgam_put_text(call->doc, "lens", name);
     cgam_put(call->doc, "curves", curves);
     if (status == CGAM_OK) status = cgam_out_json(call, "neff.json");
     cgam_free(call->env, tokens);
+    cgam_free(call->env, zero);
     cgam_lens_free(lens);
     cgam_lm_input_close(&in);
     return status;

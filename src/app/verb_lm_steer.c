@@ -8,6 +8,7 @@
 #include "app/verbs.h"
 #include "base/env.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -46,13 +47,39 @@ typedef struct steering {
     float *zero, *x;          /* [n, L + 1, d]; [n, d] */
     double *total;            /* [d] */
     cgam_answer *verdict;
+    double *before; /* [n, 2] log p and log odds without a context */
     bool relative;
     cgam_csv csv;
 } steering;
 
-enum { P, LOG_P, LOG_P_SE, RANK, TOP1, MASS, MEASURES };
-static const char *const measures[MEASURES] = {"p",           "log_p", "log_p_se",
-                                               "rank_median", "top1",  "mass"};
+/* gain: of log p over no context, query by query; odds: log p/(mass - p), the answer against the
+ * other objects, and what it gains. */
+enum {
+    P,
+    LOG_P,
+    LOG_P_SE,
+    RANK,
+    TOP1,
+    MASS,
+    GAIN,
+    GAIN_SE,
+    ODDS,
+    ODDS_GAIN,
+    ODDS_GAIN_SE,
+    MEASURES
+};
+static const char *const measures[MEASURES] = {
+    "p",        "log_p",         "log_p_se",        "rank_median",
+    "top1",     "mass",          "log_p_gain",      "log_p_gain_se",
+    "log_odds", "log_odds_gain", "log_odds_gain_se"};
+
+/* log p/(mass - p) from log p and the mass of all objects; a mass that is all the answer's own is
+ * left a rounding of it. */
+static double log_odds(double log_p, double mass)
+{
+    double p = exp(log_p);
+    return log_p - log(fmax(mass - p, 1e-16 * p + DBL_MIN));
+}
 
 static int rising(const void *a, const void *b)
 {
@@ -60,7 +87,13 @@ static int rising(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static cgam_status measure(steering *s, double out[MEASURES])
+/* The standard error of a mean, from the sum of squares. */
+static double error_of(double n, double squares, double mean)
+{
+    return n > 1 ? sqrt(fmax(0, squares / n - mean * mean) / (n - 1)) : (double)NAN;
+}
+
+static cgam_status measure(steering *s, bool first, double out[MEASURES])
 {
     cgam_lm_input *in = s->in;
     cgam_status status =
@@ -68,7 +101,7 @@ static cgam_status measure(steering *s, double out[MEASURES])
                         cgam_dataset_labels(in->eval), s->tokens, s->verdict);
     double *rank = cgam_alloc(in->call->env, (size_t)in->queries, sizeof *rank);
     if (status == CGAM_OK && !rank) status = cgam_fail_nomem(in->call->env, "ranks");
-    double n = 0, square = 0;
+    double n = 0, square = 0, gains = 0, odds = 0;
     for (int m = 0; m < MEASURES; m++) out[m] = 0;
     for (int64_t i = 0; i < in->queries && status == CGAM_OK; i++) {
         const cgam_answer *v = &s->verdict[i];
@@ -77,13 +110,20 @@ static cgam_status measure(steering *s, double out[MEASURES])
         out[P] += exp(v->log_p);
         out[LOG_P] += v->log_p;
         square += v->log_p * v->log_p;
+        double *before = s->before + 2 * i, now = log_odds(v->log_p, v->mass);
+        if (first) before[0] = v->log_p, before[1] = now;
+        double gain = v->log_p - before[0], moved = now - before[1];
+        out[GAIN] += gain, gains += gain * gain;
+        out[ODDS] += now, out[ODDS_GAIN] += moved, odds += moved * moved;
         out[TOP1] += v->rank == 0;
         out[MASS] += v->mass;
     }
     if (status == CGAM_OK && n > 0) {
         out[P] /= n, out[LOG_P] /= n, out[TOP1] /= n, out[MASS] /= n;
-        out[LOG_P_SE] =
-            n > 1 ? sqrt(fmax(0, square / n - out[LOG_P] * out[LOG_P]) / (n - 1)) : (double)NAN;
+        out[GAIN] /= n, out[ODDS] /= n, out[ODDS_GAIN] /= n;
+        out[LOG_P_SE] = error_of(n, square, out[LOG_P]);
+        out[GAIN_SE] = error_of(n, gains, out[GAIN]);
+        out[ODDS_GAIN_SE] = error_of(n, odds, out[ODDS_GAIN]);
         qsort(rank, (size_t)n, sizeof *rank, rising);
         out[RANK] = (rank[((int64_t)n - 1) / 2] + rank[(int64_t)n / 2]) / 2;
     }
@@ -139,7 +179,7 @@ static cgam_status add_kind(steering *s, int64_t k, int kind, json_t *curves)
         for (int64_t l = 0; l < L && status == CGAM_OK; l++) {
             double m[MEASURES], row[4 + MEASURES] = {(double)k, kind, lambda[a], (double)l};
             push(s, with, l, lambda[a]);
-            status = measure(s, m);
+            status = measure(s, false, m);
             for (int c = 0; c < MEASURES; c++) column[c * L + l] = row[4 + c] = m[c];
             if (status == CGAM_OK) cgam_csv_row(&s->csv, row);
         }
@@ -161,7 +201,7 @@ static cgam_status add_shots(steering *s, int64_t k, json_t *shots)
     json_t *entry = json_object(), *curves = json_array(), *baseline = json_object();
     double m[MEASURES];
     push(s, NULL, 0, 0);
-    cgam_status status = measure(s, m);
+    cgam_status status = measure(s, true, m);
     for (int c = 0; c < MEASURES; c++) cgam_put_real(baseline, measures[c], m[c]);
     for (int kind = 0; kind < KINDS && status == CGAM_OK; kind++)
         status = add_kind(s, k, kind, curves);
@@ -187,13 +227,16 @@ static cgam_status begin(cgam_call *call, steering *s)
     s->verdict = cgam_zalloc(env, n, sizeof *s->verdict);
     s->x = cgam_alloc(env, n * d, sizeof *s->x);
     s->total = cgam_alloc(env, d, sizeof *s->total);
-    if (!s->target || !s->verdict || !s->x || !s->total) return cgam_fail_nomem(env, "steering");
+    s->before = cgam_zalloc(env, 2 * n, sizeof *s->before);
+    if (!s->target || !s->verdict || !s->x || !s->total || !s->before)
+        return cgam_fail_nomem(env, "steering");
     for (int64_t i = 0; i < in->queries; i++)
         s->target[i] = s->tokens[cgam_quiz_label(in->quiz, i)];
     status = cgam_lm_input_states(in, 0, CGAM_DEMOS_TRUE, &s->zero);
     if (status == CGAM_OK)
         status = cgam_csv_begin(call, "steer.csv",
-                                "shots,context,lambda,layer,p,log_p,log_p_se,rank_median,top1,mass",
+                                "shots,context,lambda,layer,p,log_p,log_p_se,rank_median,top1,mass,"
+                                "log_p_gain,log_p_gain_se,log_odds,log_odds_gain,log_odds_gain_se",
                                 &s->csv);
     return status;
 }
@@ -212,7 +255,7 @@ static cgam_status run(cgam_call *call)
     cgam_put_text(call->doc, "lambda_scale", cgam_args_text(call->args, "lambda-scale"));
     cgam_put(call->doc, "shots", shots);
     if (status == CGAM_OK) status = cgam_out_json(call, "steer.json");
-    void *blocks[] = {s.tokens, s.target, s.verdict, s.zero, s.x, s.total};
+    void *blocks[] = {s.tokens, s.target, s.verdict, s.zero, s.x, s.total, s.before};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) cgam_free(call->env, blocks[i]);
     cgam_lens_free(s.lens);
     cgam_lm_input_close(&in);
@@ -249,14 +292,17 @@ static void print(const json_t *doc, FILE *to)
 const cgam_verb cgam_verb_lm_steer = {
     .name = "lm steer",
     .summary = "push a query by contexts of right and wrong facts",
-    .about = "Holds each query's state at the last layer and adds lambda times the mean effect of "
-             "demonstrations on the other queries, taken after each layer in turn. Three kinds of "
-             "demonstrations: right ones (positive), objects of the same relation in the wrong "
-             "places (wrong_object), and objects of another relation, names of languages "
-             "(other_relation).\n\n"
-             "For each: mean probability and log-probability of the answer, the median of its rank "
-             "(0 is first), how often it is first, and the probability of all objects together. In "
-             "steer.csv contexts are 0, 1, 2 in the order above.",
+    .about =
+        "Holds each query's state at the last layer and adds lambda times the mean effect of "
+        "demonstrations on the other queries, taken after each layer in turn. Three kinds of "
+        "demonstrations: right ones (positive), objects of the same relation in the wrong "
+        "places (wrong_object), and objects of another relation, names of languages "
+        "(other_relation).\n\n"
+        "For each: mean probability and log-probability of the answer, the median of its rank "
+        "(0 is first), how often it is first, the probability of all objects together, and the log "
+        "odds of the answer against the other objects, both with what they gain over no "
+        "context. In "
+        "steer.csv contexts are 0, 1, 2 in the order above.",
     .example = "cgam lm steer --dataset facts --shots 4 --queries 30 --store s.db --out steer",
     .params = params,
     .run = run,

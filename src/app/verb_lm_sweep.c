@@ -52,7 +52,8 @@ static cgam_status begin(cgam_call *call, cgam_lm_input *in, cgam_sweep_study *s
     if (status == CGAM_OK)
         status = cgam_csv_begin(
             call, "sweep_steps.csv",
-            "shots,over_vocabulary,context_layer,query_layer,lambda_from,lambda_to,accuracy",
+            "shots,context,over_vocabulary,context_layer,query_layer,lambda_from,lambda_to,"
+            "accuracy",
             &s->steps);
     if (status == CGAM_OK)
         status = cgam_csv_begin(call, "sweep_grid.csv",
