@@ -289,7 +289,12 @@ cgam_status cgam_lm_input_label_tokens(cgam_lm_input *in, int32_t **out)
 
 void cgam_put_lm_input(json_t *doc, const cgam_lm_input *in)
 {
+    char path[1024];
+    const char *file = cgam_args_text(in->call->args, "model");
+    if (!file && cgam_lm_model_path(in->call->env, path, sizeof path) == CGAM_OK) file = path;
     cgam_put_lm(doc, in->lm);
+    if (file && strrchr(file, '/')) file = strrchr(file, '/') + 1;
+    cgam_put_text(json_object_get(doc, "model"), "file", file);
     cgam_put_text(doc, "dataset", in->name);
     cgam_put_text(doc, "engine", in->exact ? "exact" : "llama");
     cgam_put_int(doc, "queries", in->queries);

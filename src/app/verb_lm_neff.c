@@ -1,5 +1,6 @@
 /* verb_lm_neff.c: how many words a state leaves in play, layer by layer. */
 #include "app/lm.h"
+#include "app/lm_draw.h"
 #include "app/output.h"
 #include "app/verbs.h"
 #include "base/env.h"
@@ -14,7 +15,11 @@ static const cgam_param params[] = {
      .value = "raw|gain|norm",
      .fallback = "norm",
      .help = "how a state becomes probabilities"},
-    {.name = "out", .kind = CGAM_TEXT, .value = "DIR", .help = "write neff.csv and neff.json here"},
+    {.name = "out",
+     .kind = CGAM_TEXT,
+     .value = "DIR",
+     .help = "write neff.csv, neff.json and figures here"},
+    CGAM_PARAM_FIGURES,
     {.name = ""},
 };
 
@@ -133,6 +138,7 @@ static cgam_status run(cgam_call *call)
     if (status == CGAM_OK) cgam_put_lm_input(call->doc, &in);
     cgam_put_text(call->doc, "lens", name);
     cgam_put(call->doc, "curves", curves);
+    if (status == CGAM_OK) status = cgam_lm_draw(call, CGAM_MODELS_NEFF);
     if (status == CGAM_OK) status = cgam_out_json(call, "neff.json");
     cgam_free(call->env, tokens);
     cgam_free(call->env, zero);

@@ -1,5 +1,6 @@
 /* verb_lm_probe.c: separability and alignment, layer by layer. */
 #include "app/lm.h"
+#include "app/lm_draw.h"
 #include "app/output.h"
 #include "app/verbs.h"
 #include "base/env.h"
@@ -11,7 +12,8 @@ static const cgam_param params[] = {
     {.name = "out",
      .kind = CGAM_TEXT,
      .value = "DIR",
-     .help = "write probe.csv and probe.json here"},
+     .help = "write probe.csv, probe.json and figures here"},
+    CGAM_PARAM_FIGURES,
     {.name = ""},
 };
 
@@ -97,6 +99,7 @@ static cgam_status run(cgam_call *call)
     status = cgam_csv_end(&s.csv, status);
     if (status == CGAM_OK) cgam_put_lm_input(call->doc, &in);
     cgam_put(call->doc, "curves", curves);
+    if (status == CGAM_OK) status = cgam_lm_draw(call, CGAM_MODELS_PROBE);
     if (status == CGAM_OK) status = cgam_out_json(call, "probe.json");
     cgam_free(call->env, s.tokens);
     cgam_free(call->env, s.target);

@@ -4,9 +4,11 @@
  * queries, c_{-i} = (sum_j delta_j - delta_i)/(n - 1). Probabilities are those of the final norm of
  * q_i + lambda s c_{-i}; s brings the context to the mean norm of the queries, or is 1. */
 #include "app/lm.h"
+#include "app/lm_draw.h"
 #include "app/output.h"
 #include "app/verbs.h"
 #include "base/env.h"
+#include "base/rng.h"
 
 #include <float.h>
 #include <math.h>
@@ -28,7 +30,8 @@ static const cgam_param params[] = {
     {.name = "out",
      .kind = CGAM_TEXT,
      .value = "DIR",
-     .help = "write steer.csv and steer.json here"},
+     .help = "write steer.csv, steer.json and figures here"},
+    CGAM_PARAM_FIGURES,
     {.name = ""},
 };
 
@@ -58,6 +61,8 @@ enum {
     P,
     LOG_P,
     LOG_P_SE,
+    LOG_P_LOW,
+    LOG_P_HIGH,
     RANK,
     TOP1,
     MASS,
@@ -69,9 +74,8 @@ enum {
     MEASURES
 };
 static const char *const measures[MEASURES] = {
-    "p",        "log_p",         "log_p_se",        "rank_median",
-    "top1",     "mass",          "log_p_gain",      "log_p_gain_se",
-    "log_odds", "log_odds_gain", "log_odds_gain_se"};
+    "p",    "log_p",      "log_p_se",      "log_p_low", "log_p_high",    "rank_median",     "top1",
+    "mass", "log_p_gain", "log_p_gain_se", "log_odds",  "log_odds_gain", "log_odds_gain_se"};
 
 /* log p/(mass - p) from log p and the mass of all objects; a mass that is all the answer's own is
  * left a rounding of it. */
@@ -87,6 +91,22 @@ static int rising(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* The middle 95% of the means of DRAWS samples of n values with replacement. The same draws for
+ * every layer, kind and coupling, so that curves can be compared. */
+enum { DRAWS = 1000 };
+static void band(uint64_t seed, int64_t n, const double *x, double *means, double out[2])
+{
+    for (int b = 0; b < DRAWS; b++) {
+        cgam_rng rng = cgam_rng_stream(seed, (uint64_t)b);
+        double sum = 0;
+        for (int64_t i = 0; i < n; i++) sum += x[cgam_rng_below(&rng, n)];
+        means[b] = sum / (double)n;
+    }
+    qsort(means, DRAWS, sizeof *means, rising);
+    out[0] = means[DRAWS / 40 - 1];
+    out[1] = means[DRAWS - DRAWS / 40];
+}
+
 /* The standard error of a mean, from the sum of squares. */
 static double error_of(double n, double squares, double mean)
 {
@@ -99,13 +119,14 @@ static cgam_status measure(steering *s, bool first, double out[MEASURES])
     cgam_status status =
         cgam_lens_judge(s->lens, CGAM_LENS_NORM, in->queries, s->x, in->info.width, s->target,
                         cgam_dataset_labels(in->eval), s->tokens, s->verdict);
-    double *rank = cgam_alloc(in->call->env, (size_t)in->queries, sizeof *rank);
+    double *rank = cgam_alloc(in->call->env, 2 * (size_t)in->queries + DRAWS, sizeof *rank);
     if (status == CGAM_OK && !rank) status = cgam_fail_nomem(in->call->env, "ranks");
     double n = 0, square = 0, gains = 0, odds = 0;
     for (int m = 0; m < MEASURES; m++) out[m] = 0;
     for (int64_t i = 0; i < in->queries && status == CGAM_OK; i++) {
         const cgam_answer *v = &s->verdict[i];
         if (s->target[i] < 0) continue;
+        rank[in->queries + (int64_t)n] = v->log_p;
         rank[(int64_t)n++] = (double)v->rank;
         out[P] += exp(v->log_p);
         out[LOG_P] += v->log_p;
@@ -124,6 +145,8 @@ static cgam_status measure(steering *s, bool first, double out[MEASURES])
         out[LOG_P_SE] = error_of(n, square, out[LOG_P]);
         out[GAIN_SE] = error_of(n, gains, out[GAIN]);
         out[ODDS_GAIN_SE] = error_of(n, odds, out[ODDS_GAIN]);
+        band((uint64_t)cgam_args_int(in->call->args, "seed"), (int64_t)n, rank + in->queries,
+             rank + 2 * in->queries, out + LOG_P_LOW);
         qsort(rank, (size_t)n, sizeof *rank, rising);
         out[RANK] = (rank[((int64_t)n - 1) / 2] + rank[(int64_t)n / 2]) / 2;
     }
@@ -235,7 +258,8 @@ static cgam_status begin(cgam_call *call, steering *s)
     status = cgam_lm_input_states(in, 0, CGAM_DEMOS_TRUE, &s->zero);
     if (status == CGAM_OK)
         status = cgam_csv_begin(call, "steer.csv",
-                                "shots,context,lambda,layer,p,log_p,log_p_se,rank_median,top1,mass,"
+                                "shots,context,lambda,layer,p,log_p,log_p_se,log_p_low,log_p_high,"
+                                "rank_median,top1,mass,"
                                 "log_p_gain,log_p_gain_se,log_odds,log_odds_gain,log_odds_gain_se",
                                 &s->csv);
     return status;
@@ -254,6 +278,7 @@ static cgam_status run(cgam_call *call)
     if (status == CGAM_OK) cgam_put_lm_input(call->doc, &in);
     cgam_put_text(call->doc, "lambda_scale", cgam_args_text(call->args, "lambda-scale"));
     cgam_put(call->doc, "shots", shots);
+    if (status == CGAM_OK) status = cgam_lm_draw(call, CGAM_MODELS_STEER);
     if (status == CGAM_OK) status = cgam_out_json(call, "steer.json");
     void *blocks[] = {s.tokens, s.target, s.verdict, s.zero, s.x, s.total, s.before};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) cgam_free(call->env, blocks[i]);

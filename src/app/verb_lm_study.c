@@ -2,6 +2,7 @@
  * verb of its name, called with the words this one was given, so the study cannot disagree with
  * its parts. */
 #include "app/lm.h"
+#include "app/lm_draw.h"
 #include "app/output.h"
 #include "app/verbs.h"
 #include "base/env.h"
@@ -14,6 +15,7 @@ static const cgam_param params[] = {
      .kind = CGAM_TEXT,
      .value = "DIR",
      .help = "write study.json and the tables of all parts here"},
+    CGAM_PARAM_FIGURES,
     {.name = ""},
 };
 

@@ -1,4 +1,5 @@
 /* verb_lm_sweep.c: retrieval by query plus context over all pairs of layers, with its controls. */
+#include "app/lm_draw.h"
 #include "app/lm_sweep.h"
 #include "app/verbs.h"
 #include "base/env.h"
@@ -23,7 +24,8 @@ static const cgam_param params[] = {
     {.name = "out",
      .kind = CGAM_TEXT,
      .value = "DIR",
-     .help = "write sweep.json, sweep.csv, sweep_steps.csv and sweep_grid.csv here"},
+     .help = "write sweep.json, sweep.csv, sweep_steps.csv, sweep_grid.csv and figures here"},
+    CGAM_PARAM_FIGURES,
     {.name = ""},
 };
 
@@ -81,6 +83,7 @@ static cgam_status run(cgam_call *call)
     cgam_put_text(call->doc, "lambda_scale", cgam_args_text(call->args, "lambda-scale"));
     cgam_put_bool(call->doc, "in_sample", s.in_sample);
     cgam_put(call->doc, "shots", shots);
+    if (status == CGAM_OK) status = cgam_lm_draw(call, CGAM_MODELS_SWEEP);
     if (status == CGAM_OK) status = cgam_out_json(call, "sweep.json");
     cgam_free(call->env, s.tokens);
     cgam_free(call->env, s.target);

@@ -8,12 +8,13 @@
 
 #include <cgam/study.h>
 
-enum { CGAM_FIGURES_MAX = 4, CGAM_CAPTION_MAX = 600 };
+enum { CGAM_FIGURES_MAX = 40, CGAM_CAPTION_MAX = 600 };
 
 typedef struct cgam_figure {
     const char *name;               /* "accuracy" */
     const char *title;              /* "Accuracy against query noise" */
     char caption[CGAM_CAPTION_MAX]; /* seed, trials and parameters included */
+    char made[2][96];               /* room for a name and a title that are no constants */
 } cgam_figure;
 
 typedef struct cgam_figures {

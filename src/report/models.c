@@ -1,0 +1,96 @@
+/* models.c: the documents of language-model studies, found and read. */
+#include "report/models.h"
+
+#include "base/env.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const json_t *cgam_models_at(const json_t *doc, const char *path)
+{
+    char key[64];
+    while (doc && *path) {
+        size_t length = strcspn(path, ".");
+        if (length >= sizeof key) return NULL;
+        memcpy(key, path, length);
+        key[length] = '\0';
+        doc = json_object_get(doc, key);
+        path += length + (path[length] == '.');
+    }
+    return doc;
+}
+
+double cgam_models_real(const json_t *doc, const char *path)
+{
+    const json_t *value = cgam_models_at(doc, path);
+    return json_is_number(value) ? json_number_value(value) : (double)NAN;
+}
+
+int64_t cgam_models_int(const json_t *doc, const char *path)
+{
+    return json_integer_value(cgam_models_at(doc, path));
+}
+
+const char *cgam_models_text(const json_t *doc, const char *path)
+{
+    const char *text = json_string_value(cgam_models_at(doc, path));
+    return text ? text : "";
+}
+
+double cgam_models_entry(const json_t *doc, const char *path, int64_t i)
+{
+    const json_t *value = i < 0 ? NULL : json_array_get(cgam_models_at(doc, path), (size_t)i);
+    return json_is_number(value) ? json_number_value(value) : (double)NAN;
+}
+
+int64_t cgam_models_layers(const json_t *doc)
+{
+    int64_t layers = cgam_models_int(doc, "model.layers");
+    return layers > 0 && layers < 10000 ? layers + 1 : 0;
+}
+
+/* ---- Finding them ------------------------------------------------------------------------ */
+static int by_name(const void *a, const void *b)
+{
+    const cgam_models_study *x = a, *y = b;
+    return strcmp(x->name, y->name);
+}
+
+void cgam_models_free(cgam_env *env, cgam_models *models)
+{
+    if (!models) return;
+    for (int i = 0; i < models->count; i++) json_decref(models->study[i].doc);
+    cgam_free(env, models);
+}
+
+cgam_status cgam_models_load(cgam_env *env, const char *folder, cgam_models **out)
+{
+    char path[PATH_MAX];
+    *out = NULL;
+    cgam_models *models = cgam_zalloc(env, 1, sizeof *models);
+    if (!models) return cgam_fail_nomem(env, "studies");
+    *out = models;
+    if (snprintf(path, sizeof path, "%s/lm", folder) >= (int)sizeof path) return CGAM_OK;
+    DIR *dir = opendir(path);
+    if (!dir) return CGAM_OK; /* no study has been made */
+    for (const struct dirent *one = readdir(dir); one; one = readdir(dir)) {
+        cgam_models_study *s = &models->study[models->count];
+        if (one->d_name[0] == '.' || models->count == CGAM_MODELS_MAX) continue;
+        if (snprintf(s->name, sizeof s->name, "%s", one->d_name) >= (int)sizeof s->name) continue;
+        if (snprintf(path, sizeof path, "%s/lm/%s/study.json", folder, s->name) >= (int)sizeof path)
+            continue;
+        if (!cgam_file_exists(path)) continue;
+        if (cgam_json_load(env, path, &s->doc) != CGAM_OK) {
+            snprintf(s->reason, sizeof s->reason, "%s", cgam_env_message(env));
+            s->doc = NULL;
+        }
+        models->count++;
+    }
+    closedir(dir);
+    qsort(models->study, (size_t)models->count, sizeof *models->study, by_name);
+    return CGAM_OK;
+}

@@ -1,0 +1,73 @@
+/* models.h: studies of language models as figures, claims and a section of the report.
+ *
+ * Everything is made from the documents that `cgam lm study` leaves, so a page can be made again
+ * without a model at hand. A document is read like any file from outside: what it lacks is left
+ * out. */
+#ifndef CGAM_SRC_REPORT_MODELS_H
+#define CGAM_SRC_REPORT_MODELS_H
+
+#include "io/json.h"
+#include "report/report.h"
+
+/* ---- Reading documents ------------------------------------------------------------------- */
+/* The value at a path of keys, "best.restricted.held_out"; NULL, NAN, 0 or "" where there is
+ * none. */
+const json_t *cgam_models_at(const json_t *doc, const char *path);
+double cgam_models_real(const json_t *doc, const char *path);
+int64_t cgam_models_int(const json_t *doc, const char *path);
+const char *cgam_models_text(const json_t *doc, const char *path);
+/* Entry i of the array at a path; NAN where there is none. */
+double cgam_models_entry(const json_t *doc, const char *path, int64_t i);
+/* Residual layers with the embedding, 0 where the document does not say. */
+int64_t cgam_models_layers(const json_t *doc);
+
+/* ---- Figures ----------------------------------------------------------------------------- */
+typedef enum cgam_models_part {
+    CGAM_MODELS_NEFF,
+    CGAM_MODELS_SWEEP,
+    CGAM_MODELS_STEER,
+    CGAM_MODELS_PROBE,
+    CGAM_MODELS_PARTS
+} cgam_models_part;
+
+/* "neff", the key of the part in a study's document. */
+const char *cgam_models_part_name(cgam_models_part part);
+
+/* Names, titles and captions of the figures of a part's document. */
+void cgam_models_figures(cgam_models_part part, const json_t *doc, cgam_figures *out);
+/* The same, and their scripts into the folder that holds the part's CSV files. Figures that are
+ * drawn by cgam_figures_draw. */
+cgam_status cgam_models_figures_write(cgam_env *env, cgam_models_part part, const json_t *doc,
+                                      const char *folder, cgam_figures *out);
+
+/* ---- The section of the report ------------------------------------------------------------ */
+enum { CGAM_MODELS_MAX = 32 };
+
+typedef struct cgam_models_study {
+    char name[128];   /* of the folder under DIR/lm */
+    char reason[256]; /* why doc is NULL */
+    json_t *doc;      /* study.json */
+} cgam_models_study;
+
+typedef struct cgam_models {
+    int count;
+    cgam_models_study study[CGAM_MODELS_MAX]; /* by name */
+} cgam_models;
+
+/* Every DIR/lm/NAME/study.json. One that cannot be read is kept with its reason. Gives *out; free
+ * it with cgam_models_free. */
+cgam_status cgam_models_load(cgam_env *env, const char *folder, cgam_models **out);
+void cgam_models_free(cgam_env *env, cgam_models *models); /* NULL is fine */
+
+/* What the paper says of language models, decided on the studies' data. */
+void cgam_models_claims(const cgam_models *models, cgam_claims *out);
+
+/* The two pieces of the page, between marks by which they are found again. */
+void cgam_models_claims_html(FILE *to, const cgam_models *models, const cgam_claims *claims);
+void cgam_models_html(FILE *to, const char *folder, const cgam_models *models);
+
+/* Puts the present studies into DIR/index.html and DIR/lm/claims.csv. *made false: there is no
+ * page, and that is all right. */
+cgam_status cgam_models_refresh(cgam_env *env, const char *folder, bool *made);
+
+#endif
