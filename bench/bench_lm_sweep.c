@@ -45,7 +45,10 @@ int main(int argc, char **argv)
             for (int64_t j = 0; j < D; j++)
                 zero[(i * LAYERS + l) * D + j] += 3 * Z[(int64_t)tokens[target[i]] * D + j];
     }
-    cgam_status status = cgam_lens_make(env, N, D, Z, gain, 1e-5, &lens);
+    cgam_status status = cgam_lens_make(
+        env,
+        &(cgam_lens_parts){.vocab = N, .width = D, .Z = Z, .gain = gain, .norm = {.epsilon = 1e-5}},
+        &lens);
     cgam_sweep_input in = {.queries = QUERIES,
                            .layers = LAYERS,
                            .zero = zero,

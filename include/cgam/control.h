@@ -20,27 +20,40 @@ CGAM_API double cgam_control_cosine(int64_t n, const float *x, const float *y); 
 
 /* scores [queries, labels]; target [queries], -1: left out. Label k's mean score over the other
  * half of the queries is taken off before the largest is chosen. right [queries]. */
-CGAM_API void cgam_control_centred(int64_t queries, int64_t labels, const double *scores,
-                                   const int32_t *target, bool *right);
+CGAM_API CGAM_NODISCARD cgam_status cgam_control_centred(cgam_env *env, int64_t queries,
+                                                         int64_t labels, const double *scores,
+                                                         const int32_t *target, bool *right);
 
 /* The best accuracy that any threshold on the score reaches in calling label 1, on the very data:
- * a bound on what moving the border can do with two classes. */
+ * a bound on what moving the border can do with two classes. apart: each half of the queries has a
+ * border of its own, as it has a context of its own. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_control_threshold(cgam_env *env, int64_t queries,
                                                            const double *score,
-                                                           const int32_t *target, double *out);
+                                                           const int32_t *target, bool apart,
+                                                           double *out);
 /* The chance that a query of label 1 scores above one of label 0; ties count half. NAN when a
  * class is empty. */
 CGAM_API double cgam_control_auc(int64_t queries, const double *score, const int32_t *target);
 
-/* Standard errors by drawing queries with replacement, 1000 times. */
+/* Standard errors by drawing queries with replacement, 1000 times. The choice of layers and
+ * coupling is not drawn anew: they are errors of the accuracy of what was chosen. */
 typedef struct cgam_recovery {
     double zero, icl, retrieval; /* accuracies */
     double zero_se, icl_se, retrieval_se;
     double recovered, recovered_se; /* (retrieval - zero)/(icl - zero); NAN when icl <= zero */
+    double recovered_low, recovered_high; /* 95 % of the draws in which icl > zero lie between */
 } cgam_recovery;
 CGAM_API cgam_recovery cgam_control_recovery(int64_t queries, const int32_t *target,
                                              const bool *zero, const bool *icl,
                                              const bool *retrieval, uint64_t seed);
+
+/* The share of queries that are right, less that of `other` unless it is NULL, and its standard
+ * error; both are drawn together, so what they have in common cancels. */
+typedef struct cgam_share {
+    double mean, se;
+} cgam_share;
+CGAM_API cgam_share cgam_control_share(int64_t queries, const int32_t *target, const bool *right,
+                                       const bool *other, uint64_t seed);
 
 #ifdef __cplusplus
 }

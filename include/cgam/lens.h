@@ -11,25 +11,41 @@ extern "C" {
 /* How a state h becomes scores over the vocabulary, <zeta, x>. */
 typedef enum cgam_lens_kind {
     CGAM_LENS_RAW,  /* x = h */
-    CGAM_LENS_GAIN, /* x = h times the final norm's weights: linear, same argmax as NORM */
+    CGAM_LENS_GAIN, /* x = h, less its mean if the norm is centred, times the final norm's weights:
+                       linear in h, and where nothing is added after the norm the argmax of NORM */
     CGAM_LENS_NORM  /* x = the final norm of h: the model's own scores at the last layer */
 } cgam_lens_kind;
 
 typedef struct cgam_lens cgam_lens;
 
-/* Reads the unembedding and the final norm; keeps neither model nor file. */
+/* Reads the unembedding and the final norm; keeps neither model nor file. Its scores are compared
+ * with libllama's own after one token: a model that does something else to them (scales or caps
+ * them) has no NORM lens, and asking for its scores is CGAM_E_UNSUPPORTED. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_lens_new(cgam_lm *lm, cgam_lens **out);
-/* From arrays, which are copied: Z [vocab, width], gain [width]. */
-CGAM_API CGAM_NODISCARD cgam_status cgam_lens_make(cgam_env *env, int64_t vocab, int64_t width,
-                                                   const float *Z, const float *gain,
-                                                   double epsilon, cgam_lens **out);
+
+typedef struct cgam_lens_parts {
+    int64_t vocab, width;
+    const float *Z;    /* [vocab, width] */
+    const float *gain; /* [width] the norm's weights */
+    const float *bias; /* [width] added after them; NULL: none */
+    cgam_lm_norm norm;
+} cgam_lens_parts;
+/* From arrays, which are copied. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_lens_make(cgam_env *env, const cgam_lens_parts *parts,
+                                                   cgam_lens **out);
 CGAM_API void cgam_lens_free(cgam_lens *lens); /* NULL is fine */
 CGAM_API cgam_env *cgam_lens_env(const cgam_lens *lens);
 CGAM_API int64_t cgam_lens_vocab(const cgam_lens *lens);
 CGAM_API int64_t cgam_lens_width(const cgam_lens *lens);
+CGAM_API bool cgam_lens_has_norm(const cgam_lens *lens); /* NORM gives the model's own scores */
+/* Whether GAIN has the argmax of NORM: the model adds nothing after its norm. */
+CGAM_API bool cgam_lens_linear(const cgam_lens *lens);
+/* [vocab] what NORM adds to the products, a bias of the norm or of the scores; NULL: nothing. */
+CGAM_API const float *cgam_lens_offset(const cgam_lens *lens);
+CGAM_API cgam_lm_norm cgam_lens_norm(const cgam_lens *lens);
 CGAM_API const float *cgam_lens_row(const cgam_lens *lens, int64_t token); /* zeta, [width] */
 
-/* The score of one token for one state, in double; RAW or GAIN. */
+/* The score of one token for one state, in double. */
 CGAM_API double cgam_lens_dot(const cgam_lens *lens, cgam_lens_kind kind, int64_t token,
                               const float *h);
 

@@ -68,10 +68,17 @@ CGAM_API const char *cgam_lm_piece(const cgam_lm *lm, int32_t token, char *text,
 
 /* Z [vocab, width]: the unembedding, tied or not, in f32 whatever it is stored as. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_lm_unembedding(cgam_lm *lm, float *Z);
-/* The final norm: its weights [width] and its epsilon. CGAM_E_UNSUPPORTED when it is not the root
- * mean square norm. */
-CGAM_API CGAM_NODISCARD cgam_status cgam_lm_final_norm(cgam_lm *lm, float *weights,
-                                                       double *epsilon);
+/* The final norm: x = (h - m) / sqrt(mean (h - m)^2 + epsilon) * weights + bias. */
+typedef struct cgam_lm_norm {
+    double epsilon;
+    bool centred; /* the layer norm, m the mean of h; else the root mean square norm, m = 0 */
+    bool biased;  /* there is a bias */
+} cgam_lm_norm;
+/* weights [width]; bias [width], zeros where there is none. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_lm_final_norm(cgam_lm *lm, float *weights, float *bias,
+                                                       cgam_lm_norm *out);
+/* out [vocab]: what the model adds to each word's score; *any says whether that is anything. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_lm_score_bias(cgam_lm *lm, float *out, bool *any);
 
 /* ---- Hidden states ------------------------------------------------------------------------ */
 typedef struct cgam_lm_prompt {
@@ -85,6 +92,7 @@ typedef struct cgam_lm_capture_opts {
      * little more or less according to what else is in the batch; the plain pass does not. */
     bool exact;
     bool no_sharing;           /* compute tokens that all prompts begin with anew for each */
+    bool no_states;            /* run the prompts alone, hand nothing over; to measure against */
     int64_t batch_tokens;      /* tokens computed at once; default 0 = 512, or 2048 if exact */
     cgam_lm_progress progress; /* in tokens; default silence */
     /* Called after each batch, when the states of its prompts have been handed over. */

@@ -2,7 +2,9 @@
  *
  * The score of token m is a_m + lambda b_m, a_m = <zeta_m, q>, b_m = <zeta_m, c>. It is linear in
  * lambda, so a query is right exactly on an interval of lambda >= 0, and the accuracy of a pair of
- * layers is a step function that needs no grid. */
+ * layers is a step function that needs no grid. The norm lens scores the final norm of the sum, which
+ * is linear only up to a common factor: where the model adds something after its norm, the winner is
+ * no matter of intervals, and the sweep reads couplings on a grid instead. */
 #ifndef CGAM_SWEEP_H
 #define CGAM_SWEEP_H
 
@@ -33,13 +35,17 @@ CGAM_API int64_t cgam_sweep_count(int64_t n, const cgam_interval *of, double lam
 CGAM_API double cgam_sweep_inside(cgam_interval range);
 
 /* ---- The sweep ---------------------------------------------------------------------------- */
+enum { CGAM_SWEEP_GRID = 32 };
+
 typedef struct cgam_sweep_input {
     int64_t queries, layers; /* layers counts the embedding: L + 1 */
     const float *zero;       /* [queries, layers, width] without demonstrations */
     int64_t labels;
     const int32_t *tokens; /* [labels], -1: not to be compared with */
     const int32_t *target; /* [queries] labels; -1: the query is left out of every count */
-    cgam_lens_kind lens;   /* RAW or GAIN */
+    cgam_lens_kind lens;   /* RAW or GAIN: exact; NORM: on the grid */
+    int64_t grid;          /* couplings of the norm lens, at most CGAM_SWEEP_GRID; else not used */
+    const double *lambda;  /* [grid] */
     bool relative;         /* contexts are rescaled to the mean norm of the queries' layer */
     bool in_sample;        /* contexts from all queries; default: from the other half */
 } cgam_sweep_input;
@@ -49,6 +55,13 @@ typedef struct cgam_sweep_input {
 typedef struct cgam_sweep_context {
     const float *half[2]; /* [width] */
 } cgam_sweep_context;
+
+/* out [queries, width]: q + lambda s c, the sums whose scores a sweep compares, for one context and
+ * query layer; s is 1 or what `relative` makes of it. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_sweep_sums(const cgam_lens *lens,
+                                                    const cgam_sweep_input *input,
+                                                    const cgam_sweep_context *context,
+                                                    int64_t query_layer, double lambda, float *out);
 
 typedef struct cgam_sweep cgam_sweep;
 
@@ -63,20 +76,30 @@ CGAM_API void cgam_sweep_free(cgam_sweep *sweep); /* NULL is fine */
 
 typedef enum cgam_sweep_over { CGAM_OVER_LABELS, CGAM_OVER_VOCABULARY } cgam_sweep_over;
 
-/* [queries] intervals of a pair; belong to the sweep. */
+/* [queries] intervals of a pair; belong to the sweep. NULL in a sweep on a grid. */
 CGAM_API const cgam_interval *cgam_sweep_intervals(const cgam_sweep *sweep, cgam_sweep_over over,
                                                    int64_t context, int64_t query_layer);
+/* How many queries of a pair are right at a coupling; on a grid it must be one of the grid's. */
+CGAM_API int64_t cgam_sweep_hits(const cgam_sweep *sweep, cgam_sweep_over over, int64_t context,
+                                 int64_t query_layer, double lambda);
+/* The most, and where: a range of couplings, or from = to on a grid. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_sweep_pair(const cgam_sweep *sweep, cgam_sweep_over over,
+                                                    int64_t context, int64_t query_layer,
+                                                    cgam_step *out);
 
 typedef struct cgam_sweep_best {
     int64_t context, query_layer; /* of the pair with the best accuracy on all queries */
     cgam_interval lambda;
     double accuracy;
-    double held_out; /* pair and coupling chosen on each half, counted on the other */
+    double held_out;      /* pair and coupling chosen on each half, counted on the other */
+    double held_out_ties; /* the same, averaged over all pairs that did equally well there */
+    double tied;          /* how many those were, the mean of both halves */
 } cgam_sweep_best;
 
-/* The best pair among contexts [first, first + count), of equal ones that with the widest range of
- * couplings. right [queries], or
- * NULL: whether the held-out choice was right about each query. */
+/* The best pair among contexts [first, first + count). Of pairs that do equally well the one with
+ * the widest range of couplings is taken: with few queries many share the top, and a narrow range
+ * there is most often luck. held_out_ties needs no such rule and says what it is worth. right
+ * [queries], or NULL: whether the held-out choice was right about each query. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_sweep_choose(const cgam_sweep *sweep, cgam_sweep_over over,
                                                       int64_t first, int64_t count, bool *right,
                                                       cgam_sweep_best *out);

@@ -28,6 +28,7 @@ typedef struct trial {
     bool *zero_right[2], *icl_right[2], *retrieval_right[2]; /* [n], labels and vocabulary */
     bool *marks;                                             /* [n] of what is being chosen */
     double counted;                                          /* queries that are not left out */
+    uint64_t seed;                                           /* of the draws behind errors */
     bool silent;                                             /* no step functions into the table */
 } trial;
 
@@ -59,7 +60,8 @@ static cgam_status add_other_task(trial *t)
     cgam_quiz_opts opts = cgam_quiz_opts_default();
     opts.queries = t->n < OTHER_QUERIES ? t->n : OTHER_QUERIES;
     opts.shots_max = t->k;
-    opts.seed = (uint64_t)cgam_args_int(other.call->args, "seed");
+    opts.seed = t->seed;
+    opts.shared = strcmp(cgam_args_text(other.call->args, "demos"), "shared") == 0;
     float *with = NULL, *without = NULL;
     cgam_status status = cgam_dataset_shipped(t->env, other.name, &other.eval);
     if (status == CGAM_OK) status = cgam_quiz_new(t->env, other.eval, NULL, &opts, &other.quiz);
@@ -115,14 +117,16 @@ static cgam_status make_contexts(trial *t)
 }
 
 /* ---- Answers of the model itself ---------------------------------------------------------- */
-/* Which queries the state at the last layer gets right, over the labels and over all words. */
+/* Which queries the state at the last layer gets right, over the labels and over all words, whatever
+ * the lens of the sweep: the model's own answer, which GAIN gives too if nothing follows the norm. */
 static cgam_status answers(trial *t, const float *states, bool *right[2])
 {
     const cgam_sweep_study *s = t->study;
+    cgam_lens_kind own = cgam_lens_linear(s->lens) ? CGAM_LENS_GAIN : CGAM_LENS_NORM;
     int64_t N = cgam_lens_vocab(s->lens);
     float *sheet = cgam_alloc(t->env, (size_t)(t->n * N), sizeof *sheet);
     if (!sheet) return cgam_fail_nomem(t->env, "scores");
-    cgam_status status = cgam_lens_scores(s->lens, s->kind, t->n, states + (t->layers - 1) * t->d,
+    cgam_status status = cgam_lens_scores(s->lens, own, t->n, states + (t->layers - 1) * t->d,
                                           t->layers * t->d, sheet);
     for (int64_t i = 0; i < t->n && status == CGAM_OK; i++) {
         const float *scores = sheet + i * N;
@@ -150,8 +154,15 @@ static json_t *best_json(const trial *t, const cgam_sweep_best *best, bool layer
     cgam_put(o, "lambda", cgam_reals_json((double[]){best->lambda.from, best->lambda.to}, 2));
     cgam_put_real(o, "accuracy", best->accuracy);
     cgam_put_real(o, "held_out", best->held_out);
+    cgam_put_real(o, "held_out_ties", best->held_out_ties);
+    cgam_put_real(o, "tied", best->tied);
     return o;
 }
+
+/* Couplings at which the step functions are read, for comparison with studies on a grid, and all
+ * there are with the norm lens. */
+static const double grid[] = {0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50};
+enum { GRID = sizeof grid / sizeof *grid };
 
 static const char *const over_names[] = {"restricted", "full"};
 
@@ -167,24 +178,27 @@ static cgam_status write_steps(trial *t, int over, int group, const cgam_sweep_b
     if (t->silent) return CGAM_OK;
     const cgam_interval *of =
         cgam_sweep_intervals(t->sweep, (cgam_sweep_over)over, best->context, best->query_layer);
-    double *at = cgam_alloc(t->env, 2 * (size_t)t->n + 1, sizeof *at);
+    double *at = cgam_alloc(t->env, 2 * (size_t)t->n + 1 + GRID, sizeof *at);
     if (!at) return cgam_fail_nomem(t->env, "a step function");
     int64_t used = 0;
-    at[used++] = 0;
-    for (int64_t i = 0; i < t->n; i++) {
+    for (int g = 0; g < (of ? 1 : GRID); g++) at[used++] = grid[g];
+    for (int64_t i = 0; i < t->n && of; i++) {
         if (of[i].from >= of[i].to) continue;
         at[used++] = of[i].from;
         if (isfinite(of[i].to)) at[used++] = of[i].to;
     }
     qsort(at, (size_t)used, sizeof *at, rising);
     for (int64_t i = 0; i < used; i++) {
-        double to = i + 1 < used ? at[i + 1] : INFINITY;
-        if (to > at[i])
-            cgam_csv_row(&t->study->steps,
-                         (double[]){(double)t->k, group, over,
-                                    group < GROUPS ? (double)(best->context % t->layers) : NAN,
-                                    (double)best->query_layer, at[i], to,
-                                    (double)cgam_sweep_count(t->n, of, at[i]) / t->counted});
+        double to = !of ? at[i] : i + 1 < used ? at[i + 1] : INFINITY;
+        if (to > at[i] || !of)
+            cgam_csv_row(
+                &t->study->steps,
+                (double[]){(double)t->k, group, over,
+                           group < GROUPS ? (double)(best->context % t->layers) : NAN,
+                           (double)best->query_layer, at[i], to,
+                           (double)cgam_sweep_hits(t->sweep, (cgam_sweep_over)over, best->context,
+                                                   best->query_layer, at[i]) /
+                               t->counted});
     }
     cgam_free(t->env, at);
     return CGAM_OK;
@@ -213,6 +227,8 @@ static cgam_status put_best(trial *t, json_t *to, int64_t first, int64_t count, 
         status = cgam_sweep_choose(t->sweep, (cgam_sweep_over)over, first, count, marks, &best);
         if (status != CGAM_OK) break;
         json_t *o = best_json(t, &best, count > 1);
+        cgam_put_real(o, "held_out_se",
+                      cgam_control_share(t->n, t->study->target, marks, NULL, t->seed).se);
         put_right(t, o, "right", marks);
         cgam_put(to, over_names[over], o);
         status = write_steps(t, over, (int)(first / t->layers), &best);
@@ -268,82 +284,108 @@ static int64_t label_scores(const trial *t, int64_t layer, double *scores, int32
     return used;
 }
 
+/* Of right [layers, n], the layer that does best on one half, counted on the other; the verdict on
+ * each query into `held`. */
+static void choose_layer(const trial *t, const bool *right, bool *held)
+{
+    for (int half = 0; half < 2; half++) {
+        int64_t best = 0, top = -1;
+        for (int64_t l = 0; l < t->layers; l++) {
+            int64_t hits = 0;
+            for (int64_t i = half; i < t->n; i += 2) hits += right[l * t->n + i];
+            if (hits <= top) continue;
+            top = hits;
+            best = l;
+        }
+        for (int64_t i = 1 - half; i < t->n; i += 2) held[i] = right[best * t->n + i];
+    }
+}
+
+static json_t *centred_json(const trial *t, const bool *right, bool *held, double *by_layer)
+{
+    json_t *o = json_object();
+    int64_t last = t->layers - 1;
+    for (int64_t l = 0; l < t->layers; l++)
+        by_layer[l] =
+            cgam_control_share(t->n, t->study->target, right + l * t->n, NULL, t->seed).mean;
+    choose_layer(t, right, held);
+    cgam_share own = cgam_control_share(t->n, t->study->target, right + last * t->n, NULL, t->seed);
+    cgam_share best = cgam_control_share(t->n, t->study->target, held, NULL, t->seed);
+    cgam_put_real(o, "accuracy", own.mean);
+    cgam_put_real(o, "accuracy_se", own.se);
+    cgam_put_real(o, "held_out", best.mean);
+    cgam_put_real(o, "held_out_se", best.se);
+    cgam_put(o, "by_layer", cgam_reals_json(by_layer, t->layers));
+    put_right(t, o, "right", right + last * t->n);
+    put_right(t, o, "held_out_right", held);
+    return o;
+}
+
+/* Label scores without a context: centred, and for two labels under the best border. */
 static cgam_status put_bias_controls(trial *t, json_t *controls)
 {
     cgam_env *env = t->env;
+    const cgam_sweep_study *s = t->study;
     double *scores = cgam_alloc(env, (size_t)(t->n * t->labels), sizeof *scores);
     double *gap = cgam_alloc(env, (size_t)t->n, sizeof *gap);
     int32_t *target = cgam_alloc(env, (size_t)t->n, sizeof *target);
-    bool *right = cgam_alloc(env, (size_t)t->n, sizeof *right);
-    double *centred = cgam_alloc(env, (size_t)t->layers, sizeof *centred);
-    double *bound = cgam_alloc(env, (size_t)t->layers, sizeof *bound);
-    double *auc = cgam_alloc(env, (size_t)t->layers, sizeof *auc);
+    bool *right = cgam_zalloc(env, (size_t)((t->layers + 1) * t->n), sizeof *right);
+    double *column = cgam_alloc(env, 3 * (size_t)t->layers, sizeof *column);
+    double *bound = column, *auc = column ? column + t->layers : NULL;
     cgam_status status = CGAM_OK;
     int64_t used = 0;
-    if (!scores || !gap || !target || !right || !centred || !bound || !auc)
-        status = cgam_fail_nomem(env, "controls");
+    if (!scores || !gap || !target || !right || !column) status = cgam_fail_nomem(env, "controls");
     for (int64_t l = 0; l < t->layers && status == CGAM_OK; l++) {
         used = label_scores(t, l, scores, target);
-        cgam_control_centred(t->n, used, scores, target, right);
-        int64_t hits = 0, counted = 0;
-        for (int64_t i = 0; i < t->n; i++) {
-            hits += right[i];
-            counted += target[i] >= 0;
-            gap[i] = used == 2 ? scores[2 * i + 1] - scores[2 * i] : 0;
-        }
-        centred[l] = (double)hits / (double)(counted ? counted : 1);
+        status = cgam_control_centred(env, t->n, used, scores, target, right + l * t->n);
+        if (status != CGAM_OK || used != 2) continue;
+        for (int64_t i = 0; i < t->n; i++) gap[i] = scores[2 * i + 1] - scores[2 * i];
         auc[l] = cgam_control_auc(t->n, gap, target);
-        status = cgam_control_threshold(env, t->n, gap, target, &bound[l]);
+        status = cgam_control_threshold(env, t->n, gap, target, !s->in_sample, &bound[l]);
     }
-    if (status == CGAM_OK) {
+    if (status == CGAM_OK)
+        cgam_put(controls, "centred",
+                 centred_json(t, right, right + t->layers * t->n, column + 2 * t->layers));
+    if (status == CGAM_OK && used == 2) {
         json_t *o = json_object();
-        cgam_put_real(o, "accuracy", centred[t->layers - 1]);
-        cgam_put(o, "by_layer", cgam_reals_json(centred, t->layers));
-        put_right(t, o, "right", right);
-        cgam_put(controls, "centred", o);
-        o = json_object();
+        double top = 0;
+        for (int64_t l = 0; l < t->layers; l++) top = fmax(top, bound[l]);
         cgam_put_real(o, "accuracy", bound[t->layers - 1]);
         cgam_put_real(o, "auc", auc[t->layers - 1]);
+        cgam_put_real(o, "bound", top);
         cgam_put(o, "by_layer", cgam_reals_json(bound, t->layers));
         cgam_put(o, "auc_by_layer", cgam_reals_json(auc, t->layers));
-        if (used == 2) cgam_put(controls, "threshold", o);
-        else {
-            json_decref(o);
-            cgam_put(controls, "threshold", json_null());
-        }
-    }
-    void *blocks[] = {scores, gap, target, right, centred, bound, auc};
+        cgam_put(controls, "threshold", o);
+    } else if (status == CGAM_OK) cgam_put(controls, "threshold", json_null());
+    void *blocks[] = {scores, gap, target, right, column};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) cgam_free(env, blocks[i]);
     return status;
 }
 
 /* ---- Tables ------------------------------------------------------------------------------- */
-/* Couplings at which the step functions are read, for comparison with studies on a grid. */
-static const double grid[] = {0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50};
-
 static cgam_status write_tables(trial *t)
 {
     cgam_status status = CGAM_OK;
     double counted = t->counted;
     for (int64_t c = 0; c < t->layers; c++)
         for (int64_t l = 0; l < t->layers && status == CGAM_OK; l++) {
-            const cgam_interval *of[2];
             cgam_step step[2];
-            for (int over = 0; over < 2 && status == CGAM_OK; over++) {
-                of[over] = cgam_sweep_intervals(t->sweep, (cgam_sweep_over)over, c, l);
-                status = cgam_sweep_step(t->env, t->n, of[over], &step[over]);
-            }
+            for (int over = 0; over < 2 && status == CGAM_OK; over++)
+                status = cgam_sweep_pair(t->sweep, (cgam_sweep_over)over, c, l, &step[over]);
             if (status != CGAM_OK) break;
             cgam_csv_row(&t->study->cells,
                          (double[]){(double)t->k, (double)c, (double)l,
                                     (double)step[0].count / counted, step[0].lambda.from,
                                     step[0].lambda.to, (double)step[1].count / counted,
                                     step[1].lambda.from, step[1].lambda.to});
-            for (size_t g = 0; g < sizeof grid / sizeof *grid; g++)
-                cgam_csv_row(&t->study->grid,
-                             (double[]){(double)t->k, (double)c, (double)l, grid[g],
-                                        (double)cgam_sweep_count(t->n, of[0], grid[g]) / counted,
-                                        (double)cgam_sweep_count(t->n, of[1], grid[g]) / counted});
+            for (int g = 0; g < GRID; g++) {
+                double row[6] = {(double)t->k, (double)c, (double)l, grid[g]};
+                for (int over = 0; over < 2; over++)
+                    row[4 + over] =
+                        (double)cgam_sweep_hits(t->sweep, (cgam_sweep_over)over, c, l, grid[g]) /
+                        counted;
+                cgam_csv_row(&t->study->grid, row);
+            }
         }
     return status;
 }
@@ -352,10 +394,10 @@ static cgam_status write_tables(trial *t)
 static cgam_status put_accuracies(trial *t, json_t *entry)
 {
     json_t *zero = json_object(), *icl = json_object();
-    uint64_t seed = (uint64_t)cgam_args_int(t->study->in->call->args, "seed");
     for (int over = 0; over < 2; over++) {
-        cgam_recovery r = cgam_control_recovery(t->n, t->study->target, t->zero_right[over],
-                                                t->icl_right[over], t->retrieval_right[over], seed);
+        cgam_recovery r =
+            cgam_control_recovery(t->n, t->study->target, t->zero_right[over], t->icl_right[over],
+                                  t->retrieval_right[over], t->seed);
         char name[32];
         cgam_put_real(zero, over_names[over], r.zero);
         cgam_put_real(icl, over_names[over], r.icl);
@@ -365,14 +407,61 @@ static cgam_status put_accuracies(trial *t, json_t *entry)
         snprintf(name, sizeof name, "%s_right", over_names[over]);
         put_right(t, zero, name, t->zero_right[over]);
         put_right(t, icl, name, t->icl_right[over]);
-        json_t *best = json_object_get(json_object_get(entry, "best"), over_names[over]);
-        cgam_put_real(best, "held_out_se", r.retrieval_se);
         cgam_put_real(entry, over ? "recovered_full" : "recovered", r.recovered);
         cgam_put_real(entry, over ? "recovered_full_se" : "recovered_se", r.recovered_se);
+        cgam_put(entry, over ? "recovered_full_95" : "recovered_95",
+                 cgam_reals_json((double[]){r.recovered_low, r.recovered_high}, 2));
     }
     cgam_put(entry, "zero_shot", zero);
     cgam_put(entry, "icl", icl);
     return CGAM_OK;
+}
+
+/* The mean log-probability of the answer: the model's own without and with demonstrations, and of
+ * query plus context at the best pair over the vocabulary. */
+static cgam_status put_log_p(trial *t, const cgam_sweep_input *in, json_t *entry)
+{
+    const cgam_sweep_study *s = t->study;
+    cgam_env *env = t->env;
+    if (!cgam_lens_has_norm(s->lens)) return CGAM_OK;
+    float *x = cgam_alloc(env, (size_t)(t->n * t->d), sizeof *x);
+    int32_t *token = cgam_alloc(env, (size_t)t->n, sizeof *token);
+    cgam_answer *answer = cgam_zalloc(env, (size_t)t->n, sizeof *answer);
+    cgam_status status =
+        x && token && answer ? CGAM_OK : cgam_fail_nomem(env, "probabilities of answers");
+    cgam_sweep_best best = {0};
+    if (status == CGAM_OK)
+        status = cgam_sweep_choose(t->sweep, CGAM_OVER_VOCABULARY, 0, t->layers, NULL, &best);
+    json_t *to[] = {json_object_get(entry, "zero_shot"), json_object_get(entry, "icl"),
+                    json_object_get(json_object_get(entry, "best"), "full")};
+    const float *own[] = {s->zero, t->icl};
+    for (int which = 0; which < 3 && status == CGAM_OK; which++) {
+        for (int64_t i = 0; i < t->n; i++) {
+            token[i] = s->target[i] < 0 ? -1 : s->tokens[s->target[i]];
+            if (which < 2)
+                memcpy(x + i * t->d, own[which] + (i * t->layers + t->layers - 1) * t->d,
+                       (size_t)t->d * sizeof *x);
+        }
+        if (which == 2)
+            status = cgam_sweep_sums(s->lens, in, &t->context[best.context], best.query_layer,
+                                     cgam_sweep_inside(best.lambda), x);
+        if (status == CGAM_OK)
+            status = cgam_lens_judge(s->lens, CGAM_LENS_NORM, t->n, x, t->d, token, t->labels,
+                                     s->tokens, answer);
+        double sum = 0, square = 0, n = t->counted;
+        for (int64_t i = 0; i < t->n; i++) {
+            if (token[i] < 0) continue;
+            sum += answer[i].log_p;
+            square += answer[i].log_p * answer[i].log_p;
+        }
+        cgam_put_real(to[which], "log_p", sum / n);
+        cgam_put_real(to[which], "log_p_se",
+                      sqrt(fmax(0, square / n - (sum / n) * (sum / n)) / fmax(1, n - 1)));
+    }
+    cgam_free(env, x);
+    cgam_free(env, token);
+    cgam_free(env, answer);
+    return status;
 }
 
 static cgam_status run_trial(trial *t, json_t *entry, const cgam_lm_progress *progress)
@@ -386,6 +475,8 @@ static cgam_status run_trial(trial *t, json_t *entry, const cgam_lm_progress *pr
                            .tokens = s->tokens,
                            .target = s->target,
                            .lens = s->kind,
+                           .grid = GRID,
+                           .lambda = grid,
                            .relative = s->relative,
                            .in_sample = s->in_sample};
     double start = cgam_clock();
@@ -400,6 +491,7 @@ static cgam_status run_trial(trial *t, json_t *entry, const cgam_lm_progress *pr
     cgam_put(entry, "best", best);
     if (status == CGAM_OK) status = put_depths(t, entry);
     if (status == CGAM_OK) status = put_accuracies(t, entry);
+    if (status == CGAM_OK) status = put_log_p(t, &in, entry);
     if (status == CGAM_OK) status = put_bias_controls(t, controls);
     if (status == CGAM_OK) status = put_best(t, mean, GROUPS * t->layers, 1, NULL);
     cgam_put(controls, "label_mean", mean);
@@ -420,6 +512,7 @@ cgam_status cgam_sweep_study_shots(cgam_sweep_study *study, int64_t k, json_t *s
                .layers = in->info.layers + 1,
                .d = in->info.width,
                .labels = cgam_dataset_labels(in->eval),
+               .seed = (uint64_t)cgam_args_int(in->call->args, "seed"),
                .contexts = GROUPS * (in->info.layers + 1) + 1};
     t.vectors = cgam_zalloc(env, (size_t)(2 * t.contexts * t.d), sizeof *t.vectors);
     t.context = cgam_zalloc(env, (size_t)t.contexts, sizeof *t.context);

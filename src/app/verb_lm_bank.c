@@ -85,20 +85,26 @@ static cgam_status inspect(cgam_call *call, const void *Z, cgam_dtype dtype,
     return status;
 }
 
-static cgam_status fill(cgam_call *call, cgam_lm *lm, float *Z, float *gain)
+static cgam_status fill(cgam_call *call, cgam_lm *lm, float *Z, float *gain, float *bias)
 {
     cgam_env *env = call->env;
     cgam_lm_info info = cgam_lm_describe(lm);
     const char *path = cgam_args_text(call->args, "out");
     cgam_dtype dtype = dtype_named(cgam_args_text(call->args, "dtype"));
     bool lens_gain = strcmp(cgam_args_text(call->args, "lens"), "gain") == 0;
-    double epsilon = NAN;
+    cgam_lm_norm norm;
     cgam_status status = cgam_lm_unembedding(lm, Z);
-    bool has_norm = cgam_lm_final_norm(lm, gain, &epsilon) == CGAM_OK;
-    if (status == CGAM_OK && lens_gain && !has_norm) return cgam_lm_final_norm(lm, gain, &epsilon);
-    if (status == CGAM_OK && lens_gain)
-        for (int64_t i = 0; i < info.vocab; i++)
-            for (int64_t j = 0; j < info.width; j++) Z[i * info.width + j] *= gain[j];
+    bool has_norm = cgam_lm_final_norm(lm, gain, bias, &norm) == CGAM_OK;
+    if (status == CGAM_OK && lens_gain && !has_norm)
+        return cgam_lm_final_norm(lm, gain, bias, &norm);
+    for (int64_t i = 0; status == CGAM_OK && lens_gain && i < info.vocab; i++) {
+        float *row = Z + i * info.width;
+        double sum = 0;
+        for (int64_t j = 0; j < info.width; j++) sum += (double)(row[j] *= gain[j]);
+        /* a layer norm takes the mean off the state; it can as well be taken off the row */
+        for (int64_t j = 0; j < info.width && norm.centred; j++)
+            row[j] -= (float)(sum / (double)info.width);
+    }
     if (status == CGAM_OK) status = narrow(env, Z, info.vocab, info.width, dtype);
     if (status == CGAM_OK) status = write_bank(call, path, Z, dtype, has_norm ? gain : NULL, &info);
     if (status != CGAM_OK) return status;
@@ -109,7 +115,11 @@ static cgam_status fill(cgam_call *call, cgam_lm *lm, float *Z, float *gain)
     cgam_put_int(call->doc, "n", info.vocab);
     cgam_put_int(call->doc, "d", info.width);
     cgam_put_bool(call->doc, "tied", info.tied);
-    cgam_put_real(call->doc, "norm_epsilon", epsilon);
+    cgam_put_real(call->doc, "norm_epsilon", has_norm ? norm.epsilon : (double)NAN);
+    if (has_norm) {
+        cgam_put_text(call->doc, "norm", norm.centred ? "layer" : "rms");
+        cgam_put_bool(call->doc, "norm_bias", norm.biased);
+    }
     return cgam_args_flag(call->args, "no-inspect") ? CGAM_OK : inspect(call, Z, dtype, &info);
 }
 
@@ -121,7 +131,10 @@ static cgam_status run(cgam_call *call)
     cgam_lm_info info = cgam_lm_describe(lm);
     float *Z = cgam_alloc(call->env, (size_t)(info.vocab * info.width), sizeof *Z);
     float *gain = cgam_alloc(call->env, (size_t)info.width, sizeof *gain);
-    status = Z && gain ? fill(call, lm, Z, gain) : cgam_fail_nomem(call->env, "the unembedding");
+    float *bias = cgam_alloc(call->env, (size_t)info.width, sizeof *bias);
+    status = Z && gain && bias ? fill(call, lm, Z, gain, bias)
+                               : cgam_fail_nomem(call->env, "the unembedding");
+    cgam_free(call->env, bias);
     cgam_free(call->env, Z);
     cgam_free(call->env, gain);
     cgam_lm_free(lm);

@@ -10,9 +10,9 @@ static const cgam_param params[] = {
     CGAM_PARAMS_QUIZ,
     {.name = "lens",
      .kind = CGAM_CHOICE,
-     .value = "raw|gain",
-     .fallback = "gain",
-     .help = "rows as they are, or times the final norm's weights; both keep lambda exact"},
+     .value = "raw|gain|norm",
+     .help = "rows as they are, or times the final norm's weights (both keep lambda exact), or the "
+             "final norm of the sum on a grid of lambda; gain, or norm if a bias follows the norm"},
     {.name = "lambda-scale",
      .kind = CGAM_CHOICE,
      .value = "relative|absolute",
@@ -29,6 +29,8 @@ static const cgam_param params[] = {
     {.name = ""},
 };
 
+static const char *const lenses[] = {"raw", "gain", "norm"}; /* as cgam_lens_kind counts */
+
 static cgam_status begin(cgam_call *call, cgam_lm_input *in, cgam_sweep_study *s)
 {
     cgam_env *env = call->env;
@@ -37,6 +39,16 @@ static cgam_status begin(cgam_call *call, cgam_lm_input *in, cgam_sweep_study *s
         status = cgam_fail(env, CGAM_E_ARG, "--shots: a sweep needs demonstrations, 1 or more");
     if (status == CGAM_OK) status = cgam_lm_input_label_tokens(in, &s->tokens);
     if (status == CGAM_OK) status = cgam_lens_new(in->lm, &s->lens);
+    if (status == CGAM_OK) {
+        const char *lens = cgam_args_text(call->args, "lens");
+        s->kind = cgam_lens_linear(s->lens) ? CGAM_LENS_GAIN : CGAM_LENS_NORM;
+        for (int i = 0; i < 3 && lens; i++)
+            if (strcmp(lens, lenses[i]) == 0) s->kind = (cgam_lens_kind)i;
+        if (s->kind == CGAM_LENS_GAIN && !cgam_lens_linear(s->lens))
+            status = cgam_fail(env, CGAM_E_ARG,
+                               "--lens gain: this model adds a bias after its final norm, so no "
+                               "lambda is exact; take norm or raw");
+    }
     if (status == CGAM_OK) {
         s->target = cgam_alloc(env, (size_t)in->queries, sizeof *s->target);
         if (!s->target) status = cgam_fail_nomem(env, "targets");
@@ -67,8 +79,6 @@ static cgam_status run(cgam_call *call)
 {
     cgam_lm_input in;
     cgam_sweep_study s = {.in = &in};
-    s.kind =
-        strcmp(cgam_args_text(call->args, "lens"), "raw") == 0 ? CGAM_LENS_RAW : CGAM_LENS_GAIN;
     s.relative = strcmp(cgam_args_text(call->args, "lambda-scale"), "relative") == 0;
     s.in_sample = cgam_args_flag(call->args, "in-sample");
     json_t *shots = json_array();
@@ -79,7 +89,8 @@ static cgam_status run(cgam_call *call)
     status = cgam_csv_end(&s.steps, status);
     status = cgam_csv_end(&s.grid, status);
     if (status == CGAM_OK) cgam_put_lm_input(call->doc, &in);
-    cgam_put_text(call->doc, "lens", cgam_args_text(call->args, "lens"));
+    cgam_put_text(call->doc, "lens", lenses[s.kind]);
+    cgam_put_bool(call->doc, "exact_lambda", s.kind != CGAM_LENS_NORM);
     cgam_put_text(call->doc, "lambda_scale", cgam_args_text(call->args, "lambda-scale"));
     cgam_put_bool(call->doc, "in_sample", s.in_sample);
     cgam_put(call->doc, "shots", shots);

@@ -64,9 +64,17 @@ cgam_status cgam_lm_unembedding(cgam_lm *lm, float *Z)
     return absent(lm->env);
 }
 
-cgam_status cgam_lm_final_norm(cgam_lm *lm, float *weights, double *epsilon)
+cgam_status cgam_lm_final_norm(cgam_lm *lm, float *weights, float *bias, cgam_lm_norm *out)
 {
-    (void)weights, (void)epsilon;
+    (void)weights, (void)bias;
+    *out = (cgam_lm_norm){0};
+    return absent(lm->env);
+}
+
+cgam_status cgam_lm_score_bias(cgam_lm *lm, float *out, bool *any)
+{
+    (void)out;
+    *any = false;
     return absent(lm->env);
 }
 

@@ -31,30 +31,30 @@ double cgam_control_cosine(int64_t n, const float *x, const float *y)
     return xx > 0 && yy > 0 ? xy / sqrt(xx * yy) : (double)NAN;
 }
 
-void cgam_control_centred(int64_t queries, int64_t labels, const double *scores,
-                          const int32_t *target, bool *right)
+cgam_status cgam_control_centred(cgam_env *env, int64_t queries, int64_t labels,
+                                 const double *scores, const int32_t *target, bool *right)
 {
+    double *mean = cgam_zalloc(env, 2 * (size_t)labels, sizeof *mean); /* of each half */
+    if (!mean) return cgam_fail_nomem(env, "means of labels");
+    int64_t n[2] = {0, 0};
     for (int64_t i = 0; i < queries; i++) {
-        right[i] = false;
         if (target[i] < 0) continue;
-        double top = -INFINITY;
-        int64_t best = -1;
-        for (int64_t k = 0; k < labels; k++) {
-            double mean = 0;
-            int64_t n = 0;
-            for (int64_t j = 1 - i % 2; j < queries; j += 2) {
-                if (target[j] < 0) continue;
-                mean += scores[j * labels + k];
-                n++;
-            }
-            double score = scores[i * labels + k] - (n ? mean / (double)n : 0);
-            if (score > top) {
-                top = score;
-                best = k;
-            }
-        }
-        right[i] = best == target[i];
+        n[i % 2]++;
+        for (int64_t k = 0; k < labels; k++) mean[i % 2 * labels + k] += scores[i * labels + k];
     }
+    for (int64_t i = 0; i < queries; i++) {
+        int64_t other = 1 - i % 2, best = -1;
+        double top = -INFINITY, count = n[other] ? (double)n[other] : 1;
+        for (int64_t k = 0; k < labels; k++) {
+            double score = scores[i * labels + k] - mean[other * labels + k] / count;
+            if (!(score > top)) continue;
+            top = score;
+            best = k;
+        }
+        right[i] = target[i] >= 0 && best == target[i];
+    }
+    cgam_free(env, mean);
+    return CGAM_OK;
 }
 
 typedef struct scored {
@@ -68,22 +68,34 @@ static int by_score(const void *a, const void *b)
     return (x->score > y->score) - (x->score < y->score);
 }
 
-cgam_status cgam_control_threshold(cgam_env *env, int64_t queries, const double *score,
-                                   const int32_t *target, double *out)
+/* The most that one border gets right among n sorted items. */
+static int64_t best_border(int64_t n, const scored *list)
 {
-    scored *list = cgam_alloc(env, (size_t)queries, sizeof *list);
-    if (!list) return cgam_fail_nomem(env, "scores");
-    int64_t n = 0, hits = 0;
-    for (int64_t i = 0; i < queries; i++)
-        if (target[i] >= 0) list[n++] = (scored){score[i], target[i]};
-    if (n > 0) qsort(list, (size_t)n, sizeof *list, by_score);
+    int64_t hits = 0;
     for (int64_t i = 0; i < n; i++) hits += list[i].label == 1; /* the border below all */
     int64_t best = hits;
     for (int64_t i = 0; i < n; i++) { /* the border moves above item i */
         hits += list[i].label == 1 ? -1 : 1;
         if ((i + 1 == n || list[i + 1].score > list[i].score) && hits > best) best = hits;
     }
-    *out = n > 0 ? (double)best / (double)n : (double)NAN;
+    return best;
+}
+
+cgam_status cgam_control_threshold(cgam_env *env, int64_t queries, const double *score,
+                                   const int32_t *target, bool apart, double *out)
+{
+    scored *list = cgam_alloc(env, (size_t)queries, sizeof *list);
+    if (!list) return cgam_fail_nomem(env, "scores");
+    int64_t counted = 0, best = 0, step = apart ? 2 : 1;
+    for (int64_t half = 0; half < step; half++) {
+        int64_t n = 0;
+        for (int64_t i = half; i < queries; i += step)
+            if (target[i] >= 0) list[n++] = (scored){score[i], target[i]};
+        if (n > 0) qsort(list, (size_t)n, sizeof *list, by_score);
+        best += best_border(n, list);
+        counted += n;
+    }
+    *out = counted > 0 ? (double)best / (double)counted : (double)NAN;
     cgam_free(env, list);
     return CGAM_OK;
 }
@@ -106,45 +118,96 @@ static double share(double zero, double icl, double retrieval)
     return icl > zero ? (retrieval - zero) / (icl - zero) : (double)NAN;
 }
 
-cgam_recovery cgam_control_recovery(int64_t queries, const int32_t *target, const bool *zero,
-                                    const bool *icl, const bool *retrieval, uint64_t seed)
+enum { DRAWS = 1000 };
+
+/* As many queries as count, drawn with replacement: the share of each kind that is right. */
+static void draw(int64_t queries, const int32_t *target, int64_t n, int kinds,
+                 const bool *const *kind, uint64_t seed, int which, double *share_of)
 {
-    enum { DRAWS = 1000, KINDS = 3 };
-    const bool *kind[KINDS] = {zero, icl, retrieval};
-    double mean[KINDS] = {0}, sum[KINDS + 1] = {0}, square[KINDS + 1] = {0};
-    int64_t n = 0, shares = 0;
+    cgam_rng rng = cgam_rng_stream(seed, (uint64_t)which);
+    for (int k = 0; k < kinds; k++) share_of[k] = 0;
+    for (int64_t got = 0; got < n;) {
+        int64_t i = cgam_rng_below(&rng, queries);
+        if (target[i] < 0) continue;
+        got++;
+        for (int k = 0; k < kinds; k++) share_of[k] += kind[k][i];
+    }
+    for (int k = 0; k < kinds; k++) share_of[k] /= (double)n;
+}
+
+/* The shares themselves; returns how many queries count. */
+static int64_t shares_of(int64_t queries, const int32_t *target, int kinds, const bool *const *kind,
+                         double *share_of)
+{
+    int64_t n = 0;
+    for (int k = 0; k < kinds; k++) share_of[k] = 0;
     for (int64_t i = 0; i < queries; i++) {
         if (target[i] < 0) continue;
         n++;
-        for (int k = 0; k < KINDS; k++) mean[k] += kind[k][i];
+        for (int k = 0; k < kinds; k++) share_of[k] += kind[k][i];
     }
-    for (int k = 0; k < KINDS; k++) mean[k] /= n ? (double)n : 1;
-    for (int draw = 0; draw < DRAWS && n > 0; draw++) {
-        cgam_rng rng = cgam_rng_stream(seed, (uint64_t)draw);
-        double x[KINDS] = {0};
-        for (int64_t got = 0; got < n;) {
-            int64_t i = cgam_rng_below(&rng, queries);
-            if (target[i] < 0) continue;
-            got++;
-            for (int k = 0; k < KINDS; k++) x[k] += kind[k][i];
-        }
-        for (int k = 0; k < KINDS; k++) {
-            x[k] /= (double)n;
+    for (int k = 0; k < kinds; k++) share_of[k] /= n ? (double)n : 1;
+    return n;
+}
+
+static double deviation(double n, double sum, double square)
+{
+    return n > 1 ? sqrt(fmax(0, square / n - (sum / n) * (sum / n))) : (double)NAN;
+}
+
+cgam_share cgam_control_share(int64_t queries, const int32_t *target, const bool *right,
+                              const bool *other, uint64_t seed)
+{
+    const bool *kind[2] = {right, other ? other : right};
+    double x[2], sum = 0, square = 0;
+    int64_t n = shares_of(queries, target, 2, kind, x);
+    double mean = x[0] - (other ? x[1] : 0);
+    for (int d = 0; d < DRAWS && n > 0; d++) {
+        draw(queries, target, n, 2, kind, seed, d, x);
+        double m = x[0] - (other ? x[1] : 0);
+        sum += m;
+        square += m * m;
+    }
+    return (cgam_share){mean, deviation(n > 0 ? DRAWS : 0, sum, square)};
+}
+
+static int rising(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+cgam_recovery cgam_control_recovery(int64_t queries, const int32_t *target, const bool *zero,
+                                    const bool *icl, const bool *retrieval, uint64_t seed)
+{
+    enum { KINDS = 3 };
+    const bool *kind[KINDS] = {zero, icl, retrieval};
+    double mean[KINDS], sum[KINDS + 1] = {0}, square[KINDS + 1] = {0}, shares[DRAWS];
+    int64_t n = shares_of(queries, target, KINDS, kind, mean);
+    int used = 0;
+    for (int d = 0; d < DRAWS && n > 0; d++) {
+        double x[KINDS + 1];
+        draw(queries, target, n, KINDS, kind, seed, d, x);
+        x[KINDS] = share(x[0], x[1], x[2]);
+        bool there = !isnan(x[KINDS]);
+        if (there) shares[used++] = x[KINDS];
+        for (int k = 0; k < KINDS + there; k++) {
             sum[k] += x[k];
             square[k] += x[k] * x[k];
         }
-        double s = share(x[0], x[1], x[2]);
-        if (isnan(s)) continue;
-        shares++;
-        sum[KINDS] += s;
-        square[KINDS] += s * s;
     }
-    double se[KINDS + 1];
-    for (int k = 0; k <= KINDS; k++) {
-        double m = k < KINDS ? DRAWS : (double)shares;
-        se[k] = m > 1 ? sqrt(fmax(0, square[k] / m - (sum[k] / m) * (sum[k] / m))) : (double)NAN;
-    }
-    double recovered = share(mean[0], mean[1], mean[2]);
-    return (cgam_recovery){mean[0], mean[1], mean[2],   se[0],
-                           se[1],   se[2],   recovered, isnan(recovered) ? (double)NAN : se[KINDS]};
+    qsort(shares, (size_t)used, sizeof *shares, rising);
+    cgam_recovery r = {.zero = mean[0],
+                       .icl = mean[1],
+                       .retrieval = mean[2],
+                       .recovered = share(mean[0], mean[1], mean[2])};
+    double drawn = n > 0 ? DRAWS : 0;
+    bool there = !isnan(r.recovered) && used > 1;
+    r.zero_se = deviation(drawn, sum[0], square[0]);
+    r.icl_se = deviation(drawn, sum[1], square[1]);
+    r.retrieval_se = deviation(drawn, sum[2], square[2]);
+    r.recovered_se = there ? deviation(used, sum[KINDS], square[KINDS]) : (double)NAN;
+    r.recovered_low = there ? shares[(int)(0.025 * used)] : (double)NAN;
+    r.recovered_high = there ? shares[(int)(0.975 * used)] : (double)NAN;
+    return r;
 }

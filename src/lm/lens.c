@@ -12,17 +12,22 @@
 struct cgam_lens {
     cgam_env *env;
     int64_t vocab, width;
-    float *Z, *gain; /* [vocab, width], [width] */
-    double epsilon;
+    float *Z, *gain, *bias, *offset; /* [vocab, width], [width], [width], [vocab] */
+    cgam_lm_norm norm;
+    bool shifted; /* offset is not all zero */
+    double off;   /* how far NORM is from libllama's own scores, relative */
 };
 
 enum { ROWS = 512 };
+static const double off_allowed = 0.2; /* activations in 8 bits leave 2 to 7 % */
 
 void cgam_lens_free(cgam_lens *lens)
 {
     if (!lens) return;
     cgam_free(lens->env, lens->Z);
     cgam_free(lens->env, lens->gain);
+    cgam_free(lens->env, lens->bias);
+    cgam_free(lens->env, lens->offset);
     cgam_free(lens->env, lens);
 }
 
@@ -34,7 +39,9 @@ static cgam_status make(cgam_env *env, int64_t vocab, int64_t width, cgam_lens *
     *lens = (cgam_lens){.env = env, .vocab = vocab, .width = width};
     lens->Z = cgam_alloc(env, (size_t)(vocab * width), sizeof *lens->Z);
     lens->gain = cgam_alloc(env, (size_t)width, sizeof *lens->gain);
-    if (!lens->Z || !lens->gain) {
+    lens->bias = cgam_zalloc(env, (size_t)width, sizeof *lens->bias);
+    lens->offset = cgam_zalloc(env, (size_t)vocab, sizeof *lens->offset);
+    if (!lens->Z || !lens->gain || !lens->bias || !lens->offset) {
         cgam_lens_free(lens);
         return cgam_fail_nomem(env, "the unembedding");
     }
@@ -42,15 +49,74 @@ static cgam_status make(cgam_env *env, int64_t vocab, int64_t width, cgam_lens *
     return CGAM_OK;
 }
 
-cgam_status cgam_lens_make(cgam_env *env, int64_t vocab, int64_t width, const float *Z,
-                           const float *gain, double epsilon, cgam_lens **out)
+/* offset += Z bias. */
+static void add_bias(cgam_lens *lens)
 {
-    cgam_status status = make(env, vocab, width, out);
+    for (int64_t m = 0; m < lens->vocab; m++) {
+        double sum = 0;
+        for (int64_t j = 0; j < lens->width; j++)
+            sum += (double)lens->Z[m * lens->width + j] * (double)lens->bias[j];
+        lens->offset[m] = (float)((double)lens->offset[m] + sum);
+    }
+}
+
+cgam_status cgam_lens_make(cgam_env *env, const cgam_lens_parts *parts, cgam_lens **out)
+{
+    cgam_status status = make(env, parts->vocab, parts->width, out);
     if (status != CGAM_OK) return status;
-    memcpy((*out)->Z, Z, (size_t)(vocab * width) * sizeof *Z);
-    memcpy((*out)->gain, gain, (size_t)width * sizeof *gain);
-    (*out)->epsilon = epsilon;
+    cgam_lens *lens = *out;
+    memcpy(lens->Z, parts->Z, (size_t)(lens->vocab * lens->width) * sizeof *lens->Z);
+    memcpy(lens->gain, parts->gain, (size_t)lens->width * sizeof *lens->gain);
+    lens->norm = parts->norm;
+    lens->shifted = parts->bias != NULL;
+    if (parts->bias) {
+        memcpy(lens->bias, parts->bias, (size_t)lens->width * sizeof *lens->bias);
+        add_bias(lens);
+    }
     return CGAM_OK;
+}
+
+typedef struct last_state {
+    int64_t layers, width;
+    float *to;
+} last_state;
+
+static cgam_status keep_last(void *user, int64_t which, const float *states)
+{
+    (void)which;
+    const last_state *last = user;
+    memcpy(last->to, states + last->layers * last->width, (size_t)last->width * sizeof *last->to);
+    return CGAM_OK;
+}
+
+/* The distance of NORM's scores from libllama's own after one token. */
+static cgam_status compare(cgam_lens *lens, cgam_lm *lm)
+{
+    cgam_env *env = lens->env;
+    int64_t n = lens->vocab;
+    int32_t *tokens = NULL;
+    int64_t count = 0;
+    float *room = cgam_alloc(env, (size_t)(2 * n + lens->width), sizeof *room);
+    cgam_status status =
+        room ? cgam_lm_tokenize(lm, "The", true, &tokens, &count) : cgam_fail_nomem(env, "scores");
+    if (status == CGAM_OK && count > 0) {
+        float *theirs = room, *ours = room + n, *state = room + 2 * n;
+        last_state last = {cgam_lm_describe(lm).layers, lens->width, state};
+        const cgam_lm_prompt prompt = {tokens, count};
+        status = cgam_lm_capture(lm, 1, &prompt, NULL, keep_last, &last);
+        if (status == CGAM_OK) status = cgam_lm_logits(lm, &prompt, theirs);
+        if (status == CGAM_OK)
+            status = cgam_lens_scores(lens, CGAM_LENS_NORM, 1, state, lens->width, ours);
+        double off = 0, size = 0;
+        for (int64_t m = 0; m < n && status == CGAM_OK; m++) {
+            off += ((double)ours[m] - (double)theirs[m]) * ((double)ours[m] - (double)theirs[m]);
+            size += (double)theirs[m] * (double)theirs[m];
+        }
+        lens->off = size > 0 ? sqrt(off / size) : 0;
+    }
+    cgam_lm_release(lm, tokens);
+    cgam_free(env, room);
+    return status;
 }
 
 cgam_status cgam_lens_new(cgam_lm *lm, cgam_lens **out)
@@ -58,10 +124,17 @@ cgam_status cgam_lens_new(cgam_lm *lm, cgam_lens **out)
     cgam_lm_info info = cgam_lm_describe(lm);
     cgam_status status = make(cgam_lm_env(lm), info.vocab, info.width, out);
     if (status != CGAM_OK) return status;
-    status = cgam_lm_unembedding(lm, (*out)->Z);
-    if (status == CGAM_OK) status = cgam_lm_final_norm(lm, (*out)->gain, &(*out)->epsilon);
+    cgam_lens *lens = *out;
+    status = cgam_lm_unembedding(lm, lens->Z);
+    if (status == CGAM_OK) status = cgam_lm_final_norm(lm, lens->gain, lens->bias, &lens->norm);
+    if (status == CGAM_OK) status = cgam_lm_score_bias(lm, lens->offset, &lens->shifted);
+    if (status == CGAM_OK && lens->norm.biased) {
+        lens->shifted = true;
+        add_bias(lens);
+    }
+    if (status == CGAM_OK) status = compare(lens, lm);
     if (status != CGAM_OK) {
-        cgam_lens_free(*out);
+        cgam_lens_free(lens);
         *out = NULL;
     }
     return status;
@@ -73,18 +146,40 @@ int64_t cgam_lens_vocab(const cgam_lens *lens) { return lens->vocab; }
 
 int64_t cgam_lens_width(const cgam_lens *lens) { return lens->width; }
 
+bool cgam_lens_has_norm(const cgam_lens *lens) { return lens->off <= off_allowed; }
+
+bool cgam_lens_linear(const cgam_lens *lens) { return !lens->shifted; }
+
+const float *cgam_lens_offset(const cgam_lens *lens) { return lens->shifted ? lens->offset : NULL; }
+
+cgam_lm_norm cgam_lens_norm(const cgam_lens *lens) { return lens->norm; }
+
 const float *cgam_lens_row(const cgam_lens *lens, int64_t token)
 {
     return lens->Z + token * lens->width;
 }
 
+/* What is taken off a state before it is weighed. */
+static double middle(const cgam_lens *lens, cgam_lens_kind kind, const float *h)
+{
+    double sum = 0;
+    if (kind == CGAM_LENS_RAW || !lens->norm.centred) return 0;
+    for (int64_t j = 0; j < lens->width; j++) sum += (double)h[j];
+    return sum / (double)lens->width;
+}
+
 double cgam_lens_dot(const cgam_lens *lens, cgam_lens_kind kind, int64_t token, const float *h)
 {
     const float *row = cgam_lens_row(lens, token);
-    double sum = 0;
-    for (int64_t j = 0; j < lens->width; j++)
-        sum += (double)row[j] * (double)h[j] * (kind == CGAM_LENS_RAW ? 1 : (double)lens->gain[j]);
-    return sum;
+    double sum = 0, square = 0, m = middle(lens, kind, h);
+    for (int64_t j = 0; j < lens->width; j++) {
+        double x = (double)h[j] - m;
+        square += x * x;
+        sum += (double)row[j] * x * (kind == CGAM_LENS_RAW ? 1 : (double)lens->gain[j]);
+    }
+    if (kind != CGAM_LENS_NORM) return sum;
+    return sum / sqrt(square / (double)lens->width + lens->norm.epsilon) +
+           (double)lens->offset[token];
 }
 
 typedef struct product {
@@ -92,6 +187,7 @@ typedef struct product {
     int64_t count;
     const float *x; /* [count, width] */
     float *out;     /* [count, vocab] */
+    float keep;     /* 1: out holds what the products are added to */
 } product;
 
 static cgam_status multiply(void *arg, int64_t i)
@@ -102,7 +198,7 @@ static cgam_status multiply(void *arg, int64_t i)
     if (cgam_interrupted(lens->env)) return CGAM_E_INTERRUPTED;
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)job->count, (int)rows,
                 (int)lens->width, 1, job->x, (int)lens->width, lens->Z + begin * lens->width,
-                (int)lens->width, 0, job->out + begin, (int)lens->vocab);
+                (int)lens->width, job->keep, job->out + begin, (int)lens->vocab);
     return CGAM_OK;
 }
 
@@ -111,18 +207,25 @@ cgam_status cgam_lens_scores(const cgam_lens *lens, cgam_lens_kind kind, int64_t
 {
     cgam_env *env = lens->env;
     int64_t d = lens->width;
+    if (kind == CGAM_LENS_NORM && !cgam_lens_has_norm(lens))
+        return cgam_fail(env, CGAM_E_UNSUPPORTED,
+                         "the final norm and the unembedding do not give this model's scores "
+                         "(off by %.2g): the norm lens is not for it",
+                         lens->off);
     float *x = cgam_alloc(env, (size_t)(count * d), sizeof *x);
     if (!x) return cgam_fail_nomem(env, "states");
+    bool shifted = kind == CGAM_LENS_NORM && lens->shifted;
     for (int64_t i = 0; i < count; i++) {
         const float *h = H + i * stride;
-        double square = 0, factor = 1;
-        for (int64_t j = 0; j < d; j++) square += (double)h[j] * (double)h[j];
-        if (kind == CGAM_LENS_NORM) factor = 1 / sqrt(square / (double)d + lens->epsilon);
+        double square = 0, factor = 1, m = middle(lens, kind, h);
+        for (int64_t j = 0; j < d; j++) square += ((double)h[j] - m) * ((double)h[j] - m);
+        if (kind == CGAM_LENS_NORM) factor = 1 / sqrt(square / (double)d + lens->norm.epsilon);
         for (int64_t j = 0; j < d; j++)
-            x[i * d + j] = (float)((double)h[j] * factor *
+            x[i * d + j] = (float)(((double)h[j] - m) * factor *
                                    (kind == CGAM_LENS_RAW ? 1 : (double)lens->gain[j]));
+        if (shifted) memcpy(out + i * lens->vocab, lens->offset, (size_t)lens->vocab * sizeof *out);
     }
-    product job = {lens, count, x, out};
+    product job = {lens, count, x, out, shifted ? 1 : 0};
     cgam_status status = cgam_parallel(env, (lens->vocab + ROWS - 1) / ROWS, multiply, &job);
     cgam_free(env, x);
     return status;

@@ -118,15 +118,19 @@ typedef struct watcher {
     const int64_t *ends;     /* [prompts] where each one's last token is */
     float *states;           /* [prompts, L + 1, d] */
     float *normed;           /* [d] of the first prompt, from libllama's final norm */
-    int64_t seen;            /* layers */
+    bool *shown;             /* [L + 1] which layers came by */
+    int64_t layers_seen;
     bool has_norm;
     cgam_status status;
 } watcher;
 
-/* The layer a tensor shows, L + 1 for the final norm, -1 for none. */
+/* The layer a tensor shows, L + 1 for the final norm, -1 for none. The embedding is shown again by
+ * models that scale it or add positions to it, and the last word counts. */
 static int64_t layer_of(const watcher *w, const char *name)
 {
-    if (strcmp(name, "embd") == 0 || strcmp(name, "inp_embd") == 0) return 0;
+    static const char *const embeddings[] = {"embd", "inp_embd", "inp_scaled", "inpL"};
+    for (size_t i = 0; i < sizeof embeddings / sizeof *embeddings; i++)
+        if (strcmp(name, embeddings[i]) == 0) return 0;
     if (strcmp(name, "result_norm") == 0) return w->lm->info.layers + 1;
     if (strncmp(name, "l_out-", 6) != 0) return -1;
     char *end;
@@ -157,21 +161,28 @@ static bool watch(struct ggml_tensor *t, bool ask, void *user)
         w->lm->f->ggml_backend_tensor_get(t, to, (size_t)row * t->nb[1], (size_t)d * sizeof *to);
     }
     if (layer > L) w->has_norm = true;
-    else w->seen++;
+    else if (!w->shown[layer]) {
+        w->shown[layer] = true;
+        w->layers_seen++;
+    }
     return true;
 }
 
 /* libllama's own final norm of the first prompt, against ours of its last layer: the same tensor,
  * the same token. 1e-3 leaves room for how it sums. */
-static cgam_status check_norm(watcher *w, const float *gain, double epsilon)
+static cgam_status check_norm(const watcher *w, const float *gain, const float *bias,
+                              cgam_lm_norm norm)
 {
     int64_t d = w->lm->info.width;
     const float *h = w->states + w->lm->info.layers * d;
-    double square = 0, off = 0, size = 0;
-    for (int64_t j = 0; j < d; j++) square += (double)h[j] * (double)h[j];
-    double factor = 1 / sqrt(square / (double)d + epsilon);
+    double sum = 0, square = 0, off = 0, size = 0;
+    for (int64_t j = 0; j < d; j++) sum += (double)h[j];
+    double m = norm.centred ? sum / (double)d : 0;
+    for (int64_t j = 0; j < d; j++) square += ((double)h[j] - m) * ((double)h[j] - m);
+    double factor = 1 / sqrt(square / (double)d + norm.epsilon);
     for (int64_t j = 0; j < d; j++) {
-        double want = (double)h[j] * factor * (double)gain[j], delta = (double)w->normed[j] - want;
+        double want = ((double)h[j] - m) * factor * (double)gain[j] + (double)bias[j];
+        double delta = (double)w->normed[j] - want;
         off += delta * delta;
         size += want * want;
     }
@@ -194,20 +205,21 @@ typedef struct run {
     int8_t *logits;
     int64_t *ends;
     int64_t room;
-    float *gain; /* final norm, NULL when it is of another kind */
-    double epsilon;
+    float *gain, *bias; /* final norm; NULL when it is of another kind */
+    cgam_lm_norm norm;
 } run;
 
 static void run_free(run *r)
 {
     cgam_env *env = r->lm->env;
     if (r->context) r->lm->f->llama_free(r->context);
-    void *blocks[] = {r->token,  r->pos,  r->n_seq, r->seq,         r->seq_at,
-                      r->logits, r->ends, r->gain,  r->seen.states, r->seen.normed};
+    void *blocks[] = {r->token, r->pos,  r->n_seq, r->seq,         r->seq_at,      r->logits,
+                      r->ends,  r->gain, r->bias,  r->seen.states, r->seen.normed, r->seen.shown};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) cgam_free(env, blocks[i]);
 }
 
-static cgam_status run_new(run *r, cgam_lm *lm, int64_t room, int64_t cells, int64_t prompts)
+static cgam_status run_new(run *r, cgam_lm *lm, int64_t room, int64_t cells, int64_t prompts,
+                           bool states)
 {
     cgam_env *env = lm->env;
     const cgam_llama *f = lm->f;
@@ -221,13 +233,15 @@ static cgam_status run_new(run *r, cgam_lm *lm, int64_t room, int64_t cells, int
     r->logits = cgam_alloc(env, n, sizeof *r->logits);
     r->ends = cgam_alloc(env, (size_t)prompts, sizeof *r->ends);
     r->gain = cgam_alloc(env, d, sizeof *r->gain);
+    r->bias = cgam_alloc(env, d, sizeof *r->bias);
     r->seen.normed = cgam_alloc(env, d, sizeof *r->seen.normed);
+    r->seen.shown = cgam_zalloc(env, (size_t)lm->info.layers + 1, sizeof *r->seen.shown);
     r->seen.states = cgam_alloc(env, (size_t)prompts * (size_t)(lm->info.layers + 1) * d,
                                 sizeof *r->seen.states);
     if (!r->token || !r->pos || !r->n_seq || !r->seq || !r->seq_at || !r->logits || !r->ends ||
-        !r->gain || !r->seen.normed || !r->seen.states)
+        !r->gain || !r->bias || !r->seen.normed || !r->seen.shown || !r->seen.states)
         return cgam_fail_nomem(env, "a batch of prompts");
-    if (cgam_lm_final_norm(lm, r->gain, &r->epsilon) != CGAM_OK) {
+    if (cgam_lm_final_norm(lm, r->gain, r->bias, &r->norm) != CGAM_OK) {
         cgam_free(env, r->gain);
         r->gain = NULL;
     }
@@ -235,16 +249,20 @@ static cgam_status run_new(run *r, cgam_lm *lm, int64_t room, int64_t cells, int
     r->seen.ends = r->ends;
 
     struct llama_context_params p = f->llama_context_default_params();
-    p.n_ctx = (uint32_t)cells;
-    p.n_batch = p.n_ubatch = (uint32_t)room;
-    p.n_seq_max = (uint32_t)prompts + 1;
+    /* It aborts on more sequences than tokens in a batch: prompts of one token each would be that. */
+    int64_t least = prompts + 1;
+    p.n_ctx = (uint32_t)(cells > least ? cells : least);
+    p.n_batch = p.n_ubatch = (uint32_t)(room > least ? room : least);
+    p.n_seq_max = (uint32_t)least;
     p.n_threads = p.n_threads_batch = cgam_env_threads(env);
     p.kv_unified = true; /* tokens then stay in our order, and copying a prefix is free */
     p.type_k = p.type_v = GGML_TYPE_F32;
     p.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
     p.no_perf = true;
-    p.cb_eval = watch;
-    p.cb_eval_user_data = &r->seen;
+    if (states) {
+        p.cb_eval = watch;
+        p.cb_eval_user_data = &r->seen;
+    }
     cgam_llama_complaint_reset();
     r->context = f->llama_init_from_model(lm->model, p);
     return r->context
@@ -277,7 +295,8 @@ static cgam_status decode(run *r, int64_t tokens)
                                 .seq_id = r->seq_at,
                                 .logits = r->logits};
     r->seen.tokens = tokens;
-    r->seen.seen = 0;
+    r->seen.layers_seen = 0;
+    memset(r->seen.shown, 0, (size_t)r->lm->info.layers + 1);
     r->seen.has_norm = false;
     r->seen.status = CGAM_OK;
     cgam_llama_complaint_reset();
@@ -304,7 +323,7 @@ static cgam_status decode_prefix(run *r, const cgam_lm_prompt *prompt, int64_t s
 }
 
 static cgam_status run_batch(run *r, const cgam_lm_prompt *prompts, const int64_t *which,
-                             int64_t count, int64_t shared)
+                             int64_t count, int64_t shared, bool states)
 {
     const cgam_llama *f = r->lm->f;
     llama_memory_t memory = f->llama_get_memory(r->context);
@@ -319,12 +338,13 @@ static cgam_status run_batch(run *r, const cgam_lm_prompt *prompts, const int64_
     }
     r->seen.prompts = count;
     cgam_status status = decode(r, at);
-    if (status == CGAM_OK && r->seen.seen != r->lm->info.layers + 1)
-        status = cgam_fail(
-            r->lm->env, CGAM_E_UNSUPPORTED, "libllama showed %lld of %lld layers of this %s model",
-            (long long)r->seen.seen, (long long)r->lm->info.layers + 1, r->lm->info.architecture);
-    if (status == CGAM_OK && r->gain && r->seen.has_norm)
-        status = check_norm(&r->seen, r->gain, r->epsilon);
+    if (status == CGAM_OK && states && r->seen.layers_seen != r->lm->info.layers + 1)
+        status = cgam_fail(r->lm->env, CGAM_E_UNSUPPORTED,
+                           "libllama showed %lld of %lld layers of this %s model",
+                           (long long)r->seen.layers_seen, (long long)r->lm->info.layers + 1,
+                           r->lm->info.architecture);
+    if (status == CGAM_OK && states && r->gain && r->seen.has_norm)
+        status = check_norm(&r->seen, r->gain, r->bias, r->norm);
     for (int64_t i = 0; i < count; i++) f->llama_memory_seq_rm(memory, (llama_seq_id)i + 1, -1, -1);
     return status;
 }
@@ -341,17 +361,19 @@ cgam_status cgam_llama_run(cgam_lm *lm, const cgam_lm_prompt *prompts, const cga
         if (tokens > room) room = tokens;
         if (count > most) most = count;
     }
-    cgam_status status = run_new(&r, lm, room, room + packing->shared, most);
+    cgam_status status = run_new(&r, lm, room, room + packing->shared, most, !opts->no_states);
     if (status == CGAM_OK && packing->shared > 0)
         status = decode_prefix(&r, &prompts[packing->order[0]], packing->shared);
     for (int64_t b = 0; b < packing->batches && status == CGAM_OK; b++) {
         const int64_t *which = packing->order + packing->first[b];
         int64_t count = packing->first[b + 1] - packing->first[b];
-        status = cgam_interrupted(lm->env) ? CGAM_E_INTERRUPTED
-                                           : run_batch(&r, prompts, which, count, packing->shared);
+        status = cgam_interrupted(lm->env)
+                     ? CGAM_E_INTERRUPTED
+                     : run_batch(&r, prompts, which, count, packing->shared, !opts->no_states);
         for (int64_t i = 0; i < count && status == CGAM_OK; i++) {
-            status =
-                sink(user, which[i], r.seen.states + i * (lm->info.layers + 1) * lm->info.width);
+            if (!opts->no_states)
+                status = sink(user, which[i],
+                              r.seen.states + i * (lm->info.layers + 1) * lm->info.width);
             done += prompts[which[i]].count - packing->shared;
         }
         if (status == CGAM_OK && opts->batch_end) status = opts->batch_end(user);
@@ -373,6 +395,8 @@ cgam_status cgam_lm_capture(cgam_lm *lm, int64_t count, const cgam_lm_prompt *pr
                          (long long)o.batch_tokens, BATCH_MAX);
     if (o.batch_tokens == 0) o.batch_tokens = o.exact ? BATCH_EXACT : BATCH;
     if (count < 1) return CGAM_OK;
+    if (o.exact && o.no_states)
+        return cgam_fail(lm->env, CGAM_E_ARG, "exact and no_states exclude each other");
     cgam_status status = o.exact ? cgam_exact_knows(lm) : CGAM_OK;
     cgam_packing packing = {0};
     if (status == CGAM_OK)
@@ -390,8 +414,8 @@ cgam_status cgam_lm_logits(cgam_lm *lm, const cgam_lm_prompt *prompt, float *out
     cgam_status status = cgam_packing_new(lm, 1, prompt, false, prompt->count, 1, &packing);
     if (status != CGAM_OK) return status;
     run r;
-    status = run_new(&r, lm, prompt->count, prompt->count, 1);
-    if (status == CGAM_OK) status = run_batch(&r, prompt, &(int64_t){0}, 1, 0);
+    status = run_new(&r, lm, prompt->count, prompt->count, 1, false);
+    if (status == CGAM_OK) status = run_batch(&r, prompt, &(int64_t){0}, 1, 0, false);
     if (status == CGAM_OK) {
         const float *scores = lm->f->llama_get_logits_ith(r.context, (int32_t)prompt->count - 1);
         if (scores) memcpy(out, scores, (size_t)lm->info.vocab * sizeof *out);

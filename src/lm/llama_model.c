@@ -254,16 +254,40 @@ cgam_status cgam_lm_unembedding(cgam_lm *lm, float *Z)
     return status;
 }
 
-cgam_status cgam_lm_final_norm(cgam_lm *lm, float *weights, double *epsilon)
+/* A vector of the file that may be missing: zeros then. */
+static cgam_status optional(cgam_lm *lm, const char *name, int64_t size, float *out, bool *there)
 {
+    cgam_weights w;
+    memset(out, 0, (size_t)size * sizeof *out);
+    *there = lm->f->gguf_find_tensor(lm->gguf, name) >= 0;
+    if (!*there) return CGAM_OK;
+    cgam_status status = cgam_weights_find(lm, name, &w);
+    if (status == CGAM_OK && (w.rows != 1 || w.columns != size))
+        status = cgam_fail(lm->env, CGAM_E_FORMAT, "%s: %s is %lld x %lld, not %lld numbers",
+                           cgam_path_tail(lm->path), name, (long long)w.rows, (long long)w.columns,
+                           (long long)size);
+    if (status == CGAM_OK) cgam_weights_get(&w, 0, 1, out);
+    return status;
+}
+
+cgam_status cgam_lm_final_norm(cgam_lm *lm, float *weights, float *bias, cgam_lm_norm *out)
+{
+    *out = (cgam_lm_norm){0};
     cgam_weights w;
     cgam_status status = cgam_weights_find(lm, "output_norm.weight", &w);
     if (status != CGAM_OK) return status;
-    if (!cgam_gguf_real(lm, "attention.layer_norm_rms_epsilon", epsilon) ||
-        lm->f->gguf_find_tensor(lm->gguf, "output_norm.bias") >= 0)
-        return cgam_fail(lm->env, CGAM_E_UNSUPPORTED,
-                         "%s: the final norm of a %s model is not the root mean square norm",
-                         cgam_path_tail(lm->path), lm->info.architecture);
+    if (!cgam_gguf_real(lm, "attention.layer_norm_rms_epsilon", &out->epsilon)) {
+        out->centred = true;
+        if (!cgam_gguf_real(lm, "attention.layer_norm_epsilon", &out->epsilon))
+            return cgam_fail(lm->env, CGAM_E_UNSUPPORTED,
+                             "%s: does not say which final norm this %s model has",
+                             cgam_path_tail(lm->path), lm->info.architecture);
+    }
     cgam_weights_get(&w, 0, 1, weights);
-    return CGAM_OK;
+    return optional(lm, "output_norm.bias", lm->info.width, bias, &out->biased);
+}
+
+cgam_status cgam_lm_score_bias(cgam_lm *lm, float *out, bool *any)
+{
+    return optional(lm, "output.bias", lm->info.vocab, out, any);
 }

@@ -1,110 +1,36 @@
-/* sweep.c: exact couplings.
+/* sweep.c: every query under every context, at every pair of layers.
  *
- * Token y wins over m where (a_y - a_m) + lambda (b_y - b_m) > 0. With r = (a_m - a_y)/(b_y - b_m)
- * that is lambda > r where b_y > b_m, lambda < r where b_y < b_m, and a_y > a_m where they are
- * equal. So the interval is the intersection of half-lines, found in one pass over the vocabulary,
- * which ends early once it is empty. A factor on the context divides the interval's ends. */
+ * Scores of a layer are matrix products with the unembedding, a few hundred queries at a time; what
+ * is kept of them is one interval per query and context (sweep_step.c), or with the norm lens one
+ * bit per coupling of the grid. There, with v_q, v_c and k the mean square of the (centred) query
+ * and context and their mean product, and o the offsets of the lens:
+ *
+ *     score_m(t) = (a_m + t b_m) / sqrt(v_q + 2 t k + t^2 v_c + epsilon) + o_m */
+#include "lm/sweep.h"
 #include "base/env.h"
 
-#include <cgam/sweep.h>
 #include <math.h>
-#include <stdlib.h>
 
 static const cgam_interval none = {INFINITY, -INFINITY};
+enum { AT_ONCE = 256 }; /* queries scored together */
 
-cgam_interval cgam_sweep_interval(int64_t n, const float *a, const float *b, int64_t y)
-{
-    enum { PIECE = 512 };
-    const double ay = (double)a[y], by = (double)b[y];
-    double from = 0, to = INFINITY;
-    for (int64_t begin = 0; begin < n; begin += PIECE) {
-        int64_t end = begin + PIECE < n ? begin + PIECE : n;
-        double low = from, high = to;
-        bool beaten = false;
-        for (int64_t m = begin; m < end; m++) {
-            double rise = by - (double)b[m], gap = (double)a[m] - ay, r = gap / rise;
-            /* y itself gives 0/0, which no comparison holds for */
-            low = rise > 0 && r > low ? r : low;
-            high = rise < 0 && r < high ? r : high;
-            beaten |= rise == 0 && (gap > 0 || (gap == 0 && m < y));
-        }
-        from = low;
-        to = high;
-        if (beaten || from >= to) return none;
-    }
-    return (cgam_interval){from, to};
-}
-
-/* ---- Step functions ----------------------------------------------------------------------- */
-/* How wide a range is for its size, from 0 to 1: a factor of two is as wide anywhere. */
-static double breadth(cgam_interval x)
-{
-    return isfinite(x.to) ? (x.to - x.from) / (x.to + x.from) : 1;
-}
-
-typedef struct edge {
-    double at;
-    int change;
-} edge;
-
-static int by_place(const void *a, const void *b)
-{
-    const edge *x = a, *y = b;
-    if (x->at != y->at) return x->at < y->at ? -1 : 1;
-    return x->change - y->change; /* an interval ends before the next begins: ends are open */
-}
-
-cgam_status cgam_sweep_step(cgam_env *env, int64_t n, const cgam_interval *of, cgam_step *out)
-{
-    *out = (cgam_step){0, {0, INFINITY}};
-    edge *edges = cgam_alloc(env, 2 * (size_t)n, sizeof *edges);
-    if (!edges) return cgam_fail_nomem(env, "a step function");
-    int64_t used = 0, held = 0;
-    for (int64_t i = 0; i < n; i++) {
-        if (of[i].from >= of[i].to) continue;
-        edges[used++] = (edge){of[i].from, 1};
-        if (isfinite(of[i].to)) edges[used++] = (edge){of[i].to, -1};
-    }
-    if (used > 0) qsort(edges, (size_t)used, sizeof *edges, by_place);
-    for (int64_t i = 0; i < used; i++) {
-        held += edges[i].change;
-        cgam_interval here = {edges[i].at, i + 1 < used ? edges[i + 1].at : INFINITY};
-        if (!(here.to > here.from)) continue;
-        bool wider = breadth(here) > breadth(out->lambda);
-        if (held > out->count || (held == out->count && held > 0 && wider))
-            *out = (cgam_step){held, here};
-    }
-    cgam_free(env, edges);
-    return CGAM_OK;
-}
-
-int64_t cgam_sweep_count(int64_t n, const cgam_interval *of, double lambda)
-{
-    int64_t held = 0;
-    for (int64_t i = 0; i < n; i++) held += of[i].from <= lambda && lambda < of[i].to;
-    return held;
-}
-
-double cgam_sweep_inside(cgam_interval range)
-{
-    if (isfinite(range.to)) return range.from + (range.to - range.from) / 2;
-    return range.from > 0 ? 2 * range.from : 1;
-}
-
-/* ---- The sweep ---------------------------------------------------------------------------- */
 struct cgam_sweep {
     cgam_env *env;
     cgam_sweep_input in; /* arrays borrowed only while it is made */
     int64_t contexts, counted;
     bool *left_out;         /* [queries] */
-    cgam_interval *over[2]; /* [contexts, layers, queries] */
+    cgam_interval *over[2]; /* [contexts, layers, queries]; NULL on a grid */
+    uint32_t *marks[2];     /* the same: bit g is set where lambda[g] is right */
+    double lambda[CGAM_SWEEP_GRID];
 };
 
 void cgam_sweep_free(cgam_sweep *sweep)
 {
     if (!sweep) return;
-    cgam_free(sweep->env, sweep->over[0]);
-    cgam_free(sweep->env, sweep->over[1]);
+    for (int over = 0; over < 2; over++) {
+        cgam_free(sweep->env, sweep->over[over]);
+        cgam_free(sweep->env, sweep->marks[over]);
+    }
     cgam_free(sweep->env, sweep->left_out);
     cgam_free(sweep->env, sweep);
 }
@@ -116,13 +42,55 @@ static double norm_of(const float *x, int64_t n)
     return sqrt(square);
 }
 
+/* The mean norm of the queries of each half at a layer. */
+static void mean_norms(const cgam_sweep_input *in, int64_t d, int64_t layer, double mean[2])
+{
+    double sum[2] = {0, 0};
+    for (int64_t i = 0; i < in->queries; i++)
+        sum[i % 2] += norm_of(in->zero + (i * in->layers + layer) * d, d);
+    for (int h = 0; h < 2; h++) {
+        int64_t n = (in->queries + 1 - h) / 2;
+        mean[h] =
+            in->in_sample ? (sum[0] + sum[1]) / (double)in->queries : sum[h] / (double)(n ? n : 1);
+    }
+}
+
+/* What a context of that norm is multiplied by, besides lambda. */
+static double scale_of(const cgam_sweep_input *in, double mean, double size)
+{
+    return in->relative && size > 0 ? mean / size : 1;
+}
+
+cgam_status cgam_sweep_sums(const cgam_lens *lens, const cgam_sweep_input *in,
+                            const cgam_sweep_context *context, int64_t query_layer, double lambda,
+                            float *out)
+{
+    int64_t d = cgam_lens_width(lens);
+    double mean[2], scale[2];
+    if (query_layer < 0 || query_layer >= in->layers)
+        return cgam_fail(cgam_lens_env(lens), CGAM_E_ARG, "query layer %lld of %lld",
+                         (long long)query_layer, (long long)in->layers);
+    mean_norms(in, d, query_layer, mean);
+    for (int h = 0; h < 2; h++)
+        scale[h] = lambda * scale_of(in, mean[h], norm_of(context->half[h], d));
+    for (int64_t i = 0; i < in->queries; i++) {
+        const float *q = in->zero + (i * in->layers + query_layer) * d;
+        int h = (int)(1 - i % 2);
+        for (int64_t j = 0; j < d; j++)
+            out[i * d + j] = (float)((double)q[j] + scale[h] * (double)context->half[h][j]);
+    }
+    return CGAM_OK;
+}
+
 typedef struct job {
     cgam_sweep *sweep;
-    int64_t layer, vocab;
-    const float *a;     /* [queries, vocab] of this layer */
-    const float *b;     /* [2 * contexts, vocab] */
-    const double *size; /* [2 * contexts] norms */
-    double mean[2];     /* norm of the queries of each half at this layer */
+    const cgam_lens *lens;
+    const cgam_sweep_context *context;
+    int64_t layer, vocab, first; /* first: query of this piece */
+    const float *a;              /* [piece, vocab] of this layer */
+    const float *b;              /* [2 * contexts, vocab] */
+    const double *size;          /* [2 * contexts] norms */
+    double mean[2];              /* norm of the queries of each half at this layer */
 } job;
 
 static cgam_interval rescale(cgam_interval x, double factor)
@@ -131,38 +99,116 @@ static cgam_interval rescale(cgam_interval x, double factor)
     return (cgam_interval){x.from / factor, x.to / factor};
 }
 
-static cgam_status one_query(void *arg, int64_t i)
+/* ---- On a grid ---------------------------------------------------------------------------- */
+typedef struct spread {
+    double qq, cc, qc; /* mean squares and mean product, centred where the norm is */
+} spread;
+
+static spread spread_of(const cgam_lens *lens, const float *q, const float *c)
+{
+    int64_t d = cgam_lens_width(lens);
+    double sq = 0, sc = 0, qq = 0, cc = 0, qc = 0, n = (double)d;
+    for (int64_t j = 0; j < d; j++) {
+        double x = (double)q[j], y = (double)c[j];
+        sq += x, sc += y, qq += x * x, cc += y * y, qc += x * y;
+    }
+    if (!cgam_lens_norm(lens).centred) sq = sc = 0;
+    return (spread){(qq - sq * sq / n) / n, (cc - sc * sc / n) / n, (qc - sq * sc / n) / n};
+}
+
+/* Is y the largest of (a + t b) f + o over the n tokens, ties to the lowest? which NULL: all. */
+static bool largest(int64_t n, const int32_t *which, const float *a, const float *b, const float *o,
+                    double t, double f, int64_t y)
+{
+    enum { PIECE = 512 };
+    int64_t token = which ? which[y] : y;
+    double own = ((double)a[token] + t * (double)b[token]) * f + (o ? (double)o[token] : 0);
+    for (int64_t begin = 0; begin < n; begin += PIECE) {
+        int64_t end = begin + PIECE < n ? begin + PIECE : n;
+        bool beaten = false;
+        for (int64_t k = begin; k < end; k++) {
+            int64_t m = which ? which[k] : k;
+            if (m < 0 || k == y) continue;
+            double score = ((double)a[m] + t * (double)b[m]) * f + (o ? (double)o[m] : 0);
+            beaten |= score > own || (score == own && k < y);
+        }
+        if (beaten) return false;
+    }
+    return true;
+}
+
+static void mark(const job *j, int64_t i, int64_t c, int64_t row, double factor, int64_t at)
+{
+    cgam_sweep *s = j->sweep;
+    const cgam_sweep_input *in = &s->in;
+    int64_t label = in->target[i], d = cgam_lens_width(j->lens);
+    const float *a = j->a + (i - j->first) * j->vocab, *b = j->b + row * j->vocab;
+    const float *o = cgam_lens_offset(j->lens);
+    s->marks[0][at] = s->marks[1][at] = 0;
+    if (label < 0) return;
+    spread v =
+        spread_of(j->lens, in->zero + (i * in->layers + j->layer) * d, j->context[c].half[row % 2]);
+    for (int64_t g = 0; g < in->grid; g++) {
+        double t = s->lambda[g] * factor, f = 1;
+        /* without an offset the common factor changes no winner */
+        if (o)
+            f = 1 /
+                sqrt(fmax(0, v.qq + 2 * t * v.qc + t * t * v.cc) + cgam_lens_norm(j->lens).epsilon);
+        if (!largest(in->labels, in->tokens, a, b, o, t, f, label)) continue;
+        s->marks[CGAM_OVER_LABELS][at] |= UINT32_C(1) << g;
+        if (largest(j->vocab, NULL, a, b, o, t, f, in->tokens[label]))
+            s->marks[CGAM_OVER_VOCABULARY][at] |= UINT32_C(1) << g;
+    }
+}
+
+/* ---- Exactly ------------------------------------------------------------------------------ */
+/* al, bl: [labels] room. */
+static void bracket(const job *j, int64_t i, int64_t row, double factor, int64_t at, float *al,
+                    float *bl)
+{
+    cgam_sweep *s = j->sweep;
+    const cgam_sweep_input *in = &s->in;
+    const float *a = j->a + (i - j->first) * j->vocab, *b = j->b + row * j->vocab;
+    int64_t labels = 0, y = 0, label = in->target[i];
+    s->over[0][at] = s->over[1][at] = none;
+    if (label < 0) return;
+    for (int64_t k = 0; k < in->labels; k++) {
+        if (in->tokens[k] < 0) continue;
+        if (k == label) y = labels;
+        al[labels] = a[in->tokens[k]];
+        bl[labels++] = b[in->tokens[k]];
+    }
+    s->over[CGAM_OVER_LABELS][at] = rescale(cgam_sweep_interval(labels, al, bl, y), factor);
+    /* Who loses among the labels loses among all. */
+    if (s->over[CGAM_OVER_LABELS][at].from < s->over[CGAM_OVER_LABELS][at].to)
+        s->over[CGAM_OVER_VOCABULARY][at] =
+            rescale(cgam_sweep_interval(j->vocab, a, b, in->tokens[label]), factor);
+}
+
+static cgam_status one_query(void *arg, int64_t k)
 {
     const job *j = arg;
     cgam_sweep *s = j->sweep;
     const cgam_sweep_input *in = &s->in;
     cgam_env *env = s->env;
     if (cgam_interrupted(env)) return CGAM_E_INTERRUPTED;
-    float *al = cgam_alloc(env, 2 * (size_t)in->labels, sizeof *al), *bl = al + in->labels;
+    float *al = cgam_alloc(env, 2 * (size_t)in->labels, sizeof *al);
     if (!al) return cgam_fail_nomem(env, "labels");
-    const float *a = j->a + i * j->vocab;
-    int64_t other = 1 - i % 2, label = in->target[i];
+    int64_t i = j->first + k, other = 1 - i % 2;
     for (int64_t c = 0; c < s->contexts; c++) {
         int64_t row = 2 * c + other, at = (c * in->layers + j->layer) * in->queries + i;
-        const float *b = j->b + row * j->vocab;
-        double factor = in->relative && j->size[row] > 0 ? j->mean[other] / j->size[row] : 1;
-        s->over[0][at] = s->over[1][at] = none;
-        if (label < 0) continue;
-        int64_t labels = 0, y = 0;
-        for (int64_t k = 0; k < in->labels; k++) {
-            if (in->tokens[k] < 0) continue;
-            if (k == label) y = labels;
-            al[labels] = a[in->tokens[k]];
-            bl[labels++] = b[in->tokens[k]];
-        }
-        s->over[CGAM_OVER_LABELS][at] = rescale(cgam_sweep_interval(labels, al, bl, y), factor);
-        /* Who loses among the labels loses among all. */
-        if (s->over[CGAM_OVER_LABELS][at].from < s->over[CGAM_OVER_LABELS][at].to)
-            s->over[CGAM_OVER_VOCABULARY][at] =
-                rescale(cgam_sweep_interval(j->vocab, a, b, in->tokens[label]), factor);
+        double factor = scale_of(in, j->mean[other], j->size[row]);
+        if (in->lens == CGAM_LENS_NORM) mark(j, i, c, row, factor, at);
+        else bracket(j, i, row, factor, at, al, al + in->labels);
     }
     cgam_free(env, al);
     return CGAM_OK;
+}
+
+/* What of the lens is linear: the norm divides by a factor later. */
+static cgam_lens_kind linear_part(const cgam_sweep *s)
+{
+    return s->in.lens == CGAM_LENS_RAW ? CGAM_LENS_RAW : CGAM_LENS_GAIN;
 }
 
 /* Scores of all contexts, [2 * contexts, vocab], and their norms. */
@@ -177,7 +223,7 @@ static cgam_status score_contexts(const cgam_lens *lens, const cgam_sweep *s,
         for (int64_t k = 0; k < d; k++) x[r * d + k] = from[k];
         size[r] = norm_of(from, d);
     }
-    cgam_status status = cgam_lens_scores(lens, s->in.lens, rows, x, d, b);
+    cgam_status status = cgam_lens_scores(lens, linear_part(s), rows, x, d, b);
     cgam_free(s->env, x);
     return status;
 }
@@ -189,23 +235,42 @@ static cgam_status fill(cgam_sweep *s, const cgam_lens *lens, const cgam_sweep_c
     int64_t d = cgam_lens_width(lens), stride = in->layers * d;
     cgam_status status = score_contexts(lens, s, context, b, size);
     for (int64_t l = 0; l < in->layers && status == CGAM_OK; l++) {
-        job j = {
-            .sweep = s, .layer = l, .vocab = cgam_lens_vocab(lens), .a = a, .b = b, .size = size};
-        double sum[2] = {0, 0};
-        for (int64_t i = 0; i < in->queries; i++)
-            sum[i % 2] += norm_of(in->zero + i * stride + l * d, d);
-        for (int h = 0; h < 2; h++) {
-            int64_t n = (in->queries + 1 - h) / 2;
-            j.mean[h] = in->in_sample ? (sum[0] + sum[1]) / (double)in->queries
-                                      : sum[h] / (double)(n ? n : 1);
+        job j = {.sweep = s,
+                 .lens = lens,
+                 .context = context,
+                 .layer = l,
+                 .vocab = cgam_lens_vocab(lens),
+                 .a = a,
+                 .b = b,
+                 .size = size};
+        mean_norms(in, d, l, j.mean);
+        for (j.first = 0; j.first < in->queries && status == CGAM_OK; j.first += AT_ONCE) {
+            int64_t n = in->queries - j.first < AT_ONCE ? in->queries - j.first : AT_ONCE;
+            status = cgam_lens_scores(lens, linear_part(s), n, in->zero + j.first * stride + l * d,
+                                      stride, a);
+            if (status == CGAM_OK) status = cgam_parallel(s->env, n, one_query, &j);
         }
-        status = cgam_lens_scores(lens, in->lens, in->queries, in->zero + l * d, stride, a);
-        if (status == CGAM_OK) status = cgam_parallel(s->env, in->queries, one_query, &j);
         if (progress && progress->report)
             progress->report(progress->user, "sweep", (double)(l + 1), (double)in->layers,
                              "layers");
     }
     return status;
+}
+
+static cgam_status check(const cgam_lens *lens, const cgam_sweep_input *in, int64_t contexts)
+{
+    cgam_env *env = cgam_lens_env(lens);
+    if (in->queries < 2 || in->labels < 2 || contexts < 1)
+        return cgam_fail(env, CGAM_E_ARG,
+                         "a sweep needs 2 queries, 2 labels and a context, not "
+                         "%lld, %lld and %lld",
+                         (long long)in->queries, (long long)in->labels, (long long)contexts);
+    if (in->lens == CGAM_LENS_NORM && (in->grid < 1 || in->grid > CGAM_SWEEP_GRID))
+        return cgam_fail(env, CGAM_E_ARG,
+                         "the norm lens is not linear: it needs a grid of 1 to %d couplings, not "
+                         "%lld",
+                         CGAM_SWEEP_GRID, (long long)in->grid);
+    return CGAM_OK;
 }
 
 cgam_status cgam_sweep_new(const cgam_lens *lens, const cgam_sweep_input *input, int64_t contexts,
@@ -214,31 +279,28 @@ cgam_status cgam_sweep_new(const cgam_lens *lens, const cgam_sweep_input *input,
 {
     *out = NULL;
     cgam_env *env = cgam_lens_env(lens);
-    if (input->lens == CGAM_LENS_NORM)
-        return cgam_fail(env, CGAM_E_ARG,
-                         "the norm lens is not linear: couplings are exact with "
-                         "raw or gain");
-    if (input->queries < 2 || input->labels < 2 || contexts < 1)
-        return cgam_fail(env, CGAM_E_ARG,
-                         "a sweep needs 2 queries, 2 labels and a context, not "
-                         "%lld, %lld and %lld",
-                         (long long)input->queries, (long long)input->labels, (long long)contexts);
+    cgam_status status = check(lens, input, contexts);
+    if (status != CGAM_OK) return status;
     cgam_sweep *s = cgam_zalloc(env, 1, sizeof *s);
     if (!s) return cgam_fail_nomem(env, "a sweep");
     s->env = env;
     s->in = *input;
     s->contexts = contexts;
+    bool grid = input->lens == CGAM_LENS_NORM, fine = true;
     size_t cells = (size_t)(contexts * input->layers * input->queries);
     size_t vocab = (size_t)cgam_lens_vocab(lens);
-    s->over[0] = cgam_alloc(env, cells, sizeof **s->over);
-    s->over[1] = cgam_alloc(env, cells, sizeof **s->over);
+    size_t piece = (size_t)(input->queries < AT_ONCE ? input->queries : AT_ONCE);
+    for (int over = 0; over < 2; over++) {
+        if (grid) s->marks[over] = cgam_alloc(env, cells, sizeof **s->marks);
+        else s->over[over] = cgam_alloc(env, cells, sizeof **s->over);
+        fine = fine && (s->marks[over] || s->over[over]);
+    }
+    for (int64_t g = 0; grid && g < input->grid; g++) s->lambda[g] = input->lambda[g];
     s->left_out = cgam_zalloc(env, (size_t)input->queries, sizeof *s->left_out);
-    float *a = cgam_alloc(env, (size_t)input->queries * vocab, sizeof *a);
+    float *a = cgam_alloc(env, piece * vocab, sizeof *a);
     float *b = cgam_alloc(env, 2 * (size_t)contexts * vocab, sizeof *b);
     double *size = cgam_alloc(env, 2 * (size_t)contexts, sizeof *size);
-    cgam_status status = CGAM_OK;
-    if (!s->over[0] || !s->over[1] || !s->left_out || !a || !b || !size)
-        status = cgam_fail_nomem(env, "a sweep");
+    if (!fine || !s->left_out || !a || !b || !size) status = cgam_fail_nomem(env, "a sweep");
     if (status == CGAM_OK) status = fill(s, lens, context, progress, a, b, size);
     for (int64_t i = 0; status == CGAM_OK && i < input->queries; i++) {
         s->left_out[i] = input->target[i] < 0;
@@ -248,67 +310,139 @@ cgam_status cgam_sweep_new(const cgam_lens *lens, const cgam_sweep_input *input,
     cgam_free(env, b);
     cgam_free(env, size);
     s->in.zero = NULL;
+    s->in.lambda = NULL;
     s->in.tokens = s->in.target = NULL;
     if (status == CGAM_OK) *out = s;
     else cgam_sweep_free(s);
     return status;
 }
 
+/* ---- Choosing ----------------------------------------------------------------------------- */
+static int64_t cell(const cgam_sweep *s, int64_t context, int64_t query_layer)
+{
+    return (context * s->in.layers + query_layer) * s->in.queries;
+}
+
 const cgam_interval *cgam_sweep_intervals(const cgam_sweep *s, cgam_sweep_over over,
                                           int64_t context, int64_t query_layer)
 {
-    return s->over[over] + (context * s->in.layers + query_layer) * s->in.queries;
+    return s->over[over] ? s->over[over] + cell(s, context, query_layer) : NULL;
 }
 
-/* The best pair on the queries of one half (0, 1) or on all (2). */
-static cgam_status best_on(const cgam_sweep *s, cgam_sweep_over over, int64_t first, int64_t count,
-                           int half, cgam_interval *scratch, cgam_sweep_best *out)
+/* Is query i of the cell at `at` right? */
+static bool hit(const cgam_sweep *s, cgam_sweep_over over, int64_t at, int64_t i, double lambda)
 {
-    int64_t top = -1, n = s->in.queries;
-    /* Of pairs that do equally well the one that minds the coupling least: with few queries many
-     * pairs share the top, and a narrow range there is most often luck. */
-    for (int64_t c = first; c < first + count; c++)
-        for (int64_t l = 0; l < s->in.layers; l++) {
-            const cgam_interval *of = cgam_sweep_intervals(s, over, c, l);
-            int64_t used = 0;
-            for (int64_t i = 0; i < n; i++)
-                if (half == 2 || i % 2 == half) scratch[used++] = of[i];
-            cgam_step step;
-            cgam_status status = cgam_sweep_step(s->env, used, scratch, &step);
-            if (status != CGAM_OK) return status;
-            bool wider = step.count == top && breadth(step.lambda) > breadth(out->lambda);
-            if (step.count <= top && !wider) continue;
-            top = step.count;
-            out->context = c;
-            out->query_layer = l;
-            out->lambda = step.lambda;
-        }
-    out->accuracy = (double)top / (double)(s->counted ? s->counted : 1);
+    if (s->over[over]) {
+        cgam_interval x = s->over[over][at + i];
+        return x.from <= lambda && lambda < x.to;
+    }
+    for (int64_t g = 0; g < s->in.grid; g++)
+        if (s->lambda[g] == lambda) return s->marks[over][at + i] >> g & 1;
+    return false;
+}
+
+int64_t cgam_sweep_hits(const cgam_sweep *s, cgam_sweep_over over, int64_t context,
+                        int64_t query_layer, double lambda)
+{
+    int64_t held = 0, at = cell(s, context, query_layer);
+    for (int64_t i = 0; i < s->in.queries; i++) held += hit(s, over, at, i, lambda);
+    return held;
+}
+
+/* The best coupling of a pair on the queries of one half (0, 1) or on all (2). */
+static cgam_status step_of(const cgam_sweep *s, cgam_sweep_over over, int64_t at, int half,
+                           cgam_interval *scratch, cgam_step *out)
+{
+    int64_t used = 0, n = s->in.queries;
+    if (s->over[over]) {
+        for (int64_t i = 0; i < n; i++)
+            if (half == 2 || i % 2 == half) scratch[used++] = s->over[over][at + i];
+        return cgam_sweep_step(s->env, used, scratch, out);
+    }
+    *out = (cgam_step){-1, {0, 0}};
+    for (int64_t g = 0; g < s->in.grid; g++) {
+        int64_t held = 0;
+        for (int64_t i = 0; i < n; i++)
+            if (half == 2 || i % 2 == half) held += s->marks[over][at + i] >> g & 1;
+        if (held > out->count) *out = (cgam_step){held, {s->lambda[g], s->lambda[g]}};
+    }
     return CGAM_OK;
+}
+
+cgam_status cgam_sweep_pair(const cgam_sweep *s, cgam_sweep_over over, int64_t context,
+                            int64_t query_layer, cgam_step *out)
+{
+    cgam_interval *scratch = cgam_alloc(s->env, (size_t)s->in.queries, sizeof *scratch);
+    if (!scratch) return cgam_fail_nomem(s->env, "a step function");
+    cgam_status status = step_of(s, over, cell(s, context, query_layer), 2, scratch, out);
+    cgam_free(s->env, scratch);
+    return status;
+}
+
+/* steps [count * layers] of all pairs on one half or on all; returns the one chosen. */
+static cgam_status best_on(const cgam_sweep *s, cgam_sweep_over over, int64_t first, int64_t count,
+                           int half, cgam_interval *scratch, cgam_step *steps, int64_t *best)
+{
+    *best = 0;
+    for (int64_t p = 0; p < count * s->in.layers; p++) {
+        int64_t at = cell(s, first + p / s->in.layers, p % s->in.layers);
+        cgam_status status = step_of(s, over, at, half, scratch, &steps[p]);
+        if (status != CGAM_OK) return status;
+        const cgam_step *top = &steps[*best];
+        if (steps[p].count > top->count ||
+            (steps[p].count == top->count &&
+             cgam_sweep_breadth(steps[p].lambda) > cgam_sweep_breadth(top->lambda)))
+            *best = p;
+    }
+    return CGAM_OK;
+}
+
+/* How many queries of the other half than `half` a pair is right about; right NULL: only that. */
+static int64_t other_half(const cgam_sweep *s, cgam_sweep_over over, int64_t at, int half,
+                          double lambda, bool *right)
+{
+    int64_t held = 0;
+    for (int64_t i = 1 - half; i < s->in.queries; i += 2) {
+        bool h = hit(s, over, at, i, lambda);
+        held += h;
+        if (right) right[i] = h;
+    }
+    return held;
 }
 
 cgam_status cgam_sweep_choose(const cgam_sweep *s, cgam_sweep_over over, int64_t first,
                               int64_t count, bool *right, cgam_sweep_best *out)
 {
-    int64_t n = s->in.queries, held = 0;
+    int64_t layers = s->in.layers, pairs = count * layers, p, held = 0;
+    double counted = s->counted ? (double)s->counted : 1, ties_held = 0;
     *out = (cgam_sweep_best){0};
-    cgam_interval *scratch = cgam_alloc(s->env, (size_t)n, sizeof *scratch);
-    if (!scratch) return cgam_fail_nomem(s->env, "a step function");
-    cgam_status status = best_on(s, over, first, count, 2, scratch, out);
+    cgam_interval *scratch = cgam_alloc(s->env, (size_t)s->in.queries, sizeof *scratch);
+    cgam_step *steps = cgam_alloc(s->env, (size_t)pairs, sizeof *steps);
+    cgam_status status = scratch && steps ? best_on(s, over, first, count, 2, scratch, steps, &p)
+                                          : cgam_fail_nomem(s->env, "step functions");
+    if (status == CGAM_OK)
+        *out = (cgam_sweep_best){.context = first + p / layers,
+                                 .query_layer = p % layers,
+                                 .lambda = steps[p].lambda,
+                                 .accuracy = (double)steps[p].count / counted};
     for (int half = 0; half < 2 && status == CGAM_OK; half++) {
-        cgam_sweep_best chosen = {0};
-        status = best_on(s, over, first, count, half, scratch, &chosen);
+        status = best_on(s, over, first, count, half, scratch, steps, &p);
         if (status != CGAM_OK) break;
-        double lambda = cgam_sweep_inside(chosen.lambda);
-        const cgam_interval *of = cgam_sweep_intervals(s, over, chosen.context, chosen.query_layer);
-        for (int64_t i = 0; i < n; i++) {
-            if (i % 2 == half) continue;
-            bool hit = of[i].from <= lambda && lambda < of[i].to;
-            held += hit;
-            if (right) right[i] = hit;
+        held += other_half(s, over, cell(s, first + p / layers, p % layers), half,
+                           cgam_sweep_inside(steps[p].lambda), right);
+        int64_t tied = 0, sum = 0;
+        for (int64_t k = 0; k < pairs; k++) {
+            if (steps[k].count != steps[p].count) continue;
+            tied++;
+            sum += other_half(s, over, cell(s, first + k / layers, k % layers), half,
+                              cgam_sweep_inside(steps[k].lambda), NULL);
         }
+        ties_held += (double)sum / (double)tied;
+        out->tied += (double)tied / 2;
     }
-    out->held_out = (double)held / (double)(s->counted ? s->counted : 1);
+    out->held_out = (double)held / counted;
+    out->held_out_ties = ties_held / counted;
     cgam_free(s->env, scratch);
+    cgam_free(s->env, steps);
     return status;
 }

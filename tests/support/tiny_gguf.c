@@ -179,6 +179,11 @@ static int add(tensor *list, int n, const char *name, int columns, int rows, tin
     return n + 1;
 }
 
+static bool layer_norms(tiny_shape s)
+{
+    return s.architecture && strcmp(s.architecture, "stablelm") == 0;
+}
+
 static int list_tensors(tensor *list, tiny_shape s)
 {
     static const struct {
@@ -191,6 +196,10 @@ static int list_tensors(tensor *list, tiny_shape s)
     int n = add(list, 0, "token_embd.weight", s.width, tiny_vocab(), s.type);
     list[0].spread = 1;
     n = add(list, n, "output_norm.weight", s.width, 0, s.type);
+    if (layer_norms(s)) {
+        n = add(list, n, "output_norm.bias", s.width, 0, s.type);
+        list[n - 1].mean = 0.1F;
+    }
     if (!s.tied) n = add(list, n, "output.weight", s.width, tiny_vocab(), s.type);
     if (s.rope_factors) n = add(list, n, "rope_freqs.weight", s.width / s.heads / 2, 0, s.type);
     for (int l = 0; l < s.layers; l++)
@@ -198,6 +207,10 @@ static int list_tensors(tensor *list, tiny_shape s)
             char name[48];
             snprintf(name, sizeof name, "blk.%d.%s.weight", l, parts[i].name);
             n = add(list, n, name, sizes[parts[i].columns], sizes[parts[i].rows], s.type);
+            if (parts[i].rows != 0 || !layer_norms(s)) continue;
+            snprintf(name, sizeof name, "blk.%d.%s.bias", l, parts[i].name);
+            n = add(list, n, name, sizes[parts[i].columns], 0, s.type);
+            list[n - 1].mean = 0;
         }
     return n;
 }
@@ -206,7 +219,7 @@ void tiny_write(const char *path, tiny_shape s)
 {
     enum { MOST = 128 };
     tensor list[MOST];
-    assert_true(s.layers * 9 + 4 <= MOST);
+    assert_true(s.layers * 11 + 5 <= MOST);
     int n = list_tensors(list, s);
     const char *arch = s.architecture ? s.architecture : "llama";
     FILE *f = fopen(path, "wb");
@@ -224,7 +237,9 @@ void tiny_write(const char *path, tiny_shape s)
     key_u32(f, arch, "rope.dimension_count", (uint32_t)(s.width / s.heads));
     key_u32(f, arch, "attention.head_count", (uint32_t)s.heads);
     key_u32(f, arch, "attention.head_count_kv", (uint32_t)s.heads_kv);
-    key_f32(f, arch, "attention.layer_norm_rms_epsilon", 1e-5F);
+    key_f32(f, arch,
+            layer_norms(s) ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon",
+            1e-5F);
     key_f32(f, arch, "rope.freq_base", 10000);
     key_text(f, "tokenizer.ggml.model", "llama");
     put_vocabulary(f); /* three keys */

@@ -14,7 +14,7 @@ typedef struct tiny_shape {
     tiny_type type;
     bool tied;
     bool rope_factors;        /* with a table that divides the rotary angles */
-    const char *architecture; /* NULL: llama */
+    const char *architecture; /* NULL: llama; "stablelm" has layer norms with a bias */
     uint64_t seed;
 } tiny_shape;
 

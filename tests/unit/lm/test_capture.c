@@ -4,6 +4,7 @@
 #include "support/models.h"
 #include "support/objects.h"
 
+#include <cgam/lens.h>
 #include <math.h>
 #include <string.h>
 
@@ -132,39 +133,108 @@ static void neighbours_in_a_batch_change_nothing(void **state)
     cgam_lm_free(lm);
 }
 
+static void neighbours_of_quantised_models_stay_within_what_is_said(void **state)
+{
+    (void)state;
+    prompt_set set;
+    fill(&set, 1);
+    tiny_shape shape = tiny_shape_default();
+    shape.type = TINY_Q8_0;
+    cgam_lm *lm = model_tiny(env, shape);
+    cgam_lm_capture_opts opts = cgam_lm_capture_opts_default();
+    model_sheet together = model_states(env, lm, PROMPTS, set.prompt, opts);
+    opts.batch_tokens = 1;
+    model_sheet alone = model_states(env, lm, PROMPTS, set.prompt, opts);
+    compare(&together, &alone, lm, 8e-2);
+    opts.exact = true; /* the plain pass rounds nothing */
+    model_sheet plain = model_states(env, lm, PROMPTS, set.prompt, opts);
+    opts.batch_tokens = 0;
+    model_sheet batched = model_states(env, lm, PROMPTS, set.prompt, opts);
+    compare(&batched, &plain, lm, 1e-5);
+    free(together.states), free(alone.states), free(plain.states), free(batched.states);
+    cgam_lm_free(lm);
+}
+
+/* libllama aborts when it has more sequences than tokens in a batch. */
+static void prompts_of_one_token_are_no_trouble(void **state)
+{
+    (void)state;
+    cgam_lm *lm = model_tiny(env, tiny_shape_default());
+    enum { MANY = 200 };
+    static int32_t tokens[MANY][6];
+    cgam_lm_prompt prompts[MANY];
+    for (int length = 1; length <= 6; length += 5) { /* with 6, five are shared */
+        for (int i = 0; i < MANY; i++) {
+            for (int k = 0; k < 6; k++) tokens[i][k] = k + 1 < length ? 7 + k : 3 + i;
+            prompts[i] = (cgam_lm_prompt){tokens[i], length};
+        }
+        for (int64_t count = 1; count <= MANY; count += MANY - 1) {
+            cgam_lm_capture_opts opts = cgam_lm_capture_opts_default();
+            model_sheet many = model_states(env, lm, count, prompts, opts);
+            opts.exact = true;
+            model_sheet plain = model_states(env, lm, count, prompts, opts);
+            for (int64_t i = 0; i < count; i++)
+                CHECK_LE(model_distance(many.states + i * many.one, plain.states + i * many.one,
+                                        many.one),
+                         1e-5);
+            free(many.states), free(plain.states);
+        }
+    }
+    cgam_lm_free(lm);
+}
+
+static void a_run_without_states_hands_nothing_over(void **state)
+{
+    (void)state;
+    prompt_set set;
+    fill(&set, 9);
+    cgam_lm *lm = model_tiny(env, tiny_shape_default());
+    model_sheet sheet = {0};
+    cgam_lm_capture_opts opts = {.no_states = true, .batch_end = model_batch};
+    CHECK_STATUS(env, cgam_lm_capture(lm, PROMPTS, set.prompt, &opts, model_keep, &sheet));
+    assert_int_equal(sheet.handed, 0);
+    assert_int_equal(sheet.batches, 1);
+    opts.exact = true;
+    CHECK_FAILS(env, CGAM_E_ARG,
+                cgam_lm_capture(lm, PROMPTS, set.prompt, &opts, model_keep, &sheet));
+    cgam_lm_free(lm);
+}
+
+/* Root mean square norms, and layer norms with a bias. */
 static void the_norm_lens_gives_the_scores_of_libllama(void **state)
 {
     (void)state;
-    for (int tied = 0; tied < 2; tied++) {
+    for (int kind = 0; kind < 3; kind++) {
         tiny_shape shape = tiny_shape_default();
-        shape.tied = tied;
+        shape.tied = kind == 1;
+        if (kind == 2) shape.architecture = "stablelm";
         cgam_lm *lm = model_tiny(env, shape);
         cgam_lm_info info = cgam_lm_describe(lm);
         prompt_set set;
         fill(&set, 1);
-        float *Z = calloc((size_t)(info.vocab * info.width), sizeof *Z);
-        float *gain = calloc((size_t)info.width, sizeof *gain);
         float *logits = calloc((size_t)info.vocab, sizeof *logits);
-        double epsilon;
-        CHECK_STATUS(env, cgam_lm_unembedding(lm, Z));
-        CHECK_STATUS(env, cgam_lm_final_norm(lm, gain, &epsilon));
-        model_sheet sheet =
-            model_states(env, lm, 1, &set.prompt[2], cgam_lm_capture_opts_default());
-        CHECK_STATUS(env, cgam_lm_logits(lm, &set.prompt[2], logits));
-        const float *h = sheet.states + info.layers * info.width;
-        double square = 0;
-        for (int64_t j = 0; j < info.width; j++) square += (double)h[j] * (double)h[j];
-        double factor = 1 / sqrt(square / (double)info.width + epsilon);
-        for (int64_t m = 0; m < info.vocab; m++) {
-            double score = 0;
-            for (int64_t j = 0; j < info.width; j++)
-                score += (double)Z[m * info.width + j] * (double)h[j] * (double)gain[j] * factor;
-            CHECK_CLOSE((double)logits[m], score, 2e-5); /* f32 sums of 64 terms of size 1 */
+        float *scores = calloc((size_t)info.vocab, sizeof *scores);
+        cgam_lens *lens;
+        CHECK_STATUS(env, cgam_lens_new(lm, &lens));
+        assert_true(cgam_lens_has_norm(lens));
+        assert_int_equal(cgam_lens_linear(lens), kind < 2);
+        assert_int_equal(cgam_lens_norm(lens).centred, kind == 2);
+        for (int p = 0; p < PROMPTS; p++) {
+            model_sheet sheet =
+                model_states(env, lm, 1, &set.prompt[p], cgam_lm_capture_opts_default());
+            CHECK_STATUS(env, cgam_lm_logits(lm, &set.prompt[p], logits));
+            const float *h = sheet.states + info.layers * info.width;
+            CHECK_STATUS(env, cgam_lens_scores(lens, CGAM_LENS_NORM, 1, h, info.width, scores));
+            for (int32_t m = 0; m < info.vocab; m++) {
+                /* f32 sums of 64 terms of size 1 */
+                CHECK_CLOSE((double)logits[m], (double)scores[m], 4e-5);
+                CHECK_CLOSE((double)logits[m], cgam_lens_dot(lens, CGAM_LENS_NORM, m, h), 4e-5);
+            }
+            free(sheet.states);
         }
-        free(Z);
-        free(gain);
+        cgam_lens_free(lens);
         free(logits);
-        free(sheet.states);
+        free(scores);
         cgam_lm_free(lm);
     }
 }
@@ -287,6 +357,9 @@ int main(void)
         cmocka_unit_test(libllama_agrees_with_the_plain_pass_at_every_layer),
         cmocka_unit_test(a_shared_beginning_changes_nothing),
         cmocka_unit_test(neighbours_in_a_batch_change_nothing),
+        cmocka_unit_test(neighbours_of_quantised_models_stay_within_what_is_said),
+        cmocka_unit_test(prompts_of_one_token_are_no_trouble),
+        cmocka_unit_test(a_run_without_states_hands_nothing_over),
         cmocka_unit_test(the_norm_lens_gives_the_scores_of_libllama),
         cmocka_unit_test(words_become_tokens),
         cmocka_unit_test(bad_prompts_are_named),

@@ -34,7 +34,7 @@ static void a_threshold_bounds_every_border(void **state)
 {
     (void)state;
     double bound, best = 0;
-    CHECK_STATUS(env, cgam_control_threshold(env, N, score, target, &bound));
+    CHECK_STATUS(env, cgam_control_threshold(env, N, score, target, false, &bound));
     for (int t = 0; t <= 4000; t++) {
         int64_t hits = 0, n = 0;
         for (int i = 0; i < N; i++) {
@@ -48,8 +48,25 @@ static void a_threshold_bounds_every_border(void **state)
     CHECK_CLOSE(bound, best, 0.01);
     const double same[] = {2, 2, 2};
     const int32_t labels[] = {1, 0, 1};
-    CHECK_STATUS(env, cgam_control_threshold(env, 3, same, labels, &bound));
+    CHECK_STATUS(env, cgam_control_threshold(env, 3, same, labels, false, &bound));
     CHECK_CLOSE(bound, 2.0 / 3, 1e-15);
+}
+
+/* With a context for each half, each half has a border of its own. */
+static void borders_of_halves_bound_shifts_of_halves(void **state)
+{
+    (void)state;
+    double whole, apart;
+    CHECK_STATUS(env, cgam_control_threshold(env, N, score, target, false, &whole));
+    CHECK_STATUS(env, cgam_control_threshold(env, N, score, target, true, &apart));
+    CHECK_LE(whole, apart);
+    double shifted[N];
+    for (int i = 0; i < N; i++) shifted[i] = score[i] + 100 * (i % 2);
+    double moved;
+    CHECK_STATUS(env, cgam_control_threshold(env, N, shifted, target, true, &moved));
+    CHECK_CLOSE(moved, apart, 1e-15);
+    CHECK_STATUS(env, cgam_control_threshold(env, N, shifted, target, false, &moved));
+    CHECK_LE(moved, apart - 0.05); /* one border cannot serve both */
 }
 
 static void centring_mends_a_bias(void **state)
@@ -64,7 +81,7 @@ static void centring_mends_a_bias(void **state)
         n += target[i] >= 0;
         plain += target[i] >= 0 && (score[i] > 0) == (target[i] == 1);
     }
-    cgam_control_centred(N, 2, two, target, right);
+    CHECK_STATUS(env, cgam_control_centred(env, N, 2, two, target, right));
     for (int i = 0; i < N; i++) centred += right[i];
     CHECK_LE((double)plain / (double)n, 0.52);   /* says "0" to nearly all */
     CHECK_LE(0.62, (double)centred / (double)n); /* Phi(1/2) = 0.69 */
@@ -111,6 +128,17 @@ static void errors_are_those_of_the_binomial(void **state)
     CHECK_CLOSE(r.retrieval_se, sqrt(r.retrieval * (1 - r.retrieval) / (double)n), 0.003);
     CHECK_CLOSE(r.recovered, (r.retrieval - r.zero) / (r.icl - r.zero), 1e-15);
     CHECK_LE(r.recovered_se, 0.2);
+    CHECK_LE(r.recovered_low, r.recovered);
+    CHECK_LE(r.recovered, r.recovered_high);
+    CHECK_CLOSE(r.recovered_high - r.recovered_low, 4 * r.recovered_se, 0.6 * r.recovered_se);
+    cgam_share s = cgam_control_share(N, target, half, NULL, 3);
+    CHECK_CLOSE(s.mean, r.retrieval, 1e-15);
+    CHECK_CLOSE(s.se, r.retrieval_se, 1e-12); /* the same draws */
+    s = cgam_control_share(N, target, half, half, 3);
+    CHECK_CLOSE(s.mean, 0, 0);
+    CHECK_CLOSE(s.se, 0, 0); /* what is in common cancels */
+    s = cgam_control_share(N, target, icl, zero, 3);
+    CHECK_CLOSE(s.mean, r.icl - r.zero, 1e-15);
     r = cgam_control_recovery(N, target, icl, zero, half, 3);
     assert_true(isnan(r.recovered) && isnan(r.recovered_se));
 }
@@ -119,6 +147,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_threshold_bounds_every_border),
+        cmocka_unit_test(borders_of_halves_bound_shifts_of_halves),
         cmocka_unit_test(centring_mends_a_bias),
         cmocka_unit_test(the_area_counts_pairs),
         cmocka_unit_test(shifts_are_means_over_halves),

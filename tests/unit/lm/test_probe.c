@@ -58,7 +58,9 @@ static void states_point_at_their_word(void **state)
     states[1 * D + 2] = 3; /* between words 2 and 3 */
     states[1 * D + 3] = 4;
     cgam_lens *lens;
-    CHECK_STATUS(env, cgam_lens_make(env, 4, D, Z, gain, 1e-5, &lens));
+    CHECK_STATUS(
+        env, cgam_lens_make(env, &(cgam_lens_parts){.vocab = 4, .width = D, .Z = Z, .gain = gain},
+                            &lens));
     const int32_t tokens[] = {1, 3, 2}, labels[] = {0, 1};
     cgam_alignment a = cgam_probe_alignment(lens, 2, states, D, 3, tokens, labels);
     CHECK_CLOSE(a.cosine, (1 + 0.8) / 2, 1e-7);

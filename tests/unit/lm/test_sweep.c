@@ -47,10 +47,13 @@ static int tear_down(void **state)
     return 0;
 }
 
+static const cgam_lens_parts parts = {
+    .vocab = N, .width = D, .Z = Z, .gain = gain, .norm = {.epsilon = 1e-5}};
+
 static cgam_lens *lens_new(cgam_env *on)
 {
     cgam_lens *lens = NULL;
-    CHECK_STATUS(on, cgam_lens_make(on, N, D, Z, gain, 1e-5, &lens));
+    CHECK_STATUS(on, cgam_lens_make(on, &parts, &lens));
     return lens;
 }
 
@@ -192,6 +195,87 @@ static void every_pair_agrees_with_brute_force(void **state)
     cgam_lens_free(lens);
 }
 
+static const double couplings[] = {0, 0.3, 1, 2.5, 40};
+enum { GRID = sizeof couplings / sizeof *couplings };
+
+/* The token a state says through the norm, by the definition. */
+static int64_t said(const cgam_lens_parts *p, const float *h, bool labels_only)
+{
+    double m = 0, square = 0, top = -INFINITY;
+    int64_t best = -1;
+    for (int j = 0; j < D; j++) m += (double)h[j] / D;
+    if (!p->norm.centred) m = 0;
+    for (int j = 0; j < D; j++) square += pow((double)h[j] - m, 2);
+    double factor = 1 / sqrt(square / D + p->norm.epsilon);
+    for (int64_t k = 0; k < (labels_only ? LABELS : N); k++) {
+        const float *row = Z + (labels_only ? tokens[k] : k) * D;
+        double score = 0;
+        for (int j = 0; j < D; j++)
+            score += (double)row[j] * (((double)h[j] - m) * factor * (double)gain[j] +
+                                       (p->bias ? (double)p->bias[j] : 0));
+        if (score > top) top = score, best = k;
+    }
+    return labels_only ? tokens[best] : best;
+}
+
+static void a_grid_through_the_norm_agrees_with_brute_force(void **state)
+{
+    (void)state;
+    float bias[D], sums[QUERIES * D];
+    for (int j = 0; j < D; j++) bias[j] = (float)(0.8 * sin(j + 1.0));
+    int64_t right = 0, apart = 0;
+    for (int centred = 0; centred < 2; centred++)
+        for (int biased = 0; biased < 2; biased++) {
+            cgam_lens_parts p = parts;
+            p.norm.centred = centred;
+            p.bias = biased ? bias : NULL;
+            cgam_lens *lens;
+            CHECK_STATUS(env, cgam_lens_make(env, &p, &lens));
+            assert_int_equal(cgam_lens_linear(lens), !biased);
+            cgam_sweep_input in = {.queries = QUERIES,
+                                   .layers = LAYERS,
+                                   .zero = zero,
+                                   .labels = LABELS,
+                                   .tokens = tokens,
+                                   .target = target,
+                                   .lens = CGAM_LENS_NORM,
+                                   .grid = GRID,
+                                   .lambda = couplings,
+                                   .relative = true};
+            cgam_sweep *sweep, *exact;
+            CHECK_STATUS(env, cgam_sweep_new(lens, &in, CONTEXTS, contexts, NULL, &sweep));
+            in.lens = CGAM_LENS_GAIN;
+            CHECK_STATUS(env, cgam_sweep_new(lens, &in, CONTEXTS, contexts, NULL, &exact));
+            assert_null(cgam_sweep_intervals(sweep, CGAM_OVER_LABELS, 0, 0));
+            for (int64_t c = 0; c < CONTEXTS; c++)
+                for (int64_t l = 0; l < LAYERS; l++)
+                    for (int g = 0; g < GRID; g++) {
+                        CHECK_STATUS(
+                            env, cgam_sweep_sums(lens, &in, &contexts[c], l, couplings[g], sums));
+                        for (int over = 0; over < 2; over++) {
+                            int64_t want = 0, got = cgam_sweep_hits(sweep, (cgam_sweep_over)over, c,
+                                                                    l, couplings[g]);
+                            for (int64_t i = 0; i < QUERIES; i++)
+                                want += target[i] >= 0 &&
+                                        said(&p, sums + i * D, over == 0) == tokens[target[i]];
+                            assert_int_equal(got, want);
+                            right += got;
+                            int64_t linear =
+                                cgam_sweep_hits(exact, (cgam_sweep_over)over, c, l, couplings[g]);
+                            if (!biased) assert_int_equal(got, linear);
+                            apart += got != linear;
+                        }
+                    }
+            cgam_sweep_best best;
+            CHECK_STATUS(env, cgam_sweep_choose(sweep, CGAM_OVER_LABELS, 0, CONTEXTS, NULL, &best));
+            assert_true(best.lambda.from == best.lambda.to);
+            cgam_sweep_free(sweep);
+            cgam_sweep_free(exact);
+            cgam_lens_free(lens);
+        }
+    assert_true(right > 200 && apart > 20); /* a bias does make a difference */
+}
+
 static void the_best_pair_is_the_best_and_is_judged_on_the_other_half(void **state)
 {
     (void)state;
@@ -226,7 +310,18 @@ static void the_best_pair_is_the_best_and_is_judged_on_the_other_half(void **sta
         for (int i = 0; i < QUERIES; i++) hits += right[i];
         CHECK_CLOSE(best.held_out, (double)hits / (QUERIES - 1), 1e-15);
         assert_false(right[7]);
+        assert_true(best.tied >= 1 && best.tied <= CONTEXTS * LAYERS);
+        CHECK_LE(best.held_out_ties, best.accuracy);
     }
+    cgam_sweep_free(sweep);
+    /* All contexts the same nothing: every context ties, and ties agree with the choice. */
+    cgam_sweep_context nothing[2] = {contexts[0], contexts[0]};
+    CHECK_STATUS(env, cgam_sweep_new(lens, &in, 2, nothing, NULL, &sweep));
+    cgam_sweep_best one, both;
+    CHECK_STATUS(env, cgam_sweep_choose(sweep, CGAM_OVER_LABELS, 0, 1, NULL, &one));
+    CHECK_STATUS(env, cgam_sweep_choose(sweep, CGAM_OVER_LABELS, 0, 2, NULL, &both));
+    CHECK_CLOSE(both.tied, 2 * one.tied, 1e-15);
+    CHECK_CLOSE(both.held_out_ties, one.held_out_ties, 1e-15);
     cgam_sweep_free(sweep);
     in.lens = CGAM_LENS_NORM;
     CHECK_FAILS(env, CGAM_E_ARG, cgam_sweep_new(lens, &in, CONTEXTS, contexts, NULL, &sweep));
@@ -295,7 +390,7 @@ static int make_sweep(cgam_env *failing, void *arg)
                            .tokens = tokens,
                            .target = target,
                            .lens = CGAM_LENS_RAW};
-    cgam_status status = cgam_lens_make(failing, N, D, Z, gain, 1e-5, &lens);
+    cgam_status status = cgam_lens_make(failing, &parts, &lens);
     if (status == CGAM_OK) status = cgam_sweep_new(lens, &in, 2, contexts, NULL, &sweep);
     if (status == CGAM_OK) status = cgam_sweep_choose(sweep, CGAM_OVER_LABELS, 0, 2, NULL, &best);
     cgam_sweep_free(sweep);
@@ -315,6 +410,7 @@ int main(void)
         cmocka_unit_test(an_interval_holds_exactly_the_couplings_that_win),
         cmocka_unit_test(a_step_function_has_its_top_where_a_grid_finds_it),
         cmocka_unit_test(every_pair_agrees_with_brute_force),
+        cmocka_unit_test(a_grid_through_the_norm_agrees_with_brute_force),
         cmocka_unit_test(the_best_pair_is_the_best_and_is_judged_on_the_other_half),
         cmocka_unit_test(spread_is_what_the_definition_says),
         cmocka_unit_test(every_allocation_may_fail),

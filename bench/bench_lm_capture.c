@@ -1,0 +1,173 @@
+/* bench_lm_capture.c: what capture costs. On the default model and the shipped sentences:
+ *
+ *   capture   states of all layers against the same prompts through libllama without them: at most
+ *             5 % more, the median ratio of pairs of runs that follow each other
+ *   sharing   8 demonstrations that all queries share, computed once, against computing them for
+ *             every query: at least 4 times faster
+ *
+ *   bench_lm_capture [QUERIES]
+ *
+ * 12 queries by default, which takes about two minutes; 200 is the whole claim. The second ratio rises
+ * with the number of queries, because what is shared is paid once. The states of both ways are
+ * compared too: they are the same to within the model's rounding. Exit status 1: a claim failed. */
+#include "base/env.h"
+
+#include <cgam/dataset.h>
+#include <cgam/lm.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { SHOTS = 8, PAIRS = 5, MOST = 1000, CAPTURED = 12 };
+
+typedef struct sheet {
+    int64_t count, one; /* prompts; numbers of one prompt's states */
+    int32_t *tokens[MOST];
+    cgam_lm_prompt prompt[MOST];
+    float *states; /* [count, one] */
+} sheet;
+
+static cgam_status take(void *user, int64_t which, const float *states)
+{
+    sheet *s = user;
+    for (int64_t i = 0; i < s->one; i++) s->states[which * s->one + i] = states[i];
+    return CGAM_OK;
+}
+
+static cgam_status fill(cgam_lm *lm, const cgam_quiz *quiz, int64_t count, int64_t shots, sheet *s)
+{
+    cgam_lm_info info = cgam_lm_describe(lm);
+    *s = (sheet){.one = (info.layers + 1) * info.width};
+    s->states = malloc((size_t)(count * s->one) * sizeof *s->states);
+    cgam_status status = s->states ? CGAM_OK : CGAM_E_NOMEM;
+    for (int64_t i = 0; i < count && status == CGAM_OK; i++) {
+        char *text;
+        /* the set has fewer than 200: they come round again */
+        status = cgam_quiz_prompt(quiz, i % cgam_quiz_queries(quiz), shots, CGAM_DEMOS_TRUE, &text);
+        if (status != CGAM_OK) break;
+        status = cgam_lm_tokenize(lm, text, true, &s->tokens[i], &s->prompt[i].count);
+        s->prompt[i].tokens = s->tokens[i];
+        s->count++;
+        cgam_quiz_release(quiz, text);
+    }
+    return status;
+}
+
+static void empty(cgam_lm *lm, sheet *s)
+{
+    for (int64_t i = 0; i < s->count; i++) cgam_lm_release(lm, s->tokens[i]);
+    free(s->states);
+}
+
+static cgam_status seconds(cgam_lm *lm, sheet *s, cgam_lm_capture_opts opts, double *out)
+{
+    double start = cgam_clock();
+    cgam_status status = cgam_lm_capture(lm, s->count, s->prompt, &opts, take, s);
+    *out = cgam_clock() - start;
+    return status;
+}
+
+static int rising(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The median over pairs of runs with and without states; which comes first alternates. */
+static cgam_status overhead(cgam_lm *lm, sheet *s, double *ratio, double *rate)
+{
+    double ratios[PAIRS], with = 0, without = 0, tokens = 0;
+    cgam_lm_capture_opts opts = cgam_lm_capture_opts_default();
+    for (int64_t i = 0; i < s->count; i++) tokens += (double)s->prompt[i].count;
+    cgam_status status = seconds(lm, s, opts, &with); /* weights come into memory */
+    for (int p = 0; p < PAIRS && status == CGAM_OK; p++) {
+        for (int k = 0; k < 2 && status == CGAM_OK; k++) {
+            opts.no_states = k != p % 2;
+            status = seconds(lm, s, opts, opts.no_states ? &without : &with);
+        }
+        ratios[p] = with / without;
+    }
+    if (status != CGAM_OK) return status;
+    qsort(ratios, PAIRS, sizeof *ratios, rising);
+    *ratio = ratios[PAIRS / 2];
+    *rate = tokens / with;
+    return CGAM_OK;
+}
+
+static cgam_status sharing(cgam_lm *lm, sheet *s, double *shared, double *apart, double *distance)
+{
+    cgam_lm_capture_opts opts = cgam_lm_capture_opts_default();
+    size_t n = (size_t)(s->count * s->one);
+    double off = 0, size = 0;
+    float *first = malloc(n * sizeof *first);
+    if (!first) return CGAM_E_NOMEM;
+    cgam_status status = seconds(lm, s, opts, shared);
+    for (size_t i = 0; i < n; i++) first[i] = s->states[i];
+    opts.no_sharing = true;
+    if (status == CGAM_OK) status = seconds(lm, s, opts, apart);
+    for (size_t i = 0; i < n; i++) {
+        off += pow((double)first[i] - (double)s->states[i], 2);
+        size += pow((double)s->states[i], 2);
+    }
+    *distance = sqrt(off / size);
+    free(first);
+    return status;
+}
+
+static cgam_status measure(cgam_env *env, cgam_lm *lm, int64_t queries, bool *fine)
+{
+    static sheet few, many; /* tables of prompts are large */
+    cgam_dataset *set = NULL;
+    cgam_quiz *quiz = NULL;
+    cgam_quiz_opts opts = cgam_quiz_opts_default();
+    opts.queries = queries;
+    opts.shots_max = SHOTS;
+    opts.shared = true;
+    double ratio = 0, rate = 0, shared = 0, apart = 0, distance = 0;
+    cgam_status status = cgam_dataset_shipped(env, "sentiment", &set);
+    if (status == CGAM_OK) status = cgam_quiz_new(env, set, set, &opts, &quiz);
+    if (status == CGAM_OK) {
+        status = fill(lm, quiz, CAPTURED, 0, &few);
+        if (status == CGAM_OK) status = fill(lm, quiz, queries, SHOTS, &many);
+    }
+    if (status == CGAM_OK) status = overhead(lm, &few, &ratio, &rate);
+    if (status == CGAM_OK) {
+        printf("capture of all layers: %.3f of libllama alone (at most 1.05), %.0f tokens/s\n",
+               ratio, rate);
+        fflush(stdout);
+        status = sharing(lm, &many, &shared, &apart, &distance);
+    }
+    if (status == CGAM_OK)
+        printf("%d shared demonstrations, %lld queries: %.1f s, %.1f s without sharing: %.1f times "
+               "faster (at least 4), states %.2g apart\n",
+               SHOTS, (long long)many.count, shared, apart, apart / shared, distance);
+    *fine = ratio <= 1.05 && apart >= 4 * shared;
+    empty(lm, &few);
+    empty(lm, &many);
+    cgam_quiz_free(quiz);
+    cgam_dataset_free(set);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    int64_t queries = argc > 1 ? strtol(argv[1], NULL, 10) : 12;
+    cgam_env *env = NULL;
+    cgam_lm *lm = NULL;
+    char path[1024];
+    bool fine = false;
+    if (queries < 2 || queries > MOST || cgam_env_new(NULL, &env) != CGAM_OK) return 2;
+    cgam_status status = cgam_lm_model_path(env, path, sizeof path);
+    if (status == CGAM_OK) status = cgam_lm_open(env, path, &lm);
+    if (status == CGAM_E_NOT_FOUND || status == CGAM_E_UNSUPPORTED) {
+        printf("capture: skipped: %s\n", cgam_env_message(env));
+        cgam_env_free(env);
+        return 0;
+    }
+    if (status == CGAM_OK) status = measure(env, lm, queries, &fine);
+    if (status != CGAM_OK) fprintf(stderr, "bench_lm_capture: %s\n", cgam_env_message(env));
+    cgam_lm_free(lm);
+    cgam_env_free(env);
+    if (status != CGAM_OK) return 3;
+    return fine ? 0 : 1;
+}
