@@ -64,7 +64,7 @@ typedef enum cgam_demos {
     CGAM_DEMOS_TRUE,
     CGAM_DEMOS_FLIPPED, /* each label becomes the next one, the last the first; in sets of facts each
                            demonstration shows the object of another one */
-    CGAM_DEMOS_FOREIGN  /* objects of another relation: names of languages */
+    CGAM_DEMOS_FOREIGN  /* objects of another relation: languages, or capitals in place of those */
 } cgam_demos;
 
 /* Queries from `eval`, demonstrations from `train`; train NULL: from the examples of `eval` that

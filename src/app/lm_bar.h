@@ -10,7 +10,7 @@
 typedef struct cgam_bar {
     cgam_progress line;
     double start, last, first_done; /* clock at the start and at the last drawing; done then */
-    char what[64];
+    char what[64], text[96];        /* the work, and with its rate */
 } cgam_bar;
 
 /* A progress that draws on `bar`, which the caller keeps until cgam_bar_end; silent unless the

@@ -70,19 +70,26 @@ static cgam_status measure(cgam_lm_input *in, const cgam_lens *lens, cgam_lens_k
     return status;
 }
 
-static cgam_status add_curve(cgam_lm_input *in, const cgam_lens *lens, cgam_lens_kind kind,
-                             const int32_t *tokens, int64_t k, double *zero, json_t *curves,
-                             cgam_csv *csv)
+/* The curves of one lens. */
+typedef struct view {
+    cgam_lens_kind kind;
+    json_t *curves;
+    cgam_csv csv;
+    double *zero; /* [layers, queries] log N_eff without demonstrations */
+} view;
+
+static const char *const lenses[] = {"raw", "gain", "norm"}; /* as cgam_lens_kind counts */
+
+static cgam_status add_curve(cgam_lm_input *in, const cgam_lens *lens, const int32_t *tokens,
+                             int64_t k, const float *states, view *v)
 {
     cgam_env *env = in->call->env;
     int64_t L = in->info.layers + 1;
-    float *states = NULL;
     double *room = cgam_alloc(env, COLUMNS * (size_t)L, sizeof *room);
     if (!room) return cgam_fail_nomem(env, "a curve");
     curve c = {room,         room + L,     room + 2 * L, room + 3 * L,
                room + 4 * L, room + 5 * L, room + 6 * L, room + 7 * L};
-    cgam_status status = cgam_lm_input_states(in, k, CGAM_DEMOS_TRUE, &states);
-    if (status == CGAM_OK) status = measure(in, lens, kind, tokens, states, k == 0, zero, &c);
+    cgam_status status = measure(in, lens, v->kind, tokens, states, k == 0, v->zero, &c);
     if (status == CGAM_OK) {
         json_t *row = json_object();
         cgam_put_int(row, "k", k);
@@ -97,51 +104,64 @@ static cgam_status add_curve(cgam_lm_input *in, const cgam_lens *lens, cgam_lens
             cgam_put(row, "log_drop", cgam_reals_json(c.drop, L));
             cgam_put(row, "log_drop_se", cgam_reals_json(c.drop_se, L));
         }
-        json_array_append_new(curves, row);
+        json_array_append_new(v->curves, row);
         for (int64_t l = 0; l < L; l++)
-            cgam_csv_row(csv, (double[]){(double)k, (double)l, c.entropy[l], c.entropy_sd[l],
-                                         c.ipr[l], c.ipr_sd[l], c.mass[l], c.mass_sd[l],
-                                         (double)in->queries, c.drop[l], c.drop_se[l]});
+            cgam_csv_row(&v->csv, (double[]){(double)k, (double)l, c.entropy[l], c.entropy_sd[l],
+                                             c.ipr[l], c.ipr_sd[l], c.mass[l], c.mass_sd[l],
+                                             (double)in->queries, c.drop[l], c.drop_se[l]});
     }
-    cgam_free(env, states);
     cgam_free(env, room);
     return status;
 }
 
+static cgam_status begin_view(cgam_lm_input *in, const char *file, view *v)
+{
+    cgam_env *env = in->call->env;
+    v->zero = cgam_alloc(env, (size_t)((in->info.layers + 1) * in->queries), sizeof *v->zero);
+    if (!v->zero) return cgam_fail_nomem(env, "measurements");
+    return cgam_csv_begin(in->call, file,
+                          "shots,layer,neff_entropy,log_neff_entropy_sd,neff_ipr,log_neff_"
+                          "ipr_sd,label_mass,label_mass_sd,queries,log_drop,log_drop_se",
+                          &v->csv);
+}
+
 static cgam_status run(cgam_call *call)
 {
+    enum { VIEWS = 2 }; /* the lens asked for, and the other one beside it */
     cgam_lm_input in;
     cgam_lens *lens = NULL;
-    cgam_csv csv = {0};
     int32_t *tokens = NULL;
-    double *zero = NULL; /* [layers, queries] log N_eff without demonstrations */
     const char *name = cgam_args_text(call->args, "lens");
-    cgam_lens_kind kind = strcmp(name, "raw") == 0    ? CGAM_LENS_RAW
-                          : strcmp(name, "gain") == 0 ? CGAM_LENS_GAIN
-                                                      : CGAM_LENS_NORM;
-    json_t *curves = json_array();
+    view views[VIEWS] = {{.curves = json_array()}, {.curves = json_array()}};
+    for (int i = 0; i < 3; i++)
+        if (strcmp(name, lenses[i]) == 0) views[0].kind = (cgam_lens_kind)i;
+    views[1].kind = views[0].kind == CGAM_LENS_NORM ? CGAM_LENS_RAW : CGAM_LENS_NORM;
     cgam_status status = cgam_lm_input_open(call, &in);
     if (status == CGAM_OK) status = cgam_lm_input_label_tokens(&in, &tokens);
     if (status == CGAM_OK) status = cgam_lens_new(in.lm, &lens);
-    if (status == CGAM_OK) {
-        zero = cgam_alloc(call->env, (size_t)((in.info.layers + 1) * in.queries), sizeof *zero);
-        if (!zero) status = cgam_fail_nomem(call->env, "measurements");
-    }
+    if (status == CGAM_OK) status = begin_view(&in, "neff.csv", &views[0]);
     if (status == CGAM_OK)
-        status = cgam_csv_begin(call, "neff.csv",
-                                "shots,layer,neff_entropy,log_neff_entropy_sd,neff_ipr,log_neff_"
-                                "ipr_sd,label_mass,label_mass_sd,queries,log_drop,log_drop_se",
-                                &csv);
-    for (int64_t i = 0; i < in.n_shots && status == CGAM_OK; i++)
-        status = add_curve(&in, lens, kind, tokens, in.shots[i], zero, curves, &csv);
-    status = cgam_csv_end(&csv, status);
+        status = begin_view(&in, views[1].kind == CGAM_LENS_RAW ? "neff_raw.csv" : "neff_norm.csv",
+                            &views[1]);
+    for (int64_t i = 0; i < in.n_shots && status == CGAM_OK; i++) {
+        float *states = NULL;
+        status = cgam_lm_input_states(&in, in.shots[i], CGAM_DEMOS_TRUE, &states);
+        for (int v = 0; v < VIEWS && status == CGAM_OK; v++)
+            status = add_curve(&in, lens, tokens, in.shots[i], states, &views[v]);
+        cgam_free(call->env, states);
+    }
+    for (int v = 0; v < VIEWS; v++) status = cgam_csv_end(&views[v].csv, status);
     if (status == CGAM_OK) cgam_put_lm_input(call->doc, &in);
     cgam_put_text(call->doc, "lens", name);
-    cgam_put(call->doc, "curves", curves);
+    cgam_put(call->doc, "curves", views[0].curves);
+    json_t *other = json_object();
+    cgam_put_text(other, "lens", lenses[views[1].kind]);
+    cgam_put(other, "curves", views[1].curves);
+    cgam_put(call->doc, "other_lens", other);
     if (status == CGAM_OK) status = cgam_lm_draw(call, CGAM_MODELS_NEFF);
     if (status == CGAM_OK) status = cgam_out_json(call, "neff.json");
+    for (int v = 0; v < VIEWS; v++) cgam_free(call->env, views[v].zero);
     cgam_free(call->env, tokens);
-    cgam_free(call->env, zero);
     cgam_lens_free(lens);
     cgam_lm_input_close(&in);
     return status;
@@ -176,7 +196,9 @@ const cgam_verb cgam_verb_lm_neff = {
     .about = "Reads the state of the last token after every layer through the unembedding and "
              "measures how many words share the probability: exp(entropy) and 1/sum p^2, as "
              "geometric means over the queries with the standard deviation of their logarithms, "
-             "and the probability mass on the labels' words.",
+             "and the probability mass on the labels' words. The curves of a second lens, raw "
+             "beside norm, come along: without the norm a state's size decides how sharp its "
+             "probabilities are.",
     .example = "cgam lm neff --dataset sentiment --shots 0,4 --queries 40 --store s.db --out neff",
     .params = params,
     .run = run,

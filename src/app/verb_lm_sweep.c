@@ -106,17 +106,14 @@ static cgam_status run(cgam_call *call)
 
 static void print_best(FILE *to, const char *name, const json_t *best)
 {
-    const json_t *lambda = json_object_get(best, "lambda");
-    const json_t *end = json_array_get(lambda, 1);
+    const json_t *lambda = json_object_get(best, "lambda"), *end = json_array_get(lambda, 1);
+    double from = json_number_value(json_array_get(lambda, 0));
     char range[48];
-    if (json_is_null(end))
-        snprintf(range, sizeof range, "%.3g and above",
-                 json_number_value(json_array_get(lambda, 0)));
-    else
-        snprintf(range, sizeof range, "%.3g to %.3g", json_number_value(json_array_get(lambda, 0)),
-                 json_number_value(end));
-    fprintf(to, "  %-34s %6.3f %9.3f", name, cgam_get_real(best, "accuracy"),
-            cgam_get_real(best, "held_out"));
+    if (json_is_null(end)) snprintf(range, sizeof range, "%.3g and above", from);
+    else if (json_number_value(end) == from) snprintf(range, sizeof range, "%.3g", from);
+    else snprintf(range, sizeof range, "%.3g to %.3g", from, json_number_value(end));
+    fprintf(to, "  %-34s %6.3f %9.3f  +- %.3f", name, cgam_get_real(best, "accuracy"),
+            cgam_get_real(best, "held_out"), cgam_get_real(best, "held_out_se"));
     if (json_object_get(best, "context_layer"))
         fprintf(to, "  context %2lld,", (long long)cgam_get_int(best, "context_layer"));
     else fputs("             ", to);
@@ -147,11 +144,15 @@ static void print_entry(FILE *to, const json_t *e)
             fprintf(to, "  %-34s %6s %9.3f  +- %.3f\n", "share of the gain recovered", "", share,
                     cgam_get_real(e, over ? "recovered_full_se" : "recovered_se"));
         if (over == 0) {
-            fprintf(to, "  %-34s %6s %9.3f\n", "control: zero-shot, centred", "",
-                    cgam_get_real(json_object_get(c, "centred"), "accuracy"));
+            const json_t *centred = json_object_get(c, "centred");
+            fprintf(to, "  %-34s %6s %9.3f  +- %.3f  last layer\n", "control: zero-shot, centred",
+                    "", cgam_get_real(centred, "accuracy"), cgam_get_real(centred, "accuracy_se"));
+            fprintf(to, "  %-34s %6s %9.3f  +- %.3f  best layer\n", "", "",
+                    cgam_get_real(centred, "held_out"), cgam_get_real(centred, "held_out_se"));
             if (json_is_object(threshold))
-                fprintf(to, "  %-34s %6.3f %9s  AUC %.3f\n", "control: best threshold, zero-shot",
-                        cgam_get_real(threshold, "accuracy"), "", cgam_get_real(threshold, "auc"));
+                fprintf(to, "  %-34s %6.3f %9s  at any layer; AUC at the last %.3f\n",
+                        "control: best threshold, zero-shot", cgam_get_real(threshold, "bound"), "",
+                        cgam_get_real(threshold, "auc"));
         }
         print_best(to, "control: mean of the labels' rows",
                    json_object_get(json_object_get(c, "label_mean"), names[over]));
@@ -166,8 +167,9 @@ static void print(const json_t *doc, FILE *to)
 {
     size_t i;
     json_t *entry;
-    fprintf(to, "%s, %s lens, lambda %s, context %s\n", cgam_get_text(doc, "dataset"),
+    fprintf(to, "%s, %s lens, lambda %s and %s, context %s\n", cgam_get_text(doc, "dataset"),
             cgam_get_text(doc, "lens"), cgam_get_text(doc, "lambda_scale"),
+            json_is_true(json_object_get(doc, "exact_lambda")) ? "exact" : "read on a grid",
             json_is_true(json_object_get(doc, "in_sample")) ? "from the same queries"
                                                             : "from the other half of the queries");
     json_array_foreach(json_object_get(doc, "shots"), i, entry) print_entry(to, entry);
@@ -183,7 +185,12 @@ const cgam_verb cgam_verb_lm_sweep = {
         "accuracy of a pair of layers is an exact step function; the best pair comes with its "
         "range of lambda.\n\n"
         "Contexts come from the other half of the queries; `held out` is the accuracy of the "
-        "pair and coupling that were best on one half, counted on the other.\n\n"
+        "pair and coupling that were best on one half, counted on the other. Of pairs that do "
+        "equally well the one with the widest range of lambda is taken; held_out_ties in the "
+        "document is the mean over all of them, so that nothing hangs on that rule. Errors are "
+        "by drawing queries with replacement, the choice of the pair left as it is.\n\n"
+        "A bias after the final norm makes no coupling exact: such a model is read through its "
+        "norm on a grid of lambda, and the document says so (exact_lambda).\n\n"
         "Over the labels alone a shared context can only move the borders between classes. The "
         "controls say how far that carries: centred zero-shot scores, the best threshold (two "
         "classes), the mean of the labels' rows in place of a context, demonstrations with "

@@ -17,8 +17,8 @@ struct cgam_quiz {
     int64_t *query;                     /* [queries] examples of eval */
     int64_t *pool, *class_first;        /* examples of train by class, and where each begins */
     int64_t *demo;                      /* [queries or 1, shots_max] examples of train */
-    bool shared;
-    char *head, *cue, *tail; /* the template: before {x}, between, after {y} */
+    bool shared, languages;             /* languages: what the labels are */
+    char *head, *cue, *tail;            /* the template: before {x}, between, after {y} */
     uint64_t seed;
 };
 
@@ -143,6 +143,16 @@ static cgam_status draw(cgam_quiz *quiz, int64_t i)
     return CGAM_OK;
 }
 
+/* Are more than a few of the labels names of languages? */
+static bool are_languages(const cgam_dataset *set)
+{
+    int64_t n = cgam_dataset_labels(set), hits = 0;
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t k = 0; cgam_shipped_languages[k]; k++)
+            hits += strcmp(cgam_dataset_word(set, i), cgam_shipped_languages[k]) == 0;
+    return 10 * hits > n;
+}
+
 static cgam_status same_labels(cgam_env *env, const cgam_dataset *a, const cgam_dataset *b)
 {
     if (cgam_dataset_open_ended(a) && cgam_dataset_open_ended(b)) return CGAM_OK;
@@ -170,6 +180,7 @@ cgam_status cgam_quiz_new(cgam_env *env, const cgam_dataset *eval, const cgam_da
     quiz->train = train ? train : eval;
     quiz->shots_max = o.shots_max;
     quiz->shared = o.shared;
+    quiz->languages = are_languages(quiz->train);
     quiz->seed = o.seed;
     quiz->rounds = cgam_dataset_open_ended(eval) ? 1 : cgam_dataset_labels(eval);
     cgam_status status = same_labels(env, eval, quiz->train);
@@ -198,15 +209,22 @@ const cgam_dataset *cgam_quiz_set(const cgam_quiz *quiz) { return quiz->eval; }
 
 const char *cgam_quiz_cue(const cgam_quiz *quiz) { return quiz->cue; }
 
+/* Of another relation: a language, or a capital where the labels are languages themselves. */
+static const char *foreign_word(const cgam_quiz *quiz, int64_t which)
+{
+    int64_t languages = 0, capitals = 0;
+    while (cgam_shipped_languages[languages]) languages++;
+    while (cgam_shipped_facts[capitals][0]) capitals++;
+    return quiz->languages ? cgam_shipped_facts[which % capitals][1]
+                           : cgam_shipped_languages[which % languages];
+}
+
 /* The word a demonstration shows. Facts are flipped among the demonstrations at hand. */
 static const char *shown_word(const cgam_quiz *quiz, cgam_demos demos, const int64_t *demo,
                               int64_t j, int64_t k)
 {
-    int64_t label = cgam_dataset_example(quiz->train, demo[j]).label, languages = 0;
-    if (demos == CGAM_DEMOS_FOREIGN) {
-        while (cgam_shipped_languages[languages]) languages++;
-        return cgam_shipped_languages[(demo[j] + j) % languages];
-    }
+    int64_t label = cgam_dataset_example(quiz->train, demo[j]).label;
+    if (demos == CGAM_DEMOS_FOREIGN) return foreign_word(quiz, demo[j] + j);
     if (demos == CGAM_DEMOS_FLIPPED)
         label = quiz->rounds > 1 ? (label + 1) % quiz->rounds
                                  : cgam_dataset_example(quiz->train, demo[(j + 1) % k]).label;

@@ -247,6 +247,10 @@ static void a_sweep_has_what_readers_rely_on(void **state)
             assert_true(whole(best, "context_layer") < 4 && whole(best, "query_layer") < 4);
         }
         const json_t *c = json_object_get(e, "controls");
+        /* A shared context over two labels is a border for each half: none can do better. */
+        const json_t *restricted = json_object_get(json_object_get(e, "best"), "restricted");
+        CHECK_LE(json_number_value(json_object_get(restricted, "accuracy")),
+                 json_number_value(json_object_get(json_object_get(c, "threshold"), "bound")));
         static const char *const controls[] = {"centred", "threshold", "label_mean", "flipped",
                                                "other_task"};
         for (size_t k = 0; k < 5; k++) assert_true(json_is_object(json_object_get(c, controls[k])));
@@ -263,6 +267,49 @@ static void a_sweep_has_what_readers_rely_on(void **state)
     }
     json_decref(doc);
     json_decref(again);
+}
+
+static void a_bias_after_the_norm_is_read_on_a_grid(void **state)
+{
+    (void)state;
+    need_model();
+    tiny_shape shape = tiny_shape_default();
+    shape.architecture = "stablelm";
+    shape.context = 200;
+    char path[160];
+    snprintf(path, sizeof path, "%s/biased.gguf", folder);
+    tiny_write(path, shape);
+#define BIASED "--model biased.gguf --eval d.tsv --labels down=negative,up=positive --queries 12 "
+    json_t *doc = ask("lm sweep " BIASED "--shots 2 --out biased");
+    assert_string_equal(json_string_value(json_object_get(doc, "lens")), "norm");
+    assert_true(json_is_false(json_object_get(doc, "exact_lambda")));
+    const json_t *best = json_object_get(
+        json_object_get(json_array_get(json_object_get(doc, "shots"), 0), "best"), "restricted");
+    const json_t *lambda = json_object_get(best, "lambda");
+    assert_true(json_equal(json_array_get(lambda, 0), json_array_get(lambda, 1)));
+    json_decref(doc);
+    refuse(2, "adds a bias after its final norm", "", "lm sweep " BIASED "--shots 2 --lens gain");
+    refuse(2, "--exact knows the architecture llama", "", "lm neff " BIASED "--shots 2 --exact");
+    doc = ask("lm sweep " BIASED "--shots 2 --lens raw");
+    assert_true(json_is_true(json_object_get(doc, "exact_lambda")));
+    json_decref(doc);
+    doc = ask("lm bank --model biased.gguf --out b.npy --lens gain");
+    assert_string_equal(json_string_value(json_object_get(doc, "norm")), "layer");
+    json_decref(doc);
+}
+
+/* Where nothing follows the norm, the grid reads the exact step functions. */
+static void the_norm_lens_reads_the_exact_steps(void **state)
+{
+    (void)state;
+    need_model();
+    json_decref(ask("lm sweep " QUIZ "--shots 2 --exact --out by_gain"));
+    json_decref(ask("lm sweep " QUIZ "--shots 2 --exact --lens norm --out by_norm"));
+    char *out;
+    assert_int_equal(
+        run("cmp by_gain/sweep_grid.csv by_norm/sweep_grid.csv && true ||", "help", true, &out), 0);
+    assert_int_equal(strlen(out), 0);
+    free(out);
 }
 
 static void what_is_wrong_is_said_in_one_line(void **state)
@@ -288,6 +335,9 @@ static void what_is_wrong_is_said_in_one_line(void **state)
     refuse(2, "exclude each other", "", "lm capture " QUIZ "--dataset facts --store t.db");
     refuse(2, "a sweep needs demonstrations", "", "lm sweep " QUIZ "--shots 0");
     refuse(2, "--store is needed", "", "lm capture " QUIZ);
+    refuse(2, "x.gguf: a GGUF file, but not of a language model",
+           "printf 'GGUF\\003\\000\\000\\000%016d' 0 | tr 0 '\\000' >x.gguf;",
+           "lm bank --model x.gguf --out x.npy");
     refuse(2, "CGAM_DATA", "env -u CGAM_DATA", "lm neff --model m.gguf --dataset sst2");
     refuse(2, "no libllama in", "env CGAM_LLAMA=/tmp/cgam-nowhere",
            "lm bank --model m.gguf --out x.npy");
@@ -304,6 +354,8 @@ int main(void)
         cmocka_unit_test(a_probe_has_a_curve_for_each_number_of_shots),
         cmocka_unit_test(steering_with_no_coupling_changes_nothing),
         cmocka_unit_test(a_sweep_has_what_readers_rely_on),
+        cmocka_unit_test(a_bias_after_the_norm_is_read_on_a_grid),
+        cmocka_unit_test(the_norm_lens_reads_the_exact_steps),
         cmocka_unit_test(a_study_is_its_parts),
         cmocka_unit_test(what_is_wrong_is_said_in_one_line),
     };
