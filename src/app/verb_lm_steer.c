@@ -51,12 +51,13 @@ typedef struct steering {
     double *total;            /* [d] */
     cgam_answer *verdict;
     double *before; /* [n, 2] log p and log odds without a context */
+    double *right;  /* [lambdas, L + 1, n] log p with right facts */
     bool relative;
     cgam_csv csv;
 } steering;
 
 /* gain: of log p over no context, query by query; odds: log p/(mass - p), the answer against the
- * other objects, and what it gains. */
+ * other objects, and what it gains; behind: how far log p is below that with right facts. */
 enum {
     P,
     LOG_P,
@@ -71,11 +72,25 @@ enum {
     ODDS,
     ODDS_GAIN,
     ODDS_GAIN_SE,
+    BEHIND,
+    BEHIND_SE,
     MEASURES
 };
-static const char *const measures[MEASURES] = {
-    "p",    "log_p",      "log_p_se",      "log_p_low", "log_p_high",    "rank_median",     "top1",
-    "mass", "log_p_gain", "log_p_gain_se", "log_odds",  "log_odds_gain", "log_odds_gain_se"};
+static const char *const measures[MEASURES] = {"p",
+                                               "log_p",
+                                               "log_p_se",
+                                               "log_p_low",
+                                               "log_p_high",
+                                               "rank_median",
+                                               "top1",
+                                               "mass",
+                                               "log_p_gain",
+                                               "log_p_gain_se",
+                                               "log_odds",
+                                               "log_odds_gain",
+                                               "log_odds_gain_se",
+                                               "behind_right",
+                                               "behind_right_se"};
 
 /* log p/(mass - p) from log p and the mass of all objects; a mass that is all the answer's own is
  * left a rounding of it. */
@@ -113,7 +128,8 @@ static double error_of(double n, double squares, double mean)
     return n > 1 ? sqrt(fmax(0, squares / n - mean * mean) / (n - 1)) : (double)NAN;
 }
 
-static cgam_status measure(steering *s, bool first, double out[MEASURES])
+/* right [n]: log p with right facts at the same layer and coupling, kept when `keep`. */
+static cgam_status measure(steering *s, bool first, bool keep, double *right, double out[MEASURES])
 {
     cgam_lm_input *in = s->in;
     cgam_status status =
@@ -121,7 +137,7 @@ static cgam_status measure(steering *s, bool first, double out[MEASURES])
                         cgam_dataset_labels(in->eval), s->tokens, s->verdict);
     double *rank = cgam_alloc(in->call->env, 2 * (size_t)in->queries + DRAWS, sizeof *rank);
     if (status == CGAM_OK && !rank) status = cgam_fail_nomem(in->call->env, "ranks");
-    double n = 0, square = 0, gains = 0, odds = 0;
+    double n = 0, square = 0, gains = 0, odds = 0, behinds = 0;
     for (int m = 0; m < MEASURES; m++) out[m] = 0;
     for (int64_t i = 0; i < in->queries && status == CGAM_OK; i++) {
         const cgam_answer *v = &s->verdict[i];
@@ -134,17 +150,21 @@ static cgam_status measure(steering *s, bool first, double out[MEASURES])
         double *before = s->before + 2 * i, now = log_odds(v->log_p, v->mass);
         if (first) before[0] = v->log_p, before[1] = now;
         double gain = v->log_p - before[0], moved = now - before[1];
+        if (keep) right[i] = v->log_p;
+        double behind = (right ? right[i] : v->log_p) - v->log_p;
         out[GAIN] += gain, gains += gain * gain;
+        out[BEHIND] += behind, behinds += behind * behind;
         out[ODDS] += now, out[ODDS_GAIN] += moved, odds += moved * moved;
         out[TOP1] += v->rank == 0;
         out[MASS] += v->mass;
     }
     if (status == CGAM_OK && n > 0) {
         out[P] /= n, out[LOG_P] /= n, out[TOP1] /= n, out[MASS] /= n;
-        out[GAIN] /= n, out[ODDS] /= n, out[ODDS_GAIN] /= n;
+        out[GAIN] /= n, out[ODDS] /= n, out[ODDS_GAIN] /= n, out[BEHIND] /= n;
         out[LOG_P_SE] = error_of(n, square, out[LOG_P]);
         out[GAIN_SE] = error_of(n, gains, out[GAIN]);
         out[ODDS_GAIN_SE] = error_of(n, odds, out[ODDS_GAIN]);
+        out[BEHIND_SE] = error_of(n, behinds, out[BEHIND]);
         band((uint64_t)cgam_args_int(in->call->args, "seed"), (int64_t)n, rank + in->queries,
              rank + 2 * in->queries, out + LOG_P_LOW);
         qsort(rank, (size_t)n, sizeof *rank, rising);
@@ -202,7 +222,7 @@ static cgam_status add_kind(steering *s, int64_t k, int kind, json_t *curves)
         for (int64_t l = 0; l < L && status == CGAM_OK; l++) {
             double m[MEASURES], row[4 + MEASURES] = {(double)k, kind, lambda[a], (double)l};
             push(s, with, l, lambda[a]);
-            status = measure(s, false, m);
+            status = measure(s, false, kind == 0, s->right + (a * L + l) * in->queries, m);
             for (int c = 0; c < MEASURES; c++) column[c * L + l] = row[4 + c] = m[c];
             if (status == CGAM_OK) cgam_csv_row(&s->csv, row);
         }
@@ -224,7 +244,7 @@ static cgam_status add_shots(steering *s, int64_t k, json_t *shots)
     json_t *entry = json_object(), *curves = json_array(), *baseline = json_object();
     double m[MEASURES];
     push(s, NULL, 0, 0);
-    cgam_status status = measure(s, true, m);
+    cgam_status status = measure(s, true, false, NULL, m);
     for (int c = 0; c < MEASURES; c++) cgam_put_real(baseline, measures[c], m[c]);
     for (int kind = 0; kind < KINDS && status == CGAM_OK; kind++)
         status = add_kind(s, k, kind, curves);
@@ -245,13 +265,16 @@ static cgam_status begin(cgam_call *call, steering *s)
     if (status == CGAM_OK) status = cgam_lm_input_label_tokens(in, &s->tokens);
     if (status == CGAM_OK) status = cgam_lens_new(in->lm, &s->lens);
     if (status != CGAM_OK) return status;
+    const double *lambda;
     size_t n = (size_t)in->queries, d = (size_t)in->info.width;
+    size_t lambdas = (size_t)cgam_args_reals(call->args, "lambda", &lambda);
     s->target = cgam_alloc(env, n, sizeof *s->target);
     s->verdict = cgam_zalloc(env, n, sizeof *s->verdict);
     s->x = cgam_alloc(env, n * d, sizeof *s->x);
     s->total = cgam_alloc(env, d, sizeof *s->total);
     s->before = cgam_zalloc(env, 2 * n, sizeof *s->before);
-    if (!s->target || !s->verdict || !s->x || !s->total || !s->before)
+    s->right = cgam_zalloc(env, lambdas * (size_t)(in->info.layers + 1) * n, sizeof *s->right);
+    if (!s->target || !s->verdict || !s->x || !s->total || !s->before || !s->right)
         return cgam_fail_nomem(env, "steering");
     for (int64_t i = 0; i < in->queries; i++)
         s->target[i] = s->tokens[cgam_quiz_label(in->quiz, i)];
@@ -260,7 +283,8 @@ static cgam_status begin(cgam_call *call, steering *s)
         status = cgam_csv_begin(call, "steer.csv",
                                 "shots,context,lambda,layer,p,log_p,log_p_se,log_p_low,log_p_high,"
                                 "rank_median,top1,mass,"
-                                "log_p_gain,log_p_gain_se,log_odds,log_odds_gain,log_odds_gain_se",
+                                "log_p_gain,log_p_gain_se,log_odds,log_odds_gain,log_odds_gain_se,"
+                                "behind_right,behind_right_se",
                                 &s->csv);
     return status;
 }
@@ -280,7 +304,7 @@ static cgam_status run(cgam_call *call)
     cgam_put(call->doc, "shots", shots);
     if (status == CGAM_OK) status = cgam_lm_draw(call, CGAM_MODELS_STEER);
     if (status == CGAM_OK) status = cgam_out_json(call, "steer.json");
-    void *blocks[] = {s.tokens, s.target, s.verdict, s.zero, s.x, s.total, s.before};
+    void *blocks[] = {s.tokens, s.target, s.verdict, s.zero, s.x, s.total, s.before, s.right};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) cgam_free(call->env, blocks[i]);
     cgam_lens_free(s.lens);
     cgam_lm_input_close(&in);

@@ -3,10 +3,11 @@
  * its parts. */
 #include "app/lm.h"
 #include "app/lm_draw.h"
-#include "app/output.h"
 #include "app/verbs.h"
 #include "base/env.h"
+#include "study/study.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 static const cgam_param params[] = {
@@ -14,7 +15,13 @@ static const cgam_param params[] = {
     {.name = "out",
      .kind = CGAM_TEXT,
      .value = "DIR",
-     .help = "write study.json and the tables of all parts here"},
+     .help = "write study.json, tables and figures of all parts here"},
+    {.name = "report",
+     .kind = CGAM_TEXT,
+     .value = "DIR",
+     .help =
+         "add the study to the report in DIR: --out is then DIR/lm/NAME, --store DIR/lm/states.db "
+         "if not given"},
     CGAM_PARAM_FIGURES,
     {.name = ""},
 };
@@ -51,7 +58,89 @@ static bool open_ended(const cgam_call *call)
     return set && (strcmp(set, "facts") == 0 || strcmp(set, "lama") == 0);
 }
 
-static cgam_status run_part(cgam_call *call, const part *p)
+/* ---- Where it goes ------------------------------------------------------------------------- */
+typedef struct place {
+    char out[PATH_MAX], store[PATH_MAX]; /* "" : none */
+    const char *report;                  /* NULL: none */
+} place;
+
+/* Letters, digits, points, dashes and underscores of a name without its folder and ending. */
+static void add_stem(char *name, size_t size, const char *path)
+{
+    const char *from = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+    const char *end = strrchr(from, '.');
+    size_t used = strlen(name), length = end && end > from ? (size_t)(end - from) : strlen(from);
+    for (size_t i = 0; i < length && used + 1 < size; i++) {
+        unsigned char c = (unsigned char)from[i];
+        bool fine = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+                    c == '-' || c == '_' || (c == '.' && used > 0);
+        name[used++] = fine ? (char)c : '-';
+    }
+    name[used] = '\0';
+}
+
+/* The name of the study: its data, its relation, and its model where that is not the default. */
+static void name_of(const cgam_call *call, char *name, size_t size)
+{
+    const char *eval = cgam_args_text(call->args, "eval");
+    const char *set = cgam_args_text(call->args, "dataset");
+    const char *model = cgam_args_text(call->args, "model");
+    name[0] = '\0';
+    if (eval) add_stem(name, size, eval);
+    else snprintf(name, size, "%s", set ? set : "sentiment");
+    if (set && strcmp(set, "lama") == 0) {
+        snprintf(name + strlen(name), size - strlen(name), "-");
+        add_stem(name, size, cgam_args_text(call->args, "relation"));
+    }
+    if (model) {
+        snprintf(name + strlen(name), size - strlen(name), "-");
+        add_stem(name, size, model);
+    }
+}
+
+static cgam_status find_place(const cgam_call *call, place *to)
+{
+    char name[100];
+    const char *out = cgam_args_text(call->args, "out"),
+               *store = cgam_args_text(call->args, "store");
+    to->report = cgam_args_text(call->args, "report");
+    if (to->report && out)
+        return cgam_fail(call->env, CGAM_E_ARG, "--report and --out exclude each other");
+    name_of(call, name, sizeof name);
+    int a = snprintf(to->out, sizeof to->out, "%s%s%s",
+                     to->report ? to->report
+                     : out      ? out
+                                : "",
+                     to->report ? "/lm/" : "", to->report ? name : "");
+    int b = snprintf(to->store, sizeof to->store, "%s%s",
+                     store        ? store
+                     : to->report ? to->report
+                                  : "",
+                     !store && to->report ? "/lm/states.db" : "");
+    if (a >= (int)sizeof to->out || b >= (int)sizeof to->store)
+        return cgam_fail(call->env, CGAM_E_ARG, "--report: the name is too long");
+    return to->report ? cgam_folder_make(call->env, to->out) : CGAM_OK;
+}
+
+/* The command that makes the study again, without its place. */
+static void put_command(cgam_call *call)
+{
+    char text[2048] = "cgam lm study";
+    for (const cgam_param *q = params; q->name[0]; q++) {
+        size_t used = strlen(text);
+        const char *value = q->kind == CGAM_FLAG ? NULL : cgam_args_text(call->args, q->name);
+        if (!cgam_args_given(call->args, q->name) || strcmp(q->name, "out") == 0 ||
+            strcmp(q->name, "report") == 0 || strcmp(q->name, "store") == 0)
+            continue;
+        bool quoted = value && strpbrk(value, " \\{}'\"$&|;<>()*?[]`~#!");
+        snprintf(text + used, sizeof text - used, " --%s%s%s%s%s", q->name, value ? " " : "",
+                 quoted ? "'" : "", value ? value : "", quoted ? "'" : "");
+    }
+    cgam_put_text(call->doc, "command", text);
+}
+
+/* ---- Parts --------------------------------------------------------------------------------- */
+static cgam_status run_part(cgam_call *call, const part *p, const place *to)
 {
     enum { WORDS = 64 };
     cgam_env *env = call->env;
@@ -61,7 +150,10 @@ static cgam_status run_part(cgam_call *call, const part *p)
     bool other = p->facts && !open_ended(call);
     cgam_status status = CGAM_OK;
     for (const cgam_param *q = params; q->name[0] && status == CGAM_OK; q++) {
-        if (!cgam_args_given(call->args, q->name) || (other && names_data(q->name))) continue;
+        bool placed = strcmp(q->name, "out") == 0 || strcmp(q->name, "store") == 0 ||
+                      strcmp(q->name, "report") == 0;
+        if (!cgam_args_given(call->args, q->name) || (other && names_data(q->name)) || placed)
+            continue;
         size_t room = strlen(q->name) + 4;
         const char *value = q->kind == CGAM_FLAG ? NULL : cgam_args_text(call->args, q->name);
         if (value) room += strlen(value);
@@ -71,6 +163,11 @@ static cgam_status run_part(cgam_call *call, const part *p)
         if (word) words[count++] = owned[used++] = word;
     }
     if (other) words[count++] = "--dataset=facts";
+    char out[PATH_MAX + 8], store[PATH_MAX + 8];
+    snprintf(out, sizeof out, "--out=%s", to->out);
+    snprintf(store, sizeof store, "--store=%s", to->store);
+    if (to->out[0]) words[count++] = out;
+    if (to->store[0]) words[count++] = store;
     cgam_args *args = NULL;
     cgam_call inner = {.env = env, .doc = json_object(), .progress = call->progress};
     if (status == CGAM_OK) status = cgam_args_parse(env, p->verb, count, words, &args);
@@ -82,14 +179,39 @@ static cgam_status run_part(cgam_call *call, const part *p)
     return status;
 }
 
+/* study.json is written where the parts are, whatever way the place was named. */
+static cgam_status write_document(const cgam_call *call, const place *to)
+{
+    char path[PATH_MAX + 16];
+    cgam_outfile *file;
+    if (!to->out[0]) return CGAM_OK;
+    snprintf(path, sizeof path, "%s/study.json", to->out);
+    cgam_status status = cgam_outfile_begin(call->env, path, &file);
+    if (status != CGAM_OK) return status;
+    cgam_json_write(cgam_outfile_stream(file), call->doc, 1);
+    fputc('\n', cgam_outfile_stream(file));
+    return cgam_outfile_commit(file);
+}
+
 static cgam_status run(cgam_call *call)
 {
-    cgam_status status = CGAM_OK;
+    place to;
+    cgam_status status = find_place(call, &to);
+    put_command(call);
     for (int i = 0; i < PARTS && status == CGAM_OK; i++) {
         if (parts[i].classes && open_ended(call)) cgam_put(call->doc, parts[i].key, json_null());
-        else status = run_part(call, &parts[i]);
+        else status = run_part(call, &parts[i], &to);
     }
-    return status == CGAM_OK ? cgam_out_json(call, "study.json") : status;
+    if (status == CGAM_OK) status = write_document(call, &to);
+    if (status == CGAM_OK && to.report) {
+        bool made;
+        char page[PATH_MAX + 16];
+        status = cgam_models_refresh(call->env, to.report, &made);
+        snprintf(page, sizeof page, "%s/index.html", to.report);
+        cgam_put_text(call->doc, "study", to.out);
+        cgam_put_text(call->doc, "report", made ? page : NULL);
+    }
+    return status;
 }
 
 static void print(const json_t *doc, FILE *to)
@@ -100,6 +222,10 @@ static void print(const json_t *doc, FILE *to)
         fprintf(to, "%s== %s\n\n", i ? "\n" : "", parts[i].key);
         parts[i].verb->print(inner, to);
     }
+    const char *study = cgam_get_text(doc, "study"), *page = cgam_get_text(doc, "report");
+    if (*page) fprintf(to, "\nThe study is in %s and in %s\n", study, page);
+    else if (*study)
+        fprintf(to, "\nThe study is in %s; `cgam report` takes it into its page\n", study);
 }
 
 const cgam_verb cgam_verb_lm_study = {
@@ -109,8 +235,11 @@ const cgam_verb cgam_verb_lm_study = {
         "Runs the four studies with the same model, data and seed. Steering is about facts: "
         "where the data have classes it takes the shipped countries and capitals. The probe is "
         "about classes: where the data are facts it is left out. With --store every prompt is "
-        "run once for all parts, and an interrupted study goes on where it was.",
-    .example = "cgam lm study --dataset sentiment --shots 4 --queries 40 --store s.db --out study",
+        "run once for all parts, and an interrupted study goes on where it was.\n\n"
+        "--report puts the study into a folder of a report, keeps its states there, and makes the "
+        "report's page again with a section on it and with the claims it decides. Where the report "
+        "has no page yet, `cgam report` will find the study.",
+    .example = "cgam lm study --dataset sst2 --shots 0,1,4 --queries 100 --report report",
     .params = params,
     .run = run,
     .print = print,

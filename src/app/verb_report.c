@@ -41,27 +41,34 @@ static void tell(void *user, const char *what, double done, double left)
     cgam_progress_tell(bar, done, left);
 }
 
-static void put_runs(json_t *doc, const cgam_report *r)
+static void put_claims(json_t *to, const cgam_claims *claims)
 {
-    json_t *runs = json_array(), *claims = json_array();
     char verdict[200];
-    for (int i = 0; i < CGAM_RUNS; i++) {
-        json_t *one = json_object();
-        cgam_put_text(one, "name", r->runs[i].folder);
-        cgam_put_real(one, "seconds", r->runs[i].seconds);
-        json_array_append_new(runs, one);
-    }
-    for (int i = 0; i < r->claims.count; i++) {
-        const cgam_claim *c = &r->claims.claim[i];
+    for (int i = 0; i < claims->count; i++) {
+        const cgam_claim *c = &claims->claim[i];
         json_t *one = json_object();
         cgam_put_text(one, "where", c->where);
         cgam_put_text(one, "claim", c->says);
         cgam_put_text(one, "verdict", cgam_verdict_text(c, verdict));
         cgam_put_text(one, "numbers", c->numbers);
         cgam_put_text(one, "test", c->test);
-        json_array_append_new(claims, one);
+        json_array_append_new(to, one);
     }
+}
+
+static void put_runs(json_t *doc, const cgam_report *r)
+{
+    json_t *runs = json_array(), *claims = json_array(), *models = json_array();
+    for (int i = 0; i < CGAM_RUNS; i++) {
+        json_t *one = json_object();
+        cgam_put_text(one, "name", r->runs[i].folder);
+        cgam_put_real(one, "seconds", r->runs[i].seconds);
+        json_array_append_new(runs, one);
+    }
+    put_claims(claims, &r->claims);
+    put_claims(models, &r->model_claims);
     cgam_put(doc, "claims", claims);
+    cgam_put(doc, "model_claims", models);
     cgam_put(doc, "studies", runs);
 }
 
@@ -93,11 +100,9 @@ static cgam_status run(cgam_call *call)
     return CGAM_OK;
 }
 
-static void print(const json_t *doc, FILE *to)
+static void print_claims(FILE *to, const json_t *claims)
 {
-    const json_t *claims = json_object_get(doc, "claims"), *runs = json_object_get(doc, "studies");
     int count[3] = {0};
-    fprintf(to, "The paper's claims, on this run's data\n\n");
     for (size_t i = 0; i < json_array_size(claims); i++) {
         const json_t *c = json_array_get(claims, i);
         const char *verdict = cgam_get_text(c, "verdict");
@@ -107,6 +112,17 @@ static void print(const json_t *doc, FILE *to)
     }
     fprintf(to, "\n  %d hold, %d hold under a condition, %d do not hold\n\n", count[0], count[1],
             count[2]);
+}
+
+static void print(const json_t *doc, FILE *to)
+{
+    const json_t *runs = json_object_get(doc, "studies");
+    fprintf(to, "The paper's claims, on this run's data\n\n");
+    print_claims(to, json_object_get(doc, "claims"));
+    if (json_array_size(json_object_get(doc, "model_claims")) > 0) {
+        fprintf(to, "About language models, on the studies in the report\n\n");
+        print_claims(to, json_object_get(doc, "model_claims"));
+    }
     for (size_t i = 0; i < json_array_size(runs); i++) {
         const json_t *one = json_array_get(runs, i);
         fprintf(to, "  %-22s %6.2f s\n", cgam_get_text(one, "name"), cgam_get_real(one, "seconds"));
@@ -126,7 +142,8 @@ const cgam_verb cgam_verb_report = {
         "writes all of it into one HTML file that needs nothing else, with the tables as CSV "
         "beside it.\n\n"
         "A report that was stopped (Ctrl-C, a kill) continues where it was when the same call is "
-        "made again, and ends with the same numbers. Without gnuplot there are no figures, "
+        "made again, and ends with the same numbers. Studies of language models in the folder (`cgam "
+        "lm study --report DIR`) become a section of the page. Without gnuplot there are no figures, "
         "everything else is complete, and the exit status is 0.",
     .example = "cgam report --out report",
     .params = params,

@@ -1,5 +1,6 @@
 /* contents.c: what the page says, section by section. */
 #include "report/html.h"
+#include "report/models.h"
 #include "report/text.h"
 
 #include "base/env.h"
@@ -7,9 +8,6 @@
 #include <limits.h>
 #include <math.h>
 #include <string.h>
-#include <sys/stat.h>
-
-enum { INLINE_SVG_MAX = 200 * 1024 }; /* bytes; larger drawings go in as PNG */
 
 /* A paragraph; the text is ours and may hold tags. */
 static void say(FILE *to, const char *text)
@@ -36,59 +34,22 @@ static void command_of(FILE *to, const cgam_run *run)
 static void picture(FILE *to, const cgam_report *r, const cgam_run *run, const char *name,
                     const char *letter, const char *words)
 {
-    char path[PATH_MAX];
     const cgam_figure *f = NULL;
     for (int i = 0; i < run->figures.count; i++)
         if (strcmp(run->figures.figure[i].name, name) == 0) f = &run->figures.figure[i];
     if (!f || !r->opts.figures || r->figures_missing) return;
-    struct stat st;
-    snprintf(path, sizeof path, "%s/%s/%s.svg", r->opts.out, run->folder, name);
-    bool svg = stat(path, &st) == 0 && st.st_size <= INLINE_SVG_MAX;
-    if (!svg) snprintf(path, sizeof path, "%s/%s/%s.png", r->opts.out, run->folder, name);
-    fprintf(to, "<figure><img alt=\"");
-    cgam_html_text(to, f->title);
-    fprintf(to, "\" src=\"");
-    cgam_html_data(to, path, svg ? "image/svg+xml" : "image/png");
-    fprintf(to, "\"><figcaption><b>%s%s%s.</b> %s <span>", letter, *letter ? " " : "", f->title,
-            words);
-    cgam_html_math(to, f->caption);
-    fprintf(to, ".</span>");
-    static const char *const kinds[] = {"svg", "png", "pdf", "gp"};
-    for (int k = 0; k < 4; k++)
-        fprintf(to, " <a href=\"%s/%s.%s\">%s</a>", run->folder, name, kinds[k], kinds[k]);
-    fprintf(to, "</figcaption></figure>\n");
+    cgam_html_picture(to, r->opts.out, run->folder, f, letter, words);
 }
 
 /* ---- Sections -------------------------------------------------------------------------------- */
 static void claims(FILE *to, const cgam_report *r)
 {
-    int count[3] = {0};
-    char verdict[200];
-    for (int i = 0; i < r->claims.count; i++) count[r->claims.claim[i].verdict]++;
-    fprintf(to,
-            "<h2 id=\"claims\">The paper's claims</h2>\n<div class=\"count\">"
-            "<div><strong class=\"v0\">%d</strong>hold</div>"
-            "<div><strong class=\"v1\">%d</strong>hold under a condition</div>"
-            "<div><strong class=\"v2\">%d</strong>do not hold</div></div>\n",
-            count[0], count[1], count[2]);
+    fprintf(to, "<h2 id=\"claims\">The paper's claims</h2>\n");
     say(to,
         "Each row is decided by the test it names, on this run's own data; no verdict is written "
         "by hand. Data: <a href=\"claims.csv\">claims.csv</a>.");
-    fprintf(to, "<div class=\"wide\"><table class=\"claims\">\n<thead><tr><th>Where</th><th>Claim"
-                "</th><th>Verdict</th><th>Numbers and test</th></tr></thead>\n<tbody>\n");
-    for (int i = 0; i < r->claims.count; i++) {
-        const cgam_claim *c = &r->claims.claim[i];
-        fprintf(to, "<tr><td>%s</td><td>", c->where);
-        cgam_html_math(to, c->says);
-        fprintf(to, "</td><td class=\"v v%d\">", (int)c->verdict);
-        cgam_html_math(to, cgam_verdict_text(c, verdict));
-        fprintf(to, "</td><td>");
-        cgam_html_math(to, c->numbers);
-        fprintf(to, "<span class=\"test\">");
-        cgam_html_math(to, c->test);
-        fprintf(to, "</span></td></tr>\n");
-    }
-    fprintf(to, "</tbody></table></div>\n");
+    cgam_html_claims(to, &r->claims);
+    cgam_models_claims_html(to, r->models, &r->model_claims);
 }
 
 static void separation(FILE *to, const cgam_report *r)
@@ -292,9 +253,9 @@ static void definitions(FILE *to)
 cgam_status cgam_report_page(const cgam_report *r)
 {
     static const char *const links[][2] = {
-        {"claims", "Claims"},        {"separation", "Separation"},   {"competition", "Competition"},
-        {"coupled", "Feedback"},     {"timescale", "Time scales"},   {"theorems", "Theorems"},
-        {"grids", "Phase diagrams"}, {"definitions", "Definitions"}, {"models", "Language models"},
+        {"claims", "Claims"},        {"separation", "Separation"},  {"competition", "Competition"},
+        {"coupled", "Feedback"},     {"timescale", "Time scales"},  {"theorems", "Theorems"},
+        {"grids", "Phase diagrams"}, {"models", "Language models"}, {"definitions", "Definitions"},
         {"again", "Again"}};
     char path[PATH_MAX + 16];
     cgam_outfile *file;
@@ -330,11 +291,8 @@ cgam_status cgam_report_page(const cgam_report *r)
     timescale(to, r);
     theorems(to, r);
     grids(to, r);
+    cgam_models_html(to, r->env, r->opts.out, r->models);
     definitions(to);
-    fprintf(to, "<h2 id=\"models\">Language models</h2>\n");
-    say(to,
-        "This build has no language-model verbs, so the paper's experiments on hidden states are "
-        "not part of this report.");
     fprintf(to, "<h2 id=\"again\">Again</h2>\n<pre>cgam report --seed %llu",
             (unsigned long long)r->opts.seed);
     if (r->opts.scale != 1) fprintf(to, " --scale %g", r->opts.scale);

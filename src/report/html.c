@@ -3,8 +3,10 @@
 #include "report/html.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static void put(FILE *to, char c)
 {
@@ -170,6 +172,57 @@ void cgam_html_table(FILE *to, const cgam_table *t, const cgam_html_column *colu
             fprintf(to, "</td>");
         }
         fprintf(to, "</tr>\n");
+    }
+    fprintf(to, "</tbody></table></div>\n");
+}
+
+enum { INLINE_SVG_MAX = 200 * 1024 }; /* bytes; larger drawings go in as PNG */
+
+void cgam_html_picture(FILE *to, const char *out, const char *folder, const cgam_figure *f,
+                       const char *letter, const char *words)
+{
+    static const char *const kinds[] = {"svg", "png", "pdf", "gp"};
+    char path[PATH_MAX];
+    struct stat st;
+    snprintf(path, sizeof path, "%s/%s/%s.svg", out, folder, f->name);
+    bool svg = stat(path, &st) == 0 && st.st_size <= INLINE_SVG_MAX;
+    if (!svg) snprintf(path, sizeof path, "%s/%s/%s.png", out, folder, f->name);
+    fprintf(to, "<figure><img alt=\"");
+    cgam_html_text(to, f->title);
+    fprintf(to, "\" src=\"");
+    cgam_html_data(to, path, svg ? "image/svg+xml" : "image/png");
+    fprintf(to, "\"><figcaption><b>%s%s%s.</b> %s <span>", letter, *letter ? " " : "", f->title,
+            words);
+    cgam_html_math(to, f->caption);
+    fprintf(to, ".</span>");
+    for (int k = 0; k < 4; k++)
+        fprintf(to, " <a href=\"%s/%s.%s\">%s</a>", folder, f->name, kinds[k], kinds[k]);
+    fprintf(to, "</figcaption></figure>\n");
+}
+
+void cgam_html_claims(FILE *to, const cgam_claims *claims)
+{
+    int count[3] = {0};
+    char verdict[200];
+    for (int i = 0; i < claims->count; i++) count[claims->claim[i].verdict]++;
+    fprintf(to,
+            "<div class=\"count\"><div><strong class=\"v0\">%d</strong>hold</div>"
+            "<div><strong class=\"v1\">%d</strong>hold under a condition</div>"
+            "<div><strong class=\"v2\">%d</strong>do not hold</div></div>\n",
+            count[0], count[1], count[2]);
+    fprintf(to, "<div class=\"wide\"><table class=\"claims\">\n<thead><tr><th>Where</th><th>Claim"
+                "</th><th>Verdict</th><th>Numbers and test</th></tr></thead>\n<tbody>\n");
+    for (int i = 0; i < claims->count; i++) {
+        const cgam_claim *c = &claims->claim[i];
+        fprintf(to, "<tr><td>%s</td><td>", c->where);
+        cgam_html_math(to, c->says);
+        fprintf(to, "</td><td class=\"v v%d\">", (int)c->verdict);
+        cgam_html_math(to, cgam_verdict_text(c, verdict));
+        fprintf(to, "</td><td>");
+        cgam_html_math(to, c->numbers);
+        fprintf(to, "<span class=\"test\">");
+        cgam_html_math(to, c->test);
+        fprintf(to, "</span></td></tr>\n");
     }
     fprintf(to, "</tbody></table></div>\n");
 }

@@ -22,4 +22,10 @@ typedef struct cgam_html_column {
 void cgam_html_table(FILE *to, const cgam_table *t, const cgam_html_column *columns,
                      const char *label_head, int64_t from, int64_t step);
 
+/* A figure of OUT/FOLDER with its caption: inside the page as SVG, or as PNG where that is large. */
+void cgam_html_picture(FILE *to, const char *out, const char *folder, const cgam_figure *f,
+                       const char *letter, const char *words);
+/* How many claims hold, and the table of them. */
+void cgam_html_claims(FILE *to, const cgam_claims *claims);
+
 #endif

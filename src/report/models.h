@@ -62,9 +62,13 @@ void cgam_models_free(cgam_env *env, cgam_models *models); /* NULL is fine */
 /* What the paper says of language models, decided on the studies' data. */
 void cgam_models_claims(const cgam_models *models, cgam_claims *out);
 
+/* The same, and as DIR/lm/claims.csv where there are studies. */
+cgam_status cgam_models_claims_write(cgam_env *env, const char *folder, const cgam_models *models,
+                                     cgam_claims *out);
+
 /* The two pieces of the page, between marks by which they are found again. */
 void cgam_models_claims_html(FILE *to, const cgam_models *models, const cgam_claims *claims);
-void cgam_models_html(FILE *to, const char *folder, const cgam_models *models);
+void cgam_models_html(FILE *to, cgam_env *env, const char *folder, const cgam_models *models);
 
 /* Puts the present studies into DIR/index.html and DIR/lm/claims.csv. *made false: there is no
  * page, and that is all right. */

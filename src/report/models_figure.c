@@ -202,7 +202,9 @@ static const struct {
                {"controls.other_task.%s.held_out", "context of another task"},
                {"controls.label_mean.%s.held_out", "mean of the label rows"},
                {"controls.centred.accuracy", "zero-shot, centred"}};
-enum { ANSWERS = sizeof answers / sizeof *answers, CENTRED = ANSWERS - 1 };
+enum { ANSWERS = sizeof answers / sizeof *answers, RETRIEVAL = 2, CENTRED = ANSWERS - 1 };
+/* Line types: what the study is about is black and solid. */
+static const int answer_style[ANSWERS] = {8, 2, 1, 4, 5, 6, 7};
 
 static const char *const over_names[] = {"restricted", "full"};
 static const char *const over_titles[] = {"over the labels", "over the whole vocabulary"};
@@ -254,7 +256,7 @@ static cgam_status draw_shots(cgam_env *env, const json_t *doc, const char *fold
         for (int a = 0; a < ANSWERS; a++)
             if (over == 0 || a != CENTRED)
                 fprintf(p.to, "  $over%d using 1:%d with linespoints lt %d lw %s title '%s'%s",
-                        over, a + 2, cgam_page_style(a), a < 3 ? "2.5" : "1.5", answers[a].title,
+                        over, a + 2, answer_style[a], a < 3 ? "2.5" : "1.5", answers[a].title,
                         a + 1 < ANSWERS ? ", \\\n" : "");
             else /* only the labels can be centred; the legend is that of both */
                 fprintf(p.to, "  NaN with linespoints lt %d lw 1.5 title '%s'", cgam_page_style(a),
@@ -265,24 +267,22 @@ static cgam_status draw_shots(cgam_env *env, const json_t *doc, const char *fold
     return cgam_page_close(&p);
 }
 
-/* Accuracy against the coupling: the best pair of each kind of context, and what needs none. */
+/* Accuracy against the coupling: the best pair of each kind of context, and what needs none. The
+ * study's own contexts are drawn last, over their controls. */
 static void steps_panel(FILE *to, const json_t *entry, int64_t k, int over)
 {
-    static const int style[] = {3, 4, 5, 6};
-    double low = 0.01, high = 100;
+    const double low = 0.01, high = 100;
     fprintf(to,
             "set logscale x\nset format x '%%g'\nset xrange [%g:%g]\nset yrange [-0.02:1.02]\n"
             "set xlabel 'coupling  λ'\nset ylabel 'accuracy'\nset grid ytics lc rgb '#dddddd'\n"
             "plot \\\n",
             low, high);
-    for (int a = 0; a < ANSWERS; a++) {
-        double level = answer(entry, a, over);
-        if (a >= 2 && a < CENTRED) continue;
-        if (a == CENTRED && over) continue;
-        fprintf(to, "  %.6g with lines lt %d lw 1.5 title '%s', \\\n", level, cgam_page_style(a),
-                answers[a].title);
-    }
-    for (int kind = 0; kind < 4; kind++) {
+    for (int a = 0; a < ANSWERS; a++)
+        if (a < RETRIEVAL || (a == CENTRED && over == 0))
+            fprintf(to, "  %.6g with lines lt %d lw 1.5 title '%s', \\\n", answer(entry, a, over),
+                    answer_style[a], answers[a].title);
+    for (int kind = 3; kind >= 0; kind--) {
+        int a = RETRIEVAL + kind;
         char rows[200];
         snprintf(rows, sizeof rows,
                  "column('shots') == %d && column('over_vocabulary') == %d && column('context') == "
@@ -295,8 +295,8 @@ static void steps_panel(FILE *to, const json_t *entry, int64_t k, int over)
                 "  'sweep_steps.csv' using (%s && stringcolumn('lambda_to') eq 'inf' ? "
                 "column('lambda_from') : NaN):(column('accuracy')):(%g - "
                 "column('lambda_from')):(0) with vectors nohead lt %d lw %s notitle%s",
-                rows, low, low, style[kind], kind ? "1.5" : "3", answers[2 + kind].title, rows,
-                high, style[kind], kind ? "1.5" : "3", kind < 3 ? ", \\\n" : "\n");
+                rows, low, low, answer_style[a], kind ? "1.8" : "3", answers[a].title, rows, high,
+                answer_style[a], kind ? "1.8" : "3", kind ? ", \\\n" : "\n");
     }
 }
 
@@ -335,7 +335,7 @@ static cgam_status draw_sweep(cgam_env *env, const json_t *doc, const char *fold
             (int)cgam_models_int(best, "query_layer"), (int)cgam_models_int(best, "context_layer"),
             (int)cgam_models_int(best, "query_layer"), (int)cgam_models_int(best, "context_layer"));
         fprintf(p.to,
-                "set lmargin at screen 0.525\nset rmargin at screen 0.765\nset title 'at the best "
+                "set lmargin at screen 0.535\nset rmargin at screen 0.775\nset title 'at the best "
                 "pair of each, %s'\n",
                 over_titles[over]);
         fprintf(p.to, "set key at screen 0.995, screen %.3f right top font ',11' samplen 2.5\n",
@@ -368,29 +368,46 @@ static cgam_status draw_steer(cgam_env *env, const json_t *doc, const char *fold
         for (int j = 0; j < panels; j++) known = known || lambda[j] == x;
         if (!known && panels < PANELS) lambda[panels++] = x;
     }
+    double least[2], most[2]; /* of each row */
+    for (int row = 0; row < 2; row++) {
+        char path[32];
+        snprintf(path, sizeof path, "baseline.%s", rows[row]);
+        least[row] = most[row] = cgam_models_real(entry, path);
+        for (size_t i = 0; i < json_array_size(curves); i++)
+            for (int64_t l = 0; l < cgam_models_layers(doc); l++) {
+                const json_t *curve = json_array_get(curves, i);
+                double low = cgam_models_entry(curve, row ? rows[1] : "log_p_low", l);
+                double high = cgam_models_entry(curve, row ? rows[1] : "log_p_high", l);
+                least[row] = fmin(least[row], low);
+                most[row] = fmax(most[row], high);
+            }
+        double room = 0.05 * (most[row] - least[row]) + 1e-6;
+        least[row] -= room;
+        most[row] += room;
+    }
     cgam_page p;
     cgam_status status = cgam_page_open(env, folder, f, 1080, 760, &p);
     if (status != CGAM_OK) return status;
-    fprintf(p.to, "set multiplot\nset xlabel 'context layer'\nset xrange [-0.5:%d]\n",
-            (int)cgam_models_layers(doc));
+    fprintf(p.to, "set multiplot\nset xrange [-0.5:%d]\n", (int)cgam_models_layers(doc));
     for (int row = 0; row < 2; row++)
         for (int j = 0; j < panels; j++) {
-            double width = 0.92 / panels, left = 0.07 + j * width;
+            double width = 0.91 / panels, left = 0.08 + j * width;
             char at[160], text[32];
             fprintf(p.to,
                     "set lmargin at screen %.3f\nset rmargin at screen %.3f\nset tmargin at screen "
-                    "%.3f\nset bmargin at screen %.3f\n",
-                    left, left + width - 0.03, row ? 0.475 : 0.945, row ? 0.155 : 0.625);
-            if (j == 0) fprintf(p.to, "set ylabel '%s'\n", labels[row]);
-            else fprintf(p.to, "unset ylabel\n");
-            if (row == 0) fprintf(p.to, "set title 'λ = %s'\n", cgam_short_text(lambda[j], text));
-            else fprintf(p.to, "unset title\n");
-            if (j == 0 && row == 0) fprintf(p.to, "set key left bottom\n");
+                    "%.3f\nset bmargin at screen %.3f\nset yrange [%.6g:%.6g]\n",
+                    left, left + width - 0.025, row ? 0.535 : 0.945, row ? 0.215 : 0.605,
+                    least[row], most[row]);
+            if (j == 0) fprintf(p.to, "set ylabel '%s'\nset format y '%%g'\n", labels[row]);
+            else fprintf(p.to, "unset ylabel\nset format y ''\n");
+            if (row == 0)
+                fprintf(p.to, "set title 'λ = %s'\nunset xlabel\n",
+                        cgam_short_text(lambda[j], text));
+            else fprintf(p.to, "unset title\nset xlabel 'context layer'\n");
+            if (j == 0 && row == 0)
+                fprintf(p.to, "set key at screen 0.5, screen 0.085 center horizontal maxrows 1\n");
             else fprintf(p.to, "unset key\n");
-            fprintf(p.to,
-                    "stats 'steer.csv' using (column('shots') == %d ? column('%s') : NaN) "
-                    "nooutput\nset yrange [STATS_min-0.5:STATS_max+0.5]\nplot \\\n",
-                    k, row ? rows[1] : "log_p_low");
+            fprintf(p.to, "plot \\\n");
             if (row == 0)
                 for (int c = 0; c < 3; c++)
                     fprintf(p.to,
@@ -431,7 +448,7 @@ static cgam_status draw_probe(cgam_env *env, const json_t *doc, const char *fold
     fprintf(p.to,
             "set multiplot\nset xlabel 'layer'\nset xrange [-0.5:%d]\nset tmargin at screen "
             "0.90\nset bmargin at screen 0.20\n"
-            "set lmargin at screen 0.07\nset rmargin at screen 0.42\nunset key\n"
+            "set lmargin at screen 0.08\nset rmargin at screen 0.42\nunset key\n"
             "set title 'separability'\nset ylabel 'held-out accuracy of a linear probe'\n"
             "set yrange [0:1.02]\nplot %.6g with lines lc rgb '#888888' dt 3 lw 1.5 notitle, \\\n",
             (int)cgam_models_layers(doc), 1 / fmax(1, (double)cgam_models_int(doc, "labels")));
@@ -441,7 +458,7 @@ static cgam_status draw_probe(cgam_env *env, const json_t *doc, const char *fold
                            "column('separability')+1.96*column('separability_se')"});
     snprintf(low, sizeof low, "column('margin')-1.96*column('margin_sd')/%.6g", sqrt(fmax(1, n)));
     snprintf(high, sizeof high, "column('margin')+1.96*column('margin_sd')/%.6g", sqrt(fmax(1, n)));
-    fprintf(p.to, "set lmargin at screen 0.51\nset rmargin at screen 0.86\nset title 'alignment'\n"
+    fprintf(p.to, "set lmargin at screen 0.53\nset rmargin at screen 0.86\nset title 'alignment'\n"
                   "set ylabel 'margin of the cosine with the label row'\nset yrange [*:*]\n"
                   "set key at screen 0.99, screen 0.88 right top\n"
                   "plot 0 with lines lc rgb '#888888' dt 3 lw 1.5 title 'chance', \\\n");

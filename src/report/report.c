@@ -2,6 +2,7 @@
 #include "report/report.h"
 
 #include "base/env.h"
+#include "report/models.h"
 #include "report/text.h"
 #include "study/study.h"
 
@@ -112,6 +113,7 @@ void cgam_report_free(cgam_report *r)
 {
     if (!r) return;
     for (int i = 0; i < CGAM_RUNS; i++) cgam_study_free(r->runs[i].study);
+    cgam_models_free(r->env, r->models);
     cgam_free(r->env, r);
 }
 
@@ -136,6 +138,9 @@ cgam_status cgam_report_make(cgam_env *env, const cgam_report_opts *opts, cgam_r
     r->figure_seconds = cgam_clock() - drawing;
     if (status == CGAM_OK) cgam_claims_decide(r->runs, &r->claims);
     if (status == CGAM_OK) status = cgam_claims_write(env, &r->claims, opts->out);
+    if (status == CGAM_OK) status = cgam_models_load(env, opts->out, &r->models);
+    if (status == CGAM_OK)
+        status = cgam_models_claims_write(env, opts->out, r->models, &r->model_claims);
     r->seconds = cgam_clock() - begun;
     if (status == CGAM_OK) status = cgam_report_page(r);
     if (status != CGAM_OK) {

@@ -34,7 +34,7 @@ typedef struct cgam_run {
 /* ---- Claims ---------------------------------------------------------------------------------- */
 typedef enum cgam_verdict { CGAM_HOLDS, CGAM_HOLDS_UNDER, CGAM_DOES_NOT_HOLD } cgam_verdict;
 
-enum { CGAM_CLAIMS_MAX = 40, CGAM_CLAIM_TEXT = 700 };
+enum { CGAM_CLAIMS_MAX = 40, CGAM_CLAIM_TEXT = 2000 };
 
 typedef struct cgam_claim {
     const char *where; /* "section 3.3, fig. 2a" */
@@ -42,6 +42,7 @@ typedef struct cgam_claim {
     const char *test;  /* how it is decided */
     cgam_verdict verdict;
     char under[160];               /* the condition, for CGAM_HOLDS_UNDER */
+    bool on;                       /* it names the data on which the claim holds */
     char numbers[CGAM_CLAIM_TEXT]; /* from this run */
 } cgam_claim;
 
@@ -52,7 +53,7 @@ typedef struct cgam_claims {
 
 /* Decides every claim from the tables of the runs. */
 void cgam_claims_decide(const cgam_run runs[CGAM_RUNS], cgam_claims *out);
-/* "holds", "holds under ...", "does not hold", into text[200]. */
+/* "holds", "holds under ...", "holds on ...", "does not hold", into text[200]. */
 const char *cgam_verdict_text(const cgam_claim *claim, char *text);
 
 /* ---- The report ------------------------------------------------------------------------------ */
@@ -70,6 +71,8 @@ typedef struct cgam_report {
     cgam_report_opts opts;
     cgam_run runs[CGAM_RUNS];
     cgam_claims claims;
+    struct cgam_models *models; /* studies of language models in the folder; models.h */
+    cgam_claims model_claims;
     bool figures_missing; /* gnuplot was not found */
     double seconds, figure_seconds;
 } cgam_report;

@@ -1,0 +1,318 @@
+/* models_page.c: the section on language models, and how it gets into a page that is there.
+ *
+ * A page holds two pieces between marks, its part of the claims and the section itself. A study
+ * that is run later replaces what is between the marks, so the synthetic studies need not be run
+ * again. */
+#include "report/html.h"
+#include "report/models.h"
+
+#include "base/env.h"
+#include "study/study.h"
+
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+
+static const char *const marks[][2] = {
+    {"<!-- cgam: claims of models -->\n", "<!-- cgam: end of claims of models -->\n"},
+    {"<!-- cgam: models -->\n", "<!-- cgam: end of models -->\n"},
+};
+
+/* A paragraph; the text is ours and may hold tags. */
+static void say(FILE *to, const char *text)
+{
+    fprintf(to, "<p>");
+    cgam_html_rich(to, text);
+    fprintf(to, "</p>\n");
+}
+
+/* ---- Claims ------------------------------------------------------------------------------ */
+cgam_status cgam_models_claims_write(cgam_env *env, const char *folder, const cgam_models *models,
+                                     cgam_claims *out)
+{
+    char path[PATH_MAX];
+    cgam_models_claims(models, out);
+    if (models->count == 0) return CGAM_OK;
+    if (snprintf(path, sizeof path, "%s/lm", folder) >= (int)sizeof path)
+        return cgam_fail(env, CGAM_E_ARG, "the report's name is too long");
+    return cgam_claims_write(env, out, path);
+}
+
+void cgam_models_claims_html(FILE *to, const cgam_models *models, const cgam_claims *claims)
+{
+    fputs(marks[0][0], to);
+    fprintf(to, "<h3 id=\"model-claims\">About language models</h3>\n");
+    if (claims->count == 0) {
+        say(to, "None is decided yet: they need a study of a <a href=\"#models\">language "
+                "model</a>.");
+    } else {
+        bool small = false;
+        for (int i = 0; i < models->count; i++) {
+            int64_t n = cgam_models_int(models->study[i].doc, "sweep.queries");
+            small = small || (n > 0 && n < 100);
+        }
+        say(to,
+            "Decided on the studies below, each for itself: a claim holds where its test passes "
+            "on all of them, <em>on</em> those where it passes on some. Data: <a "
+            "href=\"lm/claims.csv\">lm/claims.csv</a>.");
+        if (small)
+            say(to, "A study of fewer than 100 queries misses small effects: there, <em>no</em> "
+                    "means no more than that the test did not find it.");
+        cgam_html_claims(to, claims);
+    }
+    fputs(marks[0][1], to);
+}
+
+/* ---- A study ----------------------------------------------------------------------------- */
+static void number(FILE *to, double value, double error)
+{
+    if (isnan(value)) fprintf(to, "<td class=\"n\">–</td>");
+    else if (isnan(error)) fprintf(to, "<td class=\"n\">%.3f</td>", value);
+    else fprintf(to, "<td class=\"n\">%.3f ± %.3f</td>", value, error);
+}
+
+typedef struct column {
+    const char *head, *value, *error; /* %s: "restricted" or "full" */
+} column;
+
+static const column columns[] = {
+    {"zero-shot", "zero_shot.%s", "zero_shot.%s_se"},
+    {"with demonstrations", "icl.%s", "icl.%s_se"},
+    {"query + λ context", "best.%s.held_out", "best.%s.held_out_se"},
+    {"label rows", "controls.label_mean.%s.held_out", NULL},
+    {"flipped", "controls.flipped.%s.held_out", NULL},
+    {"another task", "controls.other_task.%s.held_out", NULL},
+};
+
+static double at(const json_t *entry, const char *format, const char *over)
+{
+    char path[80];
+    if (!format) return NAN;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+    snprintf(path, sizeof path, format, over);
+#pragma GCC diagnostic pop
+    return cgam_models_real(entry, path);
+}
+
+static void accuracies(FILE *to, const json_t *sweep)
+{
+    static const char *const names[] = {"restricted", "full"};
+    static const char *const titles[] = {"over the labels", "over all words"};
+    const json_t *shots = cgam_models_at(sweep, "shots");
+    fprintf(to, "<div class=\"wide\"><table>\n<thead><tr><th class=\"n\">shots</th><th>accuracy"
+                "</th>");
+    for (size_t c = 0; c < sizeof columns / sizeof *columns; c++)
+        fprintf(to, "<th class=\"n\">%s</th>", columns[c].head);
+    fprintf(to, "<th class=\"n\">centred</th><th class=\"n\">gain recovered</th><th>best pair"
+                "</th></tr></thead>\n<tbody>\n");
+    for (size_t i = 0; i < json_array_size(shots); i++) {
+        const json_t *entry = json_array_get(shots, i);
+        for (int over = 0; over < 2; over++) {
+            char path[40];
+            snprintf(path, sizeof path, "best.%s", names[over]);
+            const json_t *best = cgam_models_at(entry, path);
+            fprintf(to, "<tr><td class=\"n\">%d</td><td>%s</td>", (int)cgam_models_int(entry, "k"),
+                    titles[over]);
+            for (size_t c = 0; c < sizeof columns / sizeof *columns; c++)
+                number(to, at(entry, columns[c].value, names[over]),
+                       at(entry, columns[c].error, names[over]));
+            number(to, over ? (double)NAN : cgam_models_real(entry, "controls.centred.accuracy"),
+                   NAN);
+            number(to, cgam_models_real(entry, over ? "recovered_full" : "recovered"),
+                   cgam_models_real(entry, over ? "recovered_full_se" : "recovered_se"));
+            double from = cgam_models_entry(best, "lambda", 0);
+            double to_lambda = cgam_models_entry(best, "lambda", 1);
+            fprintf(to, "<td>context %d, query %d, λ from %.3g",
+                    (int)cgam_models_int(best, "context_layer"),
+                    (int)cgam_models_int(best, "query_layer"), from);
+            if (isnan(to_lambda)) fprintf(to, "</td></tr>\n");
+            else fprintf(to, " to %.3g</td></tr>\n", to_lambda);
+        }
+    }
+    fprintf(to, "</tbody></table></div>\n");
+}
+
+static const char *words_of(cgam_models_part part, const char *name)
+{
+    if (strcmp(name, "neff") == 0)
+        return "Geometric mean of exp(entropy) over queries; bands: 95% of the mean.";
+    if (strcmp(name, "mass") == 0) return "Mean over queries; bands: 95% of the mean.";
+    if (strcmp(name, "shots") == 0)
+        return "Pair of layers and coupling chosen on one half of the queries, counted on the "
+               "other.";
+    if (part == CGAM_MODELS_SWEEP)
+        return "Left: the best accuracy over λ for each pair of layers, square: the best pair. "
+               "Right: accuracy as an exact step function of λ at the best pair of each kind of "
+               "context.";
+    if (part == CGAM_MODELS_STEER)
+        return "The query is held at the last layer. Above: with 95% bootstrap bands. Below: the "
+               "answer against the other objects of the relation.";
+    return "Bands: 95% of the mean.";
+}
+
+/* Of several numbers of shots the page shows the fewest and the most; the others are beside it. */
+static bool shown(cgam_models_part part, const cgam_figures *figures, int i)
+{
+    if (part != CGAM_MODELS_SWEEP && part != CGAM_MODELS_STEER) return true;
+    int first = strcmp(figures->figure[0].name, "shots") == 0 ? 1 : 0;
+    return i <= first || i == figures->count - 1;
+}
+
+static void pictures(FILE *to, cgam_env *env, const char *out, const cgam_models_study *s,
+                     bool steering)
+{
+    char folder[160], path[PATH_MAX];
+    cgam_figures *figures = cgam_zalloc(env, 1, sizeof *figures);
+    if (!figures) return;
+    snprintf(folder, sizeof folder, "lm/%s", s->name);
+    fprintf(to, "<div class=\"figures\">\n");
+    for (int part = 0; part < CGAM_MODELS_PARTS; part++) {
+        const json_t *doc = cgam_models_at(s->doc, cgam_models_part_name((cgam_models_part)part));
+        if (!json_is_object(doc) || (part == CGAM_MODELS_STEER && !steering)) continue;
+        cgam_models_figures((cgam_models_part)part, doc, figures);
+        for (int i = 0; i < figures->count; i++) {
+            const cgam_figure *f = &figures->figure[i];
+            snprintf(path, sizeof path, "%s/%s/%s.png", out, folder, f->name);
+            if (!shown((cgam_models_part)part, figures, i) || !cgam_file_exists(path)) continue;
+            cgam_html_picture(to, out, folder, f, "", words_of((cgam_models_part)part, f->name));
+        }
+    }
+    fprintf(to, "</div>\n");
+    cgam_free(env, figures);
+}
+
+static void one_study(FILE *to, cgam_env *env, const char *out, const cgam_models_study *s,
+                      bool steering)
+{
+    static const char *const files[] = {"study.json",      "neff.csv",       "sweep.csv",
+                                        "sweep_steps.csv", "sweep_grid.csv", "steer.csv",
+                                        "probe.csv"};
+    const json_t *neff = cgam_models_at(s->doc, "neff");
+    char path[PATH_MAX];
+    fprintf(to, "<h3>");
+    cgam_html_text(to, s->name);
+    fprintf(to, "</h3>\n");
+    if (!s->doc) {
+        fprintf(to, "<p>This study cannot be read: ");
+        cgam_html_text(to, s->reason);
+        fprintf(to, "</p>\n");
+        return;
+    }
+    fprintf(to, "<p class=\"soft\">");
+    cgam_html_text(to, cgam_models_text(neff, "model.file"));
+    fprintf(to, " (");
+    cgam_html_text(to, cgam_models_text(neff, "model.description"));
+    fprintf(to, "), %d layers, d = %d, %d words · %d queries, %d labels, seed %lld</p>\n",
+            (int)cgam_models_int(neff, "model.layers"), (int)cgam_models_int(neff, "model.width"),
+            (int)cgam_models_int(neff, "model.vocab"), (int)cgam_models_int(neff, "queries"),
+            (int)cgam_models_int(neff, "labels"), (long long)cgam_models_int(neff, "seed"));
+    accuracies(to, cgam_models_at(s->doc, "sweep"));
+    pictures(to, env, out, s, steering);
+    fprintf(to, "<pre>");
+    cgam_html_text(to, cgam_models_text(s->doc, "command"));
+    fprintf(to, "</pre>\n<p class=\"soft\">Data:");
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        snprintf(path, sizeof path, "%s/lm/%s/%s", out, s->name, files[i]);
+        if (!cgam_file_exists(path)) continue;
+        fprintf(to, " <a href=\"lm/");
+        cgam_html_text(to, s->name);
+        fprintf(to, "/%s\">%s</a>", files[i], files[i]);
+    }
+    fprintf(to, "</p>\n");
+}
+
+void cgam_models_html(FILE *to, cgam_env *env, const char *folder, const cgam_models *models)
+{
+    bool facts = false;
+    fputs(marks[1][0], to);
+    fprintf(to, "<h2 id=\"models\">Language models</h2>\n");
+    if (models->count == 0) {
+        say(to, "No study of a language model is in this report. To add one (the first command "
+                "fetches 334 MB):");
+        fprintf(to, "<pre>cgam lm get\ncgam lm study --dataset sentiment --shots 0,1,4 --queries "
+                    "40 --report ");
+        cgam_html_text(to, folder);
+        fprintf(to, "</pre>\n");
+    } else {
+        say(to,
+            "Memories are the rows of a model's unembedding; the query q is the state that a "
+            "prompt leaves without demonstrations, the context c the mean of what demonstrations "
+            "add to it, each after one of the layers; a word's score is ⟨ζ, q⟩ + λ⟨ζ, c⟩. "
+            "Accuracies are held out: contexts, pair of layers and λ come from the other half of "
+            "the queries. A shared context adds the same number to a label's score whatever the "
+            "query, so over the labels it can only move the borders between classes; the controls "
+            "say how far that carries.");
+        for (int i = 0; i < models->count; i++)
+            facts = facts || (models->study[i].doc &&
+                              json_is_null(cgam_models_at(models->study[i].doc, "probe")));
+        for (int i = 0; i < models->count; i++) {
+            const json_t *doc = models->study[i].doc;
+            /* sets of classes steer the shipped facts: shown where no study is about facts */
+            bool own = doc && json_is_null(cgam_models_at(doc, "probe"));
+            one_study(to, env, folder, &models->study[i], own || !facts);
+        }
+    }
+    fputs(marks[1][1], to);
+}
+
+/* ---- Into a page that is there ----------------------------------------------------------- */
+/* Where a text begins in [from, end), or NULL. */
+static const char *find(const char *from, const char *end, const char *text)
+{
+    return from < end ? memmem(from, (size_t)(end - from), text, strlen(text)) : NULL;
+}
+
+static cgam_status rewrite(cgam_env *env, const char *folder, const char *path,
+                           const cgam_models *models, const cgam_claims *claims)
+{
+    cgam_file old;
+    cgam_outfile *file = NULL;
+    cgam_status status = cgam_file_map(env, path, &old);
+    if (status != CGAM_OK) return status;
+    const char *start = (const char *)old.bytes, *end = start + old.size, *from[2], *to[2];
+    const char *last = start;
+    for (int i = 0; i < 2 && status == CGAM_OK; i++) {
+        from[i] = last ? find(last, end, marks[i][0]) : NULL;
+        to[i] = from[i] ? find(from[i], end, marks[i][1]) : NULL;
+        last = to[i] ? to[i] + strlen(marks[i][1]) : NULL;
+        if (!last)
+            status = cgam_fail(env, CGAM_E_FORMAT,
+                               "%s has no place for language models; make it again with: cgam "
+                               "report",
+                               cgam_path_tail(path));
+        else to[i] = last;
+    }
+    if (status == CGAM_OK) status = cgam_outfile_begin(env, path, &file);
+    if (status == CGAM_OK) {
+        FILE *out = cgam_outfile_stream(file);
+        fwrite(start, 1, (size_t)(from[0] - start), out);
+        cgam_models_claims_html(out, models, claims);
+        fwrite(to[0], 1, (size_t)(from[1] - to[0]), out);
+        cgam_models_html(out, env, folder, models);
+        fwrite(to[1], 1, (size_t)(end - to[1]), out);
+        status = cgam_outfile_commit(file);
+    }
+    cgam_file_unmap(&old);
+    return status;
+}
+
+cgam_status cgam_models_refresh(cgam_env *env, const char *folder, bool *made)
+{
+    char path[PATH_MAX];
+    *made = false;
+    cgam_models *models = NULL;
+    cgam_claims *claims = cgam_zalloc(env, 1, sizeof *claims);
+    if (!claims) return cgam_fail_nomem(env, "claims");
+    cgam_status status = cgam_models_load(env, folder, &models);
+    if (status == CGAM_OK) status = cgam_models_claims_write(env, folder, models, claims);
+    if (snprintf(path, sizeof path, "%s/index.html", folder) >= (int)sizeof path)
+        status = cgam_fail(env, CGAM_E_ARG, "the report's name is too long");
+    if (status == CGAM_OK && cgam_file_exists(path)) {
+        status = rewrite(env, folder, path, models, claims);
+        *made = status == CGAM_OK;
+    }
+    cgam_models_free(env, models);
+    cgam_free(env, claims);
+    return status;
+}
