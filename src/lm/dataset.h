@@ -3,6 +3,7 @@
 #define CGAM_SRC_LM_DATASET_H
 
 #include "base/env.h"
+#include "io/file.h"
 
 #include <cgam/dataset.h>
 
@@ -31,6 +32,13 @@ CGAM_NODISCARD cgam_status cgam_dataset_declare(cgam_dataset *set, const char *l
  * doubled blanks; an empty one is refused. */
 CGAM_NODISCARD cgam_status cgam_dataset_add(cgam_dataset *set, const char *where, const char *text,
                                             const char *label);
+
+/* The examples of a file's bytes; where: its name for messages. template: of a relation of LAMA, or
+ * cgam_dataset_masked; other formats have their own. */
+CGAM_NODISCARD cgam_status cgam_dataset_read(cgam_env *env, const char *format, const char *where,
+                                             const cgam_file *file, const char *template,
+                                             const char *labels, cgam_dataset **out);
+extern const char cgam_dataset_masked[]; /* the template of masked sentences */
 
 /* What comes with the library. */
 extern const char *const cgam_shipped_facts[][2];     /* country, capital; NULL ends */

@@ -9,11 +9,13 @@
 
 const char *const cgam_dataset_formats[] = {"tsv", "facts", "sst2", "agnews", "trec", "lama", NULL};
 
+const char cgam_dataset_masked[] = "{x} {y}\n";
+
 enum { FIELDS = 3, LINE_MAX_BYTES = 1 << 24, WHERE = 160 };
 
 typedef struct reader {
     cgam_dataset *set;
-    const char *path, *name; /* name: for messages */
+    const char *name; /* for messages */
     cgam_file file;
     size_t at;
     int64_t line;
@@ -215,7 +217,7 @@ static cgam_status read_lama(reader *r)
     const char *masked =
         json_string_value(json_array_get(json_object_get(row, "masked_sentences"), 0));
     if (!object || (!subject && !masked)) status = complain(r, "no sub_label or no obj_label");
-    else if (strcmp(r->set->template, "{x} {y}\n") != 0)
+    else if (strcmp(r->set->template, cgam_dataset_masked) != 0)
         status = subject ? cgam_dataset_add(r->set, r->where, subject, object)
                          : complain(r, "no sub_label");
     else if (!masked) status = complain(r, "no masked sentence, and no relation with a template");
@@ -241,7 +243,7 @@ static cgam_status read_lama(reader *r)
  * "[X] was born in [Y] ." becomes "{x} was born in {y}.\n". Without one, masked sentences. */
 static cgam_status lama_template(cgam_env *env, const char *path, char *template, size_t size)
 {
-    snprintf(template, size, "{x} {y}\n");
+    snprintf(template, size, "%s", cgam_dataset_masked);
     const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
     int folder = slash ? (int)(slash - path + 1) : 0;
     size_t id = strcspn(base, ".");
@@ -293,23 +295,25 @@ static const format formats[] = {
     {read_lama, false, true, NULL, NULL},
 };
 
-cgam_status cgam_dataset_open(cgam_env *env, const char *name, const char *path, const char *labels,
+static const format *format_named(const char *name)
+{
+    for (int i = 0; cgam_dataset_formats[i]; i++)
+        if (strcmp(name, cgam_dataset_formats[i]) == 0) return &formats[i];
+    return NULL;
+}
+
+cgam_status cgam_dataset_read(cgam_env *env, const char *name, const char *where,
+                              const cgam_file *file, const char *template, const char *labels,
                               cgam_dataset **out)
 {
     *out = NULL;
-    const format *f = NULL;
-    for (int i = 0; cgam_dataset_formats[i]; i++)
-        if (strcmp(name, cgam_dataset_formats[i]) == 0) f = &formats[i];
+    const format *f = format_named(name);
     if (!f) return cgam_fail(env, CGAM_E_ARG, "no format '%s' of datasets", name);
-    char template[512];
-    cgam_status status = CGAM_OK;
-    if (f->template) snprintf(template, sizeof template, "%s", f->template);
-    else status = lama_template(env, path, template, sizeof template);
-    reader r = {.path = path, .name = cgam_path_tail(path)};
-    if (status == CGAM_OK) status = cgam_dataset_new(env, template, f->facts, &r.set);
+    reader r = {.name = where, .file = *file};
+    cgam_status status =
+        cgam_dataset_new(env, f->template ? f->template : template, f->facts, &r.set);
     if (status == CGAM_OK && !f->facts)
         status = cgam_dataset_declare(r.set, labels ? labels : f->labels);
-    if (status == CGAM_OK) status = cgam_file_map(env, path, &r.file);
     for (bool more = true; status == CGAM_OK;) {
         status = f->csv ? next_record(&r, &more) : next_line(&r, &more);
         if (status != CGAM_OK || !more) break;
@@ -320,8 +324,23 @@ cgam_status cgam_dataset_open(cgam_env *env, const char *name, const char *path,
     if (status == CGAM_OK && r.set->examples == 0)
         status = cgam_fail(env, CGAM_E_FORMAT, "%s: no examples", r.name);
     cgam_free(env, r.text);
-    cgam_file_unmap(&r.file);
     if (status == CGAM_OK) *out = r.set;
     else cgam_dataset_free(r.set);
+    return status;
+}
+
+cgam_status cgam_dataset_open(cgam_env *env, const char *name, const char *path, const char *labels,
+                              cgam_dataset **out)
+{
+    *out = NULL;
+    const format *f = format_named(name);
+    char template[512] = "";
+    cgam_file file = {0};
+    cgam_status status =
+        f && !f->template ? lama_template(env, path, template, sizeof template) : CGAM_OK;
+    if (status == CGAM_OK) status = cgam_file_map(env, path, &file);
+    if (status == CGAM_OK)
+        status = cgam_dataset_read(env, name, cgam_path_tail(path), &file, template, labels, out);
+    cgam_file_unmap(&file);
     return status;
 }

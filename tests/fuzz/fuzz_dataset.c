@@ -1,0 +1,59 @@
+/* Any bytes as a dataset: the first chooses the format, the rest is the file. What is refused is
+ * refused in one line; of what is read, every example has a text and a label that exists, and prompts
+ * can be made. */
+#include "fuzz/readers.h"
+#include "lm/dataset.h"
+
+static void make_prompts(cgam_env *env, const cgam_dataset *set)
+{
+    cgam_quiz *quiz;
+    const cgam_quiz_opts opts = {.queries = 4, .shots_max = 2, .seed = 1};
+    if (cgam_quiz_new(env, set, NULL, &opts, &quiz) != CGAM_OK) {
+        must_be_one_line(env);
+        return;
+    }
+    for (int64_t i = 0; i < cgam_quiz_queries(quiz); i++)
+        for (int demos = CGAM_DEMOS_TRUE; demos <= CGAM_DEMOS_FOREIGN; demos++) {
+            char *prompt;
+            must(cgam_quiz_prompt(quiz, i, 2, (cgam_demos)demos, &prompt) == CGAM_OK);
+            must(strstr(prompt, cgam_quiz_cue(quiz)) != NULL);
+            cgam_quiz_release(quiz, prompt);
+        }
+    cgam_quiz_free(quiz);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const struct {
+        const char *format, *template;
+    } kinds[] = {{"tsv", NULL},
+                 {"facts", NULL},
+                 {"sst2", NULL},
+                 {"agnews", NULL},
+                 {"trec", NULL},
+                 {"lama", "{x} is the capital of {y}.\n"},
+                 {"lama", cgam_dataset_masked}};
+    enum { KINDS = sizeof kinds / sizeof *kinds };
+    if (size == 0) return 0;
+    cgam_env *env = fuzz_env();
+    const cgam_file file = cgam_file_borrow(data + 1, size - 1);
+    cgam_dataset *set = NULL;
+    int kind = data[0] % KINDS;
+    cgam_status status =
+        cgam_dataset_read(env, kinds[kind].format, "fuzz", &file, kinds[kind].template, NULL, &set);
+    if (status != CGAM_OK) {
+        must(!set);
+        must_be_one_line(env);
+        return 0;
+    }
+    int64_t n = cgam_dataset_size(set), labels = cgam_dataset_labels(set);
+    must(n > 0 && labels > 0);
+    for (int64_t i = 0; i < n; i++) {
+        cgam_example e = cgam_dataset_example(set, i);
+        must(e.text[0] && e.label >= 0 && e.label < labels);
+        must(!strchr(e.text, '\n') && cgam_dataset_word(set, e.label)[0]);
+    }
+    make_prompts(env, set);
+    cgam_dataset_free(set);
+    return 0;
+}
