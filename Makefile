@@ -2,6 +2,7 @@
 #
 #   DEPS=true          skip the search for missing packages
 #   TYPE=RelWithDebInfo  another build type;  JOBS=n  how many at once
+#   LM='--shots 4'     other options for the studies of language models in `make run`
 #   PREFIX, DESTDIR    where `make install` puts things
 
 BUILD   ?= build
@@ -11,6 +12,8 @@ JOBS    ?= $(shell nproc 2>/dev/null || echo 2)
 DEPS    ?= tools/deps
 FUZZ_SECONDS ?= 60
 SOAK_SECONDS ?= 600
+# What `make run` asks of the default language model: as much as fits into a few minutes.
+LM ?= --shots 0,4 --queries 32 --demos shared --exact
 
 # Only errors are shown, and they go to standard error.
 configure = cmake -S . -DCMAKE_INSTALL_PREFIX="$(PREFIX)"
@@ -35,8 +38,15 @@ build: deps ## the program build/cgam, the libraries build/lib, the man pages bu
 	@[ -x $(BUILD)/cgam ] || echo "building cgam in $(BUILD)/ (about a minute)"
 	@$(compile) $(BUILD) -j $(JOBS) --target product
 
-run: build ## every study and the report: report/index.html
+run: build ## every study and the report, language models included: report/index.html
 	@$(BUILD)/cgam report --out report
+	@$(BUILD)/cgam lm get >/dev/null || exit 0; \
+	echo "language models: two short studies, about three minutes; stopped, they go on from there"; \
+	for set in sentiment facts; do \
+	    $(BUILD)/cgam lm study --dataset $$set $(LM) --report report >/dev/null || \
+	        { code=$$?; [ $$code != 2 ] || exit 0; exit $$code; }; \
+	done; \
+	echo "language models: in report/index.html too"
 
 test: build ## every test; the exit status is the verdict
 	@$(compile) $(BUILD) -j $(JOBS)

@@ -15,6 +15,7 @@ typedef struct cgam_figure {
     const char *title;              /* "Accuracy against query noise" */
     char caption[CGAM_CAPTION_MAX]; /* seed, trials and parameters included */
     char made[2][96];               /* room for a name and a title that are no constants */
+    bool wide;                      /* several panels: takes the width of the page */
 } cgam_figure;
 
 typedef struct cgam_figures {

@@ -87,6 +87,7 @@ static const char style[] =
     "gap:1rem;margin:.8rem 0}\n"
     "figure{margin:0;background:#fff;border:1px solid var(--line);border-radius:8px;"
     "padding:.7rem}\n"
+    ".full{grid-column:1/-1}.full img{max-width:62rem;margin:0 auto}\n"
     "figure img{display:block;width:100%;height:auto}\n"
     "figcaption{color:#444;font-size:.85rem;line-height:1.4;margin-top:.3rem}\n"
     "figcaption b{color:#111}figcaption a{color:#0550ae}\n"
@@ -187,7 +188,7 @@ void cgam_html_picture(FILE *to, const char *out, const char *folder, const cgam
     snprintf(path, sizeof path, "%s/%s/%s.svg", out, folder, f->name);
     bool svg = stat(path, &st) == 0 && st.st_size <= INLINE_SVG_MAX;
     if (!svg) snprintf(path, sizeof path, "%s/%s/%s.png", out, folder, f->name);
-    fprintf(to, "<figure><img alt=\"");
+    fprintf(to, "<figure%s><img alt=\"", f->wide ? " class=\"full\"" : "");
     cgam_html_text(to, f->title);
     fprintf(to, "\" src=\"");
     cgam_html_data(to, path, svg ? "image/svg+xml" : "image/png");

@@ -70,6 +70,7 @@ static void add_figure(cgam_figures *out, const char *caption_text, const char *
     if (out->count == CGAM_FIGURES_MAX) return;
     cgam_figure *f = &out->figure[out->count++];
     snprintf(f->caption, sizeof f->caption, "%s", caption_text);
+    f->wide = strcmp(name, "neff") != 0 && strcmp(name, "mass") != 0;
     f->name = f->made[0];
     f->title = f->made[1];
     if (k < 0) {
@@ -148,6 +149,17 @@ static void shots_curves(FILE *to, const json_t *curves, const banded *b)
                 ending(i, count));
     }
 }
+
+/* Several panels: what is said once belongs to the first of them alone. */
+static void panels_begin(cgam_page *p, const cgam_figure *f)
+{
+    fprintf(p->to,
+            "set multiplot\nset label 1 \"%s\" at screen 0.01, screen 0.022 font ',9' tc rgb "
+            "'#555555'\n",
+            f->caption);
+}
+
+static void panels_end(cgam_page *p) { fprintf(p->to, "unset multiplot\n"); }
 
 /* ---- N_eff ------------------------------------------------------------------------------- */
 static cgam_status draw_neff(cgam_env *env, const json_t *doc, const char *folder,
@@ -238,7 +250,8 @@ static cgam_status draw_shots(cgam_env *env, const json_t *doc, const char *fold
         fprintf(p.to, "\nEOD\n");
     }
     cgam_page_begin(f, 1080, 470, &p);
-    fprintf(p.to, "set multiplot\nset xlabel 'demonstrations'\nset yrange [-0.02:1.02]\n"
+    panels_begin(&p, f);
+    fprintf(p.to, "set xlabel 'demonstrations'\nset yrange [-0.02:1.02]\n"
                   "set logscale x 2\nset offsets graph 0.05, graph 0.05, 0, 0\n"
                   "set tmargin at screen 0.90\nset bmargin at screen 0.19\n"
                   "set ylabel 'accuracy, held out'\n");
@@ -263,7 +276,7 @@ static cgam_status draw_shots(cgam_env *env, const json_t *doc, const char *fold
                         answers[a].title);
         fprintf(p.to, "\n");
     }
-    fprintf(p.to, "unset multiplot\n");
+    panels_end(&p);
     return cgam_page_close(&p);
 }
 
@@ -308,7 +321,8 @@ static cgam_status draw_sweep(cgam_env *env, const json_t *doc, const char *fold
     cgam_page p;
     cgam_status status = cgam_page_open(env, folder, f, 1080, 900, &p);
     if (status != CGAM_OK) return status;
-    fprintf(p.to, "set multiplot\nset palette defined (0 '#fcfdbf', 0.25 '#fe9f6d', 0.5 '#de4968', "
+    panels_begin(&p, f);
+    fprintf(p.to, "set palette defined (0 '#fcfdbf', 0.25 '#fe9f6d', 0.5 '#de4968', "
                   "0.75 '#8c2981', 1 '#3b0f70')\nset cbrange [0:1]\n");
     for (int over = 0; over < 2; over++) {
         double top = over ? 0.48 : 0.95;
@@ -334,15 +348,16 @@ static cgam_status draw_sweep(cgam_env *env, const json_t *doc, const char *fold
             (long long)((index + 1) * layers * layers - 1), over_names[over],
             (int)cgam_models_int(best, "query_layer"), (int)cgam_models_int(best, "context_layer"),
             (int)cgam_models_int(best, "query_layer"), (int)cgam_models_int(best, "context_layer"));
-        fprintf(p.to,
-                "set lmargin at screen 0.535\nset rmargin at screen 0.775\nset title 'at the best "
-                "pair of each, %s'\n",
-                over_titles[over]);
+        fprintf(
+            p.to,
+            "unset label 1\nset lmargin at screen 0.535\nset rmargin at screen 0.775\nset title 'at the best "
+            "pair of each, %s'\n",
+            over_titles[over]);
         fprintf(p.to, "set key at screen 0.995, screen %.3f right top font ',11' samplen 2.5\n",
                 top - 0.02);
         steps_panel(p.to, entry, k, over);
     }
-    fprintf(p.to, "unset multiplot\n");
+    panels_end(&p);
     return cgam_page_close(&p);
 }
 
@@ -388,7 +403,8 @@ static cgam_status draw_steer(cgam_env *env, const json_t *doc, const char *fold
     cgam_page p;
     cgam_status status = cgam_page_open(env, folder, f, 1080, 760, &p);
     if (status != CGAM_OK) return status;
-    fprintf(p.to, "set multiplot\nset xrange [-0.5:%d]\n", (int)cgam_models_layers(doc));
+    panels_begin(&p, f);
+    fprintf(p.to, "set xrange [-0.5:%d]\n", (int)cgam_models_layers(doc));
     for (int row = 0; row < 2; row++)
         for (int j = 0; j < panels; j++) {
             double width = 0.91 / panels, left = 0.08 + j * width;
@@ -428,10 +444,13 @@ static cgam_status draw_steer(cgam_env *env, const json_t *doc, const char *fold
             }
             char path[32];
             snprintf(path, sizeof path, "baseline.%s", rows[row]);
-            fprintf(p.to, "  %.6g with lines lc rgb '#000000' dt 3 lw 1.5 title 'no context'\n",
-                    cgam_models_real(entry, path));
+            fprintf(
+                p.to,
+                "  %.6g with lines lc rgb '#000000' dt 3 lw 1.5 title 'no context'\nunset label "
+                "1\n",
+                cgam_models_real(entry, path));
         }
-    fprintf(p.to, "unset multiplot\n");
+    panels_end(&p);
     return cgam_page_close(&p);
 }
 
@@ -445,8 +464,9 @@ static cgam_status draw_probe(cgam_env *env, const json_t *doc, const char *fold
     cgam_page p;
     cgam_status status = cgam_page_open(env, folder, f, 1080, 450, &p);
     if (status != CGAM_OK) return status;
+    panels_begin(&p, f);
     fprintf(p.to,
-            "set multiplot\nset xlabel 'layer'\nset xrange [-0.5:%d]\nset tmargin at screen "
+            "set xlabel 'layer'\nset xrange [-0.5:%d]\nset tmargin at screen "
             "0.90\nset bmargin at screen 0.20\n"
             "set lmargin at screen 0.08\nset rmargin at screen 0.42\nunset key\n"
             "set title 'separability'\nset ylabel 'held-out accuracy of a linear probe'\n"
@@ -458,12 +478,14 @@ static cgam_status draw_probe(cgam_env *env, const json_t *doc, const char *fold
                            "column('separability')+1.96*column('separability_se')"});
     snprintf(low, sizeof low, "column('margin')-1.96*column('margin_sd')/%.6g", sqrt(fmax(1, n)));
     snprintf(high, sizeof high, "column('margin')+1.96*column('margin_sd')/%.6g", sqrt(fmax(1, n)));
-    fprintf(p.to, "set lmargin at screen 0.53\nset rmargin at screen 0.86\nset title 'alignment'\n"
-                  "set ylabel 'margin of the cosine with the label row'\nset yrange [*:*]\n"
-                  "set key at screen 0.99, screen 0.88 right top\n"
-                  "plot 0 with lines lc rgb '#888888' dt 3 lw 1.5 title 'chance', \\\n");
+    fprintf(
+        p.to,
+        "unset label 1\nset lmargin at screen 0.53\nset rmargin at screen 0.86\nset title 'alignment'\n"
+        "set ylabel 'margin of the cosine with the label row'\nset yrange [*:*]\n"
+        "set key at screen 0.99, screen 0.88 right top\n"
+        "plot 0 with lines lc rgb '#888888' dt 3 lw 1.5 title 'chance', \\\n");
     shots_curves(p.to, curves, &(banded){"probe.csv", "column('margin')", low, high});
-    fprintf(p.to, "unset multiplot\n");
+    panels_end(&p);
     return cgam_page_close(&p);
 }
 

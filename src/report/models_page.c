@@ -77,8 +77,8 @@ typedef struct column {
 
 static const column columns[] = {
     {"zero-shot", "zero_shot.%s", "zero_shot.%s_se"},
-    {"with demonstrations", "icl.%s", "icl.%s_se"},
-    {"query + λ context", "best.%s.held_out", "best.%s.held_out_se"},
+    {"ICL", "icl.%s", "icl.%s_se"},
+    {"retrieval", "best.%s.held_out", "best.%s.held_out_se"},
     {"label rows", "controls.label_mean.%s.held_out", NULL},
     {"flipped", "controls.flipped.%s.held_out", NULL},
     {"another task", "controls.other_task.%s.held_out", NULL},
@@ -104,16 +104,16 @@ static void accuracies(FILE *to, const json_t *sweep)
                 "</th>");
     for (size_t c = 0; c < sizeof columns / sizeof *columns; c++)
         fprintf(to, "<th class=\"n\">%s</th>", columns[c].head);
-    fprintf(to, "<th class=\"n\">centred</th><th class=\"n\">gain recovered</th><th>best pair"
-                "</th></tr></thead>\n<tbody>\n");
+    fprintf(to, "<th class=\"n\">centred</th><th class=\"n\">gain recovered</th><th "
+                "class=\"n\">layers of c, q; λ</th></tr></thead>\n<tbody>\n");
     for (size_t i = 0; i < json_array_size(shots); i++) {
         const json_t *entry = json_array_get(shots, i);
         for (int over = 0; over < 2; over++) {
             char path[40];
             snprintf(path, sizeof path, "best.%s", names[over]);
             const json_t *best = cgam_models_at(entry, path);
-            fprintf(to, "<tr><td class=\"n\">%d</td><td>%s</td>", (int)cgam_models_int(entry, "k"),
-                    titles[over]);
+            fprintf(to, "<tr><td class=\"n\">%d</td><td style=\"white-space:nowrap\">%s</td>",
+                    (int)cgam_models_int(entry, "k"), titles[over]);
             for (size_t c = 0; c < sizeof columns / sizeof *columns; c++)
                 number(to, at(entry, columns[c].value, names[over]),
                        at(entry, columns[c].error, names[over]));
@@ -123,11 +123,10 @@ static void accuracies(FILE *to, const json_t *sweep)
                    cgam_models_real(entry, over ? "recovered_full_se" : "recovered_se"));
             double from = cgam_models_entry(best, "lambda", 0);
             double to_lambda = cgam_models_entry(best, "lambda", 1);
-            fprintf(to, "<td>context %d, query %d, λ from %.3g",
-                    (int)cgam_models_int(best, "context_layer"),
+            fprintf(to, "<td class=\"n\">%d, %d; %.3g", (int)cgam_models_int(best, "context_layer"),
                     (int)cgam_models_int(best, "query_layer"), from);
-            if (isnan(to_lambda)) fprintf(to, "</td></tr>\n");
-            else fprintf(to, " to %.3g</td></tr>\n", to_lambda);
+            if (isnan(to_lambda)) fprintf(to, " and above</td></tr>\n");
+            else fprintf(to, "–%.3g</td></tr>\n", to_lambda);
         }
     }
     fprintf(to, "</tbody></table></div>\n");
@@ -208,6 +207,10 @@ static void one_study(FILE *to, cgam_env *env, const char *out, const cgam_model
             (int)cgam_models_int(neff, "model.vocab"), (int)cgam_models_int(neff, "queries"),
             (int)cgam_models_int(neff, "labels"), (long long)cgam_models_int(neff, "seed"));
     accuracies(to, cgam_models_at(s->doc, "sweep"));
+    fprintf(to,
+            "<p class=\"soft\">ICL: the model with its demonstrations. Retrieval: ⟨ζ, q⟩ + λ⟨ζ, "
+            "c⟩, and beside it the same with the controls' contexts; centred: zero-shot scores "
+            "less their means. ± standard errors.</p>\n");
     pictures(to, env, out, s, steering);
     fprintf(to, "<pre>");
     cgam_html_text(to, cgam_models_text(s->doc, "command"));
