@@ -1,0 +1,438 @@
+/* Studies of language models in the report: claims follow the documents they are given, names from
+ * outside stay harmless, and a page takes a study in without losing anything else. */
+#include "support/check.h"
+
+#include "base/env.h"
+#include "report/models.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char folder[300];
+static cgam_env *env;
+
+static int set_up(void **state)
+{
+    (void)state;
+    const char *base = getenv("TMPDIR");
+    cgam_env_opts e = cgam_env_opts_default();
+    char path[400];
+    e.threads = 1;
+    snprintf(folder, sizeof folder, "%s/cgam-models-XXXXXX", base ? base : "/tmp");
+    if (!mkdtemp(folder) || cgam_env_new(&e, &env) != CGAM_OK) return -1;
+    snprintf(path, sizeof path, "%s/lm", folder);
+    return mkdir(path, 0755);
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    char command[400];
+    cgam_env_free(env);
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    return system(command);
+}
+
+/* ---- A document that says what we want --------------------------------------------------- */
+enum { LAYERS = 10, QUERIES = 60 };
+
+static json_t *row(double first, double then, int64_t from)
+{
+    json_t *list = json_array();
+    for (int64_t l = 0; l <= LAYERS; l++)
+        json_array_append_new(list, json_real(l < from ? first : then));
+    return list;
+}
+
+/* The first `count` of the queries right. */
+static json_t *right(int count)
+{
+    char text[QUERIES + 1];
+    for (int i = 0; i < QUERIES; i++) text[i] = i < count ? '1' : '0';
+    text[QUERIES] = '\0';
+    return json_string(text);
+}
+
+static json_t *common(void)
+{
+    return json_pack("{s:{s:s,s:s,s:i,s:i,s:i},s:s,s:s,s:s,s:i,s:i,s:i,s:s,s:s}", "model", "file",
+                     "m.gguf", "description", "small", "layers", LAYERS, "width", 64, "vocab", 300,
+                     "dataset", "d", "engine", "exact", "demos", "per-query", "queries", QUERIES,
+                     "labels", 2, "seed", 7, "lens", "gain", "lambda_scale", "relative");
+}
+
+static json_t *accuracy_pair(int count)
+{
+    json_t *both = json_object();
+    static const char *const names[] = {"restricted", "full"};
+    for (int i = 0; i < 2; i++)
+        json_object_set_new(both, names[i],
+                            json_pack("{s:i,s:i,s:[f,n],s:f,s:f,s:o}", "context_layer", 9,
+                                      "query_layer", 8, "lambda", 0.5, "accuracy",
+                                      count / (double)QUERIES, "held_out", count / (double)QUERIES,
+                                      "right", right(count)));
+    return both;
+}
+
+static json_t *answer(int count)
+{
+    return json_pack("{s:f,s:o,s:f,s:o}", "restricted", count / (double)QUERIES, "restricted_right",
+                     right(count), "full", count / (double)QUERIES, "full_right", right(count));
+}
+
+static json_t *sweep_of(int zero, int icl, int retrieval, int control, int early)
+{
+    json_t *doc = common();
+    json_t *entry = json_pack(
+        "{s:i,s:i,s:o,s:o,s:o,s:o,s:o,s:{s:{s:f,s:o},s:o,s:o,s:o}}", "k", 4, "queries", QUERIES,
+        "zero_shot", answer(zero), "icl", answer(icl), "best", accuracy_pair(retrieval), "early",
+        accuracy_pair(early), "late", accuracy_pair(retrieval), "controls", "centred", "accuracy",
+        control / (double)QUERIES, "right", right(control), "label_mean", accuracy_pair(control),
+        "flipped", accuracy_pair(control), "other_task", accuracy_pair(control));
+    json_t *shots = json_array();
+    json_array_append_new(shots, entry);
+    json_object_set_new(doc, "shots", shots);
+    return doc;
+}
+
+/* N_eff of 1000 without demonstrations; with them `low` from layer `from` on. */
+static json_t *neff_of(double low, int64_t from)
+{
+    json_t *doc = common(), *curves = json_array();
+    json_array_append_new(curves,
+                          json_pack("{s:i,s:s,s:o,s:o,s:o}", "k", 0, "kind", "zero", "entropy",
+                                    row(1000, 1000, 0), "label_mass", row(0.01, 0.01, 0),
+                                    "label_mass_sd", row(0.01, 0.01, 0)));
+    json_array_append_new(
+        curves, json_pack("{s:i,s:s,s:o,s:o,s:o,s:o,s:o}", "k", 4, "kind", "icl", "entropy",
+                          row(1000, low, from), "label_mass", row(0.01, 0.9, from), "label_mass_sd",
+                          row(0.01, 0.1, from), "log_drop", row(0, log(1000 / low), from),
+                          "log_drop_se", row(0.01, 0.05, from)));
+    json_object_set_new(doc, "curves", curves);
+    return doc;
+}
+
+static json_t *steer_curve(const char *context, double gain, double behind)
+{
+    return json_pack("{s:s,s:f,s:o,s:o,s:o,s:o,s:o}", "context", context, "lambda", 1.0, "log_p",
+                     row(-6, -6 + gain, 8), "log_p_gain", row(-1, gain, 8), "log_p_gain_se",
+                     row(0.1, 0.1, 8), "behind_right", row(0, behind, 8), "behind_right_se",
+                     row(0.1, 0.1, 8));
+}
+
+static json_t *steer_of(double positive, double wrong, double foreign)
+{
+    json_t *doc = common(), *curves = json_array(), *shots = json_array();
+    json_array_append_new(curves, steer_curve("positive", positive, 0));
+    json_array_append_new(curves, steer_curve("wrong_object", wrong, positive - wrong));
+    json_array_append_new(curves, steer_curve("other_relation", foreign, positive - foreign));
+    json_array_append_new(shots, json_pack("{s:i,s:{s:f,s:f},s:o}", "k", 4, "baseline", "log_p",
+                                           -6.0, "log_odds", -1.0, "curves", curves));
+    json_object_set_new(doc, "shots", shots);
+    return doc;
+}
+
+static json_t *probe_of(int64_t separable_from, int64_t aligned_from)
+{
+    json_t *doc = common(), *curves = json_array();
+    json_array_append_new(
+        curves, json_pack("{s:i,s:s,s:o,s:o,s:o,s:o}", "k", 4, "kind", "icl", "separability",
+                          row(0.5, 0.95, separable_from), "separability_se", row(0.06, 0.03, 0),
+                          "margin", row(0, 0.1, aligned_from), "margin_sd", row(0.02, 0.02, 0)));
+    json_object_set_new(doc, "curves", curves);
+    return doc;
+}
+
+/* A study in which everything the paper says is so. */
+static json_t *study_as_told(void)
+{
+    return json_pack("{s:s,s:o,s:o,s:o,s:o}", "command", "cgam lm study --dataset d", "neff",
+                     neff_of(2, 8), "sweep", sweep_of(10, 55, 52, 20, 15), "steer",
+                     steer_of(3, -2, -4), "probe", probe_of(3, 9));
+}
+
+static void put_study(const char *name, json_t *doc)
+{
+    char path[500];
+    snprintf(path, sizeof path, "%s/lm/%s", folder, name);
+    mkdir(path, 0755);
+    snprintf(path, sizeof path, "%s/lm/%s/study.json", folder, name);
+    assert_int_equal(json_dump_file(doc, path, 0), 0);
+    json_decref(doc);
+}
+
+static void remove_study(const char *name)
+{
+    char path[500];
+    snprintf(path, sizeof path, "%s/lm/%s/study.json", folder, name);
+    unlink(path);
+    snprintf(path, sizeof path, "%s/lm/%s", folder, name);
+    rmdir(path);
+}
+
+static cgam_claims claims;
+
+static void decide(void)
+{
+    cgam_models *models;
+    CHECK_STATUS(env, cgam_models_load(env, folder, &models));
+    cgam_models_claims(models, &claims);
+    cgam_models_free(env, models);
+}
+
+static const char *verdict(const char *beginning)
+{
+    static char text[200];
+    for (int i = 0; i < claims.count; i++)
+        if (strncmp(claims.claim[i].says, beginning, strlen(beginning)) == 0)
+            return cgam_verdict_text(&claims.claim[i], text);
+    return "absent";
+}
+
+/* ---- Claims ------------------------------------------------------------------------------ */
+static void what_the_data_show_holds(void **state)
+{
+    (void)state;
+    put_study("told", study_as_told());
+    decide();
+    assert_true(claims.count >= 14);
+    for (int i = 0; i < claims.count; i++) {
+        char text[200];
+        if (claims.claim[i].verdict != CGAM_HOLDS)
+            print_error("%s: %s (%s)\n", claims.claim[i].says,
+                        cgam_verdict_text(&claims.claim[i], text), claims.claim[i].numbers);
+        assert_int_equal(claims.claim[i].verdict, CGAM_HOLDS);
+        assert_non_null(strstr(claims.claim[i].numbers, "told: "));
+    }
+    assert_string_equal(verdict("More shots"), "absent"); /* one number of shots cannot say */
+    remove_study("told");
+}
+
+/* One change at a time turns the claim it is about, and the other study keeps it "on" itself. */
+static void each_claim_follows_its_own_numbers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *part, *claim;
+    } cases[] = {{"neff", "Without demonstrations"},
+                 {"neff", "The collapse is in later layers"},
+                 {"sweep", "Query plus"},
+                 {"sweep", "The same over the whole"},
+                 {"sweep", "What it gains over the labels"},
+                 {"sweep", "What it gains over the vocabulary"},
+                 {"sweep", "Late contexts are needed"},
+                 {"steer", "Supportive context"},
+                 {"steer", "Adversarial context"},
+                 {"steer", "The same with objects"},
+                 {"steer", "Right facts steer better"},
+                 {"probe", "Separability peaks"},
+                 {"probe", "Alignment sharpens"},
+                 {"probe", "Separability comes before"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        json_t *doc = study_as_told(), *part = NULL;
+        switch (i) {
+        case 0: part = neff_of(400, 8); break;
+        case 1: part = neff_of(2, 3); break;
+        case 2:
+        case 3: part = sweep_of(10, 55, 42, 20, 15); break;
+        case 4:
+        case 5: part = sweep_of(10, 55, 52, 49, 15); break;
+        case 6: part = sweep_of(10, 55, 52, 20, 50); break;
+        case 7: part = steer_of(0.1, -2, -4); break;
+        case 8: part = steer_of(3, 2, -4); break;
+        case 9: part = steer_of(3, -2, 0); break;
+        case 10: part = steer_of(3, 3, -4); break;
+        case 11: part = probe_of(8, 9); break;
+        case 12: part = probe_of(3, 4); break;
+        default: part = probe_of(9, 9); break;
+        }
+        json_object_set_new(doc, cases[i].part, part);
+        put_study("changed", doc);
+        decide();
+        if (strcmp(verdict(cases[i].claim), "does not hold") != 0)
+            print_error("%s: %s\n", cases[i].claim, verdict(cases[i].claim));
+        assert_string_equal(verdict(cases[i].claim), "does not hold");
+        put_study("told", study_as_told());
+        decide();
+        assert_string_equal(verdict(cases[i].claim), "holds on told");
+        remove_study("told");
+        remove_study("changed");
+    }
+}
+
+/* A strong context lowers any answer; that alone is no steering away. */
+static void a_fall_that_right_facts_share_does_not_count(void **state)
+{
+    (void)state;
+    json_t *doc = study_as_told(), *steer = steer_of(3, -2, -4);
+    json_t *curves = json_object_get(json_array_get(json_object_get(steer, "shots"), 0), "curves");
+    json_object_set_new(json_array_get(curves, 1), "behind_right", row(0, 0, 0));
+    json_object_set_new(doc, "steer", steer);
+    put_study("shared", doc);
+    decide();
+    assert_string_equal(verdict("Adversarial context"), "does not hold");
+    assert_string_equal(verdict("The same with objects"), "holds");
+    remove_study("shared");
+}
+
+/* Steering of sets of classes is that of the shipped facts: a study of facts speaks for itself. */
+static void studies_of_facts_speak_about_steering(void **state)
+{
+    (void)state;
+    json_t *facts = study_as_told(), *classes = study_as_told();
+    json_object_set_new(facts, "probe", json_null());
+    json_object_set_new(classes, "steer", steer_of(0.1, 0.1, 0.1));
+    put_study("facts", facts);
+    put_study("classes", classes);
+    decide();
+    assert_string_equal(verdict("Supportive context"), "holds");
+    remove_study("facts");
+    remove_study("classes");
+}
+
+static void documents_that_lack_everything_decide_nothing(void **state)
+{
+    (void)state;
+    put_study("empty",
+              json_pack("{s:[i],s:{s:s},s:n}", "sweep", 1, "neff", "curves", "no", "steer"));
+    decide();
+    assert_int_equal(claims.count, 0);
+    remove_study("empty");
+}
+
+/* ---- Figures ----------------------------------------------------------------------------- */
+static void names_from_outside_stay_out_of_scripts(void **state)
+{
+    (void)state;
+    cgam_figures *figures = calloc(1, sizeof *figures);
+    json_t *doc = neff_of(2, 8);
+    assert_non_null(figures);
+    json_object_set_new(doc, "dataset", json_string("a`touch x`\"\n_b{^c}"));
+    cgam_models_figures(CGAM_MODELS_NEFF, doc, figures);
+    assert_int_equal(figures->count, 2);
+    assert_null(strpbrk(figures->figure[0].caption, "`\"\n_{}^\\"));
+    assert_non_null(strstr(figures->figure[0].caption, "60 queries"));
+    assert_non_null(strstr(figures->figure[0].caption, "seed 7"));
+    json_decref(doc);
+    free(figures);
+}
+
+/* ---- The page ---------------------------------------------------------------------------- */
+static char *read_page(void)
+{
+    char path[400];
+    snprintf(path, sizeof path, "%s/index.html", folder);
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    char *text = calloc(1 << 20, 1);
+    assert_non_null(text);
+    size_t got = fread(text, 1, (1 << 20) - 1, f);
+    assert_true(got > 0);
+    fclose(f);
+    return text;
+}
+
+static void write_page(const char *before, bool marks)
+{
+    char path[400];
+    cgam_models *models;
+    CHECK_STATUS(env, cgam_models_load(env, folder, &models));
+    cgam_models_claims(models, &claims);
+    snprintf(path, sizeof path, "%s/index.html", folder);
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    fprintf(f, "%s", before);
+    if (marks) cgam_models_claims_html(f, models, &claims);
+    fprintf(f, "between");
+    if (marks) cgam_models_html(f, env, folder, models);
+    fprintf(f, "after");
+    fclose(f);
+    cgam_models_free(env, models);
+}
+
+static void a_page_takes_studies_in_and_keeps_the_rest(void **state)
+{
+    (void)state;
+    bool made;
+    write_page("before", true);
+    char *page = read_page();
+    assert_non_null(strstr(page, "cgam lm study"));
+    assert_non_null(strstr(page, "None is decided yet"));
+    free(page);
+    put_study("a<b", study_as_told());
+    for (int i = 0; i < 2; i++) { /* the second time changes nothing */
+        CHECK_STATUS(env, cgam_models_refresh(env, folder, &made));
+        assert_true(made);
+        page = read_page();
+        assert_int_equal(strncmp(page, "before<!-- cgam", 15), 0);
+        assert_non_null(strstr(page, "between<!-- cgam"));
+        assert_string_equal(page + strlen(page) - 5, "after");
+        assert_non_null(strstr(page, "a&lt;b"));
+        assert_null(strstr(page, "a<b"));
+        assert_null(strstr(page, "None is decided yet"));
+        assert_non_null(strstr(page, "Late contexts are needed"));
+        assert_non_null(strstr(page, "0.867")); /* 52 of 60 */
+        free(page);
+    }
+    remove_study("a<b");
+    CHECK_STATUS(env, cgam_models_refresh(env, folder, &made));
+    page = read_page();
+    assert_non_null(strstr(page, "None is decided yet"));
+    free(page);
+}
+
+static void an_unreadable_study_is_named_with_its_reason(void **state)
+{
+    (void)state;
+    char path[500];
+    bool made;
+    write_page("before", true);
+    put_study("broken", json_object());
+    snprintf(path, sizeof path, "%s/lm/broken/study.json", folder);
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    fputs("{\"neff\": ", f);
+    fclose(f);
+    CHECK_STATUS(env, cgam_models_refresh(env, folder, &made));
+    char *page = read_page();
+    assert_non_null(strstr(page, "This study cannot be read: "));
+    free(page);
+    remove_study("broken");
+}
+
+static void a_page_of_others_is_left_alone(void **state)
+{
+    (void)state;
+    bool made;
+    char path[400];
+    write_page("mine", false);
+    assert_int_equal(cgam_models_refresh(env, folder, &made), CGAM_E_FORMAT);
+    assert_non_null(strstr(cgam_env_message(env), "no place for language models"));
+    char *page = read_page();
+    assert_string_equal(page, "minebetweenafter");
+    free(page);
+    snprintf(path, sizeof path, "%s/index.html", folder);
+    unlink(path);
+    CHECK_STATUS(env, cgam_models_refresh(env, folder, &made));
+    assert_false(made);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_the_data_show_holds),
+        cmocka_unit_test(each_claim_follows_its_own_numbers),
+        cmocka_unit_test(a_fall_that_right_facts_share_does_not_count),
+        cmocka_unit_test(studies_of_facts_speak_about_steering),
+        cmocka_unit_test(documents_that_lack_everything_decide_nothing),
+        cmocka_unit_test(names_from_outside_stay_out_of_scripts),
+        cmocka_unit_test(a_page_takes_studies_in_and_keeps_the_rest),
+        cmocka_unit_test(an_unreadable_study_is_named_with_its_reason),
+        cmocka_unit_test(a_page_of_others_is_left_alone),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
