@@ -257,7 +257,7 @@ static cgam_status draw_shots(cgam_env *env, const json_t *doc, const char *fold
                   "set ylabel 'accuracy, held out'\n");
     for (int over = 0; over < 2; over++) {
         fprintf(p.to, "set lmargin at screen %.3f\nset rmargin at screen %.3f\nset title '%s'\n",
-                over ? 0.435 : 0.07, over ? 0.735 : 0.37, over_titles[over]);
+                over ? 0.445 : 0.085, over ? 0.735 : 0.375, over_titles[over]);
         if (over) fprintf(p.to, "set key at screen 0.99, screen 0.85 right top\nunset ylabel\n");
         else fprintf(p.to, "unset key\n");
         fprintf(p.to, "set xtics (");
@@ -404,7 +404,7 @@ static cgam_status draw_steer(cgam_env *env, const json_t *doc, const char *fold
     cgam_status status = cgam_page_open(env, folder, f, 1080, 760, &p);
     if (status != CGAM_OK) return status;
     panels_begin(&p, f);
-    fprintf(p.to, "set xrange [-0.5:%d]\n", (int)cgam_models_layers(doc));
+    fprintf(p.to, "unset key\nset xrange [-0.5:%d]\n", (int)cgam_models_layers(doc));
     for (int row = 0; row < 2; row++)
         for (int j = 0; j < panels; j++) {
             double width = 0.91 / panels, left = 0.08 + j * width;
@@ -420,9 +420,6 @@ static cgam_status draw_steer(cgam_env *env, const json_t *doc, const char *fold
                 fprintf(p.to, "set title 'λ = %s'\nunset xlabel\n",
                         cgam_short_text(lambda[j], text));
             else fprintf(p.to, "unset title\nset xlabel 'context layer'\n");
-            if (j == 0 && row == 0)
-                fprintf(p.to, "set key at screen 0.5, screen 0.085 center horizontal maxrows 1\n");
-            else fprintf(p.to, "unset key\n");
             fprintf(p.to, "plot \\\n");
             if (row == 0)
                 for (int c = 0; c < 3; c++)
@@ -450,6 +447,16 @@ static cgam_status draw_steer(cgam_env *env, const json_t *doc, const char *fold
                 "1\n",
                 cgam_models_real(entry, path));
         }
+    fprintf(p.to, "set lmargin at screen 0.08\nset rmargin at screen 0.97\nset tmargin at screen "
+                  "0.12\nset bmargin at screen 0.06\nunset border\nunset tics\nunset grid\n"
+                  "unset xlabel\nunset ylabel\nset yrange [0:1]\n"
+                  "set key center center horizontal\nplot \\\n");
+    for (int c = 0; c < 3; c++)
+        fprintf(p.to, "  NaN with linespoints lt %d title '%s', \\\n", context_style[c],
+                context_titles[c]);
+    fprintf(p.to, "  NaN with lines lc rgb '#000000' dt 3 lw 1.5 title 'no context'\n"
+                  "set border 3\nset xtics nomirror out\nset ytics nomirror out\n"
+                  "set grid ytics lc rgb '#dddddd' lw 1 dt 1\nunset key\n");
     panels_end(&p);
     return cgam_page_close(&p);
 }
