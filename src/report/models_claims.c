@@ -107,7 +107,7 @@ static outcome collapses_late(const json_t *study, cgam_claim *claim)
     double z = cgam_claim_limit((double)layers);
     for (int64_t l = 0; l < layers; l++) {
         double drop = cgam_models_entry(curve, "log_drop", l);
-        if (!(drop - z * cgam_models_entry(curve, "log_drop_se", l) > log(2))) continue;
+        if (!(drop - z * cgam_models_entry(curve, "log_drop_se", l) > log(10))) continue;
         if (first < 0) first = l;
         count++;
     }
@@ -441,7 +441,7 @@ static const struct {
      "over all layers).",
      collapses, false},
     {"section 4.2 (i), fig. 4", "The collapse is in later layers.",
-     "All layers after which N_eff falls by significantly more than a factor of 2 are in the later "
+     "All layers after which N_eff falls by significantly more than a factor of 10 are in the later "
      "half.",
      collapses_late, false},
     {"section 4.2 (i), fig. 4", "The collapse is onto the label set.",
