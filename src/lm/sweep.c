@@ -90,6 +90,7 @@ typedef struct job {
     const float *a;              /* [piece, vocab] of this layer */
     const float *b;              /* [2 * contexts, vocab] */
     const double *size;          /* [2 * contexts] norms */
+    const int64_t *top;          /* [2 * contexts] tokens with the largest b */
     double mean[2];              /* norm of the queries of each half at this layer */
 } job;
 
@@ -163,8 +164,8 @@ static void mark(const job *j, int64_t i, int64_t c, int64_t row, double factor,
 
 /* ---- Exactly ------------------------------------------------------------------------------ */
 /* al, bl: [labels] room. */
-static void bracket(const job *j, int64_t i, int64_t row, double factor, int64_t at, float *al,
-                    float *bl)
+static void bracket(const job *j, int64_t i, int64_t row, double factor, int64_t at, int64_t top_a,
+                    float *al, float *bl)
 {
     cgam_sweep *s = j->sweep;
     const cgam_sweep_input *in = &s->in;
@@ -182,7 +183,17 @@ static void bracket(const job *j, int64_t i, int64_t row, double factor, int64_t
     /* Who loses among the labels loses among all. */
     if (s->over[CGAM_OVER_LABELS][at].from < s->over[CGAM_OVER_LABELS][at].to)
         s->over[CGAM_OVER_VOCABULARY][at] =
-            rescale(cgam_sweep_interval(j->vocab, a, b, in->tokens[label]), factor);
+            rescale(cgam_sweep_interval_from(j->vocab, a, b, in->tokens[label], 2,
+                                             (int64_t[]){top_a, j->top[row]}),
+                    factor);
+}
+
+static int64_t top_of(const float *x, int64_t n)
+{
+    int64_t top = 0;
+    for (int64_t m = 1; m < n; m++)
+        if (x[m] > x[top]) top = m;
+    return top;
 }
 
 static cgam_status one_query(void *arg, int64_t k)
@@ -194,12 +205,12 @@ static cgam_status one_query(void *arg, int64_t k)
     if (cgam_interrupted(env)) return CGAM_E_INTERRUPTED;
     float *al = cgam_alloc(env, 2 * (size_t)in->labels, sizeof *al);
     if (!al) return cgam_fail_nomem(env, "labels");
-    int64_t i = j->first + k, other = 1 - i % 2;
+    int64_t i = j->first + k, other = 1 - i % 2, top_a = top_of(j->a + k * j->vocab, j->vocab);
     for (int64_t c = 0; c < s->contexts; c++) {
         int64_t row = 2 * c + other, at = (c * in->layers + j->layer) * in->queries + i;
         double factor = scale_of(in, j->mean[other], j->size[row]);
         if (in->lens == CGAM_LENS_NORM) mark(j, i, c, row, factor, at);
-        else bracket(j, i, row, factor, at, al, al + in->labels);
+        else bracket(j, i, row, factor, at, top_a, al, al + in->labels);
     }
     cgam_free(env, al);
     return CGAM_OK;
@@ -211,9 +222,10 @@ static cgam_lens_kind linear_part(const cgam_sweep *s)
     return s->in.lens == CGAM_LENS_RAW ? CGAM_LENS_RAW : CGAM_LENS_GAIN;
 }
 
-/* Scores of all contexts, [2 * contexts, vocab], and their norms. */
+/* Scores of all contexts, [2 * contexts, vocab], their norms and the tokens that score highest. */
 static cgam_status score_contexts(const cgam_lens *lens, const cgam_sweep *s,
-                                  const cgam_sweep_context *context, float *b, double *size)
+                                  const cgam_sweep_context *context, float *b, double *size,
+                                  int64_t *top)
 {
     int64_t d = cgam_lens_width(lens), rows = 2 * s->contexts;
     float *x = cgam_alloc(s->env, (size_t)(rows * d), sizeof *x);
@@ -225,15 +237,18 @@ static cgam_status score_contexts(const cgam_lens *lens, const cgam_sweep *s,
     }
     cgam_status status = cgam_lens_scores(lens, linear_part(s), rows, x, d, b);
     cgam_free(s->env, x);
+    for (int64_t r = 0; r < rows && status == CGAM_OK; r++)
+        top[r] = top_of(b + r * cgam_lens_vocab(lens), cgam_lens_vocab(lens));
     return status;
 }
 
 static cgam_status fill(cgam_sweep *s, const cgam_lens *lens, const cgam_sweep_context *context,
-                        const cgam_lm_progress *progress, float *a, float *b, double *size)
+                        const cgam_lm_progress *progress, float *a, float *b, double *size,
+                        int64_t *top)
 {
     const cgam_sweep_input *in = &s->in;
     int64_t d = cgam_lens_width(lens), stride = in->layers * d;
-    cgam_status status = score_contexts(lens, s, context, b, size);
+    cgam_status status = score_contexts(lens, s, context, b, size, top);
     for (int64_t l = 0; l < in->layers && status == CGAM_OK; l++) {
         job j = {.sweep = s,
                  .lens = lens,
@@ -242,7 +257,8 @@ static cgam_status fill(cgam_sweep *s, const cgam_lens *lens, const cgam_sweep_c
                  .vocab = cgam_lens_vocab(lens),
                  .a = a,
                  .b = b,
-                 .size = size};
+                 .size = size,
+                 .top = top};
         mean_norms(in, d, l, j.mean);
         for (j.first = 0; j.first < in->queries && status == CGAM_OK; j.first += AT_ONCE) {
             int64_t n = in->queries - j.first < AT_ONCE ? in->queries - j.first : AT_ONCE;
@@ -300,8 +316,10 @@ cgam_status cgam_sweep_new(const cgam_lens *lens, const cgam_sweep_input *input,
     float *a = cgam_alloc(env, piece * vocab, sizeof *a);
     float *b = cgam_alloc(env, 2 * (size_t)contexts * vocab, sizeof *b);
     double *size = cgam_alloc(env, 2 * (size_t)contexts, sizeof *size);
-    if (!fine || !s->left_out || !a || !b || !size) status = cgam_fail_nomem(env, "a sweep");
-    if (status == CGAM_OK) status = fill(s, lens, context, progress, a, b, size);
+    int64_t *top = cgam_alloc(env, 2 * (size_t)contexts, sizeof *top);
+    if (!fine || !s->left_out || !a || !b || !size || !top)
+        status = cgam_fail_nomem(env, "a sweep");
+    if (status == CGAM_OK) status = fill(s, lens, context, progress, a, b, size, top);
     for (int64_t i = 0; status == CGAM_OK && i < input->queries; i++) {
         s->left_out[i] = input->target[i] < 0;
         s->counted += !s->left_out[i];
@@ -309,6 +327,7 @@ cgam_status cgam_sweep_new(const cgam_lens *lens, const cgam_sweep_input *input,
     cgam_free(env, a);
     cgam_free(env, b);
     cgam_free(env, size);
+    cgam_free(env, top);
     s->in.zero = NULL;
     s->in.lambda = NULL;
     s->in.tokens = s->in.target = NULL;

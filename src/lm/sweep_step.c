@@ -3,7 +3,8 @@
  * Token y wins over m where (a_y - a_m) + lambda (b_y - b_m) > 0. With r = (a_m - a_y)/(b_y - b_m)
  * that is lambda > r where b_y > b_m, lambda < r where b_y < b_m, and a_y > a_m where they are
  * equal. So the interval is the intersection of half-lines, found in one pass over the vocabulary,
- * which ends early once it is empty. A factor on the context divides the interval's ends. */
+ * which ends early once it is empty. The largest a and the largest b are the likeliest to end it:
+ * who calls can name them. A factor on the context divides the interval's ends. */
 #include "base/env.h"
 #include "lm/sweep.h"
 
@@ -12,27 +13,44 @@
 
 static const cgam_interval none = {INFINITY, -INFINITY};
 
-cgam_interval cgam_sweep_interval(int64_t n, const float *a, const float *b, int64_t y)
+/* Takes token m's half-line off; false: y cannot win any more. */
+static bool narrow(const float *a, const float *b, int64_t y, int64_t m, cgam_interval *x)
+{
+    double rise = (double)b[y] - (double)b[m], gap = (double)a[m] - (double)a[y], r = gap / rise;
+    /* y itself gives 0/0, which no comparison holds for */
+    if (rise > 0 && r > x->from) x->from = r;
+    if (rise < 0 && r < x->to) x->to = r;
+    return x->from < x->to && !(rise == 0 && (gap > 0 || (gap == 0 && m < y)));
+}
+
+cgam_interval cgam_sweep_interval_from(int64_t n, const float *a, const float *b, int64_t y,
+                                       int hints, const int64_t *hint)
 {
     enum { PIECE = 512 };
     const double ay = (double)a[y], by = (double)b[y];
-    double from = 0, to = INFINITY;
+    cgam_interval x = {0, INFINITY};
+    for (int k = 0; k < hints; k++)
+        if (!narrow(a, b, y, hint[k], &x)) return none;
     for (int64_t begin = 0; begin < n; begin += PIECE) {
         int64_t end = begin + PIECE < n ? begin + PIECE : n;
-        double low = from, high = to;
-        bool beaten = false;
+        /* Does any token of the piece change the interval? Products say so without a division:
+         * r > from is gap > from rise where rise > 0, r < to is gap > to rise where rise < 0. */
+        int touched = 0;
         for (int64_t m = begin; m < end; m++) {
-            double rise = by - (double)b[m], gap = (double)a[m] - ay, r = gap / rise;
-            /* y itself gives 0/0, which no comparison holds for */
-            low = rise > 0 && r > low ? r : low;
-            high = rise < 0 && r < high ? r : high;
-            beaten |= rise == 0 && (gap > 0 || (gap == 0 && m < y));
+            double rise = by - (double)b[m], gap = (double)a[m] - ay;
+            touched |= (rise > 0) & (gap > x.from * rise);
+            touched |= (rise < 0) & (gap > x.to * rise);
+            touched |= (rise == 0) & (gap >= 0) & (m != y);
         }
-        from = low;
-        to = high;
-        if (beaten || from >= to) return none;
+        for (int64_t m = begin; m < end && touched; m++)
+            if (!narrow(a, b, y, m, &x)) return none;
     }
-    return (cgam_interval){from, to};
+    return x;
+}
+
+cgam_interval cgam_sweep_interval(int64_t n, const float *a, const float *b, int64_t y)
+{
+    return cgam_sweep_interval_from(n, a, b, y, 0, NULL);
 }
 
 /* ---- Step functions ----------------------------------------------------------------------- */
