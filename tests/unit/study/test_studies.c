@@ -202,6 +202,27 @@ static void a_trial_does_not_know_how_many_there_are(void **state)
     cgam_env_free(env);
 }
 
+/* The peaks of a curve, by penalty, with every penalty once. */
+static void a_penalty_named_twice_is_one_point(void **state)
+{
+    (void)state;
+    static const double twice[] = {1.1, 0.2, 0.2, 1.1, 0.2}, once[] = {0.2, 1.1};
+    static const int kinds[] = {CGAM_STUDY_COMPETITION, CGAM_STUDY_COUPLED};
+    cgam_env *env = env_with(1, NULL, NULL);
+    for (int k = 0; k < 2; k++) {
+        cgam_study_opts o = small((cgam_study_kind)kinds[k]);
+        cgam_study *a, *b;
+        o.alphas = (cgam_list){once, 2};
+        CHECK_STATUS(env, cgam_study_run(env, &o, &a));
+        o.alphas = (cgam_list){twice, 5};
+        CHECK_STATUS(env, cgam_study_run(env, &o, &b));
+        same(a, b);
+        cgam_study_free(a);
+        cgam_study_free(b);
+    }
+    cgam_env_free(env);
+}
+
 /* One trial shown alone is the trial the study counted. */
 static void the_mean_of_the_trials_is_the_curve(void **state)
 {
@@ -401,6 +422,7 @@ int main(void)
         cmocka_unit_test(a_stopped_run_goes_on_to_the_same_bits),
         cmocka_unit_test(progress_belongs_to_the_rows_of_its_bank),
         cmocka_unit_test(a_trial_does_not_know_how_many_there_are),
+        cmocka_unit_test(a_penalty_named_twice_is_one_point),
         cmocka_unit_test(the_mean_of_the_trials_is_the_curve),
         cmocka_unit_test(tables_have_the_columns_they_name),
         cmocka_unit_test(bad_options_are_named),
