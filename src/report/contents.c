@@ -62,15 +62,19 @@ static void picture(FILE *to, const cgam_report *r, const cgam_run *run, const c
 /* ---- Sections -------------------------------------------------------------------------------- */
 static void claims(FILE *to, const cgam_report *r)
 {
-    int count[3] = {0};
+    int count[CGAM_VERDICTS] = {0};
     char verdict[200];
     for (int i = 0; i < r->claims.count; i++) count[r->claims.claim[i].verdict]++;
     fprintf(to,
             "<h2 id=\"claims\">The paper's claims</h2>\n<div class=\"count\">"
             "<div><strong class=\"v0\">%d</strong>hold</div>"
             "<div><strong class=\"v1\">%d</strong>hold under a condition</div>"
-            "<div><strong class=\"v2\">%d</strong>do not hold</div></div>\n",
-            count[0], count[1], count[2]);
+            "<div><strong class=\"v2\">%d</strong>do not hold</div>",
+            count[CGAM_HOLDS], count[CGAM_HOLDS_UNDER], count[CGAM_DOES_NOT_HOLD]);
+    if (count[CGAM_NOT_DECIDED] > 0)
+        fprintf(to, "<div><strong class=\"v3\">%d</strong>not decided</div>",
+                count[CGAM_NOT_DECIDED]);
+    fprintf(to, "</div>\n");
     say(to,
         "Each row is decided by the test it names, on this run's own data; no verdict is written "
         "by hand. Data: <a href=\"claims.csv\">claims.csv</a>.");
@@ -122,7 +126,7 @@ static void separation(FILE *to, const cgam_report *r)
     say(to,
         "With σ_c = 0.3 in every component the noise is about as long as the memory itself (0.95 "
         "against 1 for d = 10), and a large λ tends to the accuracy of the context alone. With "
-        "σ_c/√d per component it is 0.3 long, and accuracy does not fall with λ.");
+        "σ_c/√d per component it is 0.3 long. The first claim of the table compares the two.");
     fprintf(to, "<div class=\"figures\">\n");
     picture(to, r, two, "accuracy", "(a′)", "");
     picture(to, r, two, "gaps", "(c′)", "");
@@ -310,11 +314,16 @@ cgam_status cgam_report_page(const cgam_report *r)
             r->seconds - r->figure_seconds);
     if (r->opts.figures && !r->figures_missing)
         fprintf(to, ", %.1f s of drawing", r->figure_seconds);
-    if (r->opts.scale != 1) fprintf(to, " · trials scaled by %g", r->opts.scale);
     fprintf(to, "</p>\n");
     say(to, "A bank of memories is searched by a query while a context decides which memories may "
-            "win. This page repeats the paper's synthetic experiments at full size, counts its "
-            "theorems on random instances, and says of each of its claims whether it holds.");
+            "win. This page repeats the paper's synthetic experiments, counts its theorems on "
+            "random instances, and says of each of its claims whether it holds.");
+    if (r->opts.scale != 1)
+        fprintf(to,
+                "<p><strong>Not at full size: every number of trials is %g times its default%s"
+                "</strong></p>\n",
+                r->opts.scale,
+                r->opts.scale < 1 ? ", so less is decided and errors are larger." : ".");
     fprintf(to, "<nav>");
     for (size_t i = 0; i < sizeof links / sizeof *links; i++)
         fprintf(to, "<a href=\"#%s\">%s</a>", links[i][0], links[i][1]);

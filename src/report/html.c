@@ -81,6 +81,7 @@ static const char style[] =
     ".claims td:nth-child(2){min-width:13rem}.claims td:nth-child(3){min-width:9rem}\n"
     ".claims .test{color:var(--soft);display:block;margin-top:.2rem;font-size:.85rem}\n"
     ".v{font-weight:600}.v0{color:var(--good)}.v1{color:var(--part)}.v2{color:var(--bad)}\n"
+    ".v3{color:var(--soft)}\n"
     ".figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(29rem,100%),1fr));"
     "gap:1rem;margin:.8rem 0}\n"
     "figure{margin:0;background:#fff;border:1px solid var(--line);border-radius:8px;"
