@@ -102,16 +102,21 @@ static cgam_status run(cgam_call *call)
 
 static void print_claims(FILE *to, const json_t *claims)
 {
-    int count[3] = {0};
+    int count[4] = {0};
     for (size_t i = 0; i < json_array_size(claims); i++) {
         const json_t *c = json_array_get(claims, i);
         const char *verdict = cgam_get_text(c, "verdict");
-        count[strcmp(verdict, "holds") == 0 ? 0 : verdict[0] == 'h' ? 1 : 2]++;
+        count[strcmp(verdict, "holds") == 0 ? 0
+              : verdict[0] == 'h'           ? 1
+              : verdict[0] == 'd'           ? 2
+                                            : 3]++;
         fprintf(to, "  %s\n      %s: %s\n", cgam_get_text(c, "claim"), cgam_get_text(c, "where"),
                 verdict);
     }
-    fprintf(to, "\n  %d hold, %d hold under a condition, %d do not hold\n\n", count[0], count[1],
+    fprintf(to, "\n  %d hold, %d hold under a condition, %d do not hold", count[0], count[1],
             count[2]);
+    if (count[3] > 0) fprintf(to, ", %d are not decided", count[3]);
+    fprintf(to, "\n\n");
 }
 
 static void print(const json_t *doc, FILE *to)

@@ -1,4 +1,8 @@
-/* claims.h: writing one row of the claims table. */
+/* claims.h: writing one row of the claims table.
+ *
+ * A test has three outcomes. A difference is shown or refuted when it is significant in one or the
+ * other direction and open in between; with fewer than CGAM_CLAIM_TRIALS trials all is open.
+ * Comparisons behind one verdict share the level (Bonferroni). */
 #ifndef CGAM_SRC_REPORT_CLAIMS_H
 #define CGAM_SRC_REPORT_CLAIMS_H
 
@@ -7,13 +11,24 @@
 /* Chance of an error that all comparisons behind one verdict share. */
 #define CGAM_CLAIM_LEVEL 0.01
 
+enum { CGAM_CLAIM_TRIALS = 100 };
+
+typedef enum cgam_outcome { CGAM_REFUTED, CGAM_OPEN, CGAM_SHOWN } cgam_outcome;
+
 /* The z that a comparison must exceed, one-sided, when `tests` are made at once. */
 double cgam_claim_limit(double tests);
+/* Is x above 0, given its standard error and the z to exceed? An unknown error decides nothing. */
+cgam_outcome cgam_claim_above(double x, double se, double z);
+
 /* A new row; the texts are borrowed for good. */
 cgam_claim *cgam_claim_add(cgam_claims *c, const char *where, const char *says, const char *test);
 /* Adds to the row's numbers. Clauses end in "; "; cgam_claims_tidy takes the last one off. */
 void cgam_claim_tell(cgam_claim *claim, const char *format, ...) CGAM_PRINTF(2, 3);
-void cgam_claim_decide(cgam_claim *claim, bool plain, bool otherwise, const char *under);
+/* The verdict from the outcomes of a claim's readings: it holds when all are shown, holds under
+ * those that are when only some are, does not hold when none is shown and none is open, and is not
+ * decided otherwise. names[i] completes "holds under ". */
+void cgam_claim_decide(cgam_claim *claim, int64_t trials, int readings,
+                       const cgam_outcome *outcomes, const char *const *names);
 void cgam_claims_tidy(cgam_claims *out);
 
 #endif

@@ -83,7 +83,7 @@ static void separation(FILE *to, const cgam_report *r)
     say(to,
         "With σ_c = 0.3 in every component the noise is about as long as the memory itself (0.95 "
         "against 1 for d = 10), and a large λ tends to the accuracy of the context alone. With "
-        "σ_c/√d per component it is 0.3 long, and accuracy does not fall with λ.");
+        "σ_c/√d per component it is 0.3 long. The first claim of the table compares the two.");
     fprintf(to, "<div class=\"figures\">\n");
     picture(to, r, two, "accuracy", "(a′)", "");
     picture(to, r, two, "gaps", "(c′)", "");
@@ -271,11 +271,16 @@ cgam_status cgam_report_page(const cgam_report *r)
             r->seconds - r->figure_seconds);
     if (r->opts.figures && !r->figures_missing)
         fprintf(to, ", %.1f s of drawing", r->figure_seconds);
-    if (r->opts.scale != 1) fprintf(to, " · trials scaled by %g", r->opts.scale);
     fprintf(to, "</p>\n");
     say(to, "A bank of memories is searched by a query while a context decides which memories may "
-            "win. This page repeats the paper's synthetic experiments at full size, counts its "
-            "theorems on random instances, and says of each of its claims whether it holds.");
+            "win. This page repeats the paper's synthetic experiments, counts its theorems on "
+            "random instances, and says of each of its claims whether it holds.");
+    if (r->opts.scale != 1)
+        fprintf(to,
+                "<p><strong>Not at full size: every number of trials is %g times its default%s"
+                "</strong></p>\n",
+                r->opts.scale,
+                r->opts.scale < 1 ? ", so less is decided and errors are larger." : ".");
     fprintf(to, "<nav>");
     for (size_t i = 0; i < sizeof links / sizeof *links; i++)
         fprintf(to, "<a href=\"#%s\">%s</a>", links[i][0], links[i][1]);

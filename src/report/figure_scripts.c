@@ -171,6 +171,7 @@ cgam_status cgam_figure_feedback(const cgam_study *s, const char *folder, const 
                                     .list = cgam_study_options(s)->lambda,
                                     .x = "alpha",
                                     .y = "peak_mean",
+                                    .se = "peak_se",
                                     .with = "lines"},
                      ", \\\n  NaN with points pt 12 ps 1.1 lc rgb '#444444' title 'theorem', \\\n"
                      "  NaN with points pt 3 ps 1 lc rgb '#444444' title 'fold, median'\n");
@@ -233,6 +234,7 @@ cgam_status cgam_figure_along(const cgam_study *s, const char *folder, const cga
                                     .list = {shown, count},
                                     .x = "t",
                                     .y = "neff_mean",
+                                    .se = "neff_se",
                                     .with = "lines"},
                      "\n");
     return cgam_page_close(&p);

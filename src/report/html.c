@@ -83,6 +83,7 @@ static const char style[] =
     ".claims td:nth-child(2){min-width:13rem}.claims td:nth-child(3){min-width:9rem}\n"
     ".claims .test{color:var(--soft);display:block;margin-top:.2rem;font-size:.85rem}\n"
     ".v{font-weight:600}.v0{color:var(--good)}.v1{color:var(--part)}.v2{color:var(--bad)}\n"
+    ".v3{color:var(--soft)}\n"
     ".figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(29rem,100%),1fr));"
     "gap:1rem;margin:.8rem 0}\n"
     "figure{margin:0;background:#fff;border:1px solid var(--line);border-radius:8px;"
@@ -203,14 +204,18 @@ void cgam_html_picture(FILE *to, const char *out, const char *folder, const cgam
 
 void cgam_html_claims(FILE *to, const cgam_claims *claims)
 {
-    int count[3] = {0};
+    int count[CGAM_VERDICTS] = {0};
     char verdict[200];
     for (int i = 0; i < claims->count; i++) count[claims->claim[i].verdict]++;
     fprintf(to,
             "<div class=\"count\"><div><strong class=\"v0\">%d</strong>hold</div>"
             "<div><strong class=\"v1\">%d</strong>hold under a condition</div>"
-            "<div><strong class=\"v2\">%d</strong>do not hold</div></div>\n",
-            count[0], count[1], count[2]);
+            "<div><strong class=\"v2\">%d</strong>do not hold</div>",
+            count[CGAM_HOLDS], count[CGAM_HOLDS_UNDER], count[CGAM_DOES_NOT_HOLD]);
+    if (count[CGAM_NOT_DECIDED] > 0)
+        fprintf(to, "<div><strong class=\"v3\">%d</strong>not decided</div>",
+                count[CGAM_NOT_DECIDED]);
+    fprintf(to, "</div>\n");
     fprintf(to, "<div class=\"wide\"><table class=\"claims\">\n<thead><tr><th>Where</th><th>Claim"
                 "</th><th>Verdict</th><th>Numbers and test</th></tr></thead>\n<tbody>\n");
     for (int i = 0; i < claims->count; i++) {

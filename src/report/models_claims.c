@@ -2,7 +2,8 @@
  *
  * A claim is tested on every study that can speak to it, at 1% for all comparisons of one claim on
  * one study (Bonferroni). It holds where the test passes on all of them, "on" the studies where it
- * does, and does not hold where it passes on none. Answers to the same queries are compared by the
+ * does, and does not hold where it passes on none with 50 queries or more in one of them; with
+ * fewer it is not decided. Answers to the same queries are compared by the
  * queries that differ (the sign test, exact); means by their standard errors over queries. */
 #include "report/claims.h"
 #include "report/models.h"
@@ -10,6 +11,8 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+enum { QUERIES_MIN = 50 };
 
 /* ---- Tests ------------------------------------------------------------------------------- */
 /* The chance of `up` or more heads in up + down throws. */
@@ -524,6 +527,7 @@ void cgam_models_claims(const cgam_models *models, cgam_claims *out)
     for (size_t k = 0; k < sizeof list / sizeof *list; k++) {
         cgam_claim *claim = cgam_claim_add(out, list[k].where, list[k].says, list[k].test);
         int heard = 0, good = 0;
+        int64_t most = 0; /* queries of a study */
         char on[sizeof claim->under] = "";
         for (int i = 0; i < models->count; i++) {
             const cgam_models_study *s = &models->study[i];
@@ -537,10 +541,17 @@ void cgam_models_claims(const cgam_models *models, cgam_claims *out)
             }
             cgam_claim_tell(claim, "%s; ", result == YES ? "" : ": no");
             heard++;
+            int64_t queries = cgam_models_int(s->doc, "neff.queries");
+            most = queries > most ? queries : most;
             if (result == YES) good++, append(on, sizeof on, s->name);
         }
         if (heard == 0) out->count--; /* no study can say */
-        cgam_claim_decide(claim, good == heard, good > 0, on);
+        claim->verdict = good == heard        ? CGAM_HOLDS
+                         : good > 0           ? CGAM_HOLDS_UNDER
+                         : most < QUERIES_MIN ? CGAM_NOT_DECIDED
+                                              : CGAM_DOES_NOT_HOLD;
+        if (claim->verdict == CGAM_HOLDS_UNDER)
+            snprintf(claim->under, sizeof claim->under, "%s", on);
         claim->on = true;
     }
     cgam_claims_tidy(out);

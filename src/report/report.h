@@ -32,7 +32,13 @@ typedef struct cgam_run {
 } cgam_run;
 
 /* ---- Claims ---------------------------------------------------------------------------------- */
-typedef enum cgam_verdict { CGAM_HOLDS, CGAM_HOLDS_UNDER, CGAM_DOES_NOT_HOLD } cgam_verdict;
+typedef enum cgam_verdict {
+    CGAM_HOLDS,
+    CGAM_HOLDS_UNDER,
+    CGAM_DOES_NOT_HOLD,
+    CGAM_NOT_DECIDED /* too little data */
+} cgam_verdict;
+enum { CGAM_VERDICTS = CGAM_NOT_DECIDED + 1 };
 
 enum { CGAM_CLAIMS_MAX = 40, CGAM_CLAIM_TEXT = 2000 };
 
@@ -53,7 +59,7 @@ typedef struct cgam_claims {
 
 /* Decides every claim from the tables of the runs. */
 void cgam_claims_decide(const cgam_run runs[CGAM_RUNS], cgam_claims *out);
-/* "holds", "holds under ...", "holds on ...", "does not hold", into text[200]. */
+/* "holds", "holds under ...", "holds on ...", "does not hold", "not decided by this run", into text[200]. */
 const char *cgam_verdict_text(const cgam_claim *claim, char *text);
 
 /* ---- The report ------------------------------------------------------------------------------ */

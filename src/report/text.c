@@ -52,7 +52,7 @@ void cgam_caption(const cgam_study_opts *o, char *text, size_t size)
         break;
     case CGAM_STUDY_TIMESCALE:
         add(text, size,
-            "%lld flows, N = %lld, d = %lld, β = %g, α = %g, λ = %g, σ_q = %g, σ_c = %g (%s), query "
+            "%lld flows, N = %lld, d = %lld, β = %g, α = %g, λ = %g, σ_q = %g, σ_c = %g (%s per component), query "
             "%s, r(0) = %s",
             (long long)o->trials, (long long)o->n, (long long)o->d, o->beta, o->alpha,
             o->lambda.values[0], o->sigma_q.values[0], o->sigma_c, noise,

@@ -40,9 +40,13 @@ void cgam_alphas_coupled(cgam_alphas *set, double alpha_crit)
 
 void cgam_alphas_given(cgam_alphas *set, cgam_list list)
 {
+    int64_t kept = 0;
     for (set->count = 0; set->count < list.count; set->count++)
         set->at[set->count] = list.values[set->count];
     cgam_sort(set->at, set->count);
+    for (int64_t i = 0; i < set->count; i++)
+        if (kept == 0 || set->at[i] != set->at[kept - 1]) set->at[kept++] = set->at[i];
+    set->count = kept;
 }
 
 cgam_status cgam_alphas_critical(cgam_study *study, int stream, double *alpha_crit)

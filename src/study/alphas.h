@@ -20,7 +20,7 @@ void cgam_alphas_tidy(cgam_alphas *set);
 void cgam_alphas_competition(cgam_alphas *set, double alpha_crit);
 /* Those and 100 on [0, 2]: 173. */
 void cgam_alphas_coupled(cgam_alphas *set, double alpha_crit);
-/* The user's own values, as they are, sorted. */
+/* The user's own values, as they are, sorted, each once. */
 void cgam_alphas_given(cgam_alphas *set, cgam_list list);
 
 /* 1 / (1 - mean mu_min) over the clusters of the first trials (at most 1000), as the paper

@@ -234,9 +234,12 @@ static void transients(const cgam_study *study, double alpha, double lambda, con
         left = 0;
         for (int l = 0; l < width; l++) {
             if (!pending[l]) continue;
-            double peak = 0;
-            for (int64_t i = 0; i < g->n; i++) peak = fmax(peak, w->fp[i * width + l]);
-            out->peak[l] = peak;
+            double peak = 0, sum = 0;
+            for (int64_t i = 0; i < g->n; i++) {
+                peak = fmax(peak, w->fp[i * width + l]);
+                sum += w->fp[i * width + l];
+            }
+            out->peak[l] = isfinite(sum) ? peak : NAN; /* fmax would hide a NaN */
             out->ended[l] = ended[l];
             pending[l] = !(ended[l] <= COARSE_TRUST * study->opts.t_cap);
             left += pending[l];

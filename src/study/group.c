@@ -138,6 +138,28 @@ static cgam_status decompose_lane(cgam_banks *b, int lane)
     return CGAM_OK;
 }
 
+/* Modes of the lowest eigenvalue, n <= d; with a kernel it is the rest. */
+static bool lowest(const cgam_banks *b, int lane, int64_t k)
+{
+    return !b->g.kernel && k < b->g.n && b->g.mu[k * b->g.width + lane] <= b->mu_min[lane] + 1e-9;
+}
+
+/* An input orthogonal to the modes that grow first must not excite them by its rounding: what is
+ * left of it there is then zero, and nobody wins. */
+static void drop_rounding(cgam_banks *b, int lane, double size)
+{
+    const int L = b->g.width;
+    double left = 0;
+    for (int64_t i = 0; i < b->g.n && b->g.kernel; i++)
+        left += b->g.rest[i * L + lane] * b->g.rest[i * L + lane];
+    for (int64_t k = 0; k < b->g.m; k++)
+        if (lowest(b, lane, k)) left += b->g.c[k * L + lane] * b->g.c[k * L + lane];
+    if (left > 1e-26 * size) return;
+    for (int64_t i = 0; i < b->g.n; i++) b->g.rest[i * L + lane] = 0;
+    for (int64_t k = 0; k < b->g.m; k++)
+        if (lowest(b, lane, k)) b->g.c[k * L + lane] = 0;
+}
+
 cgam_status cgam_banks_decompose(cgam_banks *b, const double *u)
 {
     const int L = b->g.width;
@@ -146,7 +168,7 @@ cgam_status cgam_banks_decompose(cgam_banks *b, const double *u)
     cgam_status status = CGAM_OK;
     for (int l = 0; l < L && status == CGAM_OK; l++) {
         status = decompose_lane(b, l);
-        double size = 0, left = 0;
+        double size = 0;
         for (int64_t k = 0; k < m; k++) {
             double sum = 0;
             for (int64_t i = 0; i < n; i++)
@@ -156,13 +178,10 @@ cgam_status cgam_banks_decompose(cgam_banks *b, const double *u)
         for (int64_t i = 0; i < n; i++) {
             double x = u ? u[i * L + l] : even, rest = x;
             for (int64_t k = 0; k < m; k++) rest -= b->g.V[(i * m + k) * L + l] * b->g.c[k * L + l];
-            b->g.rest[i * L + l] = rest;
+            b->g.rest[i * L + l] = b->g.kernel ? rest : 0;
             size += x * x;
-            left += rest * rest;
         }
-        /* an input inside the range must not excite the kernel by its rounding */
-        if (!b->g.kernel || left <= 1e-26 * size)
-            for (int64_t i = 0; i < n; i++) b->g.rest[i * L + l] = 0;
+        drop_rounding(b, l, size);
     }
     return status;
 }
@@ -172,12 +191,11 @@ void cgam_banks_lead(const cgam_banks *b, double *gap)
     const int L = b->g.width;
     const int64_t n = b->g.n, m = b->g.m;
     for (int l = 0; l < L; l++) {
-        double first = -INFINITY, second = -INFINITY, near = b->mu_min[l] + 1e-9;
+        double first = -INFINITY, second = -INFINITY;
         for (int64_t i = 0; i < n; i++) {
             double x = b->g.rest[i * L + l];
-            for (int64_t k = 0; k < m && !b->g.kernel; k++)
-                if (b->g.mu[k * L + l] <= near && k < n)
-                    x += b->g.V[(i * m + k) * L + l] * b->g.c[k * L + l];
+            for (int64_t k = 0; k < m; k++)
+                if (lowest(b, l, k)) x += b->g.V[(i * m + k) * L + l] * b->g.c[k * L + l];
             if (x > first) {
                 second = first;
                 first = x;

@@ -13,10 +13,10 @@
  *
  * Steps are t_end / 2^level on the grid of their own size, so that t_end and the sample times are
  * met exactly and the exponentials of a level are computed once. The step is controlled by the
- * largest difference between the k of the two estimates at mid-step, which is of second order; the
- * error of the method is about that to the power 5/2 (tests/unit/study/test_flow.c measures it
- * against CVODE). `coarse` uses the exponential midpoint rule instead, at half the cost, controlled
- * by how far k moves in half a step.
+ * largest difference between the two estimates of p at mid-step, in k and in V'p, which is of second
+ * order; the error of the method is about that to the power 5/2 (tests/unit/study/test_flow.c
+ * measures it against CVODE). `coarse` uses the exponential midpoint rule instead, at half the cost,
+ * controlled by how far p moves in half a step.
  *
  * A lane is done when 1 - p_w <= 1e-12 and, with p held at that corner, the lead of w in r and in s
  * grows now and the lead in s at t_end is not below today's. */
@@ -84,6 +84,7 @@ typedef struct flow_run {
     const cgam_group *g;
     cgam_lanes_flow *w;
     const vd *V, *rest, *c, *eta, *root;
+    vd growth;                 /* fastest rate at which anything grows, at least 0 */
     double rate_y, mix;        /* eta0 / tau_s; 1 with a kernel, else 0: then y stays zero */
     double kappa, drag, pull;  /* r = w + kappa y; drive of w per (rest + lambda k), per y */
     flow_state now, mid, half; /* half: the first estimate at mid-step, the others start there */
@@ -205,12 +206,12 @@ static vl flow_settled(flow_run *f, double t, vl one_hot)
 {
     const int64_t n = f->g->n, m = f->g->m;
     const cgam_lanes_flow *w = f->w;
-    double rest_time = w->t_end - t, growth = -f->rate_y;
+    vd rest_time = splat(w->t_end - t);
     /* e^300 is far enough; beyond, the difference of two overflows would say nothing */
-    if (growth * rest_time > 300) rest_time = 300 / growth;
-    vd phi[3], z = splat(-f->rate_y * rest_time);
+    rest_time = pick(f->growth * rest_time > 300, 300 / f->growth, rest_time);
+    vd phi[3], z = -f->rate_y * rest_time;
     flow_phi(z, phi);
-    double stay = z[0] * phi[0][0] + 1, gain = f->mix * rest_time * phi[0][0] / w->tau_s;
+    vd stay = z * phi[0] + 1, gain = f->mix * rest_time * phi[0] / w->tau_s;
     vd *later = f->mid.y, *s = f->half.y, *rise = f->half.w, *dz = f->mid.a, *lz = f->half.a;
     vd *own = f->mid.x;
     vl winner = {0};
@@ -295,8 +296,10 @@ static void flow_open(flow_run *f, const cgam_group *g, cgam_lanes_flow *w)
     if (!w->same)
         for (int j = 0; j < FLOW_LEVELS; j++)
             f->level[j] = (flow_level){.a = room + j * FLOW_PARTS * m};
+    f->growth = splat(fmax(-f->rate_y, 0));
     for (int64_t k = 0; k < m; k++) {
         eta[k] = 1 - w->alpha * (1 - ((const vd *)g->mu)[k]);
+        f->growth = vmax(-eta[k] / w->tau_s, f->growth);
         f->now.a[k] = (vd){0};
         f->now.x[k] = (vd){0};
         if (w->x) f->now.x[k] = ((const vd *)w->x)[k];
@@ -314,9 +317,12 @@ static void run_flow(const cgam_group *g, cgam_lanes_flow *w)
     flow_open(f, g, w);
     const int64_t n = g->n, last = (int64_t)1 << (FLOW_LEVELS - 1);
     vl active = mask_of(w->active);
-    /* far from saturation k hardly moves and would allow any step; h_rate times the slower time
+    /* far from saturation p hardly moves and would allow any step; h_rate times the slower time
      * constant, or the time of growth, keeps the feedback of small differences exact */
-    double fastest = 1 / fmax(w->tau_s, w->tau_r) + fmax(-f->rate_y, 0);
+    double fastest = 0;
+    for (int l = 0; l < LANES; l++)
+        if (active[l]) fastest = fmax(fastest, f->growth[l]);
+    fastest += 1 / fmax(w->tau_s, w->tau_r);
     int level, coarsest = 0;
     while (coarsest < FLOW_LEVELS - 1 && ldexp(w->t_end, -coarsest) * fastest > w->h_rate)
         coarsest++;
@@ -343,7 +349,9 @@ static void run_flow(const cgam_group *g, cgam_lanes_flow *w)
             second = &f->eb;
         }
         vd off = {0};
-        for (int64_t i = 0; i < n; i++) off = vmax(vabs(first->k[i] - second->k[i]), off);
+        for (int64_t i = 0; i < n && g->kernel; i++)
+            off = vmax(vabs(first->k[i] - second->k[i]), off);
+        for (int64_t k = 0; k < g->m; k++) off = vmax(vabs(first->w[k] - second->w[k]), off);
         off = pick(active, off, (vd){0});
         if (any(off > w->tol) && level < FLOW_LEVELS - 1) {
             level++;

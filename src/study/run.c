@@ -3,7 +3,7 @@
  * The progress file is a header and then one record after another, as blocks finish: index, the
  * doubles, a checksum. A kill can only tear the last record; reading stops there and the file is
  * cut back. The header carries a fingerprint of everything the numbers depend on (version, options,
- * seed, vector code), so a file from another run is never continued but replaced. */
+ * seed, vector code, a given bank's rows), so a file from another run is never continued but replaced. */
 #include "io/file.h"
 #include "study/study.h"
 
@@ -51,8 +51,29 @@ static uint64_t hash_list(uint64_t h, cgam_list list)
     return hash(h, list.values, (size_t)list.count * sizeof *list.values);
 }
 
+/* A bank's sizes and every row of it: norms alone would not tell two normalised banks apart. */
+static cgam_status hash_bank(cgam_env *env, const cgam_bank *bank, uint64_t *key)
+{
+    cgam_bank_info info = cgam_bank_describe(bank);
+    uint64_t h = hash(hash(*key, &info.n, sizeof info.n), &info.d, sizeof info.d);
+    double *row = cgam_alloc(env, (size_t)info.d, sizeof *row);
+    cgam_status status = row ? CGAM_OK : cgam_fail_nomem(env, "progress");
+    for (int64_t i = 0; i < info.n && status == CGAM_OK; i++) {
+        status = cgam_bank_row(bank, i, row);
+        for (int64_t j = 0; j < info.d && status == CGAM_OK; j++) {
+            uint64_t bits; /* a word at a time: a bank may be large */
+            memcpy(&bits, &row[j], sizeof bits);
+            h = (h ^ bits) * 0x9e3779b97f4a7c15u;
+            h ^= h >> 32;
+        }
+    }
+    cgam_free(env, row);
+    *key = h;
+    return status;
+}
+
 /* Everything the records depend on. */
-static uint64_t fingerprint(const cgam_study *study, const cgam_blocks *b)
+static cgam_status fingerprint(const cgam_study *study, const cgam_blocks *b, uint64_t *key)
 {
     const cgam_study_opts *o = &study->opts;
     uint64_t h = 0xcbf29ce484222325u;
@@ -68,12 +89,8 @@ static uint64_t fingerprint(const cgam_study *study, const cgam_blocks *b)
     h = hash(h, reals, sizeof reals);
     cgam_list lists[] = {o->lambda, o->sigma_q, o->alphas, o->load, o->ratio};
     for (int i = 0; i < 5; i++) h = hash_list(h, lists[i]);
-    if (o->bank) {
-        cgam_bank_info info = cgam_bank_describe(o->bank);
-        h = hash(h, cgam_bank_norm2(o->bank), (size_t)info.n * sizeof(double));
-        h = hash(h, &info.d, sizeof info.d);
-    }
-    return h;
+    *key = h;
+    return o->bank ? hash_bank(study->env, o->bank, key) : CGAM_OK;
 }
 
 static cgam_status write_failed(cgam_study *study, int error)
@@ -124,7 +141,9 @@ static cgam_status progress_open(run *r)
     if (status != CGAM_OK) return status;
     r->fd = open(study->progress, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (r->fd < 0) return write_failed(study, errno);
-    header want = {.key = fingerprint(study, b), .count = b->count, .record = b->record}, have;
+    header want = {.count = b->count, .record = b->record}, have;
+    status = fingerprint(study, b, &want.key);
+    if (status != CGAM_OK) return status;
     memcpy(want.magic, MAGIC, sizeof want.magic);
     off_t good = 0;
     int error = 0;

@@ -305,6 +305,21 @@ int64_t cgam_table_column(const cgam_table *table, const char *name)
     }
 }
 
+/* A label as one field of CSV (RFC 4180): quoted where it has a comma or a quote. */
+static void write_label(FILE *to, const char *label)
+{
+    if (!strpbrk(label, ",\"\n")) {
+        fputs(label, to);
+        return;
+    }
+    fputc('"', to);
+    for (const char *c = label; *c; c++) {
+        if (*c == '"') fputc('"', to);
+        fputc(*c, to);
+    }
+    fputc('"', to);
+}
+
 static cgam_status write_table(cgam_env *env, const cgam_table *t, const char *folder)
 {
     char path[4200], number[CGAM_REAL_TEXT];
@@ -315,10 +330,10 @@ static cgam_status write_table(cgam_env *env, const cgam_table *t, const char *f
     FILE *to = cgam_outfile_stream(file);
     fprintf(to, "%s\n", t->heads);
     for (int64_t i = 0; i < t->rows; i++) {
-        if (t->labels) fprintf(to, "%s%s", t->labels[i], t->columns ? "," : "");
+        if (t->labels) write_label(to, t->labels[i]);
         for (int64_t j = 0; j < t->columns; j++) {
             double value = t->cells[i * t->columns + j];
-            if (j) fputc(',', to);
+            if (j || t->labels) fputc(',', to);
             /* an empty field is "no value" to every program that reads CSV */
             if (value == rint(value) && fabs(value) < 1e15) fprintf(to, "%.0f", value);
             else if (isfinite(value)) fputs(cgam_real_text(value, number), to);

@@ -50,12 +50,6 @@ double cgam_case_norm(int64_t n, const double *x)
     return sqrt(sum);
 }
 
-static void case_close(cgam_case *c)
-{
-    cgam_spectrum_free(c->spectrum);
-    cgam_bank_free(c->bank);
-}
-
 /* Half the banks are anywhere on the sphere, half crowd around one direction. */
 static cgam_status case_open(cgam_case *c, const cgam_theorem *t)
 {
@@ -79,6 +73,21 @@ static cgam_status case_open(cgam_case *c, const cgam_theorem *t)
     cgam_bank_opts opts = cgam_bank_opts_default();
     cgam_status status = cgam_bank_new(c->env, c->Z, CGAM_F64, c->n, c->d, &opts, &c->bank);
     if (status == CGAM_OK && t->needs_spectrum) status = cgam_spectrum_new(c->bank, &c->spectrum);
+    return status;
+}
+
+cgam_status cgam_theorem_case(cgam_study *study, const cgam_theorem *t, int64_t j, int64_t k,
+                              cgam_case *c, double *margin)
+{
+    *margin = NAN;
+    memset(c, 0, sizeof *c);
+    c->study = study;
+    c->env = study->env;
+    c->rng = cgam_stream(study->opts.seed, CGAM_STREAM_THEOREMS, CGAM_STREAM_CASE, 0, j, k);
+    cgam_status status = case_open(c, t);
+    if (status == CGAM_OK) status = t->check(c, margin);
+    cgam_spectrum_free(c->spectrum);
+    cgam_bank_free(c->bank);
     return status;
 }
 
@@ -119,14 +128,8 @@ static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, 
     if (!c) return cgam_fail_nomem(study->env, "a case");
     cgam_status status = CGAM_OK;
     for (int64_t k = from; k < to && status == CGAM_OK; k++) {
-        double margin = NAN;
-        memset(c, 0, sizeof *c);
-        c->study = study;
-        c->env = study->env;
-        c->rng = cgam_stream(study->opts.seed, CGAM_STREAM_THEOREMS, CGAM_STREAM_CASE, 0, j, k);
-        status = case_open(c, t);
-        if (status == CGAM_OK) status = t->check(c, &margin);
-        case_close(c);
+        double margin;
+        status = cgam_theorem_case(study, t, j, k, c, &margin);
         if (isnan(margin)) continue;
         cases++;
         violations += margin < -t->tol;

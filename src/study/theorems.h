@@ -46,6 +46,11 @@ typedef struct cgam_theorem {
     cgam_status (*check)(cgam_case *c, double *margin);
 } cgam_theorem;
 
+/* Instance k of statement t, the j-th of all: draws it into *c and checks it. The bank and the
+ * spectrum are gone on return, the numbers stay. */
+cgam_status cgam_theorem_case(cgam_study *study, const cgam_theorem *t, int64_t j, int64_t k,
+                              cgam_case *c, double *margin);
+
 extern const cgam_theorem cgam_theorems_gates[], cgam_theorems_recall[]; /* NULL name ends */
 
 #endif

@@ -139,12 +139,14 @@ static cgam_status supercritical(cgam_case *c, double *alpha, double *beta, doub
 }
 
 /* Where rates are nearly equal the winner can emerge only after everything has left the range of
- * double; such a case cannot be looked at. */
-static bool overflown(int64_t n, const double *s)
+ * double, or has grown so large that the gap in question is below the rounding of its entries; such
+ * a case cannot be looked at. *rounding is what a difference of two entries may be off by. */
+static bool unobservable(int64_t n, const double *s, double gap, double *rounding)
 {
-    int64_t out = 0;
-    for (int64_t i = 0; i < n; i++) out += fabs(s[i]) >= DBL_MAX;
-    return out > 0;
+    double most = 0;
+    for (int64_t i = 0; i < n; i++) most = fmax(most, fabs(s[i]));
+    *rounding = 8 * DBL_EPSILON * most;
+    return !(most < DBL_MAX) || gap <= *rounding;
 }
 
 static cgam_status horizon(cgam_case *c, double *margin)
@@ -154,7 +156,9 @@ static cgam_status horizon(cgam_case *c, double *margin)
     cgam_status status = supercritical(c, &alpha, &beta, &delta, &h);
     if (status != CGAM_OK || h.winner < 0 || !isfinite(h.time)) return status;
     status = cgam_spectrum_transient(c->spectrum, alpha, 1, h.time, c->x[0], NULL, c->x[1]);
-    if (status != CGAM_OK || overflown(c->n, c->x[1])) return status;
+    double need = cgam_separation_threshold(c->n, beta, delta), rounding;
+    if (status != CGAM_OK || unobservable(c->n, c->x[1], need, &rounding)) return status;
+    c->x[1][h.winner] += rounding;
     cgam_case_softmax(c->n, beta, c->x[1], c->x[2]);
     *margin = c->x[2][h.winner] - (1 - delta);
     return CGAM_OK;
@@ -171,7 +175,10 @@ static cgam_status winner(cgam_case *c, double *margin)
     double gamma = lead.gamma, late = h.time + 40 / gamma;
     if (status == CGAM_OK)
         status = cgam_spectrum_transient(c->spectrum, alpha, 1, late, c->x[0], NULL, c->x[1]);
-    if (status != CGAM_OK || lead.index < 0 || overflown(c->n, c->x[1])) return status;
+    if (status != CGAM_OK || lead.index < 0) return status;
+    /* what the lowest modes make of the lead */
+    double gap = lead.gap * expm1(gamma * late), rounding;
+    if (unobservable(c->n, c->x[1], gap, &rounding)) return status;
     double other = -INFINITY;
     for (int64_t i = 0; i < c->n; i++)
         if (i != lead.index) other = fmax(other, c->x[1][i]);

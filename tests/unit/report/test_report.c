@@ -28,7 +28,7 @@ static int make(void **state)
     snprintf(folder, sizeof folder, "%s/cgam-report-XXXXXX", base ? base : "/tmp");
     if (!mkdtemp(folder) || cgam_env_new(&e, &env) != CGAM_OK) return -1;
     o.out = folder;
-    o.scale = 0.02;
+    o.scale = 0.1; /* 100 trials where the default is 1000: fewer decide nothing */
     o.figures = false;
     cgam_status status = cgam_report_make(env, &o, &report);
     if (status != CGAM_OK) printf("%s\n", cgam_env_message(env));
@@ -105,9 +105,12 @@ static void claims_follow_the_numbers(void **state)
     assert_non_null(strstr(claim(falls)->under, "σ_c/√d"));
     change(CGAM_RUN_SEPARATION_VECTOR, "accuracy", 30, "lost", 100);
     assert_int_equal(claim(falls)->verdict, CGAM_DOES_NOT_HOLD);
-    /* three losses more than gains are chance */
-    change(CGAM_RUN_SEPARATION_VECTOR, "accuracy", 30, "lost", 6);
+    /* one loss more than gains is chance; twenty are neither chance nor certain */
+    change(CGAM_RUN_SEPARATION_VECTOR, "accuracy", 30, "lost", 4);
     assert_int_equal(claim(falls)->verdict, CGAM_HOLDS_UNDER);
+    change(CGAM_RUN_SEPARATION_VECTOR, "accuracy", 30, "gained", 100);
+    change(CGAM_RUN_SEPARATION_VECTOR, "accuracy", 30, "lost", 120);
+    assert_int_equal(claim(falls)->verdict, CGAM_NOT_DECIDED);
     for (int i = 0; i < 72; i++) {
         change(CGAM_RUN_SEPARATION, "accuracy", i, "lost", all[0][i]);
         change(CGAM_RUN_SEPARATION_VECTOR, "accuracy", i, "lost", all[1][i]);
@@ -119,13 +122,16 @@ static void claims_follow_the_numbers(void **state)
     kept = change(CGAM_RUN_COUPLED, "thresholds", 3, "alpha_half", 0.9);
     assert_int_equal(claim(left)->verdict, CGAM_DOES_NOT_HOLD);
     change(CGAM_RUN_COUPLED, "thresholds", 3, "alpha_half", NAN); /* no crossing is no evidence */
-    assert_int_equal(claim(left)->verdict, CGAM_DOES_NOT_HOLD);
+    assert_int_equal(claim(left)->verdict, CGAM_NOT_DECIDED);
     change(CGAM_RUN_COUPLED, "thresholds", 3, "alpha_half", kept);
 
     assert_int_equal(claim(near)->verdict, CGAM_HOLDS);
     kept = change(CGAM_RUN_COMPETITION, "peak", 2, "peak_mean", 0.05);
     assert_int_equal(claim(near)->verdict, CGAM_DOES_NOT_HOLD);
     change(CGAM_RUN_COMPETITION, "peak", 2, "peak_mean", kept);
+    kept = change(CGAM_RUN_COMPETITION, "peak", 2, "peak_se", NAN); /* nor is an unknown error */
+    assert_int_equal(claim(near)->verdict, CGAM_NOT_DECIDED);
+    change(CGAM_RUN_COMPETITION, "peak", 2, "peak_se", kept);
 
     assert_int_equal(claim(wta)->verdict, CGAM_HOLDS_UNDER);
     const cgam_table *t = cgam_study_find(report->runs[CGAM_RUN_THEOREMS].study, "checks");

@@ -138,6 +138,44 @@ static void a_stopped_run_goes_on_to_the_same_bits(void **state)
     }
 }
 
+/* Two banks of one shape whose rows all have norm 1: a run that was stopped with the first is not
+ * continued with the second. */
+static void progress_belongs_to_the_rows_of_its_bank(void **state)
+{
+    (void)state;
+    enum { N = 64, D = 16 };
+    static double Z[2][N * D];
+    char folder[512];
+    int left = 1 << 30;
+    cgam_env *env = env_with(1, after_some, &left);
+    cgam_study_opts o = small(CGAM_STUDY_CAPACITY);
+    cgam_bank *bank[2];
+    cgam_study *want, *got = NULL;
+    for (int k = 0; k < 2; k++) {
+        cgam_bank_opts opts = cgam_bank_opts_default();
+        opts.normalize = true;
+        for (int i = 0; i < N * D; i++) Z[k][i] = sin(1 + i * (k + 1.1)); /* any two banks */
+        CHECK_STATUS(env, cgam_bank_new(env, Z[k], CGAM_F64, N, D, &opts, &bank[k]));
+    }
+    o.bank = bank[1];
+    CHECK_STATUS(env, cgam_study_run(env, &o, &want));
+    snprintf(folder, sizeof folder, "%s", scratch("rows"));
+    o.out = folder;
+    o.bank = bank[0];
+    cgam_study *whole;
+    CHECK_STATUS(env, cgam_study_run(env, &o, &whole)); /* leaves its progress behind */
+    o.bank = bank[1];
+    CHECK_STATUS(env, cgam_study_run(env, &o, &got));
+    same(want, got);
+    cgam_study_forget(got);
+    assert_int_equal(rmdir(folder), 0);
+    cgam_study_free(want);
+    cgam_study_free(whole);
+    cgam_study_free(got);
+    for (int k = 0; k < 2; k++) cgam_bank_free(bank[k]);
+    cgam_env_free(env);
+}
+
 /* The first 40 of 70 trials are the 40 of a shorter run: peak sums differ by the others only. */
 static void a_trial_does_not_know_how_many_there_are(void **state)
 {
@@ -161,6 +199,27 @@ static void a_trial_does_not_know_how_many_there_are(void **state)
     cgam_study_opts o = small(CGAM_STUDY_THEOREMS);
     char *text;
     CHECK_FAILS(env, CGAM_E_ARG, cgam_study_trial(env, &o, 0, &text));
+    cgam_env_free(env);
+}
+
+/* The peaks of a curve, by penalty, with every penalty once. */
+static void a_penalty_named_twice_is_one_point(void **state)
+{
+    (void)state;
+    static const double twice[] = {1.1, 0.2, 0.2, 1.1, 0.2}, once[] = {0.2, 1.1};
+    static const int kinds[] = {CGAM_STUDY_COMPETITION, CGAM_STUDY_COUPLED};
+    cgam_env *env = env_with(1, NULL, NULL);
+    for (int k = 0; k < 2; k++) {
+        cgam_study_opts o = small((cgam_study_kind)kinds[k]);
+        cgam_study *a, *b;
+        o.alphas = (cgam_list){once, 2};
+        CHECK_STATUS(env, cgam_study_run(env, &o, &a));
+        o.alphas = (cgam_list){twice, 5};
+        CHECK_STATUS(env, cgam_study_run(env, &o, &b));
+        same(a, b);
+        cgam_study_free(a);
+        cgam_study_free(b);
+    }
     cgam_env_free(env);
 }
 
@@ -193,6 +252,19 @@ static void the_mean_of_the_trials_is_the_curve(void **state)
     cgam_env_free(env);
 }
 
+/* Fields of a line of CSV; a comma between quotes separates nothing. */
+static int64_t fields_of(const char *line)
+{
+    int64_t fields = 1;
+    bool quoted = false;
+    for (const char *c = line; *c; c++) {
+        if (*c == '"') quoted = !quoted;
+        fields += *c == ',' && !quoted;
+    }
+    assert_false(quoted);
+    return fields;
+}
+
 static void tables_have_the_columns_they_name(void **state)
 {
     (void)state;
@@ -213,9 +285,7 @@ static void tables_have_the_columns_they_name(void **state)
             assert_non_null(f);
             int64_t lines = 0;
             while (fgets(line, sizeof line, f)) {
-                int64_t commas = 0;
-                for (const char *c = line; *c; c++) commas += *c == ',';
-                if (!t->labels) assert_int_equal(commas, t->columns - 1);
+                assert_int_equal(fields_of(line), t->columns + (t->labels != NULL));
                 if (lines++ == 0) assert_memory_equal(line, t->heads, strlen(t->heads));
             }
             fclose(f);
@@ -350,7 +420,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_do_not_matter),
         cmocka_unit_test(a_stopped_run_goes_on_to_the_same_bits),
+        cmocka_unit_test(progress_belongs_to_the_rows_of_its_bank),
         cmocka_unit_test(a_trial_does_not_know_how_many_there_are),
+        cmocka_unit_test(a_penalty_named_twice_is_one_point),
         cmocka_unit_test(the_mean_of_the_trials_is_the_curve),
         cmocka_unit_test(tables_have_the_columns_they_name),
         cmocka_unit_test(bad_options_are_named),
