@@ -241,7 +241,7 @@ static cgam_status show(cgam_study *study, const cgam_coupling *c, int64_t trial
                                   show_point(study, c->own[k].at[a], lambda, lane, &point, w));
         }
         for (int l = 0; l < width; l++) fold[l] = NAN;
-        if (lambda > 0) cgam_coupling_fold(study, c, lambda, w, fold);
+        if (lambda > 0) cgam_coupling_fold(study, lambda, w, fold);
         cgam_json_put(one, "lambda", json_real(lambda));
         cgam_json_put(one, "fold", cgam_json_real(fold[lane]));
         cgam_json_put(one, "points", points);

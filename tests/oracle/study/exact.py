@@ -113,6 +113,46 @@ def competition(trial, *words):
         close("competition: p", at["p"], softmax(p["beta"] * s), 1e-10 * size)
 
 
+def fold(Z, lam, beta, most):
+    """Where the branch of fixed points from alpha = 0 ends; None: not before most."""
+    N, alpha, step = len(Z), 0.0, 0.02
+    u = np.full(N, 1 / N)
+
+    def newton(s, alpha):
+        A = operator(Z, alpha)
+        for _ in range(30):
+            p = softmax(beta * lam * s)
+            M = A - lam * lam * beta * (np.diag(p) - np.outer(p, p))
+            if np.linalg.eigvalsh(M)[0] <= 0:
+                return None
+            ds = np.linalg.solve(M, u + lam * p - A @ s)
+            s = s + ds
+            if np.abs(ds).max() < 1e-9 * (1 + np.abs(s).max()):
+                return s, p
+        return None
+
+    s, p = newton(u + lam / N, 0)
+    while step > 1e-6 and alpha < most:
+        to = min(alpha + step, most)
+        found = newton(s, to)
+        if found is None or np.abs(found[1] - p).max() > 0.05:
+            step /= 2
+            continue
+        (s, p), alpha, step = found, to, min(step * 1.5, 0.02)
+    return alpha if alpha < most else None
+
+
+def folds(trials, *words):
+    for trial in trials:
+        doc = run("coupled", "--only-trial", str(trial), "--alphas", "0.1", *words)
+        Z, beta = np.array(doc["Z"]), doc["parameters"]["beta"]
+        for curve in doc["curves"]:
+            want = fold(Z, curve["lambda"], beta, doc["alpha_crit"] * (1 - 1e-4))
+            assert (want is None) == (curve["fold"] is None), (trial, want, curve["fold"])
+            if want is not None:
+                close("coupled: fold", curve["fold"], want, 3e-5)
+
+
 def coupled(trial, *words):
     doc = run("coupled", "--only-trial", str(trial), *words)
     p, Z = doc["parameters"], np.array(doc["Z"])
@@ -196,6 +236,7 @@ competition(5, "--n", "7", "--d", "12")
 coupled(0, "--lambda", "0.5,1,2", "--alphas", "0,0.2,0.38,0.7,0.84,0.9,0.97,1,1.05,1.4")
 coupled(333, "--lambda", "1.5", "--alphas", "0.3,0.6,0.64,0.66,0.9,1.1")
 coupled(2, "--n", "9", "--d", "12", "--lambda", "0.5", "--alphas", "0.5,1,1.2,1.6")
+folds((0, 1, 7, 15), "--n", "8", "--d", "12", "--lambda", "0.3", "--seed", "5")
 timescale(1, "--ratio", "0.1,1,10")
 timescale(2, "--ratio", "0.3,3", "--query", "free")
 timescale(3, "--ratio", "5", "--start", "query")

@@ -265,6 +265,44 @@ static int64_t fields_of(const char *line)
     return fields;
 }
 
+/* n <= d: every cluster has its own alpha_crit, and how far its branch is followed depends on nobody
+ * else's. Seven of these sixteen fold, one of them beyond the mean alpha_crit of its group's
+ * neighbours (tests/oracle/study/exact.py follows the branch with NumPy). */
+static void folds_do_not_depend_on_the_neighbours(void **state)
+{
+    (void)state;
+    static const double lambda[] = {0.3}, alphas[] = {0.5};
+    cgam_env *env = env_with(1, NULL, NULL);
+    cgam_study_opts o = small(CGAM_STUDY_COUPLED);
+    o.n = 8;
+    o.d = 12;
+    o.seed = 5;
+    o.trials = o.fold_trials = 16;
+    o.lambda = (cgam_list){lambda, 1};
+    o.alphas = (cgam_list){alphas, 1};
+    cgam_study *s;
+    CHECK_STATUS(env, cgam_study_run(env, &o, &s));
+    const cgam_table *t = cgam_study_find(s, "thresholds");
+    double share = t->cells[cgam_table_column(t, "fold_share")], found = 0;
+    for (int trial = 0; trial < 16; trial++) {
+        char *text;
+        CHECK_STATUS(env, cgam_study_trial(env, &o, trial, &text));
+        json_t *doc = json_loads(text, 0, NULL);
+        json_t *curve = json_array_get(json_object_get(doc, "curves"), 0);
+        json_t *fold = json_object_get(curve, "fold");
+        found += json_is_real(fold);
+        if (json_is_real(fold))
+            assert_true(json_real_value(fold) <
+                        json_real_value(json_object_get(doc, "alpha_crit")));
+        json_decref(doc);
+        cgam_study_text_free(env, text);
+    }
+    CHECK_CLOSE(found / 16, share, 0);
+    CHECK_CLOSE(share, 7 / 16.0, 0);
+    cgam_study_free(s);
+    cgam_env_free(env);
+}
+
 static void tables_have_the_columns_they_name(void **state)
 {
     (void)state;
@@ -424,6 +462,7 @@ int main(void)
         cmocka_unit_test(a_trial_does_not_know_how_many_there_are),
         cmocka_unit_test(a_penalty_named_twice_is_one_point),
         cmocka_unit_test(the_mean_of_the_trials_is_the_curve),
+        cmocka_unit_test(folds_do_not_depend_on_the_neighbours),
         cmocka_unit_test(tables_have_the_columns_they_name),
         cmocka_unit_test(bad_options_are_named),
         cmocka_unit_test(other_sizes_work),
