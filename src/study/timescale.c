@@ -22,7 +22,7 @@
 #include <string.h>
 
 enum { BLOCK = 8, OCTAVES = 18, SAMPLES = 2 * OCTAVES + 1, SUMS = 3, FINALS = 3, RATIOS_MAX = 64 };
-static const double HORIZON = 64, NEAR = 0.1, TOL = 1e-3, RATE = 1.5;
+static const double HORIZON = 64, NEAR = 0.1, TOL = 1e-4, RATE = 0.5;
 
 static const double ratios_default[] = {0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100};
 static const double lambda_default[] = {2}, sigma_default[] = {1};
@@ -198,6 +198,7 @@ static void seen(void *user, int64_t sample, const double *s, const double *r, c
             cgam_json_put(doc, "neff", json_real(neff));
             cgam_json_put(doc, "s", cgam_json_reals(s + l, g->n, width));
             cgam_json_put(doc, "r", cgam_json_reals(r + l, g->n, width));
+            cgam_json_put(doc, "p", cgam_json_reals(p + l, g->n, width));
             json_array_append_new(w->shown, doc);
         }
     }

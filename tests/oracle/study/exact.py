@@ -221,8 +221,9 @@ def timescale(trial, *words):
         out = solve_ivp(slope, (0, times[-1]), np.concatenate([np.zeros(N), r0, q]),
                         method="LSODA", rtol=1e-9, atol=1e-11, t_eval=times)
         for sample, y in zip(flow["samples"], out.y.T):
-            close("timescale: s", sample["s"], y[:N], 2e-3)
-            close("timescale: r", sample["r"], y[N : 2 * N], 2e-3)
+            close("timescale: s", sample["s"], y[:N], 5e-4)
+            close("timescale: r", sample["r"], y[N : 2 * N], 1e-3)
+            close("timescale: p", sample["p"], softmax(beta * y[N : 2 * N]), 3e-4)
         assert flow["right"] == (out.y[N : 2 * N, -1].argmax() == doc["target"])
 
 
@@ -237,6 +238,9 @@ coupled(0, "--lambda", "0.5,1,2", "--alphas", "0,0.2,0.38,0.7,0.84,0.9,0.97,1,1.
 coupled(333, "--lambda", "1.5", "--alphas", "0.3,0.6,0.64,0.66,0.9,1.1")
 coupled(2, "--n", "9", "--d", "12", "--lambda", "0.5", "--alphas", "0.5,1,1.2,1.6")
 folds((0, 1, 7, 15), "--n", "8", "--d", "12", "--lambda", "0.3", "--seed", "5")
+for trial in (0, 3):
+    timescale(trial)
+    timescale(trial, "--n", "8", "--d", "12")
 timescale(1, "--ratio", "0.1,1,10")
 timescale(2, "--ratio", "0.3,3", "--query", "free")
 timescale(3, "--ratio", "5", "--start", "query")
