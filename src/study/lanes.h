@@ -58,9 +58,11 @@ typedef struct cgam_lanes_flow {
     double *room;       /* cgam_lanes_flow_room() doubles */
     int64_t samples;    /* times to report at, increasing, within (0, t_end] */
     const double *at;   /* [samples] */
-    void (*seen)(void *user, int64_t sample, const double *s, const double *r, const double *p);
+    /* s, r, p [n]; x [m], the query in the modes' coordinates */
+    void (*seen)(void *user, int64_t sample, const double *s, const double *r, const double *p,
+                 const double *x);
     void *user;
-    double *s, *r, *p;          /* [n] out, at the end */
+    double *s, *r, *p;          /* [n] out, when the lane was done; kept where not active */
     double *ended;              /* [] out: when the lane was done, t_end if it was not before */
     int64_t steps, turned_back; /* out */
 } cgam_lanes_flow;

@@ -109,6 +109,8 @@ def competition(trial, *words):
             f = np.where(near, t, -np.expm1(-eta * t) / np.where(near, 1, eta))
         s = V @ (f * c)
         size = max(1, np.abs(s).max())
+        energy = 0.5 * s @ operator(Z, alpha) @ s - u @ s
+        close("competition: energy", at["energy"] / size**2, energy / size**2, 1e-10)
         close("competition: s", np.array(at["s"]) / size, s / size, 1e-10)
         close("competition: p", at["p"], softmax(p["beta"] * s), 1e-10 * size)
 
@@ -153,6 +155,12 @@ def folds(trials, *words):
                 close("coupled: fold", curve["fold"], want, 3e-5)
 
 
+def network_energy(A, u, b, lam, beta, s, r):
+    """Of gates and retrieval; clamped layers add constants, which are left out."""
+    p = softmax(beta * r)
+    return 0.5 * s @ A @ s - u @ s - p @ (lam * s + b) + p @ r - lse(beta * r) / beta
+
+
 def coupled(trial, *words):
     doc = run("coupled", "--only-trial", str(trial), *words)
     p, Z = doc["parameters"], np.array(doc["Z"])
@@ -163,6 +171,11 @@ def coupled(trial, *words):
         for at in curve["points"]:
             alpha = at["alpha"]
             A = operator(Z, alpha)
+            if lam > 0:
+                s, r = np.array(at["s"]), np.array(at["r"])
+                energy = network_energy(A, u, 0, lam, beta, s, r)
+                size = 1 + np.abs(s).max() ** 2
+                close("coupled: energy", at["energy"] / size, energy / size, 1e-10)
             if lam > 0 and alpha < doc["alpha_crit"] * (1 - 1e-9):
                 Ainv, r = np.linalg.inv(A), start
                 for k in range(1, 501):
@@ -189,6 +202,13 @@ def coupled(trial, *words):
                                 method="LSODA", rtol=1e-9, atol=1e-11, events=decided)
                 want = softmax(beta * out.y[N:, -1])
                 close("coupled: transient's p", at["p"], want, 3e-4)
+                # s and r belong to the time that is stated, and p to r
+                end = solve_ivp(slope, (0, at["one_hot_at"]), np.concatenate([np.zeros(N), start]),
+                                method="LSODA", rtol=1e-9, atol=1e-11).y[:, -1]
+                size = max(1, np.abs(end).max())
+                close("coupled: transient's s", s / size, end[:N] / size, 2e-3)
+                close("coupled: transient's r", r / size, end[N:] / size, 2e-3)
+                close("coupled: p of r", at["p"], softmax(beta * r), 1e-10)
         if curve["fold"] is not None:
             lo, hi = curve["fold"] - 2e-3, curve["fold"] + 2e-3
             peaks = []
@@ -224,6 +244,12 @@ def timescale(trial, *words):
             close("timescale: s", sample["s"], y[:N], 5e-4)
             close("timescale: r", sample["r"], y[N : 2 * N], 1e-3)
             close("timescale: p", sample["p"], softmax(beta * y[N : 2 * N]), 3e-4)
+            x = y[2 * N :]
+            energy = network_energy(A, u, Z @ x, lam, beta, y[:N], y[N : 2 * N])
+            energy += 0.5 * x @ x if free else 0
+            close("timescale: energy", sample["energy"], energy, 3e-3)
+        energies = np.array([sample["energy"] for sample in flow["samples"]])
+        assert np.diff(energies).max() <= 1e-9, np.diff(energies).max()
         assert flow["right"] == (out.y[N : 2 * N, -1].argmax() == doc["target"])
 
 
@@ -243,6 +269,7 @@ for trial in (0, 3):
     timescale(trial, "--n", "8", "--d", "12")
 timescale(1, "--ratio", "0.1,1,10")
 timescale(2, "--ratio", "0.3,3", "--query", "free")
+timescale(2, "--ratio", "0.3,3", "--query", "free", "--n", "5", "--d", "9")
 timescale(3, "--ratio", "5", "--start", "query")
 for what, off in worst.items():
     print(f"  {what:34s} largest difference {off:.1e}")
