@@ -116,7 +116,8 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_study_write(const cgam_study *study, co
 CGAM_API void cgam_study_forget(const cgam_study *study);
 
 /* Everything about one trial - memories, queries, gates, probabilities, energies - as JSON text.
- * Gives *text; free it with cgam_study_text_free. Not for theorems, capacity and phase. */
+ * S and G: trial t of bank b is number b * trials + t. H: instance `trial` of every statement.
+ * Gives *text; free it with cgam_study_text_free. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_study_trial(cgam_env *env, const cgam_study_opts *opts,
                                                      int64_t trial, char **text);
 CGAM_API void cgam_study_text_free(cgam_env *env, char *text);

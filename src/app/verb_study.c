@@ -42,6 +42,12 @@
         .name = "only-trial", .kind = CGAM_INT, .value = "K", .max = 2147483648.0,                 \
         .help = "print everything about trial K (0-based) as JSON and write nothing"               \
     }
+#define ONLY_TRIAL_OF_BANKS                                                                        \
+    {                                                                                              \
+        .name = "only-trial", .kind = CGAM_INT, .value = "K", .max = 9e15,                         \
+        .help = "print everything about trial K (0-based) as JSON and write nothing; trial t of "  \
+                "bank b is K = b * trials + t"                                                     \
+    }
 
 #define REAL_OPTION(option, text, low, high, words)                                                \
     {                                                                                              \
@@ -74,7 +80,7 @@
 static const cgam_param separation_params[] = {
     COMMON("separation", "6000",
            "trials for each sigma_q and bank; the same draws for every lambda"),
-    ONLY_TRIAL,
+    ONLY_TRIAL_OF_BANKS,
     SIZE,
     REAL_OPTION("beta", "3.5", 0x1p-1000, INFINITY, "inverse temperature"),
     REAL_OPTION("alpha", "0.1", 0, 1e6, "penalty"),
@@ -82,7 +88,9 @@ static const cgam_param separation_params[] = {
     NOISE_KIND,
     LIST_OPTION("sigma-q", NULL, 0, 1e6, "query noise levels (default 12 even steps over [0,3])"),
     LIST_OPTION("lambda", "0,1,2,4,8,16", 0, 1e6, "couplings"),
-    CHOICE_OPTION("mode", "first|coupled", "first", "first-order or self-consistent recall"),
+    CHOICE_OPTION("mode", "first|coupled", "first",
+                  "first-order or self-consistent recall; where flows lead is the subject of "
+                  "`study timescale`"),
     INT_OPTION("banks", "1", 1, 4096, "memory sets, each with --trials trials"),
     {.name = ""},
 };
@@ -141,6 +149,12 @@ static const cgam_param timescale_params[] = {
 
 static const cgam_param theorems_params[] = {
     COMMON("theorems", "500", "random instances for each statement"),
+    {.name = "only-trial",
+     .kind = CGAM_INT,
+     .value = "K",
+     .max = 2147483648.0,
+     .help = "print instance K (0-based) of every statement as JSON - memories, the numbers and "
+             "vectors of the check, its margin - and write nothing"},
     {.name = ""},
 };
 
@@ -159,6 +173,7 @@ static const cgam_param theorems_params[] = {
 
 static const cgam_param capacity_params[] = {
     COMMON("capacity", "400", "trials for each bank, N/d and sigma_q"),
+    ONLY_TRIAL_OF_BANKS,
     LIST_OPTION("load", NULL, 1e-3, 1e6,
                 "memories per dimension, N/d (default 0.5,1,2,4,8,16,32,64,128)"),
     LIST_OPTION("lambda", "0,1,2,4", 0, 1e6, "couplings"),
@@ -170,6 +185,7 @@ static const cgam_param capacity_params[] = {
 
 static const cgam_param phase_params[] = {
     COMMON("phase", "400", "trials for each bank, N/d and sigma_q"),
+    ONLY_TRIAL_OF_BANKS,
     CHOICE_OPTION("x", "load|lambda|alpha|sigma-q", "sigma-q", "what runs to the right"),
     CHOICE_OPTION("y", "load|lambda|alpha|sigma-q", "lambda", "what runs upwards"),
     LIST_OPTION("load", NULL, 1e-3, 1e6, "memories per dimension, N/d (default 5)"),
@@ -341,7 +357,7 @@ static cgam_status run_kind(cgam_call *call, cgam_study_kind kind)
     double begun = cgam_clock();
     const char *out = cgam_args_text(call->args, "out");
     cgam_status status = take_options(call, kind, &o, &bank);
-    bool single = kind <= CGAM_STUDY_TIMESCALE && cgam_args_given(call->args, "only-trial");
+    bool single = cgam_args_given(call->args, "only-trial");
     cgam_progress bar = {.shown = call->progress, .what = cgam_study_name(kind)};
     o.out = out;
     o.progress = tell;

@@ -103,13 +103,13 @@ static void horizons(const cgam_study_opts *o, const cgam_banks *b, double alpha
     }
 }
 
-/* Gates and peak of the group at one alpha; p only when wanted. t: [] out, NAN where they rest. */
+/* Gates over scale [] and peak of the group at one alpha; p only when wanted. t: [] out, NAN where
+ * they rest. */
 static void gates(const cgam_study *study, double alpha, const double *lead, room *w, double *peak,
-                  double *p, double *t)
+                  double *p, double *t, double *scale)
 {
     const cgam_study_opts *o = &study->opts;
     const cgam_group *g = &w->banks->g;
-    double scale[CGAM_LANES_MAX] __attribute__((aligned(64)));
     double *f0 = w->f + g->m * g->width;
     horizons(o, w->banks, alpha, lead, t);
     cgam_banks_weights(w->banks, alpha, t, w->f, f0, scale);
@@ -126,7 +126,7 @@ static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, 
     const cgam_study_opts *o = &study->opts;
     const int width = study->lanes->width;
     double peak[CGAM_LANES_MAX] __attribute__((aligned(64))), lead[CGAM_LANES_MAX],
-        t[CGAM_LANES_MAX] = {0};
+        t[CGAM_LANES_MAX] = {0}, scale[CGAM_LANES_MAX] __attribute__((aligned(64)));
     int64_t first = i * BLOCK, end = first + BLOCK < o->trials ? first + BLOCK : o->trials;
     double *above = record + 2 * u->alphas.count, *example = above + 3;
     memset(record, 0, (size_t)u->record * sizeof *record);
@@ -136,13 +136,13 @@ static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, 
         cgam_banks_lead(w->banks, lead);
         int count = end - from < width ? (int)(end - from) : width;
         for (int64_t k = 0; k < u->alphas.count; k++) {
-            gates(study, u->alphas.at[k], lead, w, peak, NULL, t);
+            gates(study, u->alphas.at[k], lead, w, peak, NULL, t, scale);
             for (int l = 0; l < count; l++) {
                 record[2 * k] += peak[l];
                 record[2 * k + 1] += peak[l] * peak[l];
             }
         }
-        gates(study, u->alpha_crit, lead, w, peak, w->p, t);
+        gates(study, u->alpha_crit, lead, w, peak, w->p, t, scale);
         for (int l = 0; l < count; l++) {
             int64_t more = 0;
             for (int64_t j = 0; j < o->n; j++) more += w->p[j * width + l] > 1 / (double)o->n;
@@ -252,7 +252,7 @@ static cgam_status trial(cgam_study *study, int64_t k, json_t *doc)
     const cgam_study_opts *o = &study->opts;
     const int width = study->lanes->width, lane = (int)(k % width);
     double peak[CGAM_LANES_MAX] __attribute__((aligned(64))), lead[CGAM_LANES_MAX],
-        t[CGAM_LANES_MAX] = {0};
+        t[CGAM_LANES_MAX] = {0}, scale[CGAM_LANES_MAX] __attribute__((aligned(64)));
     setup u;
     void *opened = NULL;
     cgam_status status = prepare(study, &u);
@@ -267,10 +267,14 @@ static cgam_status trial(cgam_study *study, int64_t k, json_t *doc)
             json_array_append_new(Z, cgam_json_reals(g->Z + i * o->d * width + lane, o->d, width));
         for (int64_t j = 0; j < u.alphas.count; j++) {
             json_t *at = json_object();
-            gates(study, u.alphas.at[j], lead, w, peak, w->p, t);
+            gates(study, u.alphas.at[j], lead, w, peak, w->p, t, scale);
             cgam_json_put(at, "alpha", json_real(u.alphas.at[j]));
             cgam_json_put(at, "t_end", cgam_json_real(t[lane]));
             cgam_json_put(at, "peak", cgam_json_real(peak[lane]));
+            for (int64_t i = lane; i < o->n * width; i += width) w->s[i] *= scale[lane];
+            cgam_json_put(at, "energy",
+                          cgam_json_real(cgam_banks_energy(w->banks, lane, u.alphas.at[j], o->beta,
+                                                           0, w->s, NULL, NULL, NULL)));
             cgam_json_put(at, "s", cgam_json_reals(w->s + lane, o->n, width));
             cgam_json_put(at, "p", cgam_json_reals(w->p + lane, o->n, width));
             json_array_append_new(list, at);

@@ -311,21 +311,20 @@ void cgam_coupling_solve(const cgam_study *study, double alpha, double lambda, b
     }
 }
 
-void cgam_coupling_fold(const cgam_study *study, const cgam_coupling *c, double lambda,
-                        cgam_coupling_room *w, double *alpha)
+void cgam_coupling_fold(const cgam_study *study, double lambda, cgam_coupling_room *w,
+                        double *alpha)
 {
     const int width = study->lanes->width;
-    double folds[CGAM_LANES_MAX];
+    double folds[CGAM_LANES_MAX], alpha_max[CGAM_LANES_MAX];
     cgam_lanes_fold f = {.beta = study->opts.beta,
                          .lambda = lambda,
-                         .alpha_max = c->alpha_crit * (1 - FOLD_MARGIN),
+                         .alpha_max = alpha_max,
                          .tol = FOLD_TOL,
                          .room = w->fold,
                          .alpha = alpha,
                          .folds = folds,
                          .s = w->fs};
-    for (int l = 0; l < width; l++)
-        f.alpha_max = fmin(f.alpha_max, w->banks->alpha_crit[l] * (1 - FOLD_MARGIN));
+    for (int l = 0; l < width; l++) alpha_max[l] = w->banks->alpha_crit[l] * (1 - FOLD_MARGIN);
     study->lanes->fold(&w->banks->g, &f);
     for (int l = 0; l < width; l++)
         if (folds[l] == 0) alpha[l] = NAN;
@@ -371,7 +370,7 @@ static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, 
         for (int64_t k = 0; k < o->lambda.count && from < o->fold_trials; k++) {
             double fold[CGAM_LANES_MAX];
             if (o->lambda.values[k] == 0) continue;
-            cgam_coupling_fold(study, c, o->lambda.values[k], w, fold);
+            cgam_coupling_fold(study, o->lambda.values[k], w, fold);
             for (int l = 0; l < count && from + l < o->fold_trials; l++)
                 record[c->folds + k * BLOCK + from - first + l] = fold[l];
         }

@@ -50,8 +50,9 @@ cgam_status cgam_coupling_draw(cgam_study *study, int64_t first, cgam_coupling_r
 void cgam_coupling_alpha(const cgam_study *study, double alpha, cgam_coupling_room *w);
 void cgam_coupling_solve(const cgam_study *study, double alpha, double lambda, bool again,
                          bool *slow, cgam_coupling_room *w, cgam_coupling_point *out);
-void cgam_coupling_fold(const cgam_study *study, const cgam_coupling *c, double lambda,
-                        cgam_coupling_room *w, double *alpha);
+/* alpha []: where each lane's branch ends below its own alpha_crit, NAN = it does not. */
+void cgam_coupling_fold(const cgam_study *study, double lambda, cgam_coupling_room *w,
+                        double *alpha);
 
 cgam_status cgam_coupling_tell(cgam_study *study, const cgam_coupling *c, const cgam_blocks *b);
 cgam_status cgam_coupling_trial(cgam_study *study, int64_t trial, json_t *doc);

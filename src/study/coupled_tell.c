@@ -177,27 +177,6 @@ cgam_status cgam_coupling_tell(cgam_study *study, const cgam_coupling *c, const 
 }
 
 /* ---- One trial ------------------------------------------------------------------------------- */
-/* E(s) = s'As/2 - u's - lse(beta lambda s)/beta of one lane. */
-static double energy(const cgam_study_opts *o, const cgam_group *g, double alpha, double lambda,
-                     int lane, const double *s)
-{
-    const int width = g->width;
-    double E = 0, top = -INFINITY, sum = 0;
-    for (int64_t i = 0; i < g->n; i++) {
-        double si = s[i * width + lane], field = (1 - alpha) * si;
-        for (int64_t j = 0; j < g->n; j++) {
-            double G = 0;
-            for (int64_t k = 0; k < g->d; k++)
-                G += g->Z[(i * g->d + k) * width + lane] * g->Z[(j * g->d + k) * width + lane];
-            field += alpha * (i == j ? 1 : G) * s[j * width + lane];
-        }
-        E += si * (0.5 * field - 1 / (double)g->n);
-        top = fmax(top, lambda * si);
-    }
-    for (int64_t i = 0; i < g->n; i++) sum += exp(o->beta * (lambda * s[i * width + lane] - top));
-    return E - top - log(sum) / o->beta;
-}
-
 static json_t *show_point(const cgam_study *study, double alpha, double lambda, int lane,
                           const cgam_coupling_point *point, const cgam_coupling_room *w)
 {
@@ -211,8 +190,10 @@ static json_t *show_point(const cgam_study *study, double alpha, double lambda, 
     cgam_json_put(doc, "converged",
                   still ? json_boolean(point->iterations[lane] <= o->max_iter) : json_null());
     cgam_json_put(doc, "one_hot_at", cgam_json_real(point->ended[lane]));
-    cgam_json_put(doc, "energy",
-                  cgam_json_real(energy(o, &w->banks->g, alpha, lambda, lane, w->s)));
+    /* of gates and retrieval, which is what a transient lowers; at a fixed point it is E(s) */
+    double E = cgam_banks_energy(w->banks, lane, alpha, o->beta, lambda, w->s,
+                                 lambda > 0 ? w->r : NULL, w->p, NULL);
+    cgam_json_put(doc, "energy", cgam_json_real(E));
     cgam_json_put(doc, "s", cgam_json_reals(w->s + lane, o->n, width));
     cgam_json_put(doc, "r", lambda > 0 ? cgam_json_reals(w->r + lane, o->n, width) : json_null());
     cgam_json_put(doc, "p", cgam_json_reals(w->p + lane, o->n, width));
@@ -241,7 +222,7 @@ static cgam_status show(cgam_study *study, const cgam_coupling *c, int64_t trial
                                   show_point(study, c->own[k].at[a], lambda, lane, &point, w));
         }
         for (int l = 0; l < width; l++) fold[l] = NAN;
-        if (lambda > 0) cgam_coupling_fold(study, c, lambda, w, fold);
+        if (lambda > 0) cgam_coupling_fold(study, lambda, w, fold);
         cgam_json_put(one, "lambda", json_real(lambda));
         cgam_json_put(one, "fold", cgam_json_real(fold[lane]));
         cgam_json_put(one, "points", points);

@@ -155,50 +155,95 @@ static cgam_status make_gates(const cgam_bank *bank, const cgam_spectrum *spectr
 }
 
 typedef struct room {
-    double *Z, *S, *v, *q, *c, *b, *s, *gap;
-    int *right;
+    cgam_bank *bank;
+    cgam_spectrum *spectrum;     /* NULL where norms differ */
+    double *Z, *S, *v;           /* [n, d] memories and A^-1 Z; room */
+    double *q, *c, *b, *s, *gap; /* [d], [d], [n], [n], [lambdas] per lane */
+    int *right;                  /* [lambdas] */
+    int64_t target[CGAM_LANES_MAX];
 } room;
 
-/* Counts the trials of one bank at one alpha. */
-static void count(const cgam_study *study, int64_t set, int64_t load, int64_t n, int64_t d,
-                  const room *w, double *record)
+/* Draws trials first .. first + width - 1 of a noise level and recalls them at the gates in w->S. */
+static void recall(const cgam_study *study, int64_t set, int64_t load, int64_t noise, int64_t first,
+                   int64_t n, int64_t d, room *w)
 {
     const cgam_study_opts *o = &study->opts;
     const cgam_lanes *lanes = study->lanes;
     const int width = lanes->width, own = stream_of(o);
     const double sigma_c = o->sigma_c_vector ? o->sigma_c / sqrt((double)d) : o->sigma_c;
-    int64_t target[CGAM_LANES_MAX];
-    for (int64_t k = 0; k < o->sigma_q.count; k++) {
-        int64_t cell = load * o->sigma_q.count + k;
+    int64_t cell = load * o->sigma_q.count + noise;
+    for (int l = 0; l < width; l++) {
+        cgam_rng pick = cgam_stream(o->seed, own, CGAM_STREAM_TARGET, set, cell, first + l);
+        cgam_rng eps = cgam_stream(o->seed, own, CGAM_STREAM_QUERY, set, cell, first + l);
+        cgam_rng eta = cgam_stream(o->seed, own, CGAM_STREAM_CONTEXT, set, cell, first + l);
+        w->target[l] = cgam_rng_below(&pick, n);
+        for (int64_t j = 0; j < d; j++) {
+            double zeta = w->Z[w->target[l] * d + j];
+            w->q[j * width + l] = zeta + o->sigma_q.values[noise] * cgam_rng_normal(&eps);
+            w->c[j * width + l] = zeta + sigma_c * cgam_rng_normal(&eta);
+        }
+    }
+    lanes->product(n, d, w->Z, w->q, w->b);
+    lanes->product(n, d, w->S, w->c, w->s);
+    cgam_lanes_judge judge = {.n = n,
+                              .lambdas = o->lambda.count,
+                              .beta = 1,
+                              .b = w->b,
+                              .s = w->s,
+                              .lambda = o->lambda.values,
+                              .target = w->target,
+                              .gap = w->gap,
+                              .right = w->right};
+    lanes->judge(&judge);
+}
+
+/* Counts the trials of one bank at one alpha. */
+static void count(const cgam_study *study, int64_t set, int64_t load, int64_t n, int64_t d, room *w,
+                  double *record)
+{
+    const cgam_study_opts *o = &study->opts;
+    const int width = study->lanes->width;
+    for (int64_t k = 0; k < o->sigma_q.count; k++)
         for (int64_t t = 0; t < o->trials; t += width) {
-            for (int l = 0; l < width; l++) {
-                cgam_rng pick = cgam_stream(o->seed, own, CGAM_STREAM_TARGET, set, cell, t + l);
-                cgam_rng eps = cgam_stream(o->seed, own, CGAM_STREAM_QUERY, set, cell, t + l);
-                cgam_rng eta = cgam_stream(o->seed, own, CGAM_STREAM_CONTEXT, set, cell, t + l);
-                target[l] = cgam_rng_below(&pick, n);
-                for (int64_t j = 0; j < d; j++) {
-                    double zeta = w->Z[target[l] * d + j];
-                    w->q[j * width + l] = zeta + o->sigma_q.values[k] * cgam_rng_normal(&eps);
-                    w->c[j * width + l] = zeta + sigma_c * cgam_rng_normal(&eta);
-                }
-            }
-            lanes->product(n, d, w->Z, w->q, w->b);
-            lanes->product(n, d, w->S, w->c, w->s);
-            cgam_lanes_judge judge = {.n = n,
-                                      .lambdas = o->lambda.count,
-                                      .beta = 1,
-                                      .b = w->b,
-                                      .s = w->s,
-                                      .lambda = o->lambda.values,
-                                      .target = target,
-                                      .gap = w->gap,
-                                      .right = w->right};
-            lanes->judge(&judge);
+            recall(study, set, load, k, t, n, d, w);
             for (int64_t j = 0; j < o->lambda.count; j++)
                 for (int l = 0; l < width && t + l < o->trials; l++)
                     record[k * o->lambda.count + j] += w->right[j * width + l];
         }
-    }
+}
+
+static void room_close(cgam_study *study, room *w)
+{
+    cgam_spectrum_free(w->spectrum);
+    cgam_bank_free(w->bank);
+    cgam_free(study->env, w->q);
+    cgam_free(study->env, w->right);
+}
+
+/* Memories of one set at one load, and room for their recalls. */
+static cgam_status room_open(cgam_study *study, int64_t set, int64_t load, int64_t n, int64_t d,
+                             room *w)
+{
+    cgam_env *env = study->env;
+    const int width = study->lanes->width;
+    int64_t lambdas = study->opts.lambda.count;
+    int64_t doubles = 2 * n * d + 2 * n + d + width * (2 * d + 2 * n + lambdas);
+    *w = (room){0};
+    w->q = cgam_zalloc(env, (size_t)(doubles + CGAM_LANES_MAX), sizeof *w->q);
+    w->right = cgam_alloc(env, (size_t)(lambdas * width), sizeof *w->right);
+    if (!w->q || !w->right) return cgam_fail_nomem(env, "a bank");
+    w->c = w->q + width * d; /* vectors first: they are aligned */
+    w->b = w->c + width * d;
+    w->s = w->b + width * n;
+    w->gap = w->s + width * n;
+    w->Z = w->gap + width * lambdas;
+    w->S = w->Z + n * d;
+    w->v = w->S + n * d;
+    cgam_status status = make_memories(study, set, load, n, d, w->Z);
+    if (status == CGAM_OK) status = cgam_bank_new(env, w->Z, CGAM_F64, n, d, NULL, &w->bank);
+    if (status == CGAM_OK && cgam_bank_describe(w->bank).equal_norms)
+        status = cgam_spectrum_new(w->bank, &w->spectrum);
+    return status;
 }
 
 static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, double *record)
@@ -206,40 +251,16 @@ static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, 
     (void)arg;
     (void)opened;
     const cgam_study_opts *o = &study->opts;
-    cgam_env *env = study->env;
-    const int width = study->lanes->width;
     int64_t load = i / o->banks, set = i % o->banks, d = dimensions(o);
-    int64_t n = memories(o, o->load.values[load]), lambdas = o->lambda.count;
-    int64_t doubles = 2 * n * d + 2 * n + d + width * (2 * d + 2 * n + lambdas);
-    room w = {0};
-    cgam_bank *bank = NULL;
-    cgam_spectrum *spectrum = NULL;
-    w.q = cgam_zalloc(env, (size_t)(doubles + CGAM_LANES_MAX), sizeof *w.q);
-    w.right = cgam_alloc(env, (size_t)(lambdas * width), sizeof *w.right);
-    cgam_status status = w.q && w.right ? CGAM_OK : cgam_fail_nomem(env, "a bank");
-    if (status == CGAM_OK) { /* vectors first: they are aligned */
-        w.c = w.q + width * d;
-        w.b = w.c + width * d;
-        w.s = w.b + width * n;
-        w.gap = w.s + width * n;
-        w.Z = w.gap + width * lambdas;
-        w.S = w.Z + n * d;
-        w.v = w.S + n * d;
-        status = make_memories(study, set, load, n, d, w.Z);
-    }
-    if (status == CGAM_OK) status = cgam_bank_new(env, w.Z, CGAM_F64, n, d, NULL, &bank);
-    if (status == CGAM_OK && cgam_bank_describe(bank).equal_norms)
-        status = cgam_spectrum_new(bank, &spectrum);
-    memset(record, 0, sizeof *record * (size_t)(o->alphas.count * o->sigma_q.count * lambdas));
+    int64_t n = memories(o, o->load.values[load]), per = o->sigma_q.count * o->lambda.count;
+    room w;
+    cgam_status status = room_open(study, set, load, n, d, &w);
+    memset(record, 0, sizeof *record * (size_t)(o->alphas.count * per));
     for (int64_t k = 0; k < o->alphas.count && status == CGAM_OK; k++) {
-        status = make_gates(bank, spectrum, o->alphas.values[k], n, d, w.v, w.S);
-        if (status == CGAM_OK)
-            count(study, set, load, n, d, &w, record + k * o->sigma_q.count * lambdas);
+        status = make_gates(w.bank, w.spectrum, o->alphas.values[k], n, d, w.v, w.S);
+        if (status == CGAM_OK) count(study, set, load, n, d, &w, record + k * per);
     }
-    cgam_spectrum_free(spectrum);
-    cgam_bank_free(bank);
-    cgam_free(env, w.q);
-    cgam_free(env, w.right);
+    room_close(study, &w);
     return status;
 }
 
@@ -303,12 +324,87 @@ static cgam_status run(cgam_study *study)
     return status;
 }
 
+/* ---- One trial ------------------------------------------------------------------------------- */
+/* What lane l has at one alpha: gates, their energy s'As/2 - u's = -u's/2, and the recalls. */
+static json_t *show_alpha(const cgam_study *study, double alpha, int64_t n, int64_t d, int lane,
+                          const room *w)
+{
+    const cgam_study_opts *o = &study->opts;
+    const int width = study->lanes->width;
+    json_t *doc = json_object(), *list = json_array();
+    double energy = 0;
+    for (int64_t i = 0; i < n; i++) {
+        double u = 0;
+        for (int64_t j = 0; j < d; j++) u += w->Z[i * d + j] * w->c[j * width + lane];
+        energy -= 0.5 * u * w->s[i * width + lane];
+    }
+    for (int64_t k = 0; k < o->lambda.count; k++) {
+        json_t *one = json_object();
+        cgam_json_put(one, "lambda", json_real(o->lambda.values[k]));
+        cgam_json_put(one, "gap", cgam_json_real(w->gap[k * width + lane]));
+        cgam_json_put(one, "right", json_boolean(w->right[k * width + lane]));
+        json_array_append_new(list, one);
+    }
+    cgam_json_put(doc, "alpha", json_real(alpha));
+    cgam_json_put(doc, "energy", cgam_json_real(energy));
+    cgam_json_put(doc, "s", cgam_json_reals(w->s + lane, n, width));
+    cgam_json_put(doc, "recalls", list);
+    return doc;
+}
+
+static cgam_status trial(cgam_study *study, int64_t k, json_t *doc)
+{
+    const cgam_study_opts *o = &study->opts;
+    const int width = study->lanes->width;
+    int64_t set = k / o->trials, own = k % o->trials, d = dimensions(o);
+    const int lane = (int)(own % width);
+    json_t *loads = json_array();
+    cgam_status status = CGAM_OK;
+    for (int64_t load = 0; load < o->load.count && status == CGAM_OK; load++) {
+        int64_t n = memories(o, o->load.values[load]);
+        json_t *one = json_object(), *Z = json_array(), *cells = json_array();
+        room w;
+        status = room_open(study, set, load, n, d, &w);
+        for (int64_t j = 0; j < o->sigma_q.count && status == CGAM_OK; j++) {
+            json_t *cell = json_object(), *list = json_array();
+            for (int64_t a = 0; a < o->alphas.count && status == CGAM_OK; a++) {
+                status = make_gates(w.bank, w.spectrum, o->alphas.values[a], n, d, w.v, w.S);
+                if (status != CGAM_OK) break;
+                recall(study, set, load, j, own - lane, n, d, &w);
+                json_array_append_new(list, show_alpha(study, o->alphas.values[a], n, d, lane, &w));
+            }
+            cgam_json_put(cell, "sigma_q", json_real(o->sigma_q.values[j]));
+            cgam_json_put(cell, "target", json_integer(w.target[lane]));
+            cgam_json_put(cell, "q", cgam_json_reals(w.q + lane, d, width));
+            cgam_json_put(cell, "c", cgam_json_reals(w.c + lane, d, width));
+            cgam_json_put(cell, "b", cgam_json_reals(w.b + lane, n, width));
+            cgam_json_put(cell, "alphas", list);
+            json_array_append_new(cells, cell);
+        }
+        for (int64_t i = 0; i < n && status == CGAM_OK; i++)
+            json_array_append_new(Z, cgam_json_reals(w.Z + i * d, d, 1));
+        room_close(study, &w);
+        cgam_json_put(one, "load", json_real((double)n / (double)d));
+        cgam_json_put(one, "n", json_integer(n));
+        cgam_json_put(one, "Z", Z);
+        cgam_json_put(one, "cells", cells);
+        json_array_append_new(loads, one);
+    }
+    put_options(o, doc);
+    cgam_json_put(doc, "bank", json_integer(set));
+    cgam_json_put(doc, "trial_of_bank", json_integer(own));
+    cgam_json_put(doc, "loads", loads);
+    return status;
+}
+
 const cgam_study_part cgam_study_capacity = {
     .name = "capacity",
     .about = "recall accuracy against the number of memories per dimension",
     .defaults = capacity_defaults,
     .check = check,
     .run = run,
+    .trial = trial,
+    .several_banks = true,
 };
 
 const cgam_study_part cgam_study_phase = {
@@ -317,4 +413,6 @@ const cgam_study_part cgam_study_phase = {
     .defaults = phase_defaults,
     .check = check,
     .run = run,
+    .trial = trial,
+    .several_banks = true,
 };

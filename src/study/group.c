@@ -238,3 +238,31 @@ void cgam_banks_weights(const cgam_banks *b, double alpha, const double *t, doub
         scale[l] = shift > 709 ? DBL_MAX : exp(shift);
     }
 }
+
+double cgam_banks_energy(const cgam_banks *b, int lane, double alpha, double beta, double lambda,
+                         const double *s, const double *r, const double *p, const double *drive)
+{
+    const cgam_group *g = &b->g;
+    const int L = g->width;
+    double E = 0, all = 0, top = -INFINITY, sum = 0;
+    for (int64_t k = 0; k < g->m; k++) {
+        double a = 0;
+        for (int64_t i = 0; i < g->n; i++) a += g->V[(i * g->m + k) * L + lane] * s[i * L + lane];
+        /* A is 1 - alpha on everything, and alpha mu more on mode k */
+        E += 0.5 * alpha * g->mu[k * L + lane] * a * a - g->c[k * L + lane] * a;
+    }
+    for (int64_t i = 0; i < g->n; i++) {
+        double x = s[i * L + lane];
+        all += x * x;
+        E -= g->rest[i * L + lane] * x;
+    }
+    E += 0.5 * (1 - alpha) * all;
+    if (!r) return E;
+    for (int64_t i = 0; i < g->n; i++) top = fmax(top, r[i * L + lane]);
+    for (int64_t i = 0; i < g->n; i++) {
+        double q = drive ? drive[i * L + lane] : 0;
+        sum += exp(beta * (r[i * L + lane] - top));
+        E += p[i * L + lane] * (r[i * L + lane] - top - lambda * s[i * L + lane] - q);
+    }
+    return E - log(sum) / beta; /* p'r - lse = p'(r - top) - log sum / beta */
+}

@@ -39,6 +39,14 @@ void cgam_banks_lead(const cgam_banks *banks, double *gap);
  * s' = u - A s, s(0) = 0, divided by scale[l] where that leaves the range of double. */
 void cgam_banks_weights(const cgam_banks *banks, double alpha, const double *t, double *f,
                         double *f0, double *scale);
+/* Lane l's energy at gates s, without the constants of clamped layers:
+ *     s'As/2 - u's                                        r NULL: gates alone
+ *     ... - p'(lambda s + b) + p'r - lse(beta r)/beta     with retrieval r, p = softmax(beta r)
+ * which at r = b + lambda s is s'As/2 - u's - lse(beta (b + lambda s))/beta. All [n] per lane; b is
+ * Z q, NULL = 0. Flows never raise it. */
+double cgam_banks_energy(const cgam_banks *banks, int lane, double alpha, double beta,
+                         double lambda, const double *s, const double *r, const double *p,
+                         const double *b);
 /* alpha < alpha_crit (1 - 1e-9): the gates have a fixed point. */
 bool cgam_banks_subcritical(const cgam_banks *banks, int lane, double alpha);
 

@@ -21,7 +21,7 @@ enum { CGAM_LANES_MAX = 8, CGAM_LANES_TILE = 10, CGAM_FLOW_LEVEL_ROOM = 512 };
 typedef struct cgam_group {
     int width;
     int64_t n, d, m; /* memories, dimensions, modes (padded) */
-    bool kernel;     /* V V' != 1: n > d, or a rank below n */
+    bool kernel;     /* V V' != 1: n > d */
     double *Z;       /* [n, d] the memories themselves */
     double *V;       /* [n, m] */
     double *mu;      /* [m], 1 for padding */
@@ -58,20 +58,23 @@ typedef struct cgam_lanes_flow {
     double *room;       /* cgam_lanes_flow_room() doubles */
     int64_t samples;    /* times to report at, increasing, within (0, t_end] */
     const double *at;   /* [samples] */
-    void (*seen)(void *user, int64_t sample, const double *s, const double *r, const double *p);
+    /* s, r, p [n]; x [m], the query in the modes' coordinates */
+    void (*seen)(void *user, int64_t sample, const double *s, const double *r, const double *p,
+                 const double *x);
     void *user;
-    double *s, *r, *p;          /* [n] out, at the end */
+    double *s, *r, *p;          /* [n] out, when the lane was done; kept where not active */
     double *ended;              /* [] out: when the lane was done, t_end if it was not before */
     int64_t steps, turned_back; /* out */
 } cgam_lanes_flow;
 
 /* Follows the branch of fixed points from alpha = 0 to its fold. */
 typedef struct cgam_lanes_fold {
-    double beta, lambda, alpha_max, tol;
-    double *room;  /* cgam_lanes_fold_room() doubles */
-    double *alpha; /* [] out: where the branch ends; alpha_max: it does not before */
-    double *folds; /* [] out: 1 = it does, 0 = it reaches alpha_max */
-    double *s;     /* [n] out: gates at the last point */
+    double beta, lambda, tol;
+    const double *alpha_max; /* [] how far; may be infinite */
+    double *room;            /* cgam_lanes_fold_room() doubles */
+    double *alpha;           /* [] out: the last point, where the branch ends if it does */
+    double *folds;           /* [] out: 1 = it does, 0 = not before alpha_max */
+    double *s;               /* [n] out: gates at the last point */
     int64_t factorizations;
 } cgam_lanes_fold;
 

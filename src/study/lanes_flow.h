@@ -259,6 +259,18 @@ static void flow_gates(flow_run *f, vd *s)
     for (int64_t i = 0; i < n; i++) s[i] = f->now.y[i] + across(m, f->V + i * m, f->now.a);
 }
 
+/* The state of some lanes, as it is now, into what is handed out. Uses half as room. */
+static void flow_hand_out(flow_run *f, vl lanes)
+{
+    vd *s = (vd *)f->w->s, *r = (vd *)f->w->r, *p = (vd *)f->w->p;
+    flow_gates(f, f->half.y);
+    for (int64_t i = 0; i < f->g->n; i++) {
+        s[i] = pick(lanes, f->half.y[i], s[i]);
+        r[i] = pick(lanes, f->now.r[i], r[i]);
+        p[i] = pick(lanes, f->e0.p[i], p[i]);
+    }
+}
+
 static void flow_open(flow_run *f, const cgam_group *g, cgam_lanes_flow *w)
 {
     const int64_t n = g->n, m = g->m;
@@ -375,20 +387,18 @@ static void run_flow(const cgam_group *g, cgam_lanes_flow *w)
             if (any(one_hot)) {
                 for (int l = 0; l < LANES; l++)
                     if (one_hot[l]) w->ended[l] = t;
-                for (int64_t i = 0; i < n; i++)
-                    ((vd *)w->p)[i] = pick(one_hot, f->e0.p[i], ((vd *)w->p)[i]);
+                flow_hand_out(f, one_hot);
                 active &= ~one_hot;
             }
         }
         if (tick == stop && sample < w->samples) {
-            flow_gates(f, (vd *)w->s);
-            w->seen(w->user, sample++, w->s, (const double *)f->now.r, (const double *)f->e0.p);
+            flow_gates(f, f->half.y);
+            w->seen(w->user, sample++, (const double *)f->half.y, (const double *)f->now.r,
+                    (const double *)f->e0.p, (const double *)f->now.x);
         }
         /* twice the step makes four times the difference, twice when it is of first order */
         double room = w->tol / (w->coarse ? 3 : 6);
         if (level > coarsest && !any(off > room) && tick % (last >> (level - 1)) == 0) level--;
     }
-    flow_gates(f, (vd *)w->s);
-    memcpy(w->r, f->now.r, (size_t)n * sizeof(vd));
-    for (int64_t i = 0; i < n; i++) ((vd *)w->p)[i] = pick(active, f->e0.p[i], ((vd *)w->p)[i]);
+    flow_hand_out(f, active);
 }

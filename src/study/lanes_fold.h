@@ -86,7 +86,8 @@ static void fold_point(fold_run *f)
     for (int64_t i = 0; i < n; i++) f->p[i] *= unit;
 }
 
-/* One Newton step at alpha; *change = its largest entry. Returns the lanes where M > 0. */
+/* One Newton step at alpha; *change = its largest entry, relative to that of s where this is above
+ * 1: near alpha_crit s is large and so is its rounding. Returns the lanes where M > 0. */
 static vl fold_newton(fold_run *f, vd alpha, vd *change)
 {
     const int64_t n = f->g->n, m = f->g->m;
@@ -102,11 +103,14 @@ static vl fold_newton(fold_run *f, vd alpha, vd *change)
     vl fine = fold_factor(n, f->M);
     f->w->factorizations++;
     fold_solve(n, f->M, f->x);
+    vd most = splat(1);
     *change = (vd){0};
     for (int64_t i = 0; i < n; i++) {
         f->s[i] += f->x[i];
         *change = vmax(vabs(f->x[i]), *change);
+        most = vmax(vabs(f->s[i]), most);
     }
+    *change /= most;
     return fine;
 }
 
@@ -147,18 +151,20 @@ static void run_fold(const cgam_group *g, cgam_lanes_fold *w)
     const size_t bytes = (size_t)n * sizeof(vd);
     fold_open(f, g, w);
     w->factorizations = 0;
-    vd change, alpha = {0}, step = splat(0.1);
+    vd change, alpha = {0}, step = splat(0.1), alpha_max;
     vl fine = {0}, done = {0};
+    memcpy(&alpha_max, w->alpha_max, sizeof alpha_max);
     fine = ~fine;
     for (int k = 0; k < 2 * FOLD_NEWTON; k++) fine &= fold_newton(f, alpha, &change);
-    done = ~fine; /* unstable from the start: the branch ends at 0 */
+    vl ends = ~fine; /* unstable from the start: the branch ends at 0 */
+    done = ends;
     fold_point(f);
     fold_tangent(f);
     memcpy(f->kept, f->s, bytes);
     memcpy(f->p_kept, f->p, bytes);
     for (int count = 0; count < FOLD_STEPS && any(~done); count++) {
         vd to = alpha + step;
-        to = pick(to > w->alpha_max, splat(w->alpha_max), to);
+        to = pick(to > alpha_max, alpha_max, to);
         for (int64_t i = 0; i < n; i++) f->s[i] = f->kept[i] + (to - alpha) * f->ds[i];
         vl good = ~done, settled = {0};
         for (int k = 0; k < FOLD_NEWTON && any(good & ~settled); k++) {
@@ -172,7 +178,8 @@ static void run_fold(const cgam_group *g, cgam_lanes_fold *w)
         good &= moved <= 0.1;
         alpha = pick(good, to, alpha);
         step = pick(good, 1.6 * step, 0.5 * step);
-        step = pick(step > 0.1, splat(0.1), step);
+        vd longest = 0.1 * vmax(alpha, splat(1));
+        step = pick(step > longest, longest, step);
         /* lanes that turn back keep their tangent */
         for (int64_t i = 0; i < n; i++) f->x[i] = f->ds[i];
         fold_tangent(f);
@@ -181,11 +188,12 @@ static void run_fold(const cgam_group *g, cgam_lanes_fold *w)
             f->kept[i] = pick(good, f->s[i], f->kept[i]);
             f->p_kept[i] = pick(good, f->p[i], f->p_kept[i]);
         }
-        done |= (step < w->tol) | (alpha >= w->alpha_max);
+        ends |= ~done & (step < w->tol) & (alpha < alpha_max);
+        done |= ends | (alpha >= alpha_max);
     }
     memcpy(w->s, f->kept, bytes);
     for (int l = 0; l < LANES; l++) {
         w->alpha[l] = alpha[l];
-        w->folds[l] = alpha[l] < w->alpha_max ? 1 : 0;
+        w->folds[l] = ends[l] ? 1 : 0;
     }
 }

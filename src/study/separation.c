@@ -366,4 +366,5 @@ const cgam_study_part cgam_study_separation = {
     .check = check,
     .run = run,
     .trial = cgam_separation_trial,
+    .several_banks = true,
 };

@@ -277,8 +277,9 @@ static cgam_status show_lambda(cgam_study *study, const cgam_separation *u, cons
     return CGAM_OK;
 }
 
-static cgam_status show_cells(cgam_study *study, cgam_separation *u, int64_t trial, double *x,
-                              const cgam_gate *gate, cgam_separation_room *w, json_t *cells)
+static cgam_status show_cells(cgam_study *study, cgam_separation *u, int64_t set, int64_t trial,
+                              double *x, const cgam_gate *gate, cgam_separation_room *w,
+                              json_t *cells)
 {
     const cgam_study_opts *o = &study->opts;
     const int width = study->lanes->width, lane = (int)(trial % width);
@@ -286,9 +287,9 @@ static cgam_status show_cells(cgam_study *study, cgam_separation *u, int64_t tri
     for (int64_t cell = 0; cell < u->sigmas && status == CGAM_OK; cell++) {
         json_t *doc = json_object(), *list = json_array();
         for (int l = 0; l < width; l++)
-            cgam_separation_draw(study, u, 0, cell, trial - lane + l, l, w);
+            cgam_separation_draw(study, u, set, cell, trial - lane + l, l, w);
         for (int64_t k = 0; k < u->lambdas && status == CGAM_OK; k++) {
-            status = cgam_separation_recall(study, u, 0, k, k + 1, w);
+            status = cgam_separation_recall(study, u, set, k, k + 1, w);
             if (status == CGAM_OK) status = show_lambda(study, u, gate, k, lane, w, x, list);
         }
         cgam_json_put(doc, "sigma_q", json_real(o->sigma_q.values[cell]));
@@ -313,16 +314,20 @@ cgam_status cgam_separation_trial(cgam_study *study, int64_t trial, json_t *doc)
     cgam_bank *bank = NULL;
     cgam_gate *gate = NULL;
     double *x = cgam_alloc(env, (size_t)(4 * o->n), sizeof *x);
+    int64_t set = trial / o->trials, own = trial % o->trials;
     json_t *cells = json_array(), *Z = json_array();
     cgam_status status = cgam_separation_open(study, &u);
     if (status == CGAM_OK && !x) status = cgam_fail_nomem(env, "a trial");
     if (status == CGAM_OK) status = cgam_separation_room_open(study, &u, &w);
-    if (status == CGAM_OK) status = cgam_bank_new(env, u.Z, CGAM_F64, u.n, u.d, NULL, &bank);
+    const double *memories = u.Z + set * u.n * u.d;
+    if (status == CGAM_OK) status = cgam_bank_new(env, memories, CGAM_F64, u.n, u.d, NULL, &bank);
     if (status == CGAM_OK) status = cgam_gate_new(bank, o->alpha, NULL, &gate);
-    if (status == CGAM_OK) status = show_cells(study, &u, trial, x, gate, w, cells);
+    if (status == CGAM_OK) status = show_cells(study, &u, set, own, x, gate, w, cells);
     for (int64_t i = 0; i < u.n && status == CGAM_OK; i++)
-        json_array_append_new(Z, cgam_json_reals(u.Z + i * u.d, u.d, 1));
+        json_array_append_new(Z, cgam_json_reals(memories + i * u.d, u.d, 1));
     cgam_separation_options(study, doc);
+    cgam_json_put(doc, "bank", json_integer(set));
+    cgam_json_put(doc, "trial_of_bank", json_integer(own));
     cgam_json_put(doc, "Z", Z);
     cgam_json_put(doc, "cells", cells);
     cgam_gate_free(gate);

@@ -223,12 +223,10 @@ cgam_status cgam_study_trial(cgam_env *env, const cgam_study_opts *opts, int64_t
     cgam_status status = study_new(env, &o, &study);
     if (status != CGAM_OK) return status;
     const cgam_study_part *part = parts[o.kind];
-    if (!part->trial)
-        status =
-            cgam_fail(env, CGAM_E_ARG, "--only-trial: %s has no single trials to show", part->name);
-    else if (trial < 0 || trial >= o.trials)
+    int64_t trials = o.trials * (part->several_banks ? o.banks : 1);
+    if (trial < 0 || trial >= trials)
         status = cgam_fail(env, CGAM_E_ARG, "--only-trial is %lld, trials are 0 to %lld",
-                           (long long)trial, (long long)o.trials - 1);
+                           (long long)trial, (long long)trials - 1);
     if (status == CGAM_OK) {
         cgam_json_put(study->doc, "study", json_string(part->name));
         cgam_json_put(study->doc, "version", json_string(cgam_version()));

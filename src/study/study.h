@@ -35,7 +35,9 @@ typedef struct cgam_study_part {
     void (*defaults)(cgam_study_opts *opts);
     cgam_status (*check)(cgam_env *env, const cgam_study_opts *opts);
     cgam_status (*run)(cgam_study *study);
-    cgam_status (*trial)(cgam_study *study, int64_t trial, json_t *doc); /* NULL: none */
+    /* Of several banks, the trials of the first are counted first, then those of the second. */
+    cgam_status (*trial)(cgam_study *study, int64_t trial, json_t *doc);
+    bool several_banks; /* there are `trials` trials for each of `banks` banks */
 } cgam_study_part;
 
 extern const cgam_study_part cgam_study_separation, cgam_study_competition, cgam_study_coupled,

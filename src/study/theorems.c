@@ -20,7 +20,9 @@ static cgam_status check(cgam_env *env, const cgam_study_opts *o)
 
 double cgam_case_between(cgam_case *c, double low, double high)
 {
-    return low + (high - low) * cgam_rng_uniform(&c->rng);
+    double x = low + (high - low) * cgam_rng_uniform(&c->rng);
+    if (c->draws < CGAM_CASE_DRAWN) c->drawn[c->draws++] = x;
+    return x;
 }
 
 void cgam_case_normals(cgam_case *c, int64_t n, double scale, double *x)
@@ -186,10 +188,47 @@ static cgam_status run(cgam_study *study)
     return status;
 }
 
+/* Instance k of every statement that has as many. */
+static cgam_status trial(cgam_study *study, int64_t k, json_t *doc)
+{
+    setup *u = cgam_alloc(study->env, 1, sizeof *u);
+    cgam_case *c = cgam_alloc(study->env, 1, sizeof *c);
+    cgam_status status = u && c ? CGAM_OK : cgam_fail_nomem(study->env, "a case");
+    json_t *list = json_array();
+    if (status == CGAM_OK) lay_out(&study->opts, u);
+    for (int64_t j = 0; status == CGAM_OK && j < u->theorems; j++) {
+        const cgam_theorem *t = u->theorem[j];
+        double margin;
+        if (k >= u->cases[j]) continue;
+        status = cgam_theorem_case(study, t, j, k, c, &margin);
+        if (status != CGAM_OK) break;
+        json_t *one = json_object(), *Z = json_array(), *x = json_array();
+        for (int64_t i = 0; i < c->n; i++)
+            json_array_append_new(Z, cgam_json_reals(c->Z + i * c->d, c->d, 1));
+        for (int i = 0; i < CGAM_CASE_ROOM; i++)
+            json_array_append_new(x, cgam_json_reals(c->x[i], c->n, 1));
+        cgam_json_put(one, "name", json_string(t->name));
+        cgam_json_put(one, "statement", json_string(t->statement));
+        cgam_json_put(one, "applies", json_boolean(!isnan(margin)));
+        cgam_json_put(one, "margin", cgam_json_real(margin));
+        cgam_json_put(one, "tolerance", json_real(t->tol));
+        cgam_json_put(one, "violated", json_boolean(margin < -t->tol));
+        cgam_json_put(one, "Z", Z);
+        cgam_json_put(one, "drawn", cgam_json_reals(c->drawn, c->draws, 1));
+        cgam_json_put(one, "vectors", x);
+        json_array_append_new(list, one);
+    }
+    cgam_json_put(doc, "checks", list);
+    cgam_free(study->env, c);
+    cgam_free(study->env, u);
+    return status;
+}
+
 const cgam_study_part cgam_study_theorems = {
     .name = "theorems",
     .about = "every theorem of the paper, counted on random instances",
     .defaults = defaults,
     .check = check,
     .run = run,
+    .trial = trial,
 };

@@ -10,7 +10,7 @@
 #include <cgam/recall.h>
 #include <cgam/theory.h>
 
-enum { CGAM_CASE_N = 24, CGAM_CASE_D = 12, CGAM_CASE_ROOM = 8 };
+enum { CGAM_CASE_N = 24, CGAM_CASE_D = 12, CGAM_CASE_ROOM = 8, CGAM_CASE_DRAWN = 16 };
 
 /* One random instance: n unit memories in d dimensions. */
 typedef struct cgam_case {
@@ -20,6 +20,8 @@ typedef struct cgam_case {
     int64_t n, d;
     double Z[CGAM_CASE_N * CGAM_CASE_D];
     double x[CGAM_CASE_ROOM][CGAM_CASE_N]; /* room */
+    double drawn[CGAM_CASE_DRAWN];         /* the first numbers that cgam_case_between gave */
+    int64_t draws;
     cgam_bank *bank;
     cgam_spectrum *spectrum;
 } cgam_case;

@@ -257,8 +257,9 @@ typedef struct watch {
 
 /* E = s'As/2 - u's - lambda s'p - b'p + (r'p - lse(beta r)/beta), in lane 0. */
 static void watch_energy(void *user, int64_t sample, const double *s, const double *r,
-                         const double *p)
+                         const double *p, const double *x)
 {
+    (void)x;
     watch *w = user;
     const cgam_case *c = w->c;
     double E = 0, top = -INFINITY, sum = 0, alpha = w->p->alpha;

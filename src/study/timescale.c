@@ -22,7 +22,7 @@
 #include <string.h>
 
 enum { BLOCK = 8, OCTAVES = 18, SAMPLES = 2 * OCTAVES + 1, SUMS = 3, FINALS = 3, RATIOS_MAX = 64 };
-static const double HORIZON = 64, NEAR = 0.1, TOL = 1e-3, RATE = 1.5;
+static const double HORIZON = 64, NEAR = 0.1, TOL = 1e-4, RATE = 0.5;
 
 static const double ratios_default[] = {0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100};
 static const double lambda_default[] = {2}, sigma_default[] = {1};
@@ -51,8 +51,10 @@ typedef struct room {
     cgam_banks *banks;
     double *q, *c;             /* [d] */
     double *u, *b, *s, *r, *p; /* [n] */
+    double *now;               /* [n] Z q at a sample that is shown */
     double *root, *x;          /* [m] */
     double *flow, *w;          /* w: [m] plain room */
+    double ratio;
     int64_t target[CGAM_LANES_MAX];
     /* what the samples of one ratio add to */
     const cgam_study *study;
@@ -83,14 +85,15 @@ static cgam_status room_open(cgam_study *study, void *arg, void **out)
     cgam_status status = cgam_banks_new(study->env, width, o->n, o->d, &w->banks);
     if (status == CGAM_OK) {
         int64_t n = o->n, d = o->d, m = w->banks->g.m, total = 0;
-        int64_t sizes[] = {d, d, n, n, n, n, n, m, m, m};
-        double **parts[] = {&w->q, &w->c, &w->u,    &w->b, &w->s,
-                            &w->r, &w->p, &w->root, &w->x, &w->w};
-        for (int k = 0; k < 10; k++) total += sizes[k];
+        int64_t sizes[] = {d, d, n, n, n, n, n, n, m, m, m};
+        double **parts[] = {&w->q, &w->c,   &w->u,    &w->b, &w->s, &w->r,
+                            &w->p, &w->now, &w->root, &w->x, &w->w};
+        const int count = sizeof sizes / sizeof *sizes;
+        for (int k = 0; k < count; k++) total += sizes[k];
         double *at = w->q = cgam_zalloc(study->env, (size_t)(total * width), sizeof *at);
         w->flow = cgam_zalloc(study->env, cgam_lanes_flow_room(&w->banks->g), sizeof *w->flow);
         if (!w->q || !w->flow) status = cgam_fail_nomem(study->env, "a trial");
-        for (int k = 0; k < 10 && status == CGAM_OK; k++) {
+        for (int k = 0; k < count && status == CGAM_OK; k++) {
             *parts[k] = at;
             at += sizes[k] * width;
         }
@@ -167,22 +170,48 @@ static bool gates_settled(const room *w, int l, const double *s, const double *p
     return off <= NEAR * size;
 }
 
-static void seen(void *user, int64_t sample, const double *s, const double *r, const double *p)
+/* The energy of a sample. Zq = V (root x); the part of a free query outside the memories' span
+ * decays by itself. */
+static double energy(const room *w, int l, double t, const double *s, const double *r,
+                     const double *p, const double *x)
+{
+    const cgam_study_opts *o = &w->study->opts;
+    const cgam_group *g = &w->banks->g;
+    const int width = g->width;
+    double inside = 0, start = 0, own = 0;
+    for (int64_t i = 0; i < g->n; i++) {
+        double b = 0;
+        for (int64_t k = 0; k < g->m; k++)
+            b += g->V[(i * g->m + k) * width + l] * w->root[k * width + l] * x[k * width + l];
+        w->now[i * width + l] = b;
+    }
+    for (int64_t k = 0; k < g->m; k++) {
+        inside += x[k * width + l] * x[k * width + l];
+        start += w->x[k * width + l] * w->x[k * width + l];
+    }
+    for (int64_t j = 0; j < g->d; j++) own += w->q[j * width + l] * w->q[j * width + l];
+    double E =
+        cgam_banks_energy(w->banks, l, o->alpha, o->beta, o->lambda.values[0], s, r, p, w->now);
+    if (o->query_free) E += 0.5 * (inside + fmax(own - start, 0) * exp(-2 * t / w->ratio));
+    return E;
+}
+
+static void seen(void *user, int64_t sample, const double *s, const double *r, const double *p,
+                 const double *x)
 {
     room *w = user;
-    (void)r;
     const cgam_group *g = &w->banks->g;
     const int width = g->width;
     for (int l = 0; l < w->count; l++) {
         double peak = 0, entropy = 0;
         int64_t winner = 0;
         for (int64_t i = 0; i < g->n; i++) {
-            double x = p[i * width + l];
-            if (x > peak) {
-                peak = x;
+            double chance = p[i * width + l];
+            if (chance > peak) {
+                peak = chance;
                 winner = i;
             }
-            if (x > 0) entropy -= x * log(x);
+            if (chance > 0) entropy -= chance * log(chance);
         }
         double neff = exp(entropy), *sums = w->sums + SUMS * sample;
         sums[0] += winner == w->target[l];
@@ -196,8 +225,10 @@ static void seen(void *user, int64_t sample, const double *s, const double *r, c
             cgam_json_put(doc, "winner", json_integer(winner));
             cgam_json_put(doc, "p_max", json_real(peak));
             cgam_json_put(doc, "neff", json_real(neff));
+            cgam_json_put(doc, "energy", cgam_json_real(energy(w, l, w->at[sample], s, r, p, x)));
             cgam_json_put(doc, "s", cgam_json_reals(s + l, g->n, width));
             cgam_json_put(doc, "r", cgam_json_reals(r + l, g->n, width));
+            cgam_json_put(doc, "p", cgam_json_reals(p + l, g->n, width));
             json_array_append_new(w->shown, doc);
         }
     }
@@ -220,6 +251,7 @@ static void flow(const cgam_study *study, double ratio, double *sums, room *w, i
     double ended[CGAM_LANES_MAX];
     int active[CGAM_LANES_MAX];
     w->sums = sums;
+    w->ratio = ratio;
     for (int l = 0; l < width; l++) {
         active[l] = 1;
         w->settled[l] = w->decided[l] = NAN;

@@ -109,8 +109,56 @@ def competition(trial, *words):
             f = np.where(near, t, -np.expm1(-eta * t) / np.where(near, 1, eta))
         s = V @ (f * c)
         size = max(1, np.abs(s).max())
+        energy = 0.5 * s @ operator(Z, alpha) @ s - u @ s
+        close("competition: energy", at["energy"] / size**2, energy / size**2, 1e-10)
         close("competition: s", np.array(at["s"]) / size, s / size, 1e-10)
         close("competition: p", at["p"], softmax(p["beta"] * s), 1e-10 * size)
+
+
+def fold(Z, lam, beta, most):
+    """Where the branch of fixed points from alpha = 0 ends; None: not before most."""
+    N, alpha, step = len(Z), 0.0, 0.02
+    u = np.full(N, 1 / N)
+
+    def newton(s, alpha):
+        A = operator(Z, alpha)
+        for _ in range(30):
+            p = softmax(beta * lam * s)
+            M = A - lam * lam * beta * (np.diag(p) - np.outer(p, p))
+            if np.linalg.eigvalsh(M)[0] <= 0:
+                return None
+            ds = np.linalg.solve(M, u + lam * p - A @ s)
+            s = s + ds
+            if np.abs(ds).max() < 1e-9 * (1 + np.abs(s).max()):
+                return s, p
+        return None
+
+    s, p = newton(u + lam / N, 0)
+    while step > 1e-6 and alpha < most:
+        to = min(alpha + step, most)
+        found = newton(s, to)
+        if found is None or np.abs(found[1] - p).max() > 0.05:
+            step /= 2
+            continue
+        (s, p), alpha, step = found, to, min(step * 1.5, 0.02)
+    return alpha if alpha < most else None
+
+
+def folds(trials, *words):
+    for trial in trials:
+        doc = run("coupled", "--only-trial", str(trial), "--alphas", "0.1", *words)
+        Z, beta = np.array(doc["Z"]), doc["parameters"]["beta"]
+        for curve in doc["curves"]:
+            want = fold(Z, curve["lambda"], beta, doc["alpha_crit"] * (1 - 1e-4))
+            assert (want is None) == (curve["fold"] is None), (trial, want, curve["fold"])
+            if want is not None:
+                close("coupled: fold", curve["fold"], want, 3e-5)
+
+
+def network_energy(A, u, b, lam, beta, s, r):
+    """Of gates and retrieval; clamped layers add constants, which are left out."""
+    p = softmax(beta * r)
+    return 0.5 * s @ A @ s - u @ s - p @ (lam * s + b) + p @ r - lse(beta * r) / beta
 
 
 def coupled(trial, *words):
@@ -123,6 +171,11 @@ def coupled(trial, *words):
         for at in curve["points"]:
             alpha = at["alpha"]
             A = operator(Z, alpha)
+            if lam > 0:
+                s, r = np.array(at["s"]), np.array(at["r"])
+                energy = network_energy(A, u, 0, lam, beta, s, r)
+                size = 1 + np.abs(s).max() ** 2
+                close("coupled: energy", at["energy"] / size, energy / size, 1e-10)
             if lam > 0 and alpha < doc["alpha_crit"] * (1 - 1e-9):
                 Ainv, r = np.linalg.inv(A), start
                 for k in range(1, 501):
@@ -149,6 +202,13 @@ def coupled(trial, *words):
                                 method="LSODA", rtol=1e-9, atol=1e-11, events=decided)
                 want = softmax(beta * out.y[N:, -1])
                 close("coupled: transient's p", at["p"], want, 3e-4)
+                # s and r belong to the time that is stated, and p to r
+                end = solve_ivp(slope, (0, at["one_hot_at"]), np.concatenate([np.zeros(N), start]),
+                                method="LSODA", rtol=1e-9, atol=1e-11).y[:, -1]
+                size = max(1, np.abs(end).max())
+                close("coupled: transient's s", s / size, end[:N] / size, 2e-3)
+                close("coupled: transient's r", r / size, end[N:] / size, 2e-3)
+                close("coupled: p of r", at["p"], softmax(beta * r), 1e-10)
         if curve["fold"] is not None:
             lo, hi = curve["fold"] - 2e-3, curve["fold"] + 2e-3
             peaks = []
@@ -181,8 +241,15 @@ def timescale(trial, *words):
         out = solve_ivp(slope, (0, times[-1]), np.concatenate([np.zeros(N), r0, q]),
                         method="LSODA", rtol=1e-9, atol=1e-11, t_eval=times)
         for sample, y in zip(flow["samples"], out.y.T):
-            close("timescale: s", sample["s"], y[:N], 2e-3)
-            close("timescale: r", sample["r"], y[N : 2 * N], 2e-3)
+            close("timescale: s", sample["s"], y[:N], 5e-4)
+            close("timescale: r", sample["r"], y[N : 2 * N], 1e-3)
+            close("timescale: p", sample["p"], softmax(beta * y[N : 2 * N]), 3e-4)
+            x = y[2 * N :]
+            energy = network_energy(A, u, Z @ x, lam, beta, y[:N], y[N : 2 * N])
+            energy += 0.5 * x @ x if free else 0
+            close("timescale: energy", sample["energy"], energy, 3e-3)
+        energies = np.array([sample["energy"] for sample in flow["samples"]])
+        assert np.diff(energies).max() <= 1e-9, np.diff(energies).max()
         assert flow["right"] == (out.y[N : 2 * N, -1].argmax() == doc["target"])
 
 
@@ -196,8 +263,13 @@ competition(5, "--n", "7", "--d", "12")
 coupled(0, "--lambda", "0.5,1,2", "--alphas", "0,0.2,0.38,0.7,0.84,0.9,0.97,1,1.05,1.4")
 coupled(333, "--lambda", "1.5", "--alphas", "0.3,0.6,0.64,0.66,0.9,1.1")
 coupled(2, "--n", "9", "--d", "12", "--lambda", "0.5", "--alphas", "0.5,1,1.2,1.6")
+folds((0, 1, 7, 15), "--n", "8", "--d", "12", "--lambda", "0.3", "--seed", "5")
+for trial in (0, 3):
+    timescale(trial)
+    timescale(trial, "--n", "8", "--d", "12")
 timescale(1, "--ratio", "0.1,1,10")
 timescale(2, "--ratio", "0.3,3", "--query", "free")
+timescale(2, "--ratio", "0.3,3", "--query", "free", "--n", "5", "--d", "9")
 timescale(3, "--ratio", "5", "--start", "query")
 for what, off in worst.items():
     print(f"  {what:34s} largest difference {off:.1e}")

@@ -238,8 +238,10 @@ typedef struct kept {
     double s[4][N], r[4][N];
 } kept;
 
-static void keep(void *user, int64_t sample, const double *s, const double *r, const double *p)
+static void keep(void *user, int64_t sample, const double *s, const double *r, const double *p,
+                 const double *x)
 {
+    (void)x;
     kept *k = user;
     (void)p;
     lane_of(s, k->n, k->width, k->lane, k->s[sample]);

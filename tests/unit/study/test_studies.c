@@ -181,11 +181,10 @@ static void a_trial_does_not_know_how_many_there_are(void **state)
 {
     (void)state;
     cgam_env *env = env_with(2, NULL, NULL);
-    static const int kinds[] = {CGAM_STUDY_SEPARATION, CGAM_STUDY_COMPETITION, CGAM_STUDY_COUPLED,
-                                CGAM_STUDY_TIMESCALE};
-    for (int k = 0; k < 4; k++) {
-        cgam_study_opts o = small((cgam_study_kind)kinds[k]);
+    for (int k = 0; k < CGAM_STUDY_KINDS; k++) {
+        cgam_study_opts o = small((cgam_study_kind)k);
         char *a, *b;
+        o.banks = 1;
         o.trials = 20;
         CHECK_STATUS(env, cgam_study_trial(env, &o, 11, &a));
         o.trials = 12;
@@ -196,9 +195,53 @@ static void a_trial_does_not_know_how_many_there_are(void **state)
         CHECK_FAILS(env, CGAM_E_ARG, cgam_study_trial(env, &o, 12, &a));
         CHECK_MESSAGE(env, "trials are 0 to 11");
     }
-    cgam_study_opts o = small(CGAM_STUDY_THEOREMS);
-    char *text;
-    CHECK_FAILS(env, CGAM_E_ARG, cgam_study_trial(env, &o, 0, &text));
+    cgam_env_free(env);
+}
+
+/* Number of `right` with the value true, anywhere in a document. */
+static double rights(json_t *doc)
+{
+    double sum = 0;
+    const char *key;
+    json_t *value;
+    if (json_is_array(doc))
+        for (size_t i = 0; i < json_array_size(doc); i++) sum += rights(json_array_get(doc, i));
+    json_object_foreach(doc, key, value) sum +=
+        strcmp(key, "right") == 0 ? json_is_true(value) : rights(value);
+    return sum;
+}
+
+/* With several banks every trial of each can be made again: together they are what was counted. */
+static void all_trials_of_all_banks_can_be_shown(void **state)
+{
+    (void)state;
+    static const int kinds[] = {CGAM_STUDY_SEPARATION, CGAM_STUDY_CAPACITY, CGAM_STUDY_PHASE};
+    static const double one[] = {1}, two[] = {0, 1.5};
+    cgam_env *env = env_with(1, NULL, NULL);
+    for (int k = 0; k < 3; k++) {
+        cgam_study_opts o = small((cgam_study_kind)kinds[k]);
+        o.trials = 11;
+        o.banks = 3;
+        o.sigma_q = (cgam_list){one, 1};
+        o.lambda = (cgam_list){two, 2};
+        cgam_study *s;
+        CHECK_STATUS(env, cgam_study_run(env, &o, &s));
+        const cgam_table *t = cgam_study_find(s, "accuracy");
+        int64_t accuracy = cgam_table_column(t, "accuracy");
+        double counted = 0, shown = 0;
+        for (int64_t i = 0; i < t->rows; i++) counted += 33 * t->cells[i * t->columns + accuracy];
+        for (int trial = 0; trial < 33; trial++) {
+            char *text;
+            CHECK_STATUS(env, cgam_study_trial(env, &o, trial, &text));
+            json_t *doc = json_loads(text, 0, NULL);
+            assert_int_equal(json_integer_value(json_object_get(doc, "bank")), trial / 11);
+            shown += rights(doc);
+            json_decref(doc);
+            cgam_study_text_free(env, text);
+        }
+        CHECK_CLOSE(shown, counted, 1e-9);
+        cgam_study_free(s);
+    }
     cgam_env_free(env);
 }
 
@@ -263,6 +306,44 @@ static int64_t fields_of(const char *line)
     }
     assert_false(quoted);
     return fields;
+}
+
+/* n <= d: every cluster has its own alpha_crit, and how far its branch is followed depends on nobody
+ * else's. Seven of these sixteen fold, one of them beyond the mean alpha_crit of its group's
+ * neighbours (tests/oracle/study/exact.py follows the branch with NumPy). */
+static void folds_do_not_depend_on_the_neighbours(void **state)
+{
+    (void)state;
+    static const double lambda[] = {0.3}, alphas[] = {0.5};
+    cgam_env *env = env_with(1, NULL, NULL);
+    cgam_study_opts o = small(CGAM_STUDY_COUPLED);
+    o.n = 8;
+    o.d = 12;
+    o.seed = 5;
+    o.trials = o.fold_trials = 16;
+    o.lambda = (cgam_list){lambda, 1};
+    o.alphas = (cgam_list){alphas, 1};
+    cgam_study *s;
+    CHECK_STATUS(env, cgam_study_run(env, &o, &s));
+    const cgam_table *t = cgam_study_find(s, "thresholds");
+    double share = t->cells[cgam_table_column(t, "fold_share")], found = 0;
+    for (int trial = 0; trial < 16; trial++) {
+        char *text;
+        CHECK_STATUS(env, cgam_study_trial(env, &o, trial, &text));
+        json_t *doc = json_loads(text, 0, NULL);
+        json_t *curve = json_array_get(json_object_get(doc, "curves"), 0);
+        json_t *fold = json_object_get(curve, "fold");
+        found += json_is_real(fold);
+        if (json_is_real(fold))
+            assert_true(json_real_value(fold) <
+                        json_real_value(json_object_get(doc, "alpha_crit")));
+        json_decref(doc);
+        cgam_study_text_free(env, text);
+    }
+    CHECK_CLOSE(found / 16, share, 0);
+    CHECK_CLOSE(share, 7 / 16.0, 0);
+    cgam_study_free(s);
+    cgam_env_free(env);
 }
 
 static void tables_have_the_columns_they_name(void **state)
@@ -422,8 +503,10 @@ int main(void)
         cmocka_unit_test(a_stopped_run_goes_on_to_the_same_bits),
         cmocka_unit_test(progress_belongs_to_the_rows_of_its_bank),
         cmocka_unit_test(a_trial_does_not_know_how_many_there_are),
+        cmocka_unit_test(all_trials_of_all_banks_can_be_shown),
         cmocka_unit_test(a_penalty_named_twice_is_one_point),
         cmocka_unit_test(the_mean_of_the_trials_is_the_curve),
+        cmocka_unit_test(folds_do_not_depend_on_the_neighbours),
         cmocka_unit_test(tables_have_the_columns_they_name),
         cmocka_unit_test(bad_options_are_named),
         cmocka_unit_test(other_sizes_work),
