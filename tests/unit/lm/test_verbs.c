@@ -312,6 +312,32 @@ static void the_norm_lens_reads_the_exact_steps(void **state)
     free(out);
 }
 
+static void models_in_one_store_are_kept_apart(void **state)
+{
+    (void)state;
+    need_model();
+    tiny_shape shape = tiny_shape_default();
+    shape.context = 200;
+    shape.seed = 9;
+    char path[160];
+    snprintf(path, sizeof path, "%s/second.gguf", folder);
+    tiny_write(path, shape);
+    json_t *doc = ask("lm capture " QUIZ "--shots 0 --store two.db");
+    assert_int_equal(whole(doc, "other_models"), 0);
+    json_decref(doc);
+    doc = ask("lm capture --model second.gguf --eval d.tsv --labels down=negative,up=positive "
+              "--queries 24 --shots 0 --store two.db");
+    assert_int_equal(whole(doc, "other_models"), 1);
+    assert_int_equal(whole(json_object_get(doc, "capture"), "found"), 0);
+    json_decref(doc);
+    refuse(2, "two.db holds states of 2 models or engines; name one", "",
+           "lm store --store two.db --export x.npy");
+    refuse(2, "two.db holds no states of that model and engine", "",
+           "lm store --store two.db --sha256 00ff --export x.npy");
+    refuse(2, "two.db holds no states of that model and engine", "",
+           "lm store --store two.db --engine exact --export x.npy");
+}
+
 static void what_is_wrong_is_said_in_one_line(void **state)
 {
     (void)state;
@@ -356,6 +382,7 @@ int main(void)
         cmocka_unit_test(a_sweep_has_what_readers_rely_on),
         cmocka_unit_test(a_bias_after_the_norm_is_read_on_a_grid),
         cmocka_unit_test(the_norm_lens_reads_the_exact_steps),
+        cmocka_unit_test(models_in_one_store_are_kept_apart),
         cmocka_unit_test(a_study_is_its_parts),
         cmocka_unit_test(what_is_wrong_is_said_in_one_line),
     };

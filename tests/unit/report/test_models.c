@@ -87,12 +87,13 @@ static json_t *answer(int count)
 static json_t *sweep_of(int zero, int icl, int retrieval, int control, int early)
 {
     json_t *doc = common();
-    json_t *entry = json_pack(
-        "{s:i,s:i,s:o,s:o,s:o,s:o,s:o,s:{s:{s:f,s:o},s:o,s:o,s:o}}", "k", 4, "queries", QUERIES,
-        "zero_shot", answer(zero), "icl", answer(icl), "best", accuracy_pair(retrieval), "early",
-        accuracy_pair(early), "late", accuracy_pair(retrieval), "controls", "centred", "accuracy",
-        control / (double)QUERIES, "right", right(control), "label_mean", accuracy_pair(control),
-        "flipped", accuracy_pair(control), "other_task", accuracy_pair(control));
+    json_t *entry = json_pack("{s:i,s:i,s:o,s:o,s:o,s:o,s:o,s:{s:{s:f,s:o},s:o,s:o,s:o}}", "k", 4,
+                              "queries", QUERIES, "zero_shot", answer(zero), "icl", answer(icl),
+                              "best", accuracy_pair(retrieval), "early", accuracy_pair(early),
+                              "late", accuracy_pair(retrieval), "controls", "centred", "held_out",
+                              control / (double)QUERIES, "held_out_right", right(control),
+                              "label_mean", accuracy_pair(control), "flipped",
+                              accuracy_pair(control), "other_task", accuracy_pair(control));
     json_t *shots = json_array();
     json_array_append_new(shots, entry);
     json_object_set_new(doc, "shots", shots);
