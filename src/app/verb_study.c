@@ -125,7 +125,7 @@ static const cgam_param coupled_params[] = {
     REAL_OPTION("noise", "1e-4", 0, 1e6, "standard deviation of r at the start"),
     REAL_OPTION("t-cap", "50", 1e-6, 1e5, "time of the transient from alpha_crit on"),
     INT_OPTION("max-iter", "500", 1, 1e9, "plain iterations at most"),
-    REAL_OPTION("tol", "1e-8", 0, 1, "stop when r changes by less"),
+    REAL_OPTION("tol", "1e-8", 0, 1, "stop when r changes by no more"),
     INT_OPTION("fold-trials", "200", 0, 1e9, "trials in which the fold is followed"),
     {.name = ""},
 };

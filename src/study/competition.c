@@ -7,9 +7,9 @@
  * gamma = alpha (1 - mu_min) - 1 and Delta_0 the gap between the two largest entries of P_min u.
  * What is reported is the mean over trials of max softmax(beta s).
  *
- * A block is 32 trials; its record holds sums of the peak and of its square for every alpha, then
- * at alpha_crit the number of memories above 1/n (sum, squares, trials with two or more), and the
- * example's p [n] in the block that has it. */
+ * A block is 32 trials; its record holds mean and squared deviations of the peak for every alpha,
+ * then at alpha_crit the number of memories above 1/n (mean, squared deviations, trials with two or
+ * more), and the example's p [n] in the block that has it. */
 #include "study/alphas.h"
 #include "study/group.h"
 #include "study/stream.h"
@@ -138,16 +138,14 @@ static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, 
         for (int64_t k = 0; k < u->alphas.count; k++) {
             gates(study, u->alphas.at[k], lead, w, peak, NULL, t, scale);
             for (int l = 0; l < count; l++) {
-                record[2 * k] += peak[l];
-                record[2 * k + 1] += peak[l] * peak[l];
+                cgam_record_add(&record[2 * k], &record[2 * k + 1], from - first + l + 1, peak[l]);
             }
         }
         gates(study, u->alpha_crit, lead, w, peak, w->p, t, scale);
         for (int l = 0; l < count; l++) {
             int64_t more = 0;
             for (int64_t j = 0; j < o->n; j++) more += w->p[j * width + l] > 1 / (double)o->n;
-            above[0] += (double)more;
-            above[1] += (double)(more * more);
+            cgam_record_add(&above[0], &above[1], from - first + l + 1, (double)more);
             above[2] += more > 1;
             for (int64_t j = 0; from + l == o->example && j < o->n; j++)
                 example[j] = w->p[j * width + l];
@@ -169,22 +167,30 @@ static void put_options(const cgam_study_opts *o, json_t *doc)
     cgam_json_put(doc, "parameters", p);
 }
 
+/* Trials of block i. */
+static double in_block(const cgam_study_opts *o, int64_t i)
+{
+    return (double)(o->trials - i * BLOCK < BLOCK ? o->trials - i * BLOCK : BLOCK);
+}
+
 static cgam_status tell(cgam_study *study, const setup *u, const cgam_blocks *b)
 {
     const cgam_study_opts *o = &study->opts;
-    double *cells, *example = NULL, n = (double)o->trials, above[3] = {0};
+    double *cells, *example = NULL, n = (double)o->trials, several = 0;
+    cgam_spread above = {0};
     int64_t alphas = u->alphas.count;
     cgam_status status =
         cgam_study_add(study, "peak", "Mean over trials of the peak gate probability.",
                        "alpha,peak_mean,peak_se,trials,supercritical", NULL, alphas, &cells);
     for (int64_t k = 0; k < alphas && status == CGAM_OK; k++, cells += 5) {
-        double sum = 0, squares = 0;
+        cgam_spread peak = {0};
         for (int64_t i = 0; i < b->count; i++) {
-            sum += b->records[i * u->record + 2 * k];
-            squares += b->records[i * u->record + 2 * k + 1];
+            const double *pair = b->records + i * u->record + 2 * k;
+            cgam_spread_join(&peak, pair[0], pair[1], in_block(o, i));
         }
         cells[0] = u->alphas.at[k];
-        cgam_mean_se(sum, squares, n, &cells[1], &cells[2]);
+        cells[1] = peak.mean;
+        cells[2] = cgam_spread_se(&peak);
         cells[3] = n;
         cells[4] = u->alphas.at[k] >= u->alpha_crit * (1 - 1e-9);
     }
@@ -197,14 +203,18 @@ static cgam_status tell(cgam_study *study, const setup *u, const cgam_blocks *b)
         example[3 * j + 1] = b->records[o->example / BLOCK * u->record + 2 * alphas + 3 + j];
         example[3 * j + 2] = 1 / (double)o->n;
     }
-    for (int64_t i = 0; i < b->count; i++)
-        for (int k = 0; k < 3; k++) above[k] += b->records[i * u->record + 2 * alphas + k];
+    for (int64_t i = 0; i < b->count; i++) {
+        const double *three = b->records + i * u->record + 2 * alphas;
+        cgam_spread_join(&above, three[0], three[1], in_block(o, i));
+        several += three[2];
+    }
     status = cgam_study_add(study, "onset", "Memories above 1/n at alpha_crit.",
                             "alpha,above_mean,above_se,share_two_or_more,trials", NULL, 1, &cells);
     if (status != CGAM_OK) return status;
     cells[0] = u->alpha_crit;
-    cgam_mean_se(above[0], above[1], n, &cells[1], &cells[2]);
-    cells[3] = above[2] / n;
+    cells[1] = above.mean;
+    cells[2] = cgam_spread_se(&above);
+    cells[3] = several / n;
     cells[4] = n;
     const cgam_table *peak = cgam_study_find(study, "peak");
     json_t *doc = study->doc, *shown = json_object();

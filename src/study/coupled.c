@@ -2,7 +2,7 @@
  *
  * Clusters as in competition.c, no query, u = 1/n. For lambda > 0 and A(alpha) > 0 the retrieval is
  * the limit of r <- lambda A^-1 u + lambda^2 A^-1 softmax(beta r) from small noise, by the plain
- * iteration itself (at most max_iter, until r changes by less than tol): near the fold, any other
+ * iteration itself (at most max_iter, until r changes by no more than tol): near the fold, any other
  * start or a faster method may end elsewhere, and the plain one takes ten to twenty steps. A is not
  * formed: a step is two products with the modes. For alpha >= alpha_crit the plain iteration would
  * fall into 2-cycles, so gates and retrieval are integrated from s = 0 and the noise to t_cap with
@@ -14,8 +14,8 @@
  * some ten percent (tests/unit/study/test_flow.c). Where the coarse run was in vain for most lanes
  * it is left out at the next alpha, until all are fast again.
  *
- * A block is 8 trials; its record holds, for every lambda and alpha, the sums of the
- * peak, of its square, and of iterations that did not converge; then the fold of each trial. */
+ * A block is 8 trials; its record holds, for every lambda and alpha, mean and squared deviations of
+ * the peak and the number of iterations that did not converge; then the fold of each trial. */
 #include "study/coupled.h"
 
 #include "study/stream.h"
@@ -361,8 +361,7 @@ static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, 
                                          "trial %lld left the range of double at alpha = %.17g, "
                                          "lambda = %.17g",
                                          (long long)(from + l), alpha, o->lambda.values[k]);
-                    sums[0] += point.peak[l];
-                    sums[1] += point.peak[l] * point.peak[l];
+                    cgam_record_add(&sums[0], &sums[1], from - first + l + 1, point.peak[l]);
                     sums[2] += point.iterations[l] > o->max_iter;
                 }
             }

@@ -19,35 +19,41 @@ static double crossing(int64_t n, const double *x, const double *y)
     return NAN;
 }
 
+/* Trials of block i. */
+static double in_block(const cgam_study *study, int64_t i)
+{
+    int64_t rest = study->opts.trials - i * BLOCK;
+    return (double)(rest < BLOCK ? rest : BLOCK);
+}
+
 /* Mean peaks of lambda k over the blocks outside set `left` of `sets` (left < 0: all). */
 static void curve(const cgam_study *study, const cgam_coupling *c, const cgam_blocks *b, int64_t k,
                   int64_t sets, int64_t left, double *y)
 {
-    int64_t n = c->own[k].count, trials = 0;
+    int64_t n = c->own[k].count;
+    double trials = 0;
     memset(y, 0, (size_t)n * sizeof *y);
     for (int64_t i = 0; i < b->count; i++) {
         if (left >= 0 && i * sets / b->count == left) continue;
-        int64_t rest = study->opts.trials - i * BLOCK;
-        trials += rest < BLOCK ? rest : BLOCK;
-        for (int64_t a = 0; a < n; a++) y[a] += b->records[i * c->record + c->at[k] + SUMS * a];
+        double count = in_block(study, i);
+        trials += count;
+        for (int64_t a = 0; a < n; a++)
+            y[a] += count * b->records[i * c->record + c->at[k] + SUMS * a];
     }
-    for (int64_t a = 0; a < n; a++) y[a] /= (double)trials;
+    for (int64_t a = 0; a < n; a++) y[a] /= trials;
 }
 
 static double crossing_se(const cgam_study *study, const cgam_coupling *c, const cgam_blocks *b,
                           int64_t k, double *y)
 {
     int64_t sets = b->count < SETS ? b->count : SETS;
-    double sum = 0, squares = 0;
+    cgam_spread left = {0};
     if (sets < 2) return NAN;
     for (int64_t j = 0; j < sets; j++) {
         curve(study, c, b, k, sets, j, y);
-        double x = crossing(c->own[k].count, c->own[k].at, y);
-        sum += x;
-        squares += x * x;
+        cgam_spread_add(&left, crossing(c->own[k].count, c->own[k].at, y));
     }
-    double mean = sum / (double)sets, spread = squares / (double)sets - mean * mean;
-    return sqrt(fmax(spread, 0) * (double)(sets - 1));
+    return sqrt(left.squares / (double)sets * (double)(sets - 1));
 }
 
 static cgam_status curve_table(cgam_study *study, const cgam_coupling *c, const cgam_blocks *b)
@@ -62,15 +68,17 @@ static cgam_status curve_table(cgam_study *study, const cgam_coupling *c, const 
         "lambda,alpha,peak_mean,peak_se,trials,unconverged,supercritical", NULL, rows, &cells);
     for (int64_t k = 0; k < o->lambda.count && status == CGAM_OK; k++)
         for (int64_t a = 0; a < c->own[k].count; a++, cells += 7) {
-            double sum[SUMS] = {0};
-            for (int64_t i = 0; i < b->count; i++)
-                for (int j = 0; j < SUMS; j++)
-                    sum[j] += b->records[i * c->record + c->at[k] + SUMS * a + j];
+            cgam_spread peak = {0};
+            for (int64_t i = 0; i < b->count; i++) {
+                const double *sums = b->records + i * c->record + c->at[k] + SUMS * a;
+                cgam_spread_join(&peak, sums[0], sums[1], in_block(study, i));
+                cells[5] += sums[2];
+            }
             cells[0] = o->lambda.values[k];
             cells[1] = c->own[k].at[a];
-            cgam_mean_se(sum[0], sum[1], n, &cells[2], &cells[3]);
+            cells[2] = peak.mean;
+            cells[3] = cgam_spread_se(&peak);
             cells[4] = n;
-            cells[5] = sum[2];
             cells[6] = c->own[k].at[a] >= c->alpha_crit * (1 - 1e-9);
         }
     return status;

@@ -176,7 +176,7 @@ static void run_coupled(const cgam_group *g, cgam_lanes_coupled *w)
             r[i] = pick(active, next, r[i]);
             top = vmax(r[i], top);
         }
-        vl now = active & (change < w->tol);
+        vl now = active & (change <= w->tol);
         if (any(now))
             for (int l = 0; l < LANES; l++)
                 if (now[l]) w->iterations[l] = iter;

@@ -9,13 +9,14 @@
  *   right [sigma, lambda]             the target wins
  *   gained, lost [sigma, lambda]      against the lambda before: newly right, newly wrong
  *   gained0, lost0 [sigma, lambda]    against the first lambda
- *   p, p2 [sigma, lambda]             sums of the target's probability and of its square
- *   gap [2, lambda]                   sums over all sigma of Delta and Delta^2
+ *   p, p2 [sigma, lambda]             mean and squared deviations of the target's probability
+ *   gap [2, lambda]                   the same over all sigma of Delta
  *   shift [2, lambda]                 the same of Delta - Delta at the lambda before
  *   points [5]                        points, violations, least margin, violations of the bound at
  *                                     Delta_raw + lambda Delta_gate, cases of that sum above Delta
  *   window [lambda, window sigmas, 64]   Delta where |sigma_q - 1| < 0.15
- *   sample [sigma, lambda, 2]         Delta and log p of the block's first trial */
+ *   sample [sigma, lambda, 2]         Delta and log p of the block's first trial
+ *   stopped [sigma, lambda]           mode coupled: iterations that did not converge */
 #include "study/separation.h"
 
 #include "study/stream.h"
@@ -121,7 +122,8 @@ cgam_status cgam_separation_open(cgam_study *study, setup *u)
                             2 * u->lambdas,
                             5,
                             u->lambdas * u->window * BLOCK,
-                            2 * grid};
+                            2 * grid,
+                            grid};
     for (int k = 0; k < PARTS; k++) {
         u->at[k] = u->record;
         u->record += sizes[k];
@@ -162,7 +164,7 @@ cgam_status cgam_separation_room_open(cgam_study *study, void *arg, void **out)
     for (int k = 0; k < 11; k++) total += sizes[k];
     double *at = w->q = cgam_zalloc(env, (size_t)(total * width), sizeof *w->q);
     /* targets first, then flags: eight-byte numbers keep their alignment */
-    size_t flags = (size_t)(u->lambdas * width) * sizeof *w->right;
+    size_t flags = (size_t)(2 * u->lambdas * width) * sizeof *w->right;
     w->target = cgam_zalloc(env, CGAM_LANES_MAX * sizeof *w->target + flags, 1);
     cgam_status status = w->q && w->target ? CGAM_OK : cgam_fail_nomem(env, "a trial");
     if (status == CGAM_OK && study->opts.coupled)
@@ -176,6 +178,7 @@ cgam_status cgam_separation_room_open(cgam_study *study, void *arg, void **out)
         at += sizes[k] * width;
     }
     w->right = (int *)(void *)(w->target + CGAM_LANES_MAX);
+    w->stopped = w->right + u->lambdas * width;
     *out = w;
     return CGAM_OK;
 }
@@ -199,10 +202,11 @@ void cgam_separation_draw(const cgam_study *study, const setup *u, int64_t set, 
     }
 }
 
-/* Mode coupled: the fixed point for one lambda into w->r. */
-static cgam_status settle(cgam_study *study, const setup *u, int64_t set, double lambda, room *w)
+/* Mode coupled: the fixed point for lambda k into w->r. */
+static cgam_status settle(cgam_study *study, const setup *u, int64_t set, int64_t k, room *w)
 {
     const cgam_study_opts *o = &study->opts;
+    const double lambda = o->lambda.values[k];
     cgam_group *g = &w->banks->g;
     const int width = study->lanes->width;
     int active[CGAM_LANES_MAX], iterations[CGAM_LANES_MAX];
@@ -211,8 +215,8 @@ static cgam_status settle(cgam_study *study, const setup *u, int64_t set, double
         cgam_status status = cgam_banks_decompose(w->banks, NULL);
         if (status != CGAM_OK) return status;
         double gain0 = g->kernel ? 1 / (1 - o->alpha) : 0;
-        for (int64_t k = 0; k < g->m * width; k++)
-            w->gain[k] = 1 / (1 - o->alpha * (1 - g->mu[k])) - gain0;
+        for (int64_t j = 0; j < g->m * width; j++)
+            w->gain[j] = 1 / (1 - o->alpha * (1 - g->mu[j])) - gain0;
         for (int l = 0; l < width; l++) w->gain[g->m * width + l] = gain0;
         w->set = set;
     }
@@ -230,6 +234,7 @@ static cgam_status settle(cgam_study *study, const setup *u, int64_t set, double
                             .iterations = iterations,
                             .active = active};
     study->lanes->coupled(g, &c);
+    for (int l = 0; l < width; l++) w->stopped[k * width + l] = iterations[l] > c.max_iter;
     return CGAM_OK;
 }
 
@@ -262,7 +267,7 @@ cgam_status cgam_separation_recall(cgam_study *study, const setup *u, int64_t se
         judge.log_p = w->log_p + k * width;
         judge.right = w->right + k * width;
         if (o->coupled) { /* the gates are inside r already */
-            status = settle(study, u, set, o->lambda.values[k], w);
+            status = settle(study, u, set, k, w);
             judge.b = w->r;
         } else {
             judge.lambdas = to - from;
@@ -275,8 +280,9 @@ cgam_status cgam_separation_recall(cgam_study *study, const setup *u, int64_t se
 
 /* Adds lane l, trial `slot` of the block, at noise level `cell`, to the record. */
 static void count_lane(const cgam_study *study, const setup *u, int64_t cell, int64_t window,
-                       int64_t slot, int lane, const room *w, double *record)
+                       int64_t slot, int64_t size, int lane, const room *w, double *record)
 {
+    const int64_t nth = cell * size + slot + 1; /* of the block's trials at all noise levels */
     const cgam_study_opts *o = &study->opts;
     const int width = study->lanes->width;
     double *points = record + u->at[POINTS];
@@ -290,15 +296,14 @@ static void count_lane(const cgam_study *study, const setup *u, int64_t cell, in
             double shift = gap - w->gap[i - width];
             record[u->at[GAINED] + at] += right && !before;
             record[u->at[LOST] + at] += !right && before;
-            record[u->at[SHIFT] + k] += shift;
-            record[u->at[SHIFT] + u->lambdas + k] += shift * shift;
+            cgam_record_add(&record[u->at[SHIFT] + k], &record[u->at[SHIFT] + u->lambdas + k], nth,
+                            shift);
         }
         record[u->at[GAINED0] + at] += right && !first;
         record[u->at[LOST0] + at] += !right && first;
-        record[u->at[P] + at] += p;
-        record[u->at[P2] + at] += p * p;
-        record[u->at[GAP] + k] += gap;
-        record[u->at[GAP] + u->lambdas + k] += gap * gap;
+        record[u->at[STOPPED] + at] += w->stopped[i];
+        cgam_record_add(&record[u->at[P] + at], &record[u->at[P2] + at], slot + 1, p);
+        cgam_record_add(&record[u->at[GAP] + k], &record[u->at[GAP] + u->lambdas + k], nth, gap);
         double margin = log_p - cgam_separation_bound_log(u->n, o->beta, gap);
         points[0] += 1;
         points[1] += margin < -SLACK;
@@ -336,7 +341,8 @@ cgam_status cgam_separation_block(cgam_study *study, void *arg, void *opened, in
             for (int l = 0; l < width; l++) cgam_separation_draw(study, u, set, cell, t + l, l, w);
             status = cgam_separation_recall(study, u, set, 0, u->lambdas, w);
             for (int l = 0; l < width && t + l < end && status == CGAM_OK; l++)
-                count_lane(study, u, cell, inside ? window : -1, t + l - first, l, w, record);
+                count_lane(study, u, cell, inside ? window : -1, t + l - first, end - first, l, w,
+                           record);
         }
     }
     return status;

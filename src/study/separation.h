@@ -8,7 +8,22 @@
 enum { CGAM_SEPARATION_BLOCK = 64 }; /* trials a block */
 
 /* Parts of a block's record, in this order; see separation.c. */
-enum { RIGHT, GAINED, LOST, GAINED0, LOST0, P, P2, GAP, SHIFT, POINTS, IN_WINDOW, SAMPLE, PARTS };
+enum {
+    RIGHT,
+    GAINED,
+    LOST,
+    GAINED0,
+    LOST0,
+    P,
+    P2,
+    GAP,
+    SHIFT,
+    POINTS,
+    IN_WINDOW,
+    SAMPLE,
+    STOPPED,
+    PARTS
+};
 
 typedef struct cgam_separation {
     int64_t n, d, sigmas, lambdas, window, blocks_a_bank;
@@ -28,6 +43,7 @@ typedef struct cgam_separation_room {
     double *r, *e, *base, *gain; /* mode coupled: see cgam_lanes_coupled */
     int64_t *target;             /* [] */
     int *right;                  /* [lambdas] */
+    int *stopped;                /* [lambdas] mode coupled: the iteration did not converge */
 } cgam_separation_room;
 
 /* arg is the cgam_separation, the room a cgam_separation_room. */

@@ -17,6 +17,35 @@ static double total(const cgam_blocks *b, const cgam_separation *u, int64_t set,
     return sum;
 }
 
+/* Mean and squared deviations of one bank's numbers, from entries that hold them for each block of
+ * `levels` times its trials. */
+static cgam_spread of_bank(const cgam_study *study, const cgam_blocks *b, const cgam_separation *u,
+                           int64_t set, int64_t mean, int64_t squares, int64_t levels)
+{
+    cgam_spread all = {0};
+    for (int64_t i = 0; i < u->blocks_a_bank; i++) {
+        const double *record = b->records + (set * u->blocks_a_bank + i) * u->record;
+        int64_t rest = study->opts.trials - i * CGAM_SEPARATION_BLOCK;
+        if (rest > CGAM_SEPARATION_BLOCK) rest = CGAM_SEPARATION_BLOCK;
+        cgam_spread_join(&all, record[mean], record[squares], (double)(rest * levels));
+    }
+    return all;
+}
+
+/* The mean over all banks and its standard error: between trials of one bank, else between banks,
+ * since trials of a bank share its memories. */
+static void mean_se(const cgam_study *study, const cgam_blocks *b, const cgam_separation *u,
+                    int64_t mean, int64_t squares, int64_t levels, double *out, double *se)
+{
+    cgam_spread banks = {0}, one = {0};
+    for (int64_t set = 0; set < study->opts.banks; set++) {
+        one = of_bank(study, b, u, set, mean, squares, levels);
+        cgam_spread_add(&banks, one.mean);
+    }
+    *out = banks.mean;
+    *se = cgam_spread_se(banks.n > 1 ? &banks : &one);
+}
+
 static cgam_status accuracy_table(cgam_study *study, const cgam_separation *u, const cgam_blocks *b)
 {
     const cgam_study_opts *o = &study->opts;
@@ -24,34 +53,31 @@ static cgam_status accuracy_table(cgam_study *study, const cgam_separation *u, c
     cgam_status status = cgam_study_add(
         study, "accuracy",
         "Share of trials in which the target wins. gained and lost count trials that turn right or "
-        "wrong against the lambda before; gained_0 and lost_0 against the first lambda.",
+        "wrong against the lambda before; gained_0 and lost_0 against the first lambda. unconverged "
+        "counts self-consistent recalls that were stopped.",
         "lambda,sigma_q,accuracy,accuracy_se,p_target,p_target_se,trials,gained,lost,gained_0,"
-        "lost_0",
+        "lost_0,unconverged",
         NULL, u->lambdas * u->sigmas, &cells);
     for (int64_t k = 0; k < u->lambdas && status == CGAM_OK; k++) {
-        for (int64_t j = 0; j < u->sigmas; j++, cells += 11) {
+        for (int64_t j = 0; j < u->sigmas; j++, cells += 12) {
             int64_t at = j * u->lambdas + k;
-            double sum = 0, squares = 0, mean, se;
-            for (int64_t set = 0; set < o->banks; set++) {
-                double share = total(b, u, set, u->at[RIGHT] + at) / n;
-                sum += share;
-                squares += share * share;
-            }
-            cgam_mean_se(sum, squares, K, &mean, &se);
-            if (o->banks == 1) se = sqrt(mean * (1 - mean) / n);
+            cgam_spread share = {0};
+            for (int64_t set = 0; set < o->banks; set++)
+                cgam_spread_add(&share, total(b, u, set, u->at[RIGHT] + at) / n);
+            double binomial = sqrt(share.mean * (1 - share.mean) / n);
             double row[] = {o->lambda.values[k],
                             o->sigma_q.values[j],
-                            mean,
-                            se,
+                            share.mean,
+                            o->banks > 1 ? cgam_spread_se(&share) : binomial,
                             0,
                             0,
                             n * K,
                             total(b, u, -1, u->at[GAINED] + at),
                             total(b, u, -1, u->at[LOST] + at),
                             total(b, u, -1, u->at[GAINED0] + at),
-                            total(b, u, -1, u->at[LOST0] + at)};
-            cgam_mean_se(total(b, u, -1, u->at[P] + at), total(b, u, -1, u->at[P2] + at), n * K,
-                         &row[4], &row[5]);
+                            total(b, u, -1, u->at[LOST0] + at),
+                            total(b, u, -1, u->at[STOPPED] + at)};
+            mean_se(study, b, u, u->at[P] + at, u->at[P2] + at, 1, &row[4], &row[5]);
             memcpy(cells, row, sizeof row);
         }
     }
@@ -66,11 +92,27 @@ static double quantile_se(const double *x, int64_t n, double q)
     return 0.5 * (cgam_quantile(x, n, fmin(q + off, 1)) - cgam_quantile(x, n, fmax(q - off, 0)));
 }
 
+/* Delta of lambda k where sigma_q is near 1, of one bank or of all (set < 0), sorted into gaps. */
+static int64_t collect(const cgam_blocks *b, const cgam_separation *u, int64_t set, int64_t k,
+                       double *gaps)
+{
+    int64_t from = set < 0 ? 0 : set * u->blocks_a_bank, n = 0;
+    int64_t to = set < 0 ? b->count : from + u->blocks_a_bank;
+    int64_t size = u->window * CGAM_SEPARATION_BLOCK;
+    for (int64_t i = from; i < to; i++) {
+        const double *w = b->records + i * u->record + u->at[IN_WINDOW] + k * size;
+        for (int64_t j = 0; j < size; j++)
+            if (!isnan(w[j])) gaps[n++] = w[j];
+    }
+    cgam_sort(gaps, n);
+    return n;
+}
+
 static cgam_status gap_table(cgam_study *study, const cgam_separation *u, const cgam_blocks *b)
 {
     static const double q[] = {0.05, 0.25, 0.5, 0.75, 0.95};
     const cgam_study_opts *o = &study->opts;
-    double *cells, *gaps, all = (double)(o->trials * o->banks * u->sigmas);
+    double *cells, *gaps;
     int64_t room = o->trials * o->banks * u->window;
     cgam_status status = cgam_study_add(
         study, "gaps",
@@ -82,26 +124,23 @@ static cgam_status gap_table(cgam_study *study, const cgam_separation *u, const 
     gaps = cgam_alloc(study->env, (size_t)room, sizeof *gaps);
     if (status == CGAM_OK && !gaps) status = cgam_fail_nomem(study->env, "gaps");
     for (int64_t k = 0; k < u->lambdas && status == CGAM_OK; k++, cells += 17) {
-        int64_t n = 0, above = 0, size = u->window * CGAM_SEPARATION_BLOCK;
-        for (int64_t i = 0; i < b->count; i++) {
-            const double *w = b->records + i * u->record + u->at[IN_WINDOW] + k * size;
-            for (int64_t j = 0; j < size; j++) {
-                if (isnan(w[j])) continue;
-                gaps[n++] = w[j];
-                above += w[j] > 0;
-            }
+        cgam_spread banks[5] = {{0}};
+        for (int64_t set = 0; set < o->banks && o->banks > 1; set++) {
+            int64_t own = collect(b, u, set, k, gaps);
+            for (int j = 0; j < 5; j++) cgam_spread_add(&banks[j], cgam_quantile(gaps, own, q[j]));
         }
-        cgam_sort(gaps, n);
+        int64_t n = collect(b, u, -1, k, gaps), above = 0;
+        for (int64_t i = 0; i < n; i++) above += gaps[i] > 0;
         cells[0] = o->lambda.values[k];
         cells[1] = (double)n;
         for (int j = 0; j < 5; j++) {
             cells[2 + j] = cgam_quantile(gaps, n, q[j]);
             cells[7 + j] = n > 1 ? quantile_se(gaps, n, q[j]) : NAN;
+            if (o->banks > 1) cells[7 + j] = cgam_spread_se(&banks[j]);
         }
-        cgam_mean_se(total(b, u, -1, u->at[GAP] + k), total(b, u, -1, u->at[GAP] + u->lambdas + k),
-                     all, &cells[12], &cells[13]);
-        cgam_mean_se(total(b, u, -1, u->at[SHIFT] + k),
-                     total(b, u, -1, u->at[SHIFT] + u->lambdas + k), all, &cells[14], &cells[15]);
+        int64_t gap = u->at[GAP] + k, shift = u->at[SHIFT] + k;
+        mean_se(study, b, u, gap, gap + u->lambdas, u->sigmas, &cells[12], &cells[13]);
+        mean_se(study, b, u, shift, shift + u->lambdas, u->sigmas, &cells[14], &cells[15]);
         if (k == 0) cells[14] = cells[15] = NAN;
         cells[16] = n ? (double)above / (double)n : NAN;
     }
@@ -221,6 +260,10 @@ static void put_results(cgam_study *study, const cgam_separation *u)
     cgam_json_put(doc, "bound_least_margin", cgam_json_real(points[2]));
     cgam_json_put(doc, "sum_bound_violations", json_integer((json_int_t)points[3]));
     cgam_json_put(doc, "sum_above_gap", json_integer((json_int_t)points[4]));
+    double stopped = 0;
+    for (int64_t i = 0; i < accuracy->rows; i++)
+        stopped += accuracy->cells[(i + 1) * accuracy->columns - 1];
+    cgam_json_put(doc, "unconverged", json_integer((json_int_t)stopped));
 }
 
 cgam_status cgam_separation_tell(cgam_study *study, const cgam_separation *u, const cgam_blocks *b)
@@ -265,6 +308,7 @@ static cgam_status show_lambda(cgam_study *study, const cgam_separation *u, cons
     cgam_json_put(doc, "log_bound",
                   cgam_json_real(cgam_separation_bound_log(n, o->beta, w->gap[k * width + lane])));
     cgam_json_put(doc, "right", json_boolean(w->right[k * width + lane]));
+    if (o->coupled) cgam_json_put(doc, "converged", json_boolean(!w->stopped[k * width + lane]));
     cgam_json_put(doc, "energy", cgam_json_real(energy));
     cgam_json_put(doc, "s", cgam_json_reals(s, n, 1));
     cgam_json_put(doc, "r", cgam_json_reals(r, n, 1));

@@ -374,12 +374,31 @@ json_t *cgam_json_reals(const double *values, int64_t n, int64_t stride)
     return array;
 }
 
-void cgam_mean_se(double sum, double squares, double n, double *mean, double *se)
+void cgam_record_add(double *mean, double *squares, int64_t n, double x)
 {
-    *mean = sum / n;
-    double variance = n > 1 ? (squares - sum * *mean) / (n - 1) : NAN;
-    *se = sqrt(fmax(variance, 0) / n);
-    if (isnan(variance)) *se = NAN;
+    double off = x - *mean;
+    *mean += off / (double)n;
+    *squares += off * (x - *mean);
+}
+
+void cgam_spread_add(cgam_spread *a, double x)
+{
+    a->n++;
+    cgam_record_add(&a->mean, &a->squares, (int64_t)a->n, x);
+}
+
+void cgam_spread_join(cgam_spread *a, double mean, double squares, double n)
+{
+    if (!(n > 0)) return;
+    double off = mean - a->mean, all = a->n + n;
+    a->mean += off * n / all;
+    a->squares += squares + off * off * a->n * n / all;
+    a->n = all;
+}
+
+double cgam_spread_se(const cgam_spread *a)
+{
+    return a->n > 1 ? sqrt(a->squares / (a->n - 1) / a->n) : NAN;
 }
 
 double cgam_quantile(const double *x, int64_t n, double q)

@@ -12,8 +12,8 @@
  * Times are in units of tau_s; samples lie at t_end (1/2, 3/4) 2^-e and at
  * t_end = 64 max(1, rho).
  *
- * A block is 8 trials; its record holds, for every ratio, sums of right and of N_eff and of its
- * square at each sample, then per trial: right at the end, context settled, retrieval decided. */
+ * A block is 8 trials; its record holds, for every ratio, at each sample how many are right and mean
+ * and squared deviations of N_eff, then per trial: right at the end, context settled, retrieval decided. */
 #include "study/group.h"
 #include "study/stream.h"
 #include "study/study.h"
@@ -59,8 +59,9 @@ typedef struct room {
     /* what the samples of one ratio add to */
     const cgam_study *study;
     double *sums, at[SAMPLES], settled[CGAM_LANES_MAX], decided[CGAM_LANES_MAX];
-    int count;     /* lanes that are counted */
-    json_t *shown; /* --only-trial: the samples of one lane, NULL otherwise */
+    int64_t before; /* trials of the block before this group */
+    int count;      /* lanes that are counted */
+    json_t *shown;  /* --only-trial: the samples of one lane, NULL otherwise */
     int lane;
 } room;
 
@@ -215,8 +216,7 @@ static void seen(void *user, int64_t sample, const double *s, const double *r, c
         }
         double neff = exp(entropy), *sums = w->sums + SUMS * sample;
         sums[0] += winner == w->target[l];
-        sums[1] += neff;
-        sums[2] += neff * neff;
+        cgam_record_add(&sums[1], &sums[2], w->before + l + 1, neff);
         if (isnan(w->decided[l]) && peak >= 0.5) w->decided[l] = w->at[sample];
         if (isnan(w->settled[l]) && gates_settled(w, l, s, p)) w->settled[l] = w->at[sample];
         if (w->shown && l == w->lane) {
@@ -304,6 +304,7 @@ static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, 
     for (int64_t from = first; from < end; from += width) {
         cgam_status status = draw(study, from, w);
         if (status != CGAM_OK) return status;
+        w->before = from - first;
         w->count = end - from < width ? (int)(end - from) : width;
         for (int64_t k = 0; k < o->ratio.count; k++) {
             double *sums = record + k * (SUMS * SAMPLES + FINALS * BLOCK);
@@ -398,17 +399,22 @@ static cgam_status along_table(cgam_study *study, const cgam_blocks *b)
     for (int64_t j = 0; j < o->ratio.count && status == CGAM_OK; j++) {
         sample_times(o->ratio.values[j], at);
         for (int64_t k = 0; k < SAMPLES; k++, cells += 7) {
-            double sum[SUMS] = {0};
-            for (int64_t i = 0; i < b->count; i++)
-                for (int s = 0; s < SUMS; s++)
-                    sum[s] += b->records[i * b->record + j * (SUMS * SAMPLES + FINALS * BLOCK) +
-                                         SUMS * k + s];
+            double right = 0;
+            cgam_spread neff = {0};
+            for (int64_t i = 0; i < b->count; i++) {
+                const double *sums =
+                    b->records + i * b->record + j * (SUMS * SAMPLES + FINALS * BLOCK) + SUMS * k;
+                int64_t rest = o->trials - i * BLOCK;
+                right += sums[0];
+                cgam_spread_join(&neff, sums[1], sums[2], (double)(rest < BLOCK ? rest : BLOCK));
+            }
             cells[0] = o->ratio.values[j];
             cells[1] = at[k];
             cells[2] = at[k] / o->ratio.values[j];
-            cells[3] = sum[0] / n;
+            cells[3] = right / n;
             cells[4] = sqrt(cells[3] * (1 - cells[3]) / n);
-            cgam_mean_se(sum[1], sum[2], n, &cells[5], &cells[6]);
+            cells[5] = neff.mean;
+            cells[6] = cgam_spread_se(&neff);
         }
     }
     return status;

@@ -346,6 +346,80 @@ static void folds_do_not_depend_on_the_neighbours(void **state)
     cgam_env_free(env);
 }
 
+/* Numbers that are all alike have no spread, however the blocks cut them up: below alpha_crit every
+ * pair of memories shares its gates evenly. */
+static void equal_trials_have_no_error(void **state)
+{
+    (void)state;
+    cgam_env *env = env_with(1, NULL, NULL);
+    cgam_study_opts o = small(CGAM_STUDY_COMPETITION);
+    o.n = 7;
+    o.spread = 0;
+    cgam_study *s;
+    CHECK_STATUS(env, cgam_study_run(env, &o, &s));
+    const cgam_table *t = cgam_study_find(s, "peak");
+    for (int64_t i = 0; i < t->rows; i++) {
+        CHECK_CLOSE(t->cells[i * t->columns + cgam_table_column(t, "peak_mean")], 1 / 7.0, 1e-14);
+        CHECK_CLOSE(t->cells[i * t->columns + cgam_table_column(t, "peak_se")], 0, 1e-16);
+    }
+    cgam_study_free(s);
+    cgam_env_free(env);
+}
+
+static double cell_of(const cgam_study *s, const char *table, int64_t row, const char *column)
+{
+    const cgam_table *t = cgam_study_find(s, table);
+    assert_true(cgam_table_column(t, column) >= 0);
+    return t->cells[row * t->columns + cgam_table_column(t, column)];
+}
+
+/* Trials of one bank share its memories, so with several banks an error is one between banks: it
+ * hardly falls with more trials of each, while one between trials would by a factor of four. */
+static void errors_are_between_banks(void **state)
+{
+    (void)state;
+    static const char *const names[][2] = {
+        {"accuracy", "p_target_se"}, {"gaps", "median_se"}, {"gaps", "mean_all_se"}};
+    static const double noise[] = {1}, lambda[] = {0};
+    cgam_env *env = env_with(2, NULL, NULL);
+    cgam_study *s[2];
+    for (int k = 0; k < 2; k++) {
+        cgam_study_opts o = small(CGAM_STUDY_SEPARATION);
+        o.n = 6; /* few memories: banks differ */
+        o.d = 3;
+        o.banks = 40;
+        o.trials = k ? 4000 : 250;
+        o.sigma_q = (cgam_list){noise, 1};
+        o.lambda = (cgam_list){lambda, 1};
+        CHECK_STATUS(env, cgam_study_run(env, &o, &s[k]));
+    }
+    for (int j = 0; j < 3; j++)
+        CHECK_LE(cell_of(s[0], names[j][0], 0, names[j][1]) / 3,
+                 cell_of(s[1], names[j][0], 0, names[j][1]));
+    cgam_study_free(s[0]);
+    cgam_study_free(s[1]);
+    cgam_env_free(env);
+}
+
+/* A tolerance of 0 is met when nothing changes any more. */
+static void a_tolerance_of_zero_can_be_met(void **state)
+{
+    (void)state;
+    static const double lambda[] = {0.5, 1}, alphas[] = {0, 0.2};
+    cgam_env *env = env_with(1, NULL, NULL);
+    cgam_study_opts o = small(CGAM_STUDY_COUPLED);
+    o.lambda = (cgam_list){lambda, 2};
+    o.alphas = (cgam_list){alphas, 2};
+    o.tol = 0;
+    cgam_study *s;
+    CHECK_STATUS(env, cgam_study_run(env, &o, &s));
+    double stopped = 0;
+    for (int64_t i = 0; i < 4; i++) stopped += cell_of(s, "curves", i, "unconverged");
+    CHECK_LE(stopped, 40); /* of 80: some go on between two neighbouring numbers */
+    cgam_study_free(s);
+    cgam_env_free(env);
+}
+
 static void tables_have_the_columns_they_name(void **state)
 {
     (void)state;
@@ -507,6 +581,9 @@ int main(void)
         cmocka_unit_test(a_penalty_named_twice_is_one_point),
         cmocka_unit_test(the_mean_of_the_trials_is_the_curve),
         cmocka_unit_test(folds_do_not_depend_on_the_neighbours),
+        cmocka_unit_test(equal_trials_have_no_error),
+        cmocka_unit_test(errors_are_between_banks),
+        cmocka_unit_test(a_tolerance_of_zero_can_be_met),
         cmocka_unit_test(tables_have_the_columns_they_name),
         cmocka_unit_test(bad_options_are_named),
         cmocka_unit_test(other_sizes_work),
