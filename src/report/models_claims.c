@@ -529,7 +529,11 @@ void cgam_models_claims(const cgam_models *models, cgam_claims *out)
             const cgam_models_study *s = &models->study[i];
             size_t before = strlen(claim->numbers);
             if (!s->doc || (list[k].facts && facts && !about_facts(s->doc))) continue;
-            cgam_claim_tell(claim, "%s: ", s->name);
+            /* sets of classes steer the shipped facts, all of them the same */
+            bool shipped = list[k].facts && !about_facts(s->doc);
+            if (shipped && heard > 0) break;
+            const char *name = shipped ? cgam_models_text(s->doc, "steer.dataset") : s->name;
+            cgam_claim_tell(claim, "%s: ", name);
             outcome result = list[k].of(s->doc, claim);
             if (result == SILENT) {
                 claim->numbers[before] = '\0';
@@ -537,7 +541,7 @@ void cgam_models_claims(const cgam_models *models, cgam_claims *out)
             }
             cgam_claim_tell(claim, "%s; ", result == YES ? "" : ": no");
             heard++;
-            if (result == YES) good++, append(on, sizeof on, s->name);
+            if (result == YES) good++, append(on, sizeof on, name);
         }
         if (heard == 0) out->count--; /* no study can say */
         cgam_claim_decide(claim, good == heard, good > 0, on);
