@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 void cgam_lm_free(cgam_lm *lm)
 {
@@ -176,7 +177,10 @@ cgam_status cgam_lm_sha256(cgam_lm *lm, const char **out)
     cgam_sha256_begin(&sha);
     for (size_t at = 0; at < lm->file.size; at += PIECE) {
         size_t left = lm->file.size - at;
-        cgam_sha256_add(&sha, lm->file.bytes + at, left < PIECE ? left : PIECE);
+        size_t size = left < PIECE ? left : PIECE;
+        cgam_sha256_add(&sha, lm->file.bytes + at, size);
+        /* read once: libllama has a mapping of its own, and two of them count twice */
+        madvise((void *)(uintptr_t)(lm->file.bytes + at), size, MADV_DONTNEED);
         if (cgam_interrupted(lm->env)) return CGAM_E_INTERRUPTED;
     }
     cgam_sha256_end(&sha, digest);

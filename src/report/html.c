@@ -77,6 +77,7 @@ static const char style[] =
     "table{border-collapse:collapse;font-size:.9rem;margin:.6rem 0}\n"
     "th,td{padding:.32rem .7rem;border-bottom:1px solid var(--line);text-align:left;"
     "vertical-align:top}\n"
+    ".tight th,.tight td{padding:.3rem .42rem;font-size:.82rem}\n"
     "th{font-weight:600;background:var(--panel)}\n"
     "td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}\n"
     ".claims td:nth-child(1){color:var(--soft);min-width:7rem}\n"

@@ -124,12 +124,9 @@ static outcome collapses_late(const json_t *study, cgam_claim *claim)
 static outcome onto_labels(const json_t *study, cgam_claim *claim)
 {
     const json_t *curve = most_shots(study, "neff.curves");
-    int64_t layers = cgam_models_layers(cgam_models_at(study, "neff")), at = 0;
     double n = (double)cgam_models_int(study, "neff.queries");
-    if (deepest(study, curve) < 0) return SILENT;
-    for (int64_t l = 1; l < layers; l++)
-        if (cgam_models_entry(curve, "entropy", l) < cgam_models_entry(curve, "entropy", at))
-            at = l;
+    int64_t at = deepest(study, curve);
+    if (at < 0) return SILENT;
     double mass = cgam_models_entry(curve, "label_mass", at);
     double se = cgam_models_entry(curve, "label_mass_sd", at) / sqrt(n);
     cgam_claim_tell(claim, "%.3f ± %.3f after layer %d", mass, se, (int)at);
@@ -448,7 +445,7 @@ static const struct {
      "half.",
      collapses_late, false},
     {"section 4.2 (i), fig. 4", "The collapse is onto the label set.",
-     "Where N_eff is smallest, the labels hold significantly more than half of the probability.",
+     "Where N_eff falls most, the labels hold significantly more than half of the probability.",
      onto_labels, false},
     {"section 4.2 (i), fig. 4", "More demonstrations make it sharper.",
      "After the layer of the largest fall, N_eff falls significantly from each number of shots to "
@@ -533,7 +530,11 @@ void cgam_models_claims(const cgam_models *models, cgam_claims *out)
             const cgam_models_study *s = &models->study[i];
             size_t before = strlen(claim->numbers);
             if (!s->doc || (list[k].facts && facts && !about_facts(s->doc))) continue;
-            cgam_claim_tell(claim, "%s: ", s->name);
+            /* sets of classes steer the shipped facts, all of them the same */
+            bool shipped = list[k].facts && !about_facts(s->doc);
+            if (shipped && heard > 0) break;
+            const char *name = shipped ? cgam_models_text(s->doc, "steer.dataset") : s->name;
+            cgam_claim_tell(claim, "%s: ", name);
             outcome result = list[k].of(s->doc, claim);
             if (result == SILENT) {
                 claim->numbers[before] = '\0';
@@ -543,7 +544,7 @@ void cgam_models_claims(const cgam_models *models, cgam_claims *out)
             heard++;
             int64_t queries = cgam_models_int(s->doc, "neff.queries");
             most = queries > most ? queries : most;
-            if (result == YES) good++, append(on, sizeof on, s->name);
+            if (result == YES) good++, append(on, sizeof on, name);
         }
         if (heard == 0) out->count--; /* no study can say */
         claim->verdict = good == heard        ? CGAM_HOLDS

@@ -338,7 +338,7 @@ static cgam_status draw_sweep(cgam_env *env, const json_t *doc, const char *fold
             "set colorbox user origin screen 0.395, screen %.3f size screen 0.012, screen "
             "0.33\n"
             "plot 'sweep.csv' every ::%lld::%lld using (column('query_layer')):"
-            "(column('context_layer')):(column('%s')) with image, \\\n"
+            "(column('context_layer')):(column('%s')) with image pixels, \\\n"
             "  '+' using (%d):(%d) every ::0::0 with points pt 4 ps 1.6 lw 3 lc rgb "
             "'#ffffff', \\\n"
             "  '+' using (%d):(%d) every ::0::0 with points pt 4 ps 1.3 lw 1.5 lc rgb "

@@ -100,11 +100,13 @@ static void accuracies(FILE *to, const json_t *sweep)
     static const char *const names[] = {"restricted", "full"};
     static const char *const titles[] = {"over the labels", "over all words"};
     const json_t *shots = cgam_models_at(sweep, "shots");
-    fprintf(to, "<div class=\"wide\"><table>\n<thead><tr><th class=\"n\">shots</th><th>accuracy"
-                "</th>");
+    fprintf(
+        to,
+        "<div class=\"wide\"><table class=\"tight\">\n<thead><tr><th class=\"n\">shots</th><th>accuracy"
+        "</th>");
     for (size_t c = 0; c < sizeof columns / sizeof *columns; c++)
         fprintf(to, "<th class=\"n\">%s</th>", columns[c].head);
-    fprintf(to, "<th class=\"n\">centred</th><th class=\"n\">gain recovered</th><th "
+    fprintf(to, "<th class=\"n\">centred</th><th class=\"n\">recovered</th><th "
                 "class=\"n\">layers of c, q; λ</th></tr></thead>\n<tbody>\n");
     for (size_t i = 0; i < json_array_size(shots); i++) {
         const json_t *entry = json_array_get(shots, i);
