@@ -60,6 +60,7 @@ fuzz: deps ## libFuzzer on every reader, FUZZ_SECONDS=60 each
 bench: build ## every claim about speed, as ratios
 	@$(compile) $(BUILD) -j $(JOBS) --target bench_programs
 	@set -e; for name in $(basename $(wildcard bench/bench_*.c)); do $(BUILD)/$$name; done
+	@bench/compare $(BUILD)/cgam
 
 docs: build ## the man pages, and a check that no link in the documents is broken
 	@tools/links

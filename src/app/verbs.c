@@ -19,6 +19,7 @@ const cgam_verb *const cgam_verbs[] = {
     &cgam_verb_net_run,
     &cgam_verb_net_show,
     &cgam_verb_demo,
+    &cgam_verb_bench,
     &cgam_verb_help,
     &cgam_verb_version,
     NULL,

@@ -18,6 +18,7 @@ extern const cgam_verb cgam_verb_study_phase;
 extern const cgam_verb cgam_verb_net_run;
 extern const cgam_verb cgam_verb_net_show;
 extern const cgam_verb cgam_verb_demo;
+extern const cgam_verb cgam_verb_bench;
 extern const cgam_verb cgam_verb_help;
 extern const cgam_verb cgam_verb_version;
 

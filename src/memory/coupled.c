@@ -13,10 +13,12 @@
  * with those weights to the next g. */
 #include "memory/recall.h"
 
+#include "num/readout.h"
+
 #include <math.h>
 #include <string.h>
 
-enum { GROUP_MAX = 8, STALL_ROUNDS = 60 };
+enum { GROUP_MAX = 8, STALL_ROUNDS = 60, SETTLE_ROWS = 512 };
 
 static void set_sums(cgam_moment *m, double beta, double top, double sum)
 {
@@ -61,28 +63,30 @@ typedef struct pass {
 static double take_tile(const pass *ps, cgam_moment *m, int64_t i, int64_t rows, const double *dot,
                         const double *dinv, gathered *sums, double *weight)
 {
+    const cgam_kernels *kernels = ps->plan->bank->Z.kernels;
     double beta = ps->plan->opts.beta, l2 = ps->plan->opts.lambda * ps->plan->opts.lambda;
-    double top = sums->top, shrink = 1;
+    double shrink = 1, feedback = 0, soft[3], *r = m->r + i;
+    const double *a = m->a + i, *p = m->p + i, *D = dinv + i;
     for (int64_t k = 0; k < rows; k++) {
-        double *r = &m->r[i + k];
-        if (dinv[i + k] != 0) /* border rows were written before the pass */
-            *r = m->a[i + k] + l2 * dinv[i + k] * (m->p[i + k] - dot[k]);
-        top = *r > top ? *r : top;
-        sums->feedback += m->p[i + k] * (*r - m->a[i + k]);
+        double next = a[k] + l2 * D[k] * (p[k] - dot[k]);
+        r[k] = D[k] != 0 ? next : r[k]; /* border rows were written before the pass */
     }
+    for (int64_t k = 0; k < rows; k++) feedback += p[k] * (r[k] - a[k]);
+    sums->feedback += feedback;
+    double top = kernels->largest(r, rows);
     if (top > sums->top) {
         shrink = sums->sum > 0 ? exp(beta * (sums->top - top)) : 0;
         sums->sum *= shrink;
         sums->top = top;
     }
-    for (int64_t k = 0; k < rows; k++) {
-        double e = exp(beta * (m->r[i + k] - top));
-        sums->sum += e;
-        weight[k] = dinv[i + k] * e;
-    }
+    kernels->soft(r, rows, beta, sums->top, weight, soft);
+    sums->sum += soft[0];
+    for (int64_t k = 0; k < rows; k++) weight[k] *= D[k];
     return shrink;
 }
 
+/* Rows that together weigh less than 2^-54 of all are not added to g. With one moment the sum for a
+ * tile goes with the scores of the next (num/readout.h). */
 static cgam_status pass_chunk(void *arg, int64_t chunk)
 {
     pass *ps = arg;
@@ -91,23 +95,29 @@ static cgam_status pass_chunk(void *arg, int64_t chunk)
     const double *dinv = cgam_dplr_dinv(ps->plan->gate->A);
     int64_t d = Z->d, tile = cgam_rows_tile(Z), end = cgam_rows_chunk_begin(Z, chunk + 1);
     if (cgam_interrupted(env)) return CGAM_E_INTERRUPTED;
-    double *dot = cgam_alloc(env, (size_t)(3 * tile), sizeof *dot);
+    double *dot = cgam_alloc(env, (size_t)(6 * tile), sizeof *dot), *room = dot + 2 * tile;
     if (!dot) return cgam_fail_nomem(env, "a tile of scores");
-    double *weight = dot + tile, *scratch = weight + tile;
     gathered *part = ps->part + chunk * ps->count;
-    double *g = ps->g_part + chunk * ps->count * d;
+    double *g = ps->g_part + chunk * ps->count * d, *weight = dot + tile;
     memset(g, 0, (size_t)(ps->count * d) * sizeof *g);
     for (int64_t v = 0; v < ps->count; v++) part[v] = (gathered){.top = -INFINITY};
+    cgam_readout waits[2] = {{.w = room, .at = (int32_t *)(void *)(room + tile)},
+                             {.w = room + 2 * tile, .at = (int32_t *)(void *)(room + 3 * tile)}};
+    int turn = 0;
     for (int64_t i = cgam_rows_chunk_begin(Z, chunk); i < end; i += tile) {
         int64_t rows = end - i < tile ? end - i : tile;
-        for (int64_t v = 0; v < ps->count; v++) {
-            cgam_rows_dot(Z, i, rows, ps->t + v * d, dot);
+        for (int64_t v = 0; v < ps->count; v++, turn ^= 1) {
+            double *gv = g + v * d;
+            cgam_readout_dot(Z, i, rows, ps->t + v * d, dot, &waits[!turn], gv);
             double shrink = take_tile(ps, ps->m[v], i, rows, dot, dinv, &part[v], weight);
             if (shrink != 1)
-                for (int64_t j = 0; j < d; j++) g[v * d + j] *= shrink;
-            cgam_rows_add(Z, i, rows, weight, g + v * d, scratch);
+                for (int64_t j = 0; j < d; j++) gv[j] *= shrink;
+            cgam_readout_set(Z, i, rows, weight, 0x1p-54 / (double)Z->n * part[v].sum,
+                             &waits[turn]);
+            if (ps->count > 1) cgam_readout_add(Z, &waits[turn], gv);
         }
     }
+    cgam_readout_add(Z, &waits[!turn], g);
     cgam_free(env, dot);
     return CGAM_OK;
 }
@@ -162,21 +172,51 @@ static cgam_status step_apart(const cgam_recall *plan, cgam_moment *m, bool exac
     return CGAM_OK;
 }
 
+typedef struct settling {
+    const cgam_recall *plan;
+    cgam_moment *m;
+    double largest[CGAM_CHUNKS_MAX], squares[CGAM_CHUNKS_MAX];
+} settling;
+
+static cgam_status settle_chunk(void *arg, int64_t chunk)
+{
+    settling *job = arg;
+    const cgam_rows *Z = &job->plan->bank->Z;
+    cgam_moment *m = job->m;
+    double largest = 0, squares = 0, e[SETTLE_ROWS], sums[3];
+    int64_t end = cgam_rows_chunk_begin(Z, chunk + 1);
+    for (int64_t i = cgam_rows_chunk_begin(Z, chunk); i < end; i += SETTLE_ROWS) {
+        int64_t rows = end - i < SETTLE_ROWS ? end - i : SETTLE_ROWS;
+        Z->kernels->soft(m->r + i, rows, job->plan->opts.beta, m->top, e, sums);
+        for (int64_t k = 0; k < rows; k++) {
+            double p = e[k] / m->sum, step = fabs(p - m->p[i + k]);
+            largest = step > largest ? step : largest;
+            squares += step * step;
+            m->p[i + k] = p;
+        }
+    }
+    job->largest[chunk] = largest;
+    job->squares[chunk] = squares;
+    return CGAM_OK;
+}
+
 /* p = exp(beta (r - top)) / sum, which keeps the digits that exp(beta r - lse) would lose to the
  * size of r, and how far that is from the p before. */
 static bool settle(const cgam_recall *plan, cgam_moment *m)
 {
-    double beta = plan->opts.beta, largest = 0, squares = 0;
+    settling job = {.plan = plan, .m = m};
+    int64_t chunks = cgam_rows_chunks(&plan->bank->Z);
+    double largest = 0, squares = 0;
+    if (!isfinite(m->lse)) return false;
     if (m->level) cgam_twins_level(plan->twins, m->r);
-    for (int64_t i = 0; i < plan->bank->Z.n; i++) {
-        double p = exp(beta * (m->r[i] - m->top)) / m->sum, step = fabs(p - m->p[i]);
-        largest = step > largest ? step : largest;
-        squares += step * step;
-        m->p[i] = p;
+    if (cgam_parallel(plan->bank->env, chunks, settle_chunk, &job) != CGAM_OK) return false;
+    for (int64_t c = 0; c < chunks; c++) {
+        largest = fmax(largest, job.largest[c]);
+        squares += job.squares[c];
     }
     m->change = largest;
     m->change_norm = sqrt(squares);
-    return isfinite(m->lse) && isfinite(largest);
+    return isfinite(largest);
 }
 
 /* Feedback by the streaming pass for `active` moments; g [active, d] in and out. */

@@ -172,8 +172,7 @@ static cgam_status group_new(const cgam_recall *plan, int64_t queries, const cga
     return CGAM_OK;
 }
 
-/* v = P c: what the context looks like in memory space. */
-static void project(const cgam_recall *plan, const double *c, double *v)
+void cgam_recall_project(const cgam_recall *plan, const double *c, double *v)
 {
     int64_t d = plan->bank->Z.d;
     if (plan->opts.P)
@@ -182,8 +181,7 @@ static void project(const cgam_recall *plan, const double *c, double *v)
     else memcpy(v, c, (size_t)d * sizeof *v);
 }
 
-/* u = W c or Z P c, and s0 = A^-1 u, each by itself. */
-static cgam_status gates_alone(const cgam_recall *plan, const double *c, double *u, double *s0)
+cgam_status cgam_recall_gates(const cgam_recall *plan, const double *c, double *u, double *s0)
 {
     const cgam_bank *bank = plan->bank;
     int64_t n = bank->Z.n;
@@ -194,7 +192,7 @@ static cgam_status gates_alone(const cgam_recall *plan, const double *c, double 
     }
     double *v = cgam_alloc(bank->env, (size_t)bank->Z.d, sizeof *v);
     if (!v) return cgam_fail_nomem(bank->env, "a projected context");
-    project(plan, c, v);
+    cgam_recall_project(plan, c, v);
     cgam_status status = cgam_bank_score(bank, v, u);
     if (status == CGAM_OK) status = cgam_gate_solve_range(plan->gate, v, s0);
     cgam_free(bank->env, v);
@@ -221,7 +219,7 @@ static cgam_status score(group *g, const cgam_recall_in *in, int64_t from, int64
     if (stream) {
         for (int64_t k = 0; k < count && status == CGAM_OK; k++) {
             double *e = g->X + (count + k) * d, *v = g->X + (2 * count + k) * d;
-            project(plan, in->c + (from + k) * plan->d_c, v);
+            cgam_recall_project(plan, in->c + (from + k) * plan->d_c, v);
             status = cgam_dplr_range(plan->gate->A, v, e, edges + k * edge);
         }
         rows = 3 * count;
@@ -250,7 +248,7 @@ static cgam_status score(group *g, const cgam_recall_in *in, int64_t from, int64
             u = g->Y + (2 * count + k) * n;
         } else {
             u = g->Y + (2 * count + k) * n;
-            status = gates_alone(plan, in->c + (from + k) * plan->d_c, u, m->s0);
+            status = cgam_recall_gates(plan, in->c + (from + k) * plan->d_c, u, m->s0);
         }
         cgam_twins_level(plan->twins, m->s0);
         m->half_us0 = u && status == CGAM_OK ? 0.5 * cgam_vec_dot(n, u, m->s0) : 0;
@@ -350,13 +348,14 @@ cgam_status cgam_recall_run(const cgam_recall *plan, const cgam_recall_in *in,
 {
     cgam_status status = check_input(plan, in);
     if (status != CGAM_OK || in->queries == 0) return status;
+    if (cgam_first_streams(plan, in, out)) return cgam_first_run(plan, in, out);
     group g;
     status = group_new(plan, in->queries, out, &g);
     if (status != CGAM_OK) return status;
     int64_t n = plan->bank->Z.n;
     bool flows = plan->opts.mode == CGAM_FLOW;
     if (in->c && !in->c_per_query && !flows)
-        status = gates_alone(plan, in->c, g.shared + n, g.shared);
+        status = cgam_recall_gates(plan, in->c, g.shared + n, g.shared);
     for (int64_t from = 0; from < in->queries && status == CGAM_OK; from += g.size) {
         int64_t count = in->queries - from < g.size ? in->queries - from : g.size;
         if (cgam_interrupted(plan->bank->env)) status = CGAM_E_INTERRUPTED;
