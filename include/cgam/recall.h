@@ -99,8 +99,9 @@ typedef struct cgam_result {
     bool p_error_proved;
     double local_contraction; /* largest eigenvalue of beta lambda^2 A^-1 (diag p - pp') or bound */
     bool local_contraction_proved;
-    double readout_left_out; /* weight of the rows that the readout passed over, at most 2^-54: it
-                                is within this times max |zeta| of complete */
+    double
+        readout_left_out; /* bound of the weight of the rows that sums and readout passed over, at
+                                most 2^-54: the readout is within this times max |zeta| of complete */
 } cgam_result;
 
 /* What a run returns beside the results; any pointer may be NULL. */
@@ -124,10 +125,13 @@ typedef struct cgam_recall_in {
 
 /* Queries are independent: a query gives the same bits alone, in a batch, and on any number of
  * threads. Mode first without p, s and r goes over the bank once and writes no vectors of n
- * numbers; its sums differ from those with them in rounding. Eight queries or more on a large bank
- * of f32, f16 or bf16 are then multiplied as matrices in f32, with sums of 128 terms added up in
- * double: a score may be off by 130 * 2^-24 sum_j |zeta_j q_j| (a hundredth of that is usual) and
- * differ so from the score of the query alone. The leaders and the target are scored in double.
+ * numbers; its sums differ from those with them in rounding. On a large bank (2^18 numbers or more)
+ * of f32, f16 or bf16 the products of that pass are then formed in f32, in short sums that are
+ * added up in double, where beta max|zeta| (|q| + lambda |A^-1 Z v| as a bound sees it) is at most
+ * 400: a score may be off by 40 * 2^-24 max|zeta| |q| (a hundredth of that is usual). Eight queries
+ * or more are multiplied as matrices, which sum 128 terms in f32: a score may be off by 130 * 2^-24
+ * sum_j |zeta_j q_j| and differ so from the score of the query alone. The leaders and the target
+ * are scored in double either way; who needs all digits of all scores asks for r.
  * Threads may share a plan; they share its env's message too, so run one at a time where the text
  * of a failure matters. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_recall_run(const cgam_recall *plan,

@@ -108,7 +108,7 @@ static cgam_status pass_chunk(void *arg, int64_t chunk)
         int64_t rows = end - i < tile ? end - i : tile;
         for (int64_t v = 0; v < ps->count; v++, turn ^= 1) {
             double *gv = g + v * d;
-            cgam_readout_dot(Z, i, rows, ps->t + v * d, dot, &waits[!turn], gv);
+            cgam_readout_dot(Z, i, rows, ps->t + v * d, NULL, NULL, dot, &waits[!turn], gv);
             double shrink = take_tile(ps, ps->m[v], i, rows, dot, dinv, &part[v], weight);
             if (shrink != 1)
                 for (int64_t j = 0; j < d; j++) gv[j] *= shrink;

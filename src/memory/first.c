@@ -138,7 +138,9 @@ static cgam_status run_group(group *g, int64_t from, int64_t count)
                         .q = g->in->q + from * d,
                         .s = g->shared,
                         .focus = g->in->target ? g->in->target + from : NULL,
-                        .leaders = g->leaders};
+                        .leaders = g->leaders,
+                        .size = plan->size,
+                        .pivot_max = plan->pivot_max};
     cgam_status status = CGAM_OK;
     if (g->own) {
         a.e = g->e;

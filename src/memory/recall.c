@@ -112,6 +112,14 @@ cgam_status cgam_recall_new(const cgam_bank *bank, const cgam_recall_opts *opts,
         cgam_recall_free(plan);
         return status;
     }
+    plan->size = bank->info.norm_max;
+    for (int64_t i = 0; bank->scale && i < bank->Z.n; i++) /* rows stored far from unit size */
+        if (!(bank->scale[i] > 1e-8 && bank->scale[i] < 1e8)) plan->size = 0;
+    if (plan->gate->A && plan->gate->one_pass) {
+        const double *dinv = cgam_dplr_dinv(plan->gate->A);
+        for (int64_t i = 0; i < bank->Z.n; i++)
+            plan->pivot_max = fmax(plan->pivot_max, fabs(dinv[i]));
+    }
     plan->streams = o.alpha > 0 && o.lambda > 0 && plan->gate->A && !cgam_dplr_dense(plan->gate->A);
     if (plan->streams) {
         /* The streamed solve loses eps / min |D| (num/dplr.c); below a hundredth that could show

@@ -14,6 +14,8 @@ struct cgam_recall {
     cgam_gate *gate;
     cgam_twins *twins;     /* memories stored alike, NULL = none, or alpha = 0 */
     bool streams;          /* coupled feedback runs inside the pass over Z */
+    double size;           /* max |zeta| where f32 arithmetic may be used, else 0 */
+    double pivot_max;      /* max |dinv|, where rows are solved one by one */
     bool refines;          /* its plain solve is not exact enough here: see coupled.c */
     struct cgam_net *net;  /* mode flow, else NULL */
     double context_margin; /* of a free context, else NAN */

@@ -5,13 +5,20 @@
  *
  * No vector of n numbers is written. While a tile of rows is in cache it is scored, weighed against
  * the largest score so far (earlier sums shrink when that rises) and added to the readout. Tiles
- * and chunks are those of rows.h, so the results do not depend on the number of threads. */
+ * and chunks are those of rows.h, so the results do not depend on the number of threads.
+ *
+ * Large banks of f32, f16 and bf16 are scored in f32 (brief.h) where that cannot move a weight by more
+ * than CGAM_ATTEND_BRIEF of itself,
+ *     beta CGAM_BRIEF_ERROR max|zeta| (|q| + lambda max|pivot| |e|) <= CGAM_ATTEND_BRIEF,
+ * and in double otherwise. The bound is for the worst case; rounding errors seldom add up, and a
+ * hundredth of it is usual. Leaders and the row asked for are always scored in double in the end. */
 #ifndef CGAM_SRC_NUM_ATTEND_H
 #define CGAM_SRC_NUM_ATTEND_H
 
 #include "num/rows.h"
 
 enum { CGAM_ATTEND_LEADERS_MAX = 1024 };
+#define CGAM_ATTEND_BRIEF 1e-3
 
 typedef struct cgam_attend_in {
     const cgam_rows *Z;
@@ -26,6 +33,8 @@ typedef struct cgam_attend_in {
     const double *edges;  /* [count, edge], here */
     const int64_t *focus; /* [count] rows whose rank is asked for, or NULL; < 0 = none */
     int64_t leaders;      /* how many leaders to keep, 2 .. CGAM_ATTEND_LEADERS_MAX */
+    double size;          /* max |zeta|, for f32; 0 = double throughout */
+    double pivot_max;     /* max |pivot|, with e */
 } cgam_attend_in;
 
 typedef struct cgam_leader {
@@ -43,7 +52,7 @@ typedef struct cgam_attend_out {
     double top;          /* max r */
     double sum, squares; /* sum e and sum e^2, e = exp(beta (r - top)) */
     double tilt;         /* sum e beta (r - top) */
-    double skipped;      /* sum of the e that the readout left out, at most 2^-54 sum */
+    double skipped;      /* bound of the sum of the e left out, at most 2^-54 sum */
     cgam_leader *leader; /* [leaders] caller's room: by falling r, ties to the lower row */
     int64_t leaders;     /* how many there are, min(in->leaders, n) */
     cgam_two b, s;       /* best two of each */

@@ -45,6 +45,13 @@ static double largest(const double *x, int64_t n)
     return top;
 }
 
+static int64_t above(const double *x, int64_t n, double limit)
+{
+    int64_t count = 0;
+    for (int64_t i = 0; i < n; i++) count += !(fabs(x[i]) <= limit);
+    return count;
+}
+
 static void soft(const double *r, int64_t n, double beta, double top, double *e, double sums[3])
 {
     sums[0] = sums[1] = sums[2] = 0;
@@ -116,6 +123,7 @@ static const cgam_kernels plain = {
     .both = {both_f64, both_f32, both_f16, both_bf16},
     .to_f32 = {to_f32_f64, to_f32_f32, to_f32_f16, to_f32_bf16},
     .largest = largest,
+    .above = above,
     .soft = soft,
     .exp = exp_plain,
     .read = read_plain,

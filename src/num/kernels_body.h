@@ -333,6 +333,20 @@ static double largest(const double *x, int64_t n)
     return top;
 }
 
+static int64_t above(const double *x, int64_t n, double limit)
+{
+    vl within = {0}; /* a comparison gives -1 where it holds */
+    int64_t lane[LANES], count = n, i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        vd v = load_f64(x + i);
+        within += (vl)(((v <= limit) & (v >= -limit)));
+    }
+    memcpy(lane, &within, sizeof within);
+    for (int k = 0; k < LANES; k++) count += lane[k];
+    for (; i < n; i++) count -= x[i] <= limit && x[i] >= -limit;
+    return count;
+}
+
 /* x = -inf would make 0 * inf of e x; any x below -708 has weight 0 */
 INLINE vd not_below(vd x) { return vexp_pick_(x < -1000.0, (vd){0} - 1000.0, x); }
 
@@ -410,6 +424,7 @@ const cgam_kernels TABLE(NAME) = {
     .both = {both_f64, both_f32, both_f16, both_bf16},
     .to_f32 = {to_f32_f64, to_f32_f32, to_f32_f16, to_f32_bf16},
     .largest = largest,
+    .above = above,
     .soft = soft,
     .exp = exp_all,
     .read = read_all,

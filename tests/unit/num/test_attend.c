@@ -5,6 +5,7 @@
 #include "support/dense.h"
 
 #include "num/batch.h"
+#include "num/brief.h"
 #include "num/widen.h"
 
 #include <math.h>
@@ -16,7 +17,7 @@ typedef struct scene {
     cgam_rows Z;
     double *wide; /* [n, d] zeta */
     int64_t count, leaders;
-    double beta, lambda;
+    double beta, lambda, size;         /* size: as in cgam_attend_in, 0 = double throughout */
     double *q, *s, *e, *pivot, *edges; /* as in cgam_attend_in */
     int64_t *border, edge, *focus;
 } scene;
@@ -57,8 +58,22 @@ static scene make(cgam_rng *rng, const cgam_kernels *k, cgam_dtype dtype, int64_
 
 static void attend(cgam_env *env, const scene *x, bool reads, cgam_attend_out *out)
 {
-    cgam_attend_in in = {&x->Z,    x->beta,   x->lambda, x->count, x->q,     x->s,      x->e,
-                         x->pivot, x->border, x->edge,   x->edges, x->focus, x->leaders};
+    cgam_attend_in in = {.Z = &x->Z,
+                         .beta = x->beta,
+                         .lambda = x->lambda,
+                         .count = x->count,
+                         .q = x->q,
+                         .s = x->s,
+                         .e = x->e,
+                         .pivot = x->pivot,
+                         .border = x->border,
+                         .edge = x->edge,
+                         .edges = x->edges,
+                         .focus = x->focus,
+                         .leaders = x->leaders,
+                         .size = x->size};
+    for (int64_t i = 0; x->pivot && i < x->Z.n; i++)
+        in.pivot_max = fmax(in.pivot_max, fabs(x->pivot[i]));
     for (int64_t v = 0; v < x->count; v++) {
         out[v] = (cgam_attend_out){.leader = (cgam_leader *)(void *)dense_room(4 * LEADERS_MAX)};
         if (reads) out[v].readout = dense_room(x->Z.d);
@@ -166,6 +181,134 @@ static void one_pass_is_the_definition(void **state)
                 dense_reset();
             }
         }
+    }
+}
+
+static double longest(const scene *x)
+{
+    double most = 0;
+    for (int64_t i = 0; i < x->Z.n; i++)
+        most = fmax(most, cgam_vec_norm(x->Z.d, x->wide + i * x->Z.d));
+    return most;
+}
+
+/* Scores in f32 against scores in double, within the bound of attend.h; what is scored again in the
+ * end - leaders, best of b and s, the row asked for - has all its digits. */
+static void check_brief(cgam_env *env, scene *x)
+{
+    cgam_attend_out want[4], got[4];
+    int64_t n = x->Z.n, d = x->Z.d;
+    x->size = 0;
+    attend(env, x, true, want);
+    x->size = longest(x);
+    attend(env, x, true, got);
+    double most = 0, off, rel;
+    for (int64_t i = 0; i < n * d; i++) most = fmax(most, fabs(x->wide[i]));
+    for (int64_t v = 0; v < x->count; v++) {
+        double reach = cgam_vec_norm(d, x->q + v * d), pivot = 0;
+        for (int64_t i = 0; x->e && i < n; i++) pivot = fmax(pivot, fabs(x->pivot[i]));
+        if (x->e) reach += x->lambda * pivot * cgam_vec_norm(d, x->e + v * d);
+        off = CGAM_BRIEF_ERROR * x->size * reach;
+        rel = 2.1 * x->beta * off;
+        assert_true(x->beta * off <= CGAM_ATTEND_BRIEF);
+        CHECK_CLOSE(got[v].top, want[v].top, 1e-12);
+        assert_true(got[v].sum != want[v].sum || got[v].tilt != want[v].tilt); /* f32 was at work */
+        CHECK_REL(got[v].sum, want[v].sum, rel);
+        CHECK_REL(got[v].squares, want[v].squares, 2 * rel);
+        CHECK_CLOSE(got[v].tilt, want[v].tilt, 4 * rel * (want[v].sum + fabs(want[v].tilt)));
+        assert_int_equal(got[v].leaders, want[v].leaders);
+        for (int64_t k = 0; k < got[v].leaders; k++) {
+            assert_int_equal(got[v].leader[k].row, want[v].leader[k].row);
+            CHECK_CLOSE(got[v].leader[k].r, want[v].leader[k].r, 1e-12);
+        }
+        for (int k = 0; k < 2; k++) {
+            CHECK_CLOSE(got[v].b.value[k], want[v].b.value[k], 1e-12);
+            CHECK_CLOSE(got[v].s.value[k], want[v].s.value[k], 1e-12);
+        }
+        if (x->focus[v] >= 0) {
+            CHECK_CLOSE(got[v].focus.r, want[v].focus.r, 1e-12);
+            CHECK_CLOSE((double)got[v].above, (double)want[v].above, 1);
+        }
+        CHECK_CLOSE_ALL(got[v].readout, want[v].readout, d, (2 * rel + CGAM_BRIEF_READOUT) * most);
+    }
+}
+
+static void scores_in_f32_keep_their_bound(void **state)
+{
+    cgam_env *env = *state;
+    for (int i = 0; cgam_kernels_all[i]; i++) {
+        const cgam_kernels *k = cgam_kernels_all[i];
+        if (!k->usable()) continue;
+        for (int t = CGAM_F32; t < CGAM_KERNEL_DTYPES; t++) {
+            cgam_rng rng = cgam_rng_stream(25, (uint64_t)(10 * i + t));
+            for (int c = NONE; c < CONTEXTS; c++) {
+                scene x = make(&rng, k, (cgam_dtype)t, 2700, 100, 1 + c % 2, (context)c, c == OWN);
+                x.beta = 1;
+                check_brief(env, &x);
+                scene y = make(&rng, k, (cgam_dtype)t, 260, 1100, 1, (context)c, c == NONE);
+                y.beta = 2;
+                check_brief(env, &y);
+                dense_reset();
+            }
+        }
+    }
+}
+
+/* Where the bound would not hold, or f32 would overflow, the pass is in double: same bits. */
+static void what_f32_cannot_do_is_done_in_double(void **state)
+{
+    cgam_env *env = *state;
+    cgam_rng rng = cgam_rng_stream(26, 0);
+    scene x = make(&rng, cgam_kernels_best(), CGAM_F32, 2700, 100, 1, NONE, false);
+    for (int which = 0; which < 4; which++) {
+        cgam_attend_out want, got;
+        double factor = which == 1 ? 1e30 : which == 2 ? 1e-30 : 1;
+        x.beta = which == 0 ? 1e6 : which == 1 ? 1e-30 : which == 2 ? 1e30 : 1;
+        for (int64_t j = 0; j < 100; j++) x.q[j] *= factor;
+        x.size = 0;
+        attend(env, &x, true, &want);
+        x.size = which == 3 ? 1e-9 : longest(&x);
+        attend(env, &x, true, &got);
+        for (int64_t j = 0; j < 100; j++) x.q[j] /= factor;
+        assert_true(got.sum == want.sum && got.tilt == want.tilt);
+        assert_memory_equal(got.readout, want.readout, 100 * sizeof(double));
+    }
+    dense_reset();
+}
+
+/* One row far above all others, early, late or in the middle: chunks without it are dropped, and
+ * whether they were given up half-way does not show - nor where a second peak comes late in a chunk
+ * that had been given up. */
+static void far_peaks_change_no_bit_whatever_the_threads(void **state)
+{
+    (void)state;
+    enum { N = 9000, D = 40 };
+    cgam_rng rng = cgam_rng_stream(27, 0);
+    for (int which = 0; which < 6; which++) {
+        scene x = make(&rng, cgam_kernels_best(), CGAM_F32, N, D, 1, SHARED, false);
+        x.focus[0] = -1;
+        x.beta = 20;
+        x.size = which % 2 ? longest(&x) : 0;
+        x.s[which < 2 ? 3 : which < 4 ? N / 2 : N - 2] += 40;
+        x.s[N - 1] += 40; /* the last of its chunk, and near the first */
+        cgam_attend_out want, got;
+        for (int threads = 1; threads <= 4; threads++) {
+            cgam_env_opts opts = cgam_env_opts_default();
+            opts.threads = threads;
+            cgam_env *env;
+            CHECK_STATUS(NULL, cgam_env_new(&opts, &env));
+            attend(env, &x, true, threads == 1 ? &want : &got);
+            if (threads == 1 && !x.size) judge(&x, 0, &want);
+            if (threads == 1) assert_true(want.skipped > 0);
+            CHECK_LE(want.skipped, 0x1p-54 * want.sum);
+            if (threads > 1) {
+                assert_true(got.sum == want.sum && got.tilt == want.tilt);
+                assert_true(got.skipped == want.skipped && got.squares == want.squares);
+                assert_memory_equal(got.readout, want.readout, D * sizeof(double));
+            }
+            cgam_env_free(env);
+        }
+        dense_reset();
     }
 }
 
@@ -375,6 +518,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_pass_is_the_definition),
+        cmocka_unit_test(scores_in_f32_keep_their_bound),
+        cmocka_unit_test(what_f32_cannot_do_is_done_in_double),
+        cmocka_unit_test(far_peaks_change_no_bit_whatever_the_threads),
         cmocka_unit_test(matrices_of_queries_give_the_same),
         cmocka_unit_test(a_batch_has_the_same_bits_on_any_threads),
         cmocka_unit_test(rows_of_no_weight_are_left_out),

@@ -214,6 +214,9 @@ static void softmax_case(cgam_rng *rng, const cgam_kernels *k, int64_t n, double
     for (int64_t i = 0; i < n; i += 5) r[i] = i % 2 ? -INFINITY : r[i] * 1e-310;
     double top = k->largest(r, n);
     CHECK_CLOSE(top, cgam_kernels_all[0]->largest(r, n), 0);
+    const double limits[] = {0, 0.5, scale, 1e300, INFINITY};
+    for (int j = 0; j < 5; j++)
+        assert_int_equal(k->above(r, n, limits[j]), cgam_kernels_all[0]->above(r, n, limits[j]));
     if (top == -INFINITY) return;
     k->soft(r, n, beta, top, e, sums);
     long double want[3] = {0};
@@ -237,6 +240,7 @@ static void softmax_case(cgam_rng *rng, const cgam_kernels *k, int64_t n, double
     r[n / 2] = NAN;
     k->soft(r, n, beta, top, e, sums);
     assert_true(isnan(sums[0]));
+    assert_int_equal(k->above(r, n, INFINITY), 1);
     dense_reset();
 }
 
