@@ -66,11 +66,11 @@ static void add_tiles(const gram *job, int64_t top, int64_t q, int64_t count, in
         const double *A = left + j * DEPTH;
         if (j >= q + step && j + STRIP <= tall && q + step <= width) {
             job->panels->mul64(STRIP, step, count, A, 1, STRIP, B, step, C + j * job->ldc + q,
-                               job->ldc);
+                               job->ldc, NULL);
             continue;
         }
         double tile[STRIP * WIDTH_MAX] = {0};
-        job->panels->mul64(STRIP, step, count, A, 1, STRIP, B, step, tile, step);
+        job->panels->mul64(STRIP, step, count, A, 1, STRIP, B, step, tile, step, NULL);
         for (int64_t r = j; r < j + STRIP && r < tall; r++)
             for (int64_t s = q; s < q + step && s < width && s <= r; s++)
                 C[r * job->ldc + s] += tile[(r - j) * step + s - q];

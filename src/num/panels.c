@@ -6,11 +6,12 @@
 
 static bool always(void) { return true; }
 
-#define PLAIN(name, type)                                                                          \
+#define PLAIN(name, type, expo, bottom)                                                            \
     static void mul_##name(int64_t rows, int64_t columns, int64_t depth, const type *A,            \
                            int64_t ra, int64_t ka, const type *B, int64_t ldb, type *C,            \
-                           int64_t ldc)                                                            \
+                           int64_t ldc, const void *next)                                          \
     {                                                                                              \
+        (void)next;                                                                                \
         for (int64_t r = 0; r < rows; r++) {                                                       \
             for (int64_t c = 0; c < columns; c++) {                                                \
                 type sum = 0;                                                                      \
@@ -18,37 +19,40 @@ static bool always(void) { return true; }
                 C[r * ldc + c] += sum;                                                             \
             }                                                                                      \
         }                                                                                          \
+    }                                                                                              \
+    static void tops_##name(int64_t rows, int64_t columns, const type *R, double *top)             \
+    {                                                                                              \
+        for (int64_t c = 0; c < columns; c++) {                                                    \
+            type most = -INFINITY;                                                                 \
+            for (int64_t i = 0; i < rows; i++)                                                     \
+                most = R[i * columns + c] > most ? R[i * columns + c] : most;                      \
+            top[c] = most;                                                                         \
+        }                                                                                          \
+    }                                                                                              \
+    static void soften_##name(int64_t rows, int64_t columns, type *R, double beta,                 \
+                              const double *top, double *sums)                                     \
+    {                                                                                              \
+        for (int64_t c = 0; c < columns; c++) {                                                    \
+            type one = 0, two = 0, tilt = 0;                                                       \
+            for (int64_t i = 0; i < rows; i++) {                                                   \
+                type x = (type)beta * (R[i * columns + c] - (type)top[c]);                         \
+                type e = x < (bottom) ? 0 : expo(x);                                               \
+                R[i * columns + c] = e;                                                            \
+                one += e;                                                                          \
+                two += e * e;                                                                      \
+                tilt += e == 0 ? 0 : e * x;                                                        \
+            }                                                                                      \
+            sums[c] = one;                                                                         \
+            sums[columns + c] = two;                                                               \
+            sums[2 * columns + c] = tilt;                                                          \
+        }                                                                                          \
     }
-PLAIN(f32, float)
-PLAIN(f64, double)
+PLAIN(f32, float, expf, -87)
+PLAIN(f64, double, exp, -707)
 
 static void gather(int64_t n, const float *x, double *X)
 {
     for (int64_t i = 0; i < n; i++) X[i] += x[i];
-}
-
-static void tops(int64_t rows, int64_t columns, const double *R, double *top)
-{
-    for (int64_t c = 0; c < columns; c++) {
-        top[c] = -INFINITY;
-        for (int64_t i = 0; i < rows; i++)
-            top[c] = R[i * columns + c] > top[c] ? R[i * columns + c] : top[c];
-    }
-}
-
-static void soften(int64_t rows, int64_t columns, const double *R, double beta, const double *top,
-                   float *E, float *sums)
-{
-    memset(sums, 0, (size_t)(3 * columns) * sizeof *sums);
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t c = 0; c < columns; c++) {
-            float x = (float)(beta * (R[i * columns + c] - top[c]));
-            float e = x < -87 ? 0 : expf(x);
-            E[i * columns + c] = e;
-            sums[c] += e;
-            sums[columns + c] += e * e;
-            sums[2 * columns + c] += e == 0 ? 0 : e * x;
-        }
 }
 
 static const cgam_panels plain = {
@@ -61,8 +65,10 @@ static const cgam_panels plain = {
     .mul32 = mul_f32,
     .mul64 = mul_f64,
     .gather = gather,
-    .tops = tops,
-    .soften = soften,
+    .tops32 = tops_f32,
+    .tops64 = tops_f64,
+    .soften32 = soften_f32,
+    .soften64 = soften_f64,
 };
 
 extern const cgam_panels cgam_panels_portable;

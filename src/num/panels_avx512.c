@@ -15,8 +15,5 @@ static bool usable(void)
 #define VECTORS 4
 #define USABLE usable
 #define WIDEN(p) ((vd)_mm512_cvtps_pd(_mm256_loadu_ps(p)))
-#define NARROW(u, v)                                                                               \
-    ((vf)_mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps((__m512d)(u))),                 \
-                            _mm512_cvtpd_ps((__m512d)(v)), 1))
 #include "num/panels_body.h"
 #endif

@@ -21,7 +21,7 @@
         for (int64_t i = 0; i < (rows + 4) * (depth + 4); i++) A[i] = (type)cgam_rng_normal(rng);  \
         for (int64_t i = 0; i < depth * ldb; i++) B[i] = (type)cgam_rng_normal(rng);               \
         for (int64_t i = 0; i < rows * ldc; i++) C[i] = (type)i;                                   \
-        p->mul(rows, columns, depth, A, ra, ka, B, ldb, C, ldc);                                   \
+        p->mul(rows, columns, depth, A, ra, ka, B, ldb, C, ldc, rows % 2 ? B : NULL);              \
         for (int64_t r = 0; r < rows; r++)                                                         \
             for (int64_t c = 0; c < ldc; c++) {                                                    \
                 long double want = (type)(r * ldc + c), size = fabsl(want);                        \
