@@ -88,7 +88,7 @@ typedef struct cgam_result {
     double time;         /* mode flow: when it ended; else NAN */
     double energy_start; /* E at s = A^-1 u, mode coupled; of the network at rest, mode flow */
     double energy_end;   /* E at the s returned */
-    double energy_rise;  /* the largest E_new - E_old seen, 0 if it never rose */
+    double energy_rise;  /* the largest E_new - E_old seen between passes in double, 0 if none */
     double contraction;  /* beta lambda^2 / (2 eta_min); NAN when no eta_min > 0 is known */
     bool contraction_proved;
     int unique;         /* 1 proved, 0 two fixed points were found, -1 not decided */
@@ -131,7 +131,8 @@ typedef struct cgam_recall_in {
  * 400: a score may be off by 40 * 2^-24 max|zeta| |q| (a hundredth of that is usual). Eight queries
  * or more are multiplied as matrices, which sum 128 terms in f32: a score may be off by 130 * 2^-24
  * sum_j |zeta_j q_j| and differ so from the score of the query alone. The leaders and the target
- * are scored in double either way; who needs all digits of all scores asks for r.
+ * are scored in double either way; who needs all digits of all scores asks for r. Mode coupled
+ * begins on such banks in f32 too and ends in double, so what has converged is not affected.
  * Threads may share a plan; they share its env's message too, so run one at a time where the text
  * of a failure matters. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_recall_run(const cgam_recall *plan,

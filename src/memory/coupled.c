@@ -10,7 +10,12 @@
  * One pass over Z per iteration (SPEC section 4): rows not in the border of the gate operator have
  *     (A^-1 p)_i = dinv_i (p_i - <zeta_i, t>),  t from g = sum_i dinv_i p_i zeta_i  (num/dplr.h),
  * so while a tile of rows is in cache it is scored with t, gives r and exp(beta r), and is added
- * with those weights to the next g. */
+ * with those weights to the next g.
+ *
+ * Far from the fixed point the passes over a large bank of f32, f16 or bf16 are in f32 (num/brief.h):
+ * the next pass corrects their error as it corrects that of p. As soon as p changes by less than
+ * BRIEF_END of its largest entry, or falls slowly, they are in double, and convergence is believed
+ * only after a pass in double that began with a g from one. */
 #include "memory/recall.h"
 
 #include "num/readout.h"
@@ -19,6 +24,9 @@
 #include <string.h>
 
 enum { GROUP_MAX = 8, STALL_ROUNDS = 60, SETTLE_ROWS = 512 };
+static const double BRIEF_MIN = 0x1p18;  /* numbers of a bank below which double is fast enough */
+static const double BRIEF_SCORES = 1e-3; /* beta times the error of r that f32 may cause */
+static const double BRIEF_END = 1e-6, BRIEF_RATE = 0.7;
 
 static void set_sums(cgam_moment *m, double beta, double top, double sum)
 {
@@ -56,6 +64,9 @@ typedef struct pass {
     const double *t; /* [count, d] */
     gathered *part;  /* [chunks, count] */
     double *g_part;  /* [chunks, count, d] */
+    const cgam_brief *brief;
+    const float *t32; /* [count, ld] t laid out for f32, for the moments in it */
+    int64_t ld;
 } pass;
 
 /* New r of rows [i, i + rows) from dot = <zeta, t>, and their share of the sums; weight[] is set
@@ -101,17 +112,24 @@ static cgam_status pass_chunk(void *arg, int64_t chunk)
     double *g = ps->g_part + chunk * ps->count * d, *weight = dot + tile;
     memset(g, 0, (size_t)(ps->count * d) * sizeof *g);
     for (int64_t v = 0; v < ps->count; v++) part[v] = (gathered){.top = -INFINITY};
-    cgam_readout waits[2] = {{.w = room, .at = (int32_t *)(void *)(room + tile)},
-                             {.w = room + 2 * tile, .at = (int32_t *)(void *)(room + 3 * tile)}};
+    cgam_readout waits[2] = {{0}, {0}};
+    for (int k = 0; k < 2; k++) {
+        waits[k].w = room + 2 * k * tile;
+        waits[k].at = (int32_t *)(void *)(room + (2 * k + 1) * tile);
+        waits[k].w32 = (float *)(void *)(room + (2 * k + 1) * tile) + tile;
+    }
     int turn = 0;
     for (int64_t i = cgam_rows_chunk_begin(Z, chunk); i < end; i += tile) {
         int64_t rows = end - i < tile ? end - i : tile;
         for (int64_t v = 0; v < ps->count; v++, turn ^= 1) {
             double *gv = g + v * d;
-            cgam_readout_dot(Z, i, rows, ps->t + v * d, NULL, NULL, dot, &waits[!turn], gv);
+            bool brief = ps->m[v]->brief;
+            cgam_readout_dot(Z, i, rows, ps->t + v * d, ps->brief,
+                             brief ? ps->t32 + v * ps->ld : NULL, dot, &waits[!turn], gv);
             double shrink = take_tile(ps, ps->m[v], i, rows, dot, dinv, &part[v], weight);
             if (shrink != 1)
                 for (int64_t j = 0; j < d; j++) gv[j] *= shrink;
+            waits[turn].brief = brief ? ps->brief : NULL;
             cgam_readout_set(Z, i, rows, weight, 0x1p-54 / (double)Z->n * part[v].sum,
                              &waits[turn]);
             if (ps->count > 1) cgam_readout_add(Z, &waits[turn], gv);
@@ -219,6 +237,19 @@ static bool settle(const cgam_recall *plan, cgam_moment *m)
     return isfinite(largest);
 }
 
+/* May the next pass of m, with t, be in f32? */
+static bool brief_suits(const cgam_recall *plan, const cgam_moment *m, const double *t)
+{
+    const cgam_rows *Z = &plan->bank->Z;
+    double l2 = plan->opts.lambda * plan->opts.lambda, size = cgam_vec_norm(Z->d, t);
+    bool near = m->change <= BRIEF_END / m->sum || m->rate > BRIEF_RATE; /* max p = 1 / sum */
+    if (m->iterations > 0 && (!m->brief || near)) return false;
+    if (Z->dtype == CGAM_F64 || (double)Z->n * (double)Z->d < BRIEF_MIN) return false;
+    if (!(plan->size > 1e-8 && plan->size < 1e8 && size > 1e-8 && size < 1e8)) return false;
+    double off = l2 * plan->pivot_max * CGAM_BRIEF_ERROR * plan->size * size;
+    return plan->pivot_max < 1e8 && plan->opts.beta * off <= BRIEF_SCORES;
+}
+
 /* Feedback by the streaming pass for `active` moments; g [active, d] in and out. */
 static cgam_status step_streaming(const cgam_recall *plan, int64_t active, cgam_moment **m,
                                   double *g, double *energy)
@@ -233,18 +264,28 @@ static cgam_status step_streaming(const cgam_recall *plan, int64_t active, cgam_
     double *edges = cgam_alloc(env, (size_t)(2 * edge + 1), sizeof *edges);
     double *g_part = cgam_alloc(env, (size_t)(chunks * active * d), sizeof *g_part);
     gathered *part = cgam_alloc(env, (size_t)(chunks * active), sizeof *part);
+    int64_t ld = (d + 2 * CGAM_BRIEF_PAD) / CGAM_BRIEF_PAD * CGAM_BRIEF_PAD;
+    float *t32 = cgam_alloc(env, (size_t)(active * ld), sizeof *t32);
+    const cgam_brief *brief = cgam_brief_with(Z->kernels->name);
     cgam_status status = CGAM_OK;
-    if (!t || !edges || !g_part || !part) status = cgam_fail_nomem(env, "a pass over the bank");
+    if (!t || !edges || !g_part || !part || !t32)
+        status = cgam_fail_nomem(env, "a pass over the bank");
     for (int64_t v = 0; v < active && status == CGAM_OK; v++) {
         for (int64_t k = 0; k < edge; k++) edges[k] = m[v]->p[border[k]];
         status = cgam_dplr_reduce(plan->gate->A, g + v * d, edges, t + v * d, edges + edge);
         for (int64_t k = 0; k < edge; k++)
             m[v]->r[border[k]] = m[v]->a[border[k]] + l2 * edges[edge + k];
+        if (status != CGAM_OK) break;
+        bool next = brief_suits(plan, m[v], t + v * d);
+        m[v]->trails = m[v]->brief; /* g is from a pass in f32 */
+        m[v]->brief = next;
+        if (next) brief->lay[Z->dtype](t + v * d, d, t32 + v * ld);
     }
-    pass ps = {plan, active, m, t, part, g_part};
+    pass ps = {plan, active, m, t, part, g_part, brief, t32, ld};
     if (status == CGAM_OK) status = cgam_parallel(env, chunks, pass_chunk, &ps);
     for (int64_t v = 0; v < active && status == CGAM_OK; v++) join(&ps, v, &energy[v], g + v * d);
     cgam_free(env, t);
+    cgam_free(env, t32);
     cgam_free(env, edges);
     cgam_free(env, g_part);
     cgam_free(env, part);
@@ -279,13 +320,15 @@ static bool book(const cgam_recall *plan, cgam_moment *m, double energy, double 
                  double *best, int64_t *since)
 {
     m->iterations++;
-    m->energy_rise = fmax(m->energy_rise, energy - m->energy_end);
+    bool exact = !m->brief && !m->trails; /* else energies are as good as f32 */
+    if (exact && !m->trailed) m->energy_rise = fmax(m->energy_rise, energy - m->energy_end);
+    m->trailed = !exact;
     m->energy_end = energy;
     if (before > 0 && m->change > 0) {
         double ratio = m->change / before; /* smoothed, since the first ratios say little */
         m->rate = m->rate > 0 ? sqrt(m->rate * ratio) : ratio;
     }
-    if (m->change <= plan->opts.tol) {
+    if (m->change <= plan->opts.tol && exact) {
         m->end = CGAM_END_CONVERGED;
         return true;
     }
