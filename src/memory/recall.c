@@ -5,6 +5,7 @@
 
 #include "io/json.h"
 #include "memory/as_net.h"
+#include "memory/batch_coupled.h"
 
 #include <cblas.h>
 #include <math.h>
@@ -12,6 +13,7 @@
 
 enum { GROUP_MAX = 8 };
 static const double GROUP_DOUBLES = 0x1p23; /* 64 MiB for the vectors of a group */
+static const double BATCH_DOUBLES = 0x1p27; /* a group of coupled recalls as matrices */
 
 const char *cgam_mode_name(cgam_mode mode)
 {
@@ -139,7 +141,7 @@ double cgam_recall_context_margin(const cgam_recall *plan) { return plan->contex
 typedef struct group {
     const cgam_recall *plan;
     int64_t size;
-    cgam_moment m[GROUP_MAX];
+    cgam_moment m[CGAM_COUPLED_BATCH];
     double *block;    /* all vectors of all moments */
     double *shared;   /* s0 and u of a context that all queries have in common: [2, n] */
     double *X, *Y;    /* [3 GROUP_MAX, d] vectors to score, [3 GROUP_MAX, n] their scores */
@@ -163,9 +165,11 @@ static cgam_status group_new(const cgam_recall *plan, int64_t queries, const cga
 {
     cgam_env *env = plan->bank->env;
     int64_t n = plan->bank->Z.n, d = plan->bank->Z.d;
-    double most = floor(GROUP_DOUBLES / ((double)n * (VECTORS + 3)));
+    bool batches = cgam_coupled_batches(plan, queries);
+    int64_t limit = batches ? CGAM_COUPLED_BATCH : GROUP_MAX;
+    double most = floor((batches ? BATCH_DOUBLES : GROUP_DOUBLES) / ((double)n * (VECTORS + 3)));
     *g = (group){.plan = plan};
-    g->size = most < 1 ? 1 : most > GROUP_MAX ? GROUP_MAX : (int64_t)most;
+    g->size = most < 1 ? 1 : most > (double)limit ? limit : (int64_t)most;
     if (g->size > queries) g->size = queries > 0 ? queries : 1;
     g->block = cgam_alloc(env, (size_t)(g->size * VECTORS * n), sizeof *g->block);
     g->shared = cgam_alloc(env, (size_t)(2 * n), sizeof *g->shared);
@@ -285,11 +289,22 @@ static cgam_status flow(group *g, const cgam_recall_in *in, int64_t from, int64_
     return status;
 }
 
+static cgam_status solve_coupled(group *g, int64_t count)
+{
+    int64_t left[CGAM_COUPLED_BATCH], many = 0;
+    if (!cgam_coupled_batches(g->plan, count))
+        return cgam_coupled_solve(g->plan, count, g->m, NULL);
+    cgam_status status = cgam_coupled_batch(g->plan, count, g->m, left, &many);
+    for (int64_t k = 0; k < many && status == CGAM_OK; k++)
+        status = cgam_coupled_solve(g->plan, 1, &g->m[left[k]], NULL);
+    return status;
+}
+
 static cgam_status solve(group *g, int64_t count)
 {
     const cgam_recall *plan = g->plan;
     int64_t n = plan->bank->Z.n;
-    if (plan->opts.mode == CGAM_COUPLED) return cgam_coupled_solve(plan, count, g->m, NULL);
+    if (plan->opts.mode == CGAM_COUPLED) return solve_coupled(g, count);
     for (int64_t k = 0; k < count; k++) {
         cgam_moment *m = &g->m[k];
         memcpy(m->s, m->s0, (size_t)n * sizeof *m->s);

@@ -135,18 +135,6 @@ typedef struct space {
     double *shrink;
 } space;
 
-static void take_given(const cgam_sweep *s, cgam_sweep_tile *t)
-{
-    int64_t n = s->Z->n;
-    memset(t->S, 0, (size_t)(t->count * s->width) * size_of(s));
-    for (int64_t v = 0; v < s->vectors; v++)
-        for (int64_t r = 0; r < t->count; r++) {
-            double w = s->given[v * n + t->begin + r];
-            if (s->wide) ((double *)t->S)[r * s->width + v] = w;
-            else ((float *)t->S)[r * s->width + v] = (float)w;
-        }
-}
-
 static void shrink(const cgam_sweep *s, cgam_sweep_tile *t, float *few, double *Y)
 {
     int64_t width = s->width;
@@ -177,8 +165,7 @@ static void take_tile(const cgam_sweep *s, cgam_sweep_tile *t, space *w, double 
     t->shrink = w->shrink;
     if (s->X) scale_rows(s, t->begin, t->count, t->S);
     scale_rows(s, t->begin, t->count, t->S2);
-    if (s->given) take_given(s, t);
-    else s->weigh(s->arg, t);
+    s->weigh(s->arg, t);
     if (!s->reads) return;
     if (t->shrinks) shrink(s, t, w->Y, Y);
     scale_rows(s, t->begin, t->count, t->S);

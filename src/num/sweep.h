@@ -29,13 +29,12 @@ typedef struct cgam_sweep_tile {
 typedef struct cgam_sweep {
     cgam_env *env;
     const cgam_rows *Z;
-    bool wide;           /* arithmetic in double, else in f32 */
-    int64_t vectors;     /* 1 .. CGAM_SWEEP_WIDTH */
-    const double *X;     /* [vectors, d] */
-    const double *X2;    /* [vectors, d] a second set, or NULL */
-    const double *given; /* [vectors, n] weights, then nothing is scored and weigh is NULL */
-    bool reads;          /* are sums wanted */
-    /* Turns t->S into weights. Earlier sums of the chunk are first multiplied by t->shrink where
+    bool wide;        /* arithmetic in double, else in f32 */
+    int64_t vectors;  /* 1 .. CGAM_SWEEP_WIDTH */
+    const double *X;  /* [vectors, d], or NULL: nothing is scored */
+    const double *X2; /* [vectors, d] a second set, or NULL */
+    bool reads;       /* are sums wanted */
+    /* Turns t->S into weights (columns beyond the vectors count for nothing). Earlier sums of the chunk are first multiplied by t->shrink where
      * the caller sets it and t->shrinks. */
     void (*weigh)(void *arg, cgam_sweep_tile *t);
     void *arg;
