@@ -1,9 +1,10 @@
 /* gram.c: Gram matrices of a tall stored matrix, in double.
  *
- * Z'WZ is made of products of DEPTH rows at a time with the register kernels of panels.h. A block of
- * rows is widened and packed twice, as strips of STRIP columns and, weighted, as strips of a
- * vector panel's width; so the inner loop reads consecutive memory only, and about a seventh more
- * is reached than with OpenBLAS, whose dsyrk does not take weights of both signs anyway. */
+ * Z'WZ is made of products of DEPTH rows at a time with the register kernels of panels.h, which
+ * take both sides by rows: a stretch of rows is widened twice, as it is and weighted, in blocks of
+ * columns that keep its distances short of a page. Only tiles on and below the diagonal are
+ * computed, by strips of one vector across it. Weights may be of both signs, so this is no dsyrk;
+ * docs/roofline.md tells how near it comes to dgemm. */
 #include "num/panels.h"
 #include "num/rows.h"
 
@@ -11,12 +12,12 @@
 #include <string.h>
 
 enum {
-    DEPTH = 128,    /* rows summed in registers; a weighted strip is 32 KiB with AVX-512 */
-    STRIP = 6,      /* rows of a register tile */
+    DEPTH = 128,    /* rows summed in registers */
+    BLOCK = 256,    /* columns widened side by side */
     WIDTH_MAX = 64, /* of a vector panel */
-    TALL = 504,     /* rows of C taken together: their strips stay in the second-level cache */
+    LANES_MAX = 16, /* of a vector */
     PANEL = 512,    /* columns of C that one item computes */
-    SLICE_ROWS = 4096,
+    SLICE_ROWS = 2048,
     SLICES_MAX = 16,
     OUTER_ROWS = 256, /* rows widened at a time for Z Z' */
 };
@@ -27,53 +28,45 @@ typedef struct gram {
     const cgam_panels *panels;
     const double *w;
     double *C; /* [slices] matrices where the rows are cut into slices */
-    int64_t ldc, items, slices;
+    int64_t ldc, items, slices, ld;
 } gram;
 
-/* Columns [c, c + tall) of DEPTH rows from i on, zeros where there are none:
- * left [strips][DEPTH][STRIP] as they are, right [strips][DEPTH][step] those before `width`,
- * weighted. */
-static void pack(const gram *job, int64_t i, int64_t count, int64_t c, int64_t tall, int64_t width,
-                 double *row, double *left, double *right)
+/* Columns [c, c + wide) of `count` rows from i on, times w where it is given, as blocks
+ * [DEPTH, ld] of BLOCK columns; zeros beyond the last. */
+static void widen(const gram *job, int64_t i, int64_t count, int64_t c, int64_t wide,
+                  const double *w, double *to)
 {
     const cgam_rows *Z = job->Z;
-    int64_t step = job->panels->best64, size = (int64_t)cgam_dtype_size(Z->dtype);
-    memset(row, 0, (size_t)(tall + STRIP + WIDTH_MAX) * sizeof *row);
-    for (int64_t k = 0; k < DEPTH; k++) {
-        double factor = k >= count ? 0 : Z->scale ? Z->scale[i + k] : 1;
-        double weight = k >= count ? 0 : job->w ? job->w[i + k] : 1;
-        memset(row, 0, (size_t)tall * sizeof *row);
-        if (k < count) /* a sum over one row widens it */
-            Z->kernels->sum[Z->dtype]((const char *)Z->data + ((i + k) * Z->stride + c) * size,
-                                      Z->stride, 1, tall, &factor, row);
-        for (int64_t j = 0; j < tall; j += STRIP)
-            memcpy(left + j * DEPTH + k * STRIP, row + j, STRIP * sizeof *row);
-        for (int64_t j = 0; j < width; j += step) {
-            double *to = right + j * DEPTH + k * step;
-            for (int64_t q = 0; q < step; q++) to[q] = weight * row[j + q];
+    int64_t size = (int64_t)cgam_dtype_size(Z->dtype), ld = job->ld;
+    for (int64_t j = 0; j < wide; j += BLOCK, to += DEPTH * ld) {
+        int64_t some = wide - j < BLOCK ? wide - j : BLOCK;
+        memset(to, 0, (size_t)(count * ld) * sizeof *to);
+        for (int64_t k = 0; k < count; k++) { /* a sum over one row widens it */
+            double factor = (Z->scale ? Z->scale[i + k] : 1) * (w ? w[i + k] : 1);
+            const char *row = (const char *)Z->data + ((i + k) * Z->stride + c + j) * size;
+            Z->kernels->sum[Z->dtype](row, Z->stride, 1, some, &factor, to + k * ld);
         }
     }
 }
 
-/* Rows [top, top + TALL) of the strip of columns [q, q + step). What a tile computes above the
- * diagonal or beyond the edge is dropped. */
-static void add_tiles(const gram *job, int64_t top, int64_t q, int64_t count, int64_t tall,
-                      int64_t width, const double *left, const double *B, double *C)
+static const double *column(const gram *job, const double *blocks, int64_t j)
 {
-    int64_t step = job->panels->best64, bottom = top + TALL < tall ? top + TALL : tall;
-    int64_t begin = q / STRIP * STRIP > top ? q / STRIP * STRIP : top;
-    for (int64_t j = begin; j < bottom; j += STRIP) {
-        const double *A = left + j * DEPTH;
-        if (j >= q + step && j + STRIP <= tall && q + step <= width) {
-            job->panels->mul64(STRIP, step, count, A, 1, STRIP, B, step, C + j * job->ldc + q,
-                               job->ldc, NULL);
-            continue;
-        }
-        double tile[STRIP * WIDTH_MAX] = {0};
-        job->panels->mul64(STRIP, step, count, A, 1, STRIP, B, step, tile, step, NULL);
-        for (int64_t r = j; r < j + STRIP && r < tall; r++)
-            for (int64_t s = q; s < q + step && s < width && s <= r; s++)
-                C[r * job->ldc + s] += tile[(r - j) * step + s - q];
+    return blocks + j / BLOCK * DEPTH * job->ld + j % BLOCK;
+}
+
+/* What touches the diagonal in columns [q, q + step): strips of one vector, their lower part. */
+static void add_corner(const gram *job, int64_t q, int64_t count, int64_t tall, int64_t width,
+                       const double *left, const double *right, double *C)
+{
+    int64_t step = job->panels->best64, lanes = job->panels->lanes64, ld = job->ld;
+    int64_t bottom = q + step < tall ? q + step : tall;
+    for (int64_t s = q; s < q + step && s < width; s += lanes) {
+        double tile[WIDTH_MAX * LANES_MAX] = {0};
+        job->panels->mul64(bottom - s, lanes, count, column(job, left, s), 1, ld,
+                           column(job, right, s), ld, tile, lanes, NULL);
+        for (int64_t r = s; r < bottom; r++)
+            for (int64_t k = s; k < s + lanes && k < width && k <= r; k++)
+                C[r * job->ldc + k] += tile[(r - s) * lanes + k - s];
     }
 }
 
@@ -84,38 +77,47 @@ static cgam_status gram_columns(void *arg, int64_t item)
     gram *job = arg;
     const cgam_rows *Z = job->Z;
     int64_t slice = item / job->items, c = item % job->items * PANEL, tall = Z->d - c;
-    int64_t width = tall < PANEL ? tall : PANEL, step = job->panels->best64;
+    int64_t width = tall < PANEL ? tall : PANEL, step = job->panels->best64, ld = job->ld;
     int64_t from = Z->n * slice / job->slices, end = Z->n * (slice + 1) / job->slices;
     double *C = job->C + slice * job->ldc * Z->d + c * job->ldc + c;
-    int64_t room = tall + STRIP + WIDTH_MAX;
-    double *row = cgam_alloc(job->env, (size_t)room, sizeof *row);
-    double *left = cgam_alloc(job->env, (size_t)(room * DEPTH), sizeof *left);
-    double *right = cgam_alloc(job->env, (size_t)((width + WIDTH_MAX) * DEPTH), sizeof *right);
+    size_t block = (size_t)(DEPTH * ld);
+    double *left = cgam_alloc(job->env, (size_t)((tall + BLOCK - 1) / BLOCK) * block, sizeof *left);
+    double *right = cgam_alloc(job->env, (size_t)(PANEL / BLOCK) * block, sizeof *right);
     cgam_status status = CGAM_OK;
-    if (!row || !left || !right) status = cgam_fail_nomem(job->env, "rows of a Gram matrix");
+    if (!left || !right) status = cgam_fail_nomem(job->env, "rows of a Gram matrix");
     for (int64_t i = from; status == CGAM_OK && i < end; i += DEPTH) {
         int64_t count = end - i < DEPTH ? end - i : DEPTH;
         if (cgam_interrupted(job->env)) status = CGAM_E_INTERRUPTED;
-        pack(job, i, count, c, tall, width, row, left, right);
-        for (int64_t top = 0; top < tall; top += TALL)
-            for (int64_t q = 0; q < width; q += step)
-                add_tiles(job, top, q, count, tall, width, left, right + q * DEPTH, C);
+        widen(job, i, count, c, tall, NULL, left);
+        widen(job, i, count, c, width, job->w, right);
+        for (int64_t j = 0; j < tall; j += BLOCK)
+            for (int64_t q = 0; q < width && q < j + BLOCK; q += step) {
+                int64_t top = q + step > j ? q + step : j;
+                int64_t bottom = j + BLOCK < tall ? j + BLOCK : tall;
+                if (q >= j) add_corner(job, q, count, tall, width, left, right, C);
+                if (top < bottom)
+                    job->panels->mul64(bottom - top, step, count, column(job, left, top), 1, ld,
+                                       column(job, right, q), ld, C + top * job->ldc + q, job->ldc,
+                                       NULL);
+            }
     }
-    cgam_free(job->env, row);
     cgam_free(job->env, left);
     cgam_free(job->env, right);
     return status;
 }
 
 /* A wide matrix has panels enough for all threads. A narrow one is cut into slices of rows, whose
- * number depends on the shape alone, with a matrix each. */
+ * number depends on the shape alone, with a matrix each, added up in their order. */
 cgam_status cgam_rows_gram(cgam_env *env, const cgam_rows *Z, const double *w, double *C,
                            int64_t ldc)
 {
     int64_t d = Z->d, slices = Z->n / SLICE_ROWS;
-    slices = d > PANEL || slices < 2 ? 1 : slices < SLICES_MAX ? slices : SLICES_MAX;
-    gram job = {env,   Z, cgam_panels_with(Z->kernels->name), w, C, ldc, (d + PANEL - 1) / PANEL,
-                slices};
+    int64_t most = d <= PANEL / 2 ? SLICES_MAX : d <= PANEL ? SLICES_MAX / 2 : SLICES_MAX / 4;
+    slices = d > 2 * PANEL || slices < 2 ? 1 : slices < most ? slices : most;
+    gram job = {env,    Z, cgam_panels_with(Z->kernels->name), w, C, ldc, (d + PANEL - 1) / PANEL,
+                slices, 0};
+    /* whole vector panels, and no power of two */
+    job.ld = (d < BLOCK ? (d + WIDTH_MAX - 1) / WIDTH_MAX * WIDTH_MAX : BLOCK) + 8;
     if (slices == 1) return cgam_parallel(env, job.items, gram_columns, &job);
     job.C = cgam_zalloc(env, (size_t)(slices * d * d), sizeof *job.C);
     job.ldc = d;
