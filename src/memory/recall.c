@@ -6,6 +6,7 @@
 #include "io/json.h"
 #include "memory/as_net.h"
 #include "memory/batch_coupled.h"
+#include "num/sweep.h"
 
 #include <cblas.h>
 #include <math.h>
@@ -236,7 +237,10 @@ static cgam_status score(group *g, const cgam_recall_in *in, int64_t from, int64
         }
         rows = 3 * count;
     }
-    if (status == CGAM_OK) status = cgam_rows_score_many(bank->env, &bank->Z, rows, g->X, g->Y);
+    if (status == CGAM_OK)
+        status = cgam_coupled_batches(plan, count)
+                     ? cgam_sweep_scores(bank->env, &bank->Z, rows, g->X, g->Y)
+                     : cgam_rows_score_many(bank->env, &bank->Z, rows, g->X, g->Y);
     for (int64_t k = 0; k < count && status == CGAM_OK; k++) {
         cgam_moment *m = &g->m[k];
         double *block = g->block + k * VECTORS * n, *u = NULL;

@@ -264,3 +264,39 @@ cgam_status cgam_sweep_look(const cgam_sweep *s, int64_t row, void *S, void *S2)
     cgam_free(s->env, room);
     return CGAM_OK;
 }
+
+typedef struct scores {
+    int64_t count, n;
+    double *out;
+    cgam_sweep sweep;
+} scores;
+
+static void keep_scores(void *arg, cgam_sweep_tile *t)
+{
+    const scores *job = arg;
+    const double *S = t->S;
+    for (int64_t v = 0; v < job->count; v++)
+        for (int64_t r = 0; r < t->count; r++)
+            job->out[v * job->n + t->begin + r] = S[r * job->sweep.width + v];
+}
+
+cgam_status cgam_sweep_scores(cgam_env *env, const cgam_rows *Z, int64_t count, const double *X,
+                              double *out)
+{
+    cgam_status status = CGAM_OK;
+    for (int64_t k = 0; k < count && status == CGAM_OK; k += CGAM_SWEEP_WIDTH) {
+        int64_t some = count - k < CGAM_SWEEP_WIDTH ? count - k : CGAM_SWEEP_WIDTH;
+        scores job = {.count = some, .n = Z->n, .out = out + k * Z->n};
+        job.sweep = (cgam_sweep){.env = env,
+                                 .Z = Z,
+                                 .wide = true,
+                                 .vectors = some,
+                                 .X = X + k * Z->d,
+                                 .weigh = keep_scores,
+                                 .arg = &job};
+        status = cgam_sweep_new(&job.sweep);
+        if (status == CGAM_OK) status = cgam_sweep_run(&job.sweep);
+        cgam_sweep_free(&job.sweep);
+    }
+    return status;
+}

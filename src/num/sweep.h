@@ -52,6 +52,9 @@ int64_t cgam_sweep_begin(const cgam_sweep *s, int64_t chunk);
 /* The pass. It may be repeated with other vectors after cgam_sweep_load. */
 void cgam_sweep_load(cgam_sweep *s);
 cgam_status cgam_sweep_run(cgam_sweep *s);
+/* out [count, n] = Z X' in double, any count; X [count, d]. */
+cgam_status cgam_sweep_scores(cgam_env *env, const cgam_rows *Z, int64_t count, const double *X,
+                              double *out);
 /* Y[vectors, d] = sum over chunks c of factor[c, v] times the sums of vector v, in their order. */
 cgam_status cgam_sweep_join(const cgam_sweep *s, const double *factor, double *const *Y);
 /* S[width] of a single row, in the bits that the pass has; room [2 width] doubles. */
