@@ -3,7 +3,7 @@
  * Z'WZ is made of products of DEPTH rows at a time with the register kernels of panels.h, which
  * take both sides by rows: a stretch of rows is widened twice, as it is and weighted, in blocks of
  * columns that keep its distances short of a page. Only tiles on and below the diagonal are
- * computed, by strips of one vector across it. Weights may be of both signs, so this is no dsyrk;
+ * computed, by strips of two vectors across it. Weights may be of both signs, so this is no dsyrk;
  * docs/roofline.md tells how near it comes to dgemm. */
 #include "num/panels.h"
 #include "num/rows.h"
@@ -15,7 +15,7 @@ enum {
     DEPTH = 128,    /* rows summed in registers */
     BLOCK = 256,    /* columns widened side by side */
     WIDTH_MAX = 64, /* of a vector panel */
-    LANES_MAX = 16, /* of a vector */
+    LANES_MAX = 32, /* of two vectors */
     PANEL = 512,    /* columns of C that one item computes */
     SLICE_ROWS = 2048,
     SLICES_MAX = 16,
@@ -54,11 +54,12 @@ static const double *column(const gram *job, const double *blocks, int64_t j)
     return blocks + j / BLOCK * DEPTH * job->ld + j % BLOCK;
 }
 
-/* What touches the diagonal in columns [q, q + step): strips of one vector, their lower part. */
+/* What touches the diagonal in columns [q, q + step): strips of two vectors, their lower part. */
 static void add_corner(const gram *job, int64_t q, int64_t count, int64_t tall, int64_t width,
                        const double *left, const double *right, double *C)
 {
-    int64_t step = job->panels->best64, lanes = job->panels->lanes64, ld = job->ld;
+    int64_t step = job->panels->best64, ld = job->ld;
+    int64_t lanes = step > job->panels->lanes64 ? 2 * job->panels->lanes64 : step;
     int64_t bottom = q + step < tall ? q + step : tall;
     for (int64_t s = q; s < q + step && s < width; s += lanes) {
         double tile[WIDTH_MAX * LANES_MAX] = {0};
