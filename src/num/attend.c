@@ -19,11 +19,13 @@
 #include <string.h>
 
 static const double NEGLIGIBLE = 0x1p-55;
+static const double RISE = 16; /* beta (peak - top) at which sums are made relative to the peak */
 static const double BRIEF_MIN = 0x1p18; /* n d below which double is fast enough */
 enum { SPARE = 6 }; /* more leaders to score again in double: the best in f32 may not be the best */
 
-typedef struct part { /* of one query, for one chunk */
-    double top, sum, squares, tilt, skipped;
+typedef struct part {                        /* of one query, for one chunk */
+    double peak;                             /* the largest score */
+    double top, sum, squares, tilt, skipped; /* what weights are relative to, and their sums */
     cgam_two b, s;
     int64_t above, leaders;
     bool strange;        /* a score is not a number */
@@ -155,7 +157,8 @@ static void weigh_tile(const pass *ps, part *p, double highest, tile *t)
 {
     const cgam_attend_in *in = ps->in;
     double sums[3];
-    if (highest > p->top) raise_top(in, p, highest);
+    p->peak = fmax(p->peak, highest);
+    if (highest > p->top && !(in->beta * (highest - p->top) <= RISE)) raise_top(in, p, highest);
     if (p->top == -INFINITY) { /* nothing but masks so far, or not numbers */
         memset(t->e, 0, (size_t)t->rows * sizeof *t->e);
         return;
@@ -191,7 +194,7 @@ static void plan_readout(const pass *ps, int64_t v, part *p, tile *t)
 
 static part part_new(cgam_leader *leader, double *y)
 {
-    part p = {.top = -INFINITY, .leader = leader, .y = y};
+    part p = {.peak = -INFINITY, .top = -INFINITY, .leader = leader, .y = y};
     p.b.row[0] = p.b.row[1] = p.s.row[0] = p.s.row[1] = -1;
     return p;
 }
@@ -216,11 +219,11 @@ static bool chunk_of_one(pass *ps, part *p, bool may_idle, int64_t begin, int64_
             tile_in(room + turn * TILE_VECTORS * size, size, i, end - i < size ? end - i : size);
         cgam_readout_dot(in->Z, i, t.rows, in->q, ps->brief, x32, t.b, &waits, p->y);
         gate_tile(ps, 0, true, &t);
-        double highest = look_over(ps, 0, p, &t), top = fmax(p->top, highest);
+        double highest = look_over(ps, 0, p, &t), top = fmax(p->peak, highest);
         tell(ps, highest);
         if (may_idle && in->beta * (top - atomic_load(&ps->high)) <= ps->drop) {
             p->idle = true;
-            p->top = top;
+            p->peak = top;
             continue;
         }
         if (p->idle) return false;
@@ -322,11 +325,11 @@ static void join(const pass *ps, int64_t v, int64_t chunks, cgam_leader *leader,
     int64_t d = in->Z->d;
     part total = part_new(leader, NULL);
     for (int64_t c = 0; c < chunks; c++)
-        total.top = fmax(total.top, ps->parts[c * in->count + v].top);
+        total.top = fmax(total.top, ps->parts[c * in->count + v].peak);
     if (out->readout) memset(out->readout, 0, (size_t)d * sizeof *out->readout);
     for (int64_t c = 0; c < chunks; c++) {
         part *p = &ps->parts[c * in->count + v];
-        double *y = p->y, gap = in->beta * (p->top - total.top);
+        double *y = p->y, gap = in->beta * (p->peak - total.top);
         p->y = NULL; /* its factor goes into the addition below */
         total.above += p->above;
         total.strange |= p->strange;
@@ -335,18 +338,18 @@ static void join(const pass *ps, int64_t v, int64_t chunks, cgam_leader *leader,
             if (p->b.row[k] >= 0) two_take(&total.b, p->b.value[k], p->b.row[k]);
             if (p->s.row[k] >= 0) two_take(&total.s, p->s.value[k], p->s.row[k]);
         }
-        if (p->top == -INFINITY) continue;
+        if (p->peak == -INFINITY) continue;
         if (gap <= ps->drop) {
             int64_t rows = cgam_rows_chunk_begin(in->Z, c + 1) - cgam_rows_chunk_begin(in->Z, c);
             total.skipped += (double)rows * exp(gap);
             continue;
         }
+        double shrink = exp(in->beta * (p->top - total.top));
         raise_top(in, p, total.top);
         total.sum += p->sum;
         total.squares += p->squares;
         total.tilt += p->tilt;
         total.skipped += p->skipped;
-        double shrink = exp(gap);
         for (int64_t j = 0; out->readout && j < d; j++) out->readout[j] += shrink * y[j];
     }
     for (int64_t j = 0; out->readout && j < d; j++) out->readout[j] /= total.sum;

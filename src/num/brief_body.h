@@ -26,7 +26,7 @@ enum {
     WIDE = 4,                       /* pairs of a readout panel */
     STEP = WIDE * PAIR,             /* its columns */
     BLOCK = 128 * LANES,            /* columns of a pass: 4 accumulators sum 32 terms a lane */
-    SHORT = 10,                     /* pairs of a row whose whole readout stays in registers */
+    SHORT = 5,                      /* pairs of a row whose whole readout stays in registers */
     UNROLLED = LANES == 16 ? 4 : 0, /* pairs of a row up to which eight rows are one run of code */
     GROUP = 8,                      /* rows whose sums are added up side by side */
     AHEAD = 16384,                  /* bytes that prefetching is ahead of the reading */
@@ -299,44 +299,44 @@ INLINE void prefetch_lines(const void *p, int bytes)
         if (left) score_some_##name(z + pairs * PAIR, left, x + pairs * PAIR, s);                    \
         return (s[0] + s[1]) + (s[2] + s[3]);                                                        \
     }                                                                                                \
-    INLINE void short_##name(int pairs, bool scores, bool adds, const type *fresh,                   \
-                             const type *stale, int64_t stride, int64_t n, int64_t d,                \
-                             const float *x, double *out, const float *w, double *y)                 \
+    INLINE void short_##name(int pairs, bool adds, const type *fresh, const type *stale,             \
+                             int64_t stride, int64_t n, int64_t d, const float *x, double *out,      \
+                             const float *w, double *y)                                              \
     {                                                                                                \
         vf a[2 * SHORT + 2], v[GROUP];                                                               \
         int64_t left = d - pairs * PAIR, i = 0;                                                      \
         UNROLL                                                                                       \
         for (int k = 0; k < 2 * pairs + 2; k++) a[k] = (vf){0};                                      \
         for (; i + GROUP <= n; i += GROUP, fresh += GROUP * stride, stale += GROUP * stride) {       \
-            if (scores && pairs <= UNROLLED) {                                                       \
+            if (pairs <= UNROLLED) {                                                                 \
                 UNROLL                                                                               \
                 for (int r = 0; r < GROUP; r++) {                                                    \
-                    if (scores) v[r] = short_score_##name(pairs, left, fresh + r * stride, x);       \
+                    v[r] = short_score_##name(pairs, left, fresh + r * stride, x);                   \
                     if (adds) add_row_##name(pairs, left, stale + r * stride, w[i + r], a);          \
                 }                                                                                    \
             } else {                                                                                 \
                 for (int r = 0; r < GROUP; r++) {                                                    \
-                    if (scores) v[r] = short_score_##name(pairs, left, fresh + r * stride, x);       \
+                    v[r] = short_score_##name(pairs, left, fresh + r * stride, x);                   \
                     if (adds) add_row_##name(pairs, left, stale + r * stride, w[i + r], a);          \
                 }                                                                                    \
             }                                                                                        \
-            if (scores) reduce(v, out + i);                                                          \
+            reduce(v, out + i);                                                                      \
         }                                                                                            \
         if (i < n) {                                                                                 \
             double sums[GROUP];                                                                      \
             for (int r = 0; r < GROUP; r++) v[r] = (vf){0};                                          \
             for (int64_t r = 0; r < n - i; r++) {                                                    \
-                if (scores) v[r] = short_score_##name(pairs, left, fresh + r * stride, x);           \
+                v[r] = short_score_##name(pairs, left, fresh + r * stride, x);                       \
                 if (adds) add_row_##name(pairs, left, stale + r * stride, w[i + r], a);              \
             }                                                                                        \
-            if (scores) reduce(v, sums);                                                             \
-            for (int64_t r = 0; scores && r < n - i; r++) out[i + r] = sums[r];                      \
+            reduce(v, sums);                                                                         \
+            for (int64_t r = 0; r < n - i; r++) out[i + r] = sums[r];                                \
         }                                                                                            \
         if (adds) flush_row_##name(pairs, left, a, y);                                               \
     }                                                                                                \
-    static void short_any_##name(bool scores, bool adds, const type *fresh, const type *stale,       \
-                                 int64_t stride, int64_t n, int64_t d, const float *x,               \
-                                 double *out, const float *w, double *y)                             \
+    static void short_any_##name(bool adds, const type *fresh, const type *stale, int64_t stride,    \
+                                 int64_t n, int64_t d, const float *x, double *out,                  \
+                                 const float *w, double *y)                                          \
     {                                                                                                \
         switch (d / PAIR) {                                                                          \
             EACH_SHORT(CASE_SHORT, name)                                                             \
@@ -347,7 +347,7 @@ INLINE void prefetch_lines(const void *p, int bytes)
     {                                                                                                \
         const type *row = rows;                                                                      \
         if (d < SHORT * PAIR) {                                                                      \
-            short_any_##name(true, false, row, NULL, stride, n, d, x, out, NULL, NULL);              \
+            short_any_##name(false, row, NULL, stride, n, d, x, out, NULL, NULL);                    \
             return;                                                                                  \
         }                                                                                            \
         for (int64_t i = 0; i < n; i++, row += stride) out[i] = score_long_##name(row, d, x);        \
@@ -358,10 +358,6 @@ INLINE void prefetch_lines(const void *p, int bytes)
         const type *rows = rows_;                                                                    \
         for (int64_t i = 0; i < n; i += ROWS, rows += ROWS * stride, w += ROWS) {                    \
             int64_t count = n - i < ROWS ? n - i : ROWS, j = 0;                                      \
-            if (d < SHORT * PAIR) {                                                                  \
-                short_any_##name(false, true, NULL, rows, stride, count, d, NULL, NULL, w, y);       \
-                continue;                                                                            \
-            }                                                                                        \
             for (; j + STEP <= d; j += STEP)                                                         \
                 sum_panel_##name(WIDE, 0, rows + j, stride, count, w, y + j);                        \
             sum_rest_##name(rows + j, stride, count, d - j, w, y + j);                               \
@@ -410,7 +406,7 @@ INLINE void prefetch_lines(const void *p, int bytes)
         for (int64_t i = 0; i < n; i += ROWS) {                                                      \
             int64_t count = n - i < ROWS ? n - i : ROWS;                                             \
             if (d < SHORT * PAIR)                                                                    \
-                short_any_##name(true, true, fresh, stale, stride, count, d, x, out, w, y);          \
+                short_any_##name(true, fresh, stale, stride, count, d, x, out, w, y);                \
             else {                                                                                   \
                 for (int64_t k = 0; k < count; k++) out[k] = 0;                                      \
                 for (int64_t j = 0; j < whole; j += BLOCK) {                                         \
@@ -433,18 +429,11 @@ INLINE void prefetch_lines(const void *p, int bytes)
     CASE(1, name)                                                                                  \
     CASE(2, name)                                                                                  \
     CASE(3, name)                                                                                  \
-    CASE(4, name)                                                                                  \
-    CASE(5, name)                                                                                  \
-    CASE(6, name)                                                                                  \
-    CASE(7, name)                                                                                  \
-    CASE(8, name)                                                                                  \
-    CASE(9, name)
+    CASE(4, name)
 #define CASE_SHORT(pairs, name)                                                                    \
     case pairs:                                                                                    \
-        if (!adds) short_##name(pairs, true, false, fresh, stale, stride, n, d, x, out, w, y);     \
-        else if (!scores)                                                                          \
-            short_##name(pairs, false, true, fresh, stale, stride, n, d, x, out, w, y);            \
-        else short_##name(pairs, true, true, fresh, stale, stride, n, d, x, out, w, y);            \
+        if (adds) short_##name(pairs, true, fresh, stale, stride, n, d, x, out, w, y);             \
+        else short_##name(pairs, false, fresh, stale, stride, n, d, x, out, w, y);                 \
         break;
 
 BRIEF(f32, float, straight, plain_order)
