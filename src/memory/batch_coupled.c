@@ -17,12 +17,12 @@
  * shortens) are given back to the one-by-one path. */
 #include "memory/batch_coupled.h"
 
-#include "num/sweep.h"
+#include "num/pass.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { QUERIES_MIN = 8, MOST = CGAM_SWEEP_WIDTH, SLOW = 60 };
+enum { QUERIES_MIN = 8, MOST = CGAM_PASS_WIDTH, SLOW = 60 };
 static const double SIZE_MIN = 0x1p18;
 static const double LEAP = 60;       /* beta r - lse beyond which f32 would overflow */
 static const double NOISE = 0x1p-20; /* of a step in f32, relative to its delta */
@@ -54,7 +54,7 @@ typedef struct pass {
     way **ways;     /* [count] */
     gathered *part; /* [chunks, count] */
     double *edges;  /* [count, border rows] (A^-1 delta) of the border */
-    cgam_sweep sweep;
+    cgam_pass pass;
     double *room; /* [chunks, 4, tile] */
 } pass;
 
@@ -65,7 +65,7 @@ bool cgam_coupled_batches(const cgam_recall *plan, int64_t count)
            count >= QUERIES_MIN && (double)Z->n * (double)Z->d >= SIZE_MIN;
 }
 
-static void column_get(const cgam_sweep *s, const cgam_sweep_tile *t, int64_t v, double *x)
+static void column_get(const cgam_pass *s, const cgam_pass_tile *t, int64_t v, double *x)
 {
     if (s->wide)
         for (int64_t r = 0; r < t->count; r++) x[r] = ((const double *)t->S)[r * s->width + v];
@@ -73,7 +73,7 @@ static void column_get(const cgam_sweep *s, const cgam_sweep_tile *t, int64_t v,
         for (int64_t r = 0; r < t->count; r++) x[r] = ((const float *)t->S)[r * s->width + v];
 }
 
-static void column_set(const cgam_sweep *s, const cgam_sweep_tile *t, int64_t v, const double *x)
+static void column_set(const cgam_pass *s, const cgam_pass_tile *t, int64_t v, const double *x)
 {
     if (s->wide)
         for (int64_t r = 0; r < t->count; r++) ((double *)t->S)[r * s->width + v] = x[r];
@@ -82,7 +82,7 @@ static void column_set(const cgam_sweep *s, const cgam_sweep_tile *t, int64_t v,
 }
 
 /* Border rows of a tile: x gets what the small system says of A^-1 delta. */
-static void put_border(const pass *ps, const cgam_sweep_tile *t, int64_t v, double *x)
+static void put_border(const pass *ps, const cgam_pass_tile *t, int64_t v, double *x)
 {
     const int64_t *border;
     int64_t edge = cgam_dplr_border(ps->plan->gate->A, &border);
@@ -91,7 +91,7 @@ static void put_border(const pass *ps, const cgam_sweep_tile *t, int64_t v, doub
             x[border[k] - t->begin] = ps->edges[v * edge + k];
 }
 
-static void step_column(const pass *ps, const cgam_sweep_tile *t, int64_t v, gathered *sums,
+static void step_column(const pass *ps, const cgam_pass_tile *t, int64_t v, gathered *sums,
                         double *x)
 {
     way *w = ps->ways[v];
@@ -100,8 +100,8 @@ static void step_column(const pass *ps, const cgam_sweep_tile *t, int64_t v, gat
     double *p = w->m->p + t->begin, *p0 = w->m->s + t->begin, *r0 = w->m->r + t->begin;
     double beta = ps->plan->opts.beta, l2 = ps->plan->opts.lambda * ps->plan->opts.lambda;
     double feedback = 0, sum = 0, largest = 0, peak = 0, spread = 0, factor = w->factor;
-    double *e = x + ps->sweep.tile;
-    column_get(&ps->sweep, t, v, x);
+    double *e = x + ps->pass.tile;
+    column_get(&ps->pass, t, v, x);
     for (int64_t r = 0; r < t->count; r++) {
         p[r] *= factor;
         x[r] = D[r] * (p[r] - p0[r] - x[r]);
@@ -124,7 +124,7 @@ static void step_column(const pass *ps, const cgam_sweep_tile *t, int64_t v, gat
         x[r] = D[r] * delta;
         p[r] = e[r];
     }
-    column_set(&ps->sweep, t, v, x);
+    column_set(&ps->pass, t, v, x);
     sums->feedback += feedback;
     sums->sum += sum;
     sums->spread += spread;
@@ -132,10 +132,10 @@ static void step_column(const pass *ps, const cgam_sweep_tile *t, int64_t v, gat
     sums->peak = fmax(sums->peak, peak);
 }
 
-static void weigh(void *arg, cgam_sweep_tile *t)
+static void weigh(void *arg, cgam_pass_tile *t)
 {
     pass *ps = arg;
-    double *x = ps->room + t->chunk * 2 * ps->sweep.tile;
+    double *x = ps->room + t->chunk * 2 * ps->pass.tile;
     const double *D = cgam_dplr_dinv(ps->plan->gate->A) + t->begin;
     double l2 = ps->plan->opts.lambda * ps->plan->opts.lambda;
     for (int64_t v = 0; v < ps->count; v++) {
@@ -146,10 +146,10 @@ static void weigh(void *arg, cgam_sweep_tile *t)
         case STEP: step_column(ps, t, v, &ps->part[t->chunk * ps->count + v], x); break;
         case GATHER:
             for (int64_t r = 0; r < t->count; r++) x[r] = D[r] * (p[r] - p0[r]);
-            column_set(&ps->sweep, t, v, x);
+            column_set(&ps->pass, t, v, x);
             break;
         case EXACT:
-            column_get(&ps->sweep, t, v, x);
+            column_get(&ps->pass, t, v, x);
             for (int64_t r = 0; r < t->count; r++) x[r] = D[r] * (p[r] - x[r]);
             put_border(ps, t, v, x);
             for (int64_t r = 0; r < t->count; r++) score[r] = a[r] + l2 * x[r];
@@ -157,9 +157,9 @@ static void weigh(void *arg, cgam_sweep_tile *t)
         }
     }
     for (int64_t r = 0; ps->kind == GATHER && r < t->count; r++)
-        for (int64_t v = ps->count; v < ps->sweep.width; v++) {
-            if (ps->sweep.wide) ((double *)t->S)[r * ps->sweep.width + v] = 0;
-            else ((float *)t->S)[r * ps->sweep.width + v] = 0;
+        for (int64_t v = ps->count; v < ps->pass.width; v++) {
+            if (ps->pass.wide) ((double *)t->S)[r * ps->pass.width + v] = 0;
+            else ((float *)t->S)[r * ps->pass.width + v] = 0;
         }
 }
 
@@ -167,26 +167,26 @@ static void weigh(void *arg, cgam_sweep_tile *t)
 static cgam_status run_pass(pass *ps, bool wide, const double *X, double *const *Y)
 {
     cgam_env *env = ps->plan->bank->env;
-    ps->sweep = (cgam_sweep){.env = env,
-                             .Z = &ps->plan->bank->Z,
-                             .wide = wide,
-                             .vectors = ps->count,
-                             .X = X,
-                             .reads = Y != NULL,
-                             .weigh = weigh,
-                             .arg = ps};
-    cgam_status status = cgam_sweep_new(&ps->sweep);
-    int64_t parts = ps->sweep.chunks * ps->count;
+    ps->pass = (cgam_pass){.env = env,
+                           .Z = &ps->plan->bank->Z,
+                           .wide = wide,
+                           .vectors = ps->count,
+                           .X = X,
+                           .reads = Y != NULL,
+                           .weigh = weigh,
+                           .arg = ps};
+    cgam_status status = cgam_pass_new(&ps->pass);
+    int64_t parts = ps->pass.chunks * ps->count;
     double *ones = NULL;
     ps->part = cgam_zalloc(env, (size_t)parts, sizeof *ps->part);
-    ps->room = cgam_alloc(env, (size_t)(2 * ps->sweep.chunks * ps->sweep.tile), sizeof *ps->room);
+    ps->room = cgam_alloc(env, (size_t)(2 * ps->pass.chunks * ps->pass.tile), sizeof *ps->room);
     ones = cgam_alloc(env, (size_t)parts, sizeof *ones);
     if (status == CGAM_OK && (!ps->part || !ps->room || !ones))
         status = cgam_fail_nomem(env, "a pass over the bank");
-    if (status == CGAM_OK) status = cgam_sweep_run(&ps->sweep);
+    if (status == CGAM_OK) status = cgam_pass_run(&ps->pass);
     for (int64_t k = 0; k < parts && status == CGAM_OK; k++) ones[k] = 1;
-    if (status == CGAM_OK && Y) status = cgam_sweep_join(&ps->sweep, ones, Y);
-    for (int64_t c = 1; c < ps->sweep.chunks && status == CGAM_OK; c++)
+    if (status == CGAM_OK && Y) status = cgam_pass_join(&ps->pass, ones, Y);
+    for (int64_t c = 1; c < ps->pass.chunks && status == CGAM_OK; c++)
         for (int64_t v = 0; v < ps->count; v++) {
             gathered *all = &ps->part[v], *one = &ps->part[c * ps->count + v];
             all->sum += one->sum;
@@ -196,7 +196,7 @@ static cgam_status run_pass(pass *ps, bool wide, const double *X, double *const 
             all->peak = fmax(all->peak, one->peak);
             all->leap = fmax(all->leap, one->leap);
         }
-    cgam_sweep_free(&ps->sweep);
+    cgam_pass_free(&ps->pass);
     cgam_free(env, ps->room);
     cgam_free(env, ones);
     return status;

@@ -6,7 +6,7 @@
 #include "io/json.h"
 #include "memory/as_net.h"
 #include "memory/batch_coupled.h"
-#include "num/sweep.h"
+#include "num/pass.h"
 
 #include <cblas.h>
 #include <math.h>
@@ -239,7 +239,7 @@ static cgam_status score(group *g, const cgam_recall_in *in, int64_t from, int64
     }
     if (status == CGAM_OK)
         status = cgam_coupled_batches(plan, count)
-                     ? cgam_sweep_scores(bank->env, &bank->Z, rows, g->X, g->Y)
+                     ? cgam_pass_scores(bank->env, &bank->Z, rows, g->X, g->Y)
                      : cgam_rows_score_many(bank->env, &bank->Z, rows, g->X, g->Y);
     for (int64_t k = 0; k < count && status == CGAM_OK; k++) {
         cgam_moment *m = &g->m[k];

@@ -1,8 +1,8 @@
-/* batch.c: see batch.h. The pass is sweep.h's; here is what happens to a tile of scores, and how
+/* batch.c: see batch.h. The pass is pass.h's; here is what happens to a tile of scores, and how
  * the chunks are joined. Inside the pass r stands for r - base. */
 #include "num/batch.h"
 
-#include "num/sweep.h"
+#include "num/pass.h"
 
 #include <math.h>
 
@@ -23,7 +23,7 @@ typedef struct part {
 
 typedef struct batch {
     const cgam_attend_in *in;
-    cgam_sweep sweep;
+    cgam_pass pass;
     double base;        /* max lambda s where s is shared, else 0 */
     cgam_two s;         /* the best of a shared s */
     cgam_leader *focus; /* [count]: r as the pass will see it */
@@ -68,12 +68,12 @@ static void two_take(cgam_two *best, double value, int64_t row)
 /* ---- Inside the pass ----------------------------------------------------------------------- */
 static double value(const batch *job, const void *S, int64_t at)
 {
-    return job->sweep.wide ? ((const double *)S)[at] : (double)((const float *)S)[at];
+    return job->pass.wide ? ((const double *)S)[at] : (double)((const float *)S)[at];
 }
 
 static void tops(const batch *job, int64_t count, const void *S, double *top)
 {
-    const cgam_sweep *w = &job->sweep;
+    const cgam_pass *w = &job->pass;
     if (w->wide) w->panels->tops64(count, w->width, S, top);
     else w->panels->tops32(count, w->width, S, top);
 }
@@ -83,7 +83,7 @@ static void tops(const batch *job, int64_t count, const void *S, double *top)
     static void gate_##name(const batch *job, int64_t i, int64_t count, type *S, type *S2)         \
     {                                                                                              \
         const cgam_attend_in *in = job->in;                                                        \
-        int64_t width = job->sweep.width;                                                          \
+        int64_t width = job->pass.width;                                                           \
         for (int64_t r = 0; r < count && in->s; r++) {                                             \
             type shift = (type)(in->lambda * in->s[i + r] - job->base);                            \
             for (int64_t c = 0; c < width; c++) S[r * width + c] += shift;                         \
@@ -102,23 +102,22 @@ GATE(f64, double)
 
 static void gate(const batch *job, int64_t i, int64_t count, void *S, void *S2)
 {
-    if (job->sweep.wide) gate_f64(job, i, count, S, S2);
+    if (job->pass.wide) gate_f64(job, i, count, S, S2);
     else gate_f32(job, i, count, S, S2);
 }
 
-static void scan_two(const batch *job, const cgam_sweep_tile *t, const void *S, int64_t v,
+static void scan_two(const batch *job, const cgam_pass_tile *t, const void *S, int64_t v,
                      double highest, cgam_two *best)
 {
     if (best->row[1] >= 0 && !(highest > best->value[1])) return;
     for (int64_t r = 0; r < t->count; r++)
-        two_take(best, value(job, S, r * job->sweep.width + v), t->begin + r);
+        two_take(best, value(job, S, r * job->pass.width + v), t->begin + r);
 }
 
 /* Leaders and rank of query v. Returns whether the list of leaders changed. */
-static bool look_over(const batch *job, const cgam_sweep_tile *t, int64_t v, double highest,
-                      part *p)
+static bool look_over(const batch *job, const cgam_pass_tile *t, int64_t v, double highest, part *p)
 {
-    int64_t width = job->sweep.width, most = job->in->leaders;
+    int64_t width = job->pass.width, most = job->in->leaders;
     const cgam_leader *focus = &job->focus[v];
     bool leads = p->leaders < most || highest > p->leader[most - 1].r;
     for (int64_t r = 0; leads && r < t->count; r++) {
@@ -143,14 +142,14 @@ static double raise_top(part *p, double beta, double top)
     return shrink;
 }
 
-static void weigh(void *arg, cgam_sweep_tile *t)
+static void weigh(void *arg, cgam_pass_tile *t)
 {
     batch *job = arg;
     const cgam_attend_in *in = job->in;
-    const cgam_sweep *w = &job->sweep;
+    const cgam_pass *w = &job->pass;
     part *parts = job->part + t->chunk * in->count;
-    double highest[CGAM_SWEEP_WIDTH], top[CGAM_SWEEP_WIDTH], sums[3 * CGAM_SWEEP_WIDTH];
-    bool leads[CGAM_SWEEP_WIDTH];
+    double highest[CGAM_PASS_WIDTH], top[CGAM_PASS_WIDTH], sums[3 * CGAM_PASS_WIDTH];
+    bool leads[CGAM_PASS_WIDTH];
     if (in->s || in->e) {
         tops(job, t->count, t->S, highest);
         for (int64_t v = 0; v < in->count; v++) scan_two(job, t, t->S, v, highest[v], &parts[v].b);
@@ -222,10 +221,10 @@ static void put_right(const batch *job, const cgam_leader *x, double old, part *
 static cgam_status join_readouts(const batch *job, cgam_attend_out *out)
 {
     const cgam_attend_in *in = job->in;
-    int64_t chunks = job->sweep.chunks, count = in->count;
-    double *factor = cgam_alloc(job->sweep.env, (size_t)(chunks * count), sizeof *factor);
-    double *Y[CGAM_SWEEP_WIDTH];
-    if (!factor) return cgam_fail_nomem(job->sweep.env, "a batch of queries");
+    int64_t chunks = job->pass.chunks, count = in->count;
+    double *factor = cgam_alloc(job->pass.env, (size_t)(chunks * count), sizeof *factor);
+    double *Y[CGAM_PASS_WIDTH];
+    if (!factor) return cgam_fail_nomem(job->pass.env, "a batch of queries");
     for (int64_t v = 0; v < count; v++) {
         double top = -INFINITY;
         for (int64_t c = 0; c < chunks; c++) top = fmax(top, job->part[c * count + v].top);
@@ -235,8 +234,8 @@ static cgam_status join_readouts(const batch *job, cgam_attend_out *out)
         }
         Y[v] = out[v].readout;
     }
-    cgam_status status = cgam_sweep_join(&job->sweep, factor, Y);
-    cgam_free(job->sweep.env, factor);
+    cgam_status status = cgam_pass_join(&job->pass, factor, Y);
+    cgam_free(job->pass.env, factor);
     return status;
 }
 
@@ -247,9 +246,9 @@ static void join(const batch *job, int64_t v, cgam_attend_out *out)
     double *y = out->readout;
     part total = {.top = -INFINITY, .b.row = {-1, -1}, .s = job->s};
     *out = (cgam_attend_out){.leader = out->leader, .readout = y, .focus = job->focus[v]};
-    for (int64_t c = 0; c < job->sweep.chunks; c++)
+    for (int64_t c = 0; c < job->pass.chunks; c++)
         total.top = fmax(total.top, job->part[c * in->count + v].top);
-    for (int64_t c = 0; c < job->sweep.chunks; c++) {
+    for (int64_t c = 0; c < job->pass.chunks; c++) {
         part *p = &job->part[c * in->count + v];
         if (p->top > -INFINITY) raise_top(p, in->beta, total.top);
         total.sum += p->sum;
@@ -303,13 +302,13 @@ static void join(const batch *job, int64_t v, cgam_attend_out *out)
 static cgam_status look_at_focus(batch *job)
 {
     const cgam_attend_in *in = job->in;
-    double S[CGAM_SWEEP_WIDTH], S2[CGAM_SWEEP_WIDTH]; /* room for either type */
+    double S[CGAM_PASS_WIDTH], S2[CGAM_PASS_WIDTH]; /* room for either type */
     cgam_status status = CGAM_OK;
     for (int64_t v = 0; v < in->count && status == CGAM_OK; v++) {
         int64_t row = in->focus ? in->focus[v] : -1;
         job->focus[v] = (cgam_leader){.row = row};
         if (row < 0) continue;
-        status = cgam_sweep_look(&job->sweep, row, S, S2);
+        status = cgam_pass_look(&job->pass, row, S, S2);
         gate(job, row, 1, S, S2);
         job->focus[v].r = value(job, S, v);
     }
@@ -319,18 +318,18 @@ static cgam_status look_at_focus(batch *job)
 static cgam_status attend_some(cgam_env *env, const cgam_attend_in *in, cgam_attend_out *out)
 {
     batch job = {.in = in, .s.row = {-1, -1}};
-    job.sweep = (cgam_sweep){.env = env,
-                             .Z = in->Z,
-                             .wide = in->Z->dtype == CGAM_F64,
-                             .vectors = in->count,
-                             .X = in->q,
-                             .X2 = in->e,
-                             .reads = out[0].readout != NULL,
-                             .weigh = weigh,
-                             .arg = &job};
+    job.pass = (cgam_pass){.env = env,
+                           .Z = in->Z,
+                           .wide = in->Z->dtype == CGAM_F64,
+                           .vectors = in->count,
+                           .X = in->q,
+                           .X2 = in->e,
+                           .reads = out[0].readout != NULL,
+                           .weigh = weigh,
+                           .arg = &job};
     cgam_leader *leader = NULL;
-    cgam_status status = cgam_sweep_new(&job.sweep);
-    int64_t parts = job.sweep.chunks * in->count;
+    cgam_status status = cgam_pass_new(&job.pass);
+    int64_t parts = job.pass.chunks * in->count;
     for (int64_t i = 0; in->s && i < in->Z->n; i++) two_take(&job.s, in->s[i], i);
     if (in->s && isfinite(in->lambda * job.s.value[0])) job.base = in->lambda * job.s.value[0];
     job.focus = cgam_alloc(env, (size_t)in->count, sizeof *job.focus);
@@ -343,10 +342,10 @@ static cgam_status attend_some(cgam_env *env, const cgam_attend_in *in, cgam_att
         job.part[k].leader = leader + k * in->leaders;
     }
     if (status == CGAM_OK) status = look_at_focus(&job);
-    if (status == CGAM_OK) status = cgam_sweep_run(&job.sweep);
-    if (status == CGAM_OK && job.sweep.reads) status = join_readouts(&job, out);
+    if (status == CGAM_OK) status = cgam_pass_run(&job.pass);
+    if (status == CGAM_OK && job.pass.reads) status = join_readouts(&job, out);
     for (int64_t v = 0; v < in->count && status == CGAM_OK; v++) join(&job, v, &out[v]);
-    cgam_sweep_free(&job.sweep);
+    cgam_pass_free(&job.pass);
     cgam_free(env, job.focus);
     cgam_free(env, job.part);
     cgam_free(env, leader);
@@ -368,9 +367,9 @@ static cgam_attend_in some(const cgam_attend_in *in, int64_t from, int64_t count
 cgam_status cgam_rows_attend_batch(cgam_env *env, const cgam_attend_in *in, cgam_attend_out *out)
 {
     cgam_status status = CGAM_OK;
-    for (int64_t k = 0; k < in->count && status == CGAM_OK; k += CGAM_SWEEP_WIDTH) {
+    for (int64_t k = 0; k < in->count && status == CGAM_OK; k += CGAM_PASS_WIDTH) {
         int64_t left = in->count - k;
-        cgam_attend_in sub = some(in, k, left < CGAM_SWEEP_WIDTH ? left : CGAM_SWEEP_WIDTH);
+        cgam_attend_in sub = some(in, k, left < CGAM_PASS_WIDTH ? left : CGAM_PASS_WIDTH);
         status = attend_some(env, &sub, out + k);
     }
     for (int64_t k = 0; k < in->count && status == CGAM_OK; k++)

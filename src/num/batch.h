@@ -1,6 +1,6 @@
-/* batch.h: the softmax of attend.h for many queries at once, as products of matrices (sweep.h).
+/* batch.h: the softmax of attend.h for many queries at once, as products of matrices (pass.h).
  *
- * Rows of f32, f16 and bf16 are multiplied in f32, with the bound of sweep.h, rows of f64 in
+ * Rows of f32, f16 and bf16 are multiplied in f32, with the bound of pass.h, rows of f64 in
  * double. Shared s are added relative to the largest of them, so that rounding is that of the
  * difference. The leaders and the focus are scored again in double, and their share of the sums
  * and of the readout is put right: what a peaked softmax says is good to double. */

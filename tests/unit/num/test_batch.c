@@ -7,7 +7,7 @@
 #include "support/objects.h"
 
 #include "num/batch.h"
-#include "num/sweep.h"
+#include "num/pass.h"
 #include "num/widen.h"
 
 #include <math.h>
@@ -112,7 +112,7 @@ static void check(cgam_env *env, scene *x, bool reads)
     room_for(x, reads, want);
     CHECK_STATUS(env, cgam_rows_attend_batch(env, &x->in, got));
     CHECK_STATUS(env, cgam_rows_attend(env, &x->in, want));
-    double terms = CGAM_SWEEP_DEPTH + (double)x->Z.d / CGAM_SWEEP_DEPTH + 4;
+    double terms = CGAM_PASS_DEPTH + (double)x->Z.d / CGAM_PASS_DEPTH + 4;
     terms = fmin(terms, (double)x->Z.d + 6);
     double off = (x->Z.dtype == CGAM_F64 ? 0x1p-52 : 0x1p-24) * terms * x->reach + 1e-14;
     for (int64_t v = 0; v < x->in.count; v++) same(x, off, &got[v], &want[v]);
