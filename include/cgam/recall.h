@@ -88,7 +88,7 @@ typedef struct cgam_result {
     double time;         /* mode flow: when it ended; else NAN */
     double energy_start; /* E at s = A^-1 u, mode coupled; of the network at rest, mode flow */
     double energy_end;   /* E at the s returned */
-    double energy_rise;  /* the largest E_new - E_old seen, 0 if it never rose */
+    double energy_rise;  /* the largest E_new - E_old seen between passes in double, 0 if none */
     double contraction;  /* beta lambda^2 / (2 eta_min); NAN when no eta_min > 0 is known */
     bool contraction_proved;
     int unique;         /* 1 proved, 0 two fixed points were found, -1 not decided */
@@ -99,6 +99,9 @@ typedef struct cgam_result {
     bool p_error_proved;
     double local_contraction; /* largest eigenvalue of beta lambda^2 A^-1 (diag p - pp') or bound */
     bool local_contraction_proved;
+    double
+        readout_left_out; /* bound of the weight of the rows that sums and readout passed over, at
+                                most 2^-54: the readout is within this times max |zeta| of complete */
 } cgam_result;
 
 /* What a run returns beside the results; any pointer may be NULL. */
@@ -121,8 +124,17 @@ typedef struct cgam_recall_in {
 } cgam_recall_in;
 
 /* Queries are independent: a query gives the same bits alone, in a batch, and on any number of
- * threads. Threads may share a plan; they share its env's message too, so run one at a time where
- * the text of a failure matters. */
+ * threads. Mode first without p, s and r goes over the bank once and writes no vectors of n
+ * numbers; its sums differ from those with them in rounding. On a large bank (2^18 numbers or more)
+ * of f32, f16 or bf16 the products of that pass are then formed in f32, in short sums that are
+ * added up in double, where beta max|zeta| (|q| + lambda |A^-1 Z v| as a bound sees it) is at most
+ * 400: a score may be off by 40 * 2^-24 max|zeta| |q| (a hundredth of that is usual). Eight queries
+ * or more are multiplied as matrices, which sum 128 terms in f32: a score may be off by 130 * 2^-24
+ * sum_j |zeta_j q_j| and differ so from the score of the query alone. The leaders and the target
+ * are scored in double either way; who needs all digits of all scores asks for r. Mode coupled
+ * begins on such banks in f32 too and ends in double, so what has converged is not affected.
+ * Threads may share a plan; they share its env's message too, so run one at a time where the text
+ * of a failure matters. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_recall_run(const cgam_recall *plan,
                                                     const cgam_recall_in *in,
                                                     const cgam_recall_out *out);

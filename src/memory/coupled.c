@@ -10,13 +10,23 @@
  * One pass over Z per iteration (SPEC section 4): rows not in the border of the gate operator have
  *     (A^-1 p)_i = dinv_i (p_i - <zeta_i, t>),  t from g = sum_i dinv_i p_i zeta_i  (num/dplr.h),
  * so while a tile of rows is in cache it is scored with t, gives r and exp(beta r), and is added
- * with those weights to the next g. */
+ * with those weights to the next g.
+ *
+ * Far from the fixed point the passes over a large bank of f32, f16 or bf16 are in f32 (num/brief.h):
+ * the next pass corrects their error as it corrects that of p. As soon as p changes by less than
+ * BRIEF_END of its largest entry, or falls slowly, they are in double, and convergence is believed
+ * only after a pass in double that began with a g from one. */
 #include "memory/recall.h"
+
+#include "num/readout.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { GROUP_MAX = 8, STALL_ROUNDS = 60 };
+enum { GROUP_MAX = 8, STALL_ROUNDS = 60, SETTLE_ROWS = 512 };
+static const double BRIEF_MIN = 0x1p18;  /* numbers of a bank below which double is fast enough */
+static const double BRIEF_SCORES = 1e-3; /* beta times the error of r that f32 may cause */
+static const double BRIEF_END = 1e-6, BRIEF_RATE = 0.7;
 
 static void set_sums(cgam_moment *m, double beta, double top, double sum)
 {
@@ -54,6 +64,9 @@ typedef struct pass {
     const double *t; /* [count, d] */
     gathered *part;  /* [chunks, count] */
     double *g_part;  /* [chunks, count, d] */
+    const cgam_brief *brief;
+    const float *t32; /* [count, ld] t laid out for f32, for the moments in it */
+    int64_t ld;
 } pass;
 
 /* New r of rows [i, i + rows) from dot = <zeta, t>, and their share of the sums; weight[] is set
@@ -61,28 +74,30 @@ typedef struct pass {
 static double take_tile(const pass *ps, cgam_moment *m, int64_t i, int64_t rows, const double *dot,
                         const double *dinv, gathered *sums, double *weight)
 {
+    const cgam_kernels *kernels = ps->plan->bank->Z.kernels;
     double beta = ps->plan->opts.beta, l2 = ps->plan->opts.lambda * ps->plan->opts.lambda;
-    double top = sums->top, shrink = 1;
+    double shrink = 1, feedback = 0, soft[3], *r = m->r + i;
+    const double *a = m->a + i, *p = m->p + i, *D = dinv + i;
     for (int64_t k = 0; k < rows; k++) {
-        double *r = &m->r[i + k];
-        if (dinv[i + k] != 0) /* border rows were written before the pass */
-            *r = m->a[i + k] + l2 * dinv[i + k] * (m->p[i + k] - dot[k]);
-        top = *r > top ? *r : top;
-        sums->feedback += m->p[i + k] * (*r - m->a[i + k]);
+        double next = a[k] + l2 * D[k] * (p[k] - dot[k]);
+        r[k] = D[k] != 0 ? next : r[k]; /* border rows were written before the pass */
     }
+    for (int64_t k = 0; k < rows; k++) feedback += p[k] * (r[k] - a[k]);
+    sums->feedback += feedback;
+    double top = kernels->largest(r, rows);
     if (top > sums->top) {
         shrink = sums->sum > 0 ? exp(beta * (sums->top - top)) : 0;
         sums->sum *= shrink;
         sums->top = top;
     }
-    for (int64_t k = 0; k < rows; k++) {
-        double e = exp(beta * (m->r[i + k] - top));
-        sums->sum += e;
-        weight[k] = dinv[i + k] * e;
-    }
+    kernels->soft(r, rows, beta, sums->top, weight, soft);
+    sums->sum += soft[0];
+    for (int64_t k = 0; k < rows; k++) weight[k] *= D[k];
     return shrink;
 }
 
+/* Rows that together weigh less than 2^-54 of all are not added to g. With one moment the sum for a
+ * tile goes with the scores of the next (num/readout.h). */
 static cgam_status pass_chunk(void *arg, int64_t chunk)
 {
     pass *ps = arg;
@@ -91,23 +106,36 @@ static cgam_status pass_chunk(void *arg, int64_t chunk)
     const double *dinv = cgam_dplr_dinv(ps->plan->gate->A);
     int64_t d = Z->d, tile = cgam_rows_tile(Z), end = cgam_rows_chunk_begin(Z, chunk + 1);
     if (cgam_interrupted(env)) return CGAM_E_INTERRUPTED;
-    double *dot = cgam_alloc(env, (size_t)(3 * tile), sizeof *dot);
+    double *dot = cgam_alloc(env, (size_t)(6 * tile), sizeof *dot), *room = dot + 2 * tile;
     if (!dot) return cgam_fail_nomem(env, "a tile of scores");
-    double *weight = dot + tile, *scratch = weight + tile;
     gathered *part = ps->part + chunk * ps->count;
-    double *g = ps->g_part + chunk * ps->count * d;
+    double *g = ps->g_part + chunk * ps->count * d, *weight = dot + tile;
     memset(g, 0, (size_t)(ps->count * d) * sizeof *g);
     for (int64_t v = 0; v < ps->count; v++) part[v] = (gathered){.top = -INFINITY};
+    cgam_readout waits[2] = {{0}, {0}};
+    for (int k = 0; k < 2; k++) {
+        waits[k].w = room + 2 * k * tile;
+        waits[k].at = (int32_t *)(void *)(room + (2 * k + 1) * tile);
+        waits[k].w32 = (float *)(void *)(room + (2 * k + 1) * tile) + tile;
+    }
+    int turn = 0;
     for (int64_t i = cgam_rows_chunk_begin(Z, chunk); i < end; i += tile) {
         int64_t rows = end - i < tile ? end - i : tile;
-        for (int64_t v = 0; v < ps->count; v++) {
-            cgam_rows_dot(Z, i, rows, ps->t + v * d, dot);
+        for (int64_t v = 0; v < ps->count; v++, turn ^= 1) {
+            double *gv = g + v * d;
+            bool brief = ps->m[v]->brief;
+            cgam_readout_dot(Z, i, rows, ps->t + v * d, ps->brief,
+                             brief ? ps->t32 + v * ps->ld : NULL, dot, &waits[!turn], gv);
             double shrink = take_tile(ps, ps->m[v], i, rows, dot, dinv, &part[v], weight);
             if (shrink != 1)
-                for (int64_t j = 0; j < d; j++) g[v * d + j] *= shrink;
-            cgam_rows_add(Z, i, rows, weight, g + v * d, scratch);
+                for (int64_t j = 0; j < d; j++) gv[j] *= shrink;
+            waits[turn].brief = brief ? ps->brief : NULL;
+            cgam_readout_set(Z, i, rows, weight, 0x1p-54 / (double)Z->n * part[v].sum,
+                             &waits[turn]);
+            if (ps->count > 1) cgam_readout_add(Z, &waits[turn], gv);
         }
     }
+    cgam_readout_add(Z, &waits[!turn], g);
     cgam_free(env, dot);
     return CGAM_OK;
 }
@@ -162,21 +190,64 @@ static cgam_status step_apart(const cgam_recall *plan, cgam_moment *m, bool exac
     return CGAM_OK;
 }
 
+typedef struct settling {
+    const cgam_recall *plan;
+    cgam_moment *m;
+    double largest[CGAM_CHUNKS_MAX], squares[CGAM_CHUNKS_MAX];
+} settling;
+
+static cgam_status settle_chunk(void *arg, int64_t chunk)
+{
+    settling *job = arg;
+    const cgam_rows *Z = &job->plan->bank->Z;
+    cgam_moment *m = job->m;
+    double largest = 0, squares = 0, e[SETTLE_ROWS], sums[3];
+    int64_t end = cgam_rows_chunk_begin(Z, chunk + 1);
+    for (int64_t i = cgam_rows_chunk_begin(Z, chunk); i < end; i += SETTLE_ROWS) {
+        int64_t rows = end - i < SETTLE_ROWS ? end - i : SETTLE_ROWS;
+        Z->kernels->soft(m->r + i, rows, job->plan->opts.beta, m->top, e, sums);
+        for (int64_t k = 0; k < rows; k++) {
+            double p = e[k] / m->sum, step = fabs(p - m->p[i + k]);
+            largest = step > largest ? step : largest;
+            squares += step * step;
+            m->p[i + k] = p;
+        }
+    }
+    job->largest[chunk] = largest;
+    job->squares[chunk] = squares;
+    return CGAM_OK;
+}
+
 /* p = exp(beta (r - top)) / sum, which keeps the digits that exp(beta r - lse) would lose to the
  * size of r, and how far that is from the p before. */
 static bool settle(const cgam_recall *plan, cgam_moment *m)
 {
-    double beta = plan->opts.beta, largest = 0, squares = 0;
+    settling job = {.plan = plan, .m = m};
+    int64_t chunks = cgam_rows_chunks(&plan->bank->Z);
+    double largest = 0, squares = 0;
+    if (!isfinite(m->lse)) return false;
     if (m->level) cgam_twins_level(plan->twins, m->r);
-    for (int64_t i = 0; i < plan->bank->Z.n; i++) {
-        double p = exp(beta * (m->r[i] - m->top)) / m->sum, step = fabs(p - m->p[i]);
-        largest = step > largest ? step : largest;
-        squares += step * step;
-        m->p[i] = p;
+    if (cgam_parallel(plan->bank->env, chunks, settle_chunk, &job) != CGAM_OK) return false;
+    for (int64_t c = 0; c < chunks; c++) {
+        largest = fmax(largest, job.largest[c]);
+        squares += job.squares[c];
     }
     m->change = largest;
     m->change_norm = sqrt(squares);
-    return isfinite(m->lse) && isfinite(largest);
+    return isfinite(largest);
+}
+
+/* May the next pass of m, with t, be in f32? */
+static bool brief_suits(const cgam_recall *plan, const cgam_moment *m, const double *t)
+{
+    const cgam_rows *Z = &plan->bank->Z;
+    double l2 = plan->opts.lambda * plan->opts.lambda, size = cgam_vec_norm(Z->d, t);
+    bool near = m->change <= BRIEF_END / m->sum || m->rate > BRIEF_RATE; /* max p = 1 / sum */
+    if (m->iterations > 0 && (!m->brief || near)) return false;
+    if (Z->dtype == CGAM_F64 || (double)Z->n * (double)Z->d < BRIEF_MIN) return false;
+    if (!(plan->size > 1e-8 && plan->size < 1e8 && size > 1e-8 && size < 1e8)) return false;
+    double off = l2 * plan->pivot_max * CGAM_BRIEF_ERROR * plan->size * size;
+    return plan->pivot_max < 1e8 && plan->opts.beta * off <= BRIEF_SCORES;
 }
 
 /* Feedback by the streaming pass for `active` moments; g [active, d] in and out. */
@@ -193,18 +264,28 @@ static cgam_status step_streaming(const cgam_recall *plan, int64_t active, cgam_
     double *edges = cgam_alloc(env, (size_t)(2 * edge + 1), sizeof *edges);
     double *g_part = cgam_alloc(env, (size_t)(chunks * active * d), sizeof *g_part);
     gathered *part = cgam_alloc(env, (size_t)(chunks * active), sizeof *part);
+    int64_t ld = (d + 2 * CGAM_BRIEF_PAD) / CGAM_BRIEF_PAD * CGAM_BRIEF_PAD;
+    float *t32 = cgam_alloc(env, (size_t)(active * ld), sizeof *t32);
+    const cgam_brief *brief = cgam_brief_with(Z->kernels->name);
     cgam_status status = CGAM_OK;
-    if (!t || !edges || !g_part || !part) status = cgam_fail_nomem(env, "a pass over the bank");
+    if (!t || !edges || !g_part || !part || !t32)
+        status = cgam_fail_nomem(env, "a pass over the bank");
     for (int64_t v = 0; v < active && status == CGAM_OK; v++) {
         for (int64_t k = 0; k < edge; k++) edges[k] = m[v]->p[border[k]];
         status = cgam_dplr_reduce(plan->gate->A, g + v * d, edges, t + v * d, edges + edge);
         for (int64_t k = 0; k < edge; k++)
             m[v]->r[border[k]] = m[v]->a[border[k]] + l2 * edges[edge + k];
+        if (status != CGAM_OK) break;
+        bool next = brief_suits(plan, m[v], t + v * d);
+        m[v]->trails = m[v]->brief; /* g is from a pass in f32 */
+        m[v]->brief = next;
+        if (next) brief->lay[Z->dtype](t + v * d, d, t32 + v * ld);
     }
-    pass ps = {plan, active, m, t, part, g_part};
+    pass ps = {plan, active, m, t, part, g_part, brief, t32, ld};
     if (status == CGAM_OK) status = cgam_parallel(env, chunks, pass_chunk, &ps);
     for (int64_t v = 0; v < active && status == CGAM_OK; v++) join(&ps, v, &energy[v], g + v * d);
     cgam_free(env, t);
+    cgam_free(env, t32);
     cgam_free(env, edges);
     cgam_free(env, g_part);
     cgam_free(env, part);
@@ -239,13 +320,15 @@ static bool book(const cgam_recall *plan, cgam_moment *m, double energy, double 
                  double *best, int64_t *since)
 {
     m->iterations++;
-    m->energy_rise = fmax(m->energy_rise, energy - m->energy_end);
+    bool exact = !m->brief && !m->trails; /* else energies are as good as f32 */
+    if (exact && !m->trailed) m->energy_rise = fmax(m->energy_rise, energy - m->energy_end);
+    m->trailed = !exact;
     m->energy_end = energy;
     if (before > 0 && m->change > 0) {
         double ratio = m->change / before; /* smoothed, since the first ratios say little */
         m->rate = m->rate > 0 ? sqrt(m->rate * ratio) : ratio;
     }
-    if (m->change <= plan->opts.tol) {
+    if (m->change <= plan->opts.tol && exact) {
         m->end = CGAM_END_CONVERGED;
         return true;
     }

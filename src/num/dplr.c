@@ -331,6 +331,125 @@ cgam_status cgam_dplr_reduce(const cgam_dplr *T, const double *g, const double *
     return status;
 }
 
+struct cgam_dplr_many {
+    const cgam_dplr *T;
+    int64_t size;
+    double *K,
+        *off; /* unit triangular factor with the blocks' diagonals, and what is beside them */
+};
+
+typedef struct many_job {
+    const cgam_dplr_many *M;
+    int64_t count;
+    double *B; /* [size, count] */
+} many_job;
+
+void cgam_dplr_many_free(cgam_dplr_many *M)
+{
+    if (!M) return;
+    cgam_env *env = M->T->env;
+    cgam_free(env, M->K);
+    cgam_free(env, M->off);
+    cgam_free(env, M);
+}
+
+cgam_status cgam_dplr_many_new(const cgam_dplr *T, cgam_dplr_many **out)
+{
+    *out = NULL;
+    if (T->singular) return cgam_fail(T->env, CGAM_E_SINGULAR, "the gate operator is singular");
+    int64_t size = T->k + T->m;
+    cgam_dplr_many *M = cgam_zalloc(T->env, 1, sizeof *M);
+    if (!M) return cgam_fail_nomem(T->env, "a small system");
+    M->T = T;
+    M->size = size;
+    M->K = cgam_alloc(T->env, (size_t)(size * size) + 1, sizeof *M->K);
+    M->off = cgam_zalloc(T->env, (size_t)size + 1, sizeof *M->off);
+    if (!M->K || !M->off) {
+        cgam_dplr_many_free(M);
+        return cgam_fail_nomem(T->env, "a small system");
+    }
+    memcpy(M->K, T->K, (size_t)(size * size) * sizeof *M->K);
+    LAPACKE_dsyconv_work(LAPACK_COL_MAJOR, 'U', 'C', (lapack_int)size, M->K, (lapack_int)size,
+                         T->pivots, M->off);
+    *out = M;
+    return CGAM_OK;
+}
+
+static void swap_rows(double *B, int64_t count, int64_t i, int64_t j)
+{
+    if (i != j) cblas_dswap((int)count, B + i * count, 1, B + j * count, 1);
+}
+
+enum { MANY_COLUMNS = 32 };
+
+/* K = P U D U' P': a block of columns of B becomes K^-1 B. B is by rows, so U acts on the right,
+ * transposed. */
+static cgam_status many_columns(void *arg, int64_t item)
+{
+    const many_job *job = arg;
+    const cgam_dplr_many *M = job->M;
+    const lapack_int *pivots = M->T->pivots;
+    int64_t size = M->size, count = job->count, from = item * MANY_COLUMNS;
+    int64_t some = count - from < MANY_COLUMNS ? count - from : MANY_COLUMNS;
+    double *B = job->B + from * size; /* [size, some] */
+    for (int64_t k = size - 1; k >= 0; k--) {
+        if (pivots[k] > 0) swap_rows(B, some, k, pivots[k] - 1);
+        else if (k > 0) swap_rows(B, some, k - 1, -pivots[k] - 1), k--;
+    }
+    cblas_dtrsm(CblasColMajor, CblasRight, CblasUpper, CblasTrans, CblasUnit, (int)some, (int)size,
+                1, M->K, (int)size, B, (int)some);
+    for (int64_t k = 0; k < size; k++) {
+        double *x = B + k * some, here = M->K[k * size + k];
+        if (pivots[k] > 0) {
+            for (int64_t j = 0; j < some; j++) x[j] /= here;
+            continue;
+        }
+        double *y = x + some, cross = M->off[k + 1], next = M->K[(k + 1) * size + k + 1];
+        double a = here / cross, b = next / cross, det = a * b - 1;
+        for (int64_t j = 0; j < some; j++) {
+            double u = x[j] / cross, v = y[j] / cross;
+            x[j] = (b * u - v) / det;
+            y[j] = (a * v - u) / det;
+        }
+        k++;
+    }
+    cblas_dtrsm(CblasColMajor, CblasRight, CblasUpper, CblasNoTrans, CblasUnit, (int)some,
+                (int)size, 1, M->K, (int)size, B, (int)some);
+    for (int64_t k = 0; k < size; k++) {
+        if (pivots[k] > 0) swap_rows(B, some, k, pivots[k] - 1);
+        else if (k + 1 < size) swap_rows(B, some, k, -pivots[k] - 1), k++;
+    }
+    return CGAM_OK;
+}
+
+cgam_status cgam_dplr_many_reduce(const cgam_dplr_many *M, int64_t count, const double *g,
+                                  const double *x_border, double *t, double *y_border)
+{
+    const cgam_dplr *T = M->T;
+    int64_t k = T->k, m = T->m, size = M->size;
+    int64_t items = (count + MANY_COLUMNS - 1) / MANY_COLUMNS;
+    double root = sqrt(T->a);
+    many_job job = {M, count, cgam_alloc(T->env, (size_t)(size * count) + 1, sizeof(double))};
+    if (!job.B) return cgam_fail_nomem(T->env, "a small system");
+    for (int64_t v = 0; v < count; v++) {
+        int64_t from = v / MANY_COLUMNS * MANY_COLUMNS, left = count - from;
+        int64_t some = left < MANY_COLUMNS ? left : MANY_COLUMNS;
+        double *B = job.B + from * size + v - from;
+        for (int64_t i = 0; i < k; i++) B[i * some] = -root * g[v * k + i];
+        for (int64_t i = 0; i < m; i++) B[(k + i) * some] = x_border[v * m + i];
+    }
+    cgam_status status = cgam_parallel(T->env, items, many_columns, &job);
+    for (int64_t v = 0; v < count && status == CGAM_OK; v++) {
+        int64_t from = v / MANY_COLUMNS * MANY_COLUMNS, left = count - from;
+        int64_t some = left < MANY_COLUMNS ? left : MANY_COLUMNS;
+        const double *B = job.B + from * size + v - from;
+        for (int64_t i = 0; i < k; i++) t[v * k + i] = root * B[i * some];
+        for (int64_t i = 0; i < m; i++) y_border[v * m + i] = B[(k + i) * some];
+    }
+    cgam_free(T->env, job.B);
+    return status;
+}
+
 cgam_status cgam_dplr_range(const cgam_dplr *T, const double *v, double *e, double *y_border)
 {
     int64_t k = T->k, size = k + T->m;

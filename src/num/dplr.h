@@ -54,6 +54,15 @@ int64_t cgam_dplr_border(const cgam_dplr *T, const int64_t **index); /* m, and w
 cgam_status cgam_dplr_reduce(const cgam_dplr *T, const double *g, const double *x_border, double *t,
                              double *y_border);
 
+/* The same for many right sides at once, at the speed of matrix products: a copy of the small
+ * system in a form that allows it. g and t [count, d], borders [count, m]; t and y_border may be g
+ * and x_border. Only for a > 0, sigma = 0. */
+typedef struct cgam_dplr_many cgam_dplr_many;
+cgam_status cgam_dplr_many_new(const cgam_dplr *T, cgam_dplr_many **out);
+void cgam_dplr_many_free(cgam_dplr_many *M); /* NULL is fine */
+cgam_status cgam_dplr_many_reduce(const cgam_dplr_many *M, int64_t count, const double *g,
+                                  const double *x_border, double *t, double *y_border);
+
 /* T^-1 Z v without cancellation: y_i = dinv_i <zeta_i, e>, border rows in y_border. Only for
  * sigma = 0. */
 cgam_status cgam_dplr_range(const cgam_dplr *T, const double *v, double *e, double *y_border);

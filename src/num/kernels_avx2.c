@@ -14,6 +14,7 @@ static bool usable(void)
 #define NAME avx2
 #define LANES 4
 #define USABLE usable
-#define LOAD_F16(p) ((vd)_mm256_cvtps_pd(_mm_cvtph_ps(_mm_loadl_epi64((const __m128i *)(p)))))
+#define WIDEN_F32(p) ((vd)_mm256_cvtps_pd(_mm_loadu_ps(p)))
+#define WIDEN_F16(p) ((vd)_mm256_cvtps_pd(_mm_cvtph_ps(_mm_loadl_epi64((const __m128i *)(p)))))
 #include "num/kernels_body.h"
 #endif
