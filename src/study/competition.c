@@ -177,20 +177,20 @@ static cgam_status tell(cgam_study *study, const setup *u, const cgam_blocks *b)
 {
     const cgam_study_opts *o = &study->opts;
     double *cells, *example = NULL, n = (double)o->trials, several = 0;
-    cgam_spread above = {0};
+    cgam_moments above = {0};
     int64_t alphas = u->alphas.count;
     cgam_status status =
         cgam_study_add(study, "peak", "Mean over trials of the peak gate probability.",
                        "alpha,peak_mean,peak_se,trials,supercritical", NULL, alphas, &cells);
     for (int64_t k = 0; k < alphas && status == CGAM_OK; k++, cells += 5) {
-        cgam_spread peak = {0};
+        cgam_moments peak = {0};
         for (int64_t i = 0; i < b->count; i++) {
             const double *pair = b->records + i * u->record + 2 * k;
-            cgam_spread_join(&peak, pair[0], pair[1], in_block(o, i));
+            cgam_moments_join(&peak, pair[0], pair[1], in_block(o, i));
         }
         cells[0] = u->alphas.at[k];
         cells[1] = peak.mean;
-        cells[2] = cgam_spread_se(&peak);
+        cells[2] = cgam_moments_se(&peak);
         cells[3] = n;
         cells[4] = u->alphas.at[k] >= u->alpha_crit * (1 - 1e-9);
     }
@@ -205,7 +205,7 @@ static cgam_status tell(cgam_study *study, const setup *u, const cgam_blocks *b)
     }
     for (int64_t i = 0; i < b->count; i++) {
         const double *three = b->records + i * u->record + 2 * alphas;
-        cgam_spread_join(&above, three[0], three[1], in_block(o, i));
+        cgam_moments_join(&above, three[0], three[1], in_block(o, i));
         several += three[2];
     }
     status = cgam_study_add(study, "onset", "Memories above 1/n at alpha_crit.",
@@ -213,7 +213,7 @@ static cgam_status tell(cgam_study *study, const setup *u, const cgam_blocks *b)
     if (status != CGAM_OK) return status;
     cells[0] = u->alpha_crit;
     cells[1] = above.mean;
-    cells[2] = cgam_spread_se(&above);
+    cells[2] = cgam_moments_se(&above);
     cells[3] = several / n;
     cells[4] = n;
     const cgam_table *peak = cgam_study_find(study, "peak");

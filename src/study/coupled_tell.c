@@ -47,11 +47,11 @@ static double crossing_se(const cgam_study *study, const cgam_coupling *c, const
                           int64_t k, double *y)
 {
     int64_t sets = b->count < SETS ? b->count : SETS;
-    cgam_spread left = {0};
+    cgam_moments left = {0};
     if (sets < 2) return NAN;
     for (int64_t j = 0; j < sets; j++) {
         curve(study, c, b, k, sets, j, y);
-        cgam_spread_add(&left, crossing(c->own[k].count, c->own[k].at, y));
+        cgam_moments_add(&left, crossing(c->own[k].count, c->own[k].at, y));
     }
     return sqrt(left.squares / (double)sets * (double)(sets - 1));
 }
@@ -68,16 +68,16 @@ static cgam_status curve_table(cgam_study *study, const cgam_coupling *c, const 
         "lambda,alpha,peak_mean,peak_se,trials,unconverged,supercritical", NULL, rows, &cells);
     for (int64_t k = 0; k < o->lambda.count && status == CGAM_OK; k++)
         for (int64_t a = 0; a < c->own[k].count; a++, cells += 7) {
-            cgam_spread peak = {0};
+            cgam_moments peak = {0};
             for (int64_t i = 0; i < b->count; i++) {
                 const double *sums = b->records + i * c->record + c->at[k] + SUMS * a;
-                cgam_spread_join(&peak, sums[0], sums[1], in_block(study, i));
+                cgam_moments_join(&peak, sums[0], sums[1], in_block(study, i));
                 cells[5] += sums[2];
             }
             cells[0] = o->lambda.values[k];
             cells[1] = c->own[k].at[a];
             cells[2] = peak.mean;
-            cells[3] = cgam_spread_se(&peak);
+            cells[3] = cgam_moments_se(&peak);
             cells[4] = n;
             cells[6] = c->own[k].at[a] >= c->alpha_crit * (1 - 1e-9);
         }

@@ -295,9 +295,9 @@ static cgam_status run(cgam_study *study)
                                 NULL, o->load.count * per, &cells);
     for (int64_t i = 0; i < o->load.count && status == CGAM_OK; i++)
         for (int64_t k = 0; k < per; k++, cells += 9) {
-            cgam_spread share = {0};
+            cgam_moments share = {0};
             for (int64_t set = 0; set < o->banks; set++)
-                cgam_spread_add(&share, b.records[(i * o->banks + set) * per + k] / n);
+                cgam_moments_add(&share, b.records[(i * o->banks + set) * per + k] / n);
             int64_t size = memories(o, o->load.values[i]);
             cells[0] = (double)size / (double)dimensions(o);
             cells[1] = (double)size;
@@ -305,7 +305,7 @@ static cgam_status run(cgam_study *study)
             cells[3] = o->sigma_q.values[k / o->lambda.count % o->sigma_q.count];
             cells[4] = o->lambda.values[k % o->lambda.count];
             cells[5] = share.mean;
-            cells[6] = cgam_spread_se(&share);
+            cells[6] = cgam_moments_se(&share);
             if (o->banks == 1) cells[6] = sqrt(cells[5] * (1 - cells[5]) / n);
             cells[7] = n * K;
             cells[8] = K;

@@ -19,15 +19,15 @@ static double total(const cgam_blocks *b, const cgam_separation *u, int64_t set,
 
 /* Mean and squared deviations of one bank's numbers, from entries that hold them for each block of
  * `levels` times its trials. */
-static cgam_spread of_bank(const cgam_study *study, const cgam_blocks *b, const cgam_separation *u,
-                           int64_t set, int64_t mean, int64_t squares, int64_t levels)
+static cgam_moments of_bank(const cgam_study *study, const cgam_blocks *b, const cgam_separation *u,
+                            int64_t set, int64_t mean, int64_t squares, int64_t levels)
 {
-    cgam_spread all = {0};
+    cgam_moments all = {0};
     for (int64_t i = 0; i < u->blocks_a_bank; i++) {
         const double *record = b->records + (set * u->blocks_a_bank + i) * u->record;
         int64_t rest = study->opts.trials - i * CGAM_SEPARATION_BLOCK;
         if (rest > CGAM_SEPARATION_BLOCK) rest = CGAM_SEPARATION_BLOCK;
-        cgam_spread_join(&all, record[mean], record[squares], (double)(rest * levels));
+        cgam_moments_join(&all, record[mean], record[squares], (double)(rest * levels));
     }
     return all;
 }
@@ -37,13 +37,13 @@ static cgam_spread of_bank(const cgam_study *study, const cgam_blocks *b, const 
 static void mean_se(const cgam_study *study, const cgam_blocks *b, const cgam_separation *u,
                     int64_t mean, int64_t squares, int64_t levels, double *out, double *se)
 {
-    cgam_spread banks = {0}, one = {0};
+    cgam_moments banks = {0}, one = {0};
     for (int64_t set = 0; set < study->opts.banks; set++) {
         one = of_bank(study, b, u, set, mean, squares, levels);
-        cgam_spread_add(&banks, one.mean);
+        cgam_moments_add(&banks, one.mean);
     }
     *out = banks.mean;
-    *se = cgam_spread_se(banks.n > 1 ? &banks : &one);
+    *se = cgam_moments_se(banks.n > 1 ? &banks : &one);
 }
 
 static cgam_status accuracy_table(cgam_study *study, const cgam_separation *u, const cgam_blocks *b)
@@ -61,14 +61,14 @@ static cgam_status accuracy_table(cgam_study *study, const cgam_separation *u, c
     for (int64_t k = 0; k < u->lambdas && status == CGAM_OK; k++) {
         for (int64_t j = 0; j < u->sigmas; j++, cells += 12) {
             int64_t at = j * u->lambdas + k;
-            cgam_spread share = {0};
+            cgam_moments share = {0};
             for (int64_t set = 0; set < o->banks; set++)
-                cgam_spread_add(&share, total(b, u, set, u->at[RIGHT] + at) / n);
+                cgam_moments_add(&share, total(b, u, set, u->at[RIGHT] + at) / n);
             double binomial = sqrt(share.mean * (1 - share.mean) / n);
             double row[] = {o->lambda.values[k],
                             o->sigma_q.values[j],
                             share.mean,
-                            o->banks > 1 ? cgam_spread_se(&share) : binomial,
+                            o->banks > 1 ? cgam_moments_se(&share) : binomial,
                             0,
                             0,
                             n * K,
@@ -124,10 +124,10 @@ static cgam_status gap_table(cgam_study *study, const cgam_separation *u, const 
     gaps = cgam_alloc(study->env, (size_t)room, sizeof *gaps);
     if (status == CGAM_OK && !gaps) status = cgam_fail_nomem(study->env, "gaps");
     for (int64_t k = 0; k < u->lambdas && status == CGAM_OK; k++, cells += 17) {
-        cgam_spread banks[5] = {{0}};
+        cgam_moments banks[5] = {{0}};
         for (int64_t set = 0; set < o->banks && o->banks > 1; set++) {
             int64_t own = collect(b, u, set, k, gaps);
-            for (int j = 0; j < 5; j++) cgam_spread_add(&banks[j], cgam_quantile(gaps, own, q[j]));
+            for (int j = 0; j < 5; j++) cgam_moments_add(&banks[j], cgam_quantile(gaps, own, q[j]));
         }
         int64_t n = collect(b, u, -1, k, gaps), above = 0;
         for (int64_t i = 0; i < n; i++) above += gaps[i] > 0;
@@ -136,7 +136,7 @@ static cgam_status gap_table(cgam_study *study, const cgam_separation *u, const 
         for (int j = 0; j < 5; j++) {
             cells[2 + j] = cgam_quantile(gaps, n, q[j]);
             cells[7 + j] = n > 1 ? quantile_se(gaps, n, q[j]) : NAN;
-            if (o->banks > 1) cells[7 + j] = cgam_spread_se(&banks[j]);
+            if (o->banks > 1) cells[7 + j] = cgam_moments_se(&banks[j]);
         }
         int64_t gap = u->at[GAP] + k, shift = u->at[SHIFT] + k;
         mean_se(study, b, u, gap, gap + u->lambdas, u->sigmas, &cells[12], &cells[13]);

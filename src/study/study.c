@@ -381,13 +381,13 @@ void cgam_record_add(double *mean, double *squares, int64_t n, double x)
     *squares += off * (x - *mean);
 }
 
-void cgam_spread_add(cgam_spread *a, double x)
+void cgam_moments_add(cgam_moments *a, double x)
 {
     a->n++;
     cgam_record_add(&a->mean, &a->squares, (int64_t)a->n, x);
 }
 
-void cgam_spread_join(cgam_spread *a, double mean, double squares, double n)
+void cgam_moments_join(cgam_moments *a, double mean, double squares, double n)
 {
     if (!(n > 0)) return;
     double off = mean - a->mean, all = a->n + n;
@@ -396,7 +396,7 @@ void cgam_spread_join(cgam_spread *a, double mean, double squares, double n)
     a->n = all;
 }
 
-double cgam_spread_se(const cgam_spread *a)
+double cgam_moments_se(const cgam_moments *a)
 {
     return a->n > 1 ? sqrt(a->squares / (a->n - 1) / a->n) : NAN;
 }

@@ -79,12 +79,12 @@ void cgam_json_put(json_t *object, const char *name, json_t *value);
 /* ---- Small sums ------------------------------------------------------------------------------ */
 /* Mean and sum of squared deviations of a series, by updates that do not cancel (Welford 1962; Chan,
  * Golub and LeVeque 1979): numbers that are all alike have a spread of exactly 0. All zero at first. */
-typedef struct cgam_spread {
+typedef struct cgam_moments {
     double mean, squares, n;
-} cgam_spread;
-void cgam_spread_add(cgam_spread *a, double x);
-void cgam_spread_join(cgam_spread *a, double mean, double squares, double n);
-double cgam_spread_se(const cgam_spread *a); /* of the mean; NAN for n < 2 */
+} cgam_moments;
+void cgam_moments_add(cgam_moments *a, double x);
+void cgam_moments_join(cgam_moments *a, double mean, double squares, double n);
+double cgam_moments_se(const cgam_moments *a); /* of the mean; NAN for n < 2 */
 /* The same in two numbers of a record, to which x is the n-th, from 1, that is added. */
 void cgam_record_add(double *mean, double *squares, int64_t n, double x);
 /* Quantile q of sorted x [n], linear between order statistics; NAN when n = 0. */

@@ -400,13 +400,13 @@ static cgam_status along_table(cgam_study *study, const cgam_blocks *b)
         sample_times(o->ratio.values[j], at);
         for (int64_t k = 0; k < SAMPLES; k++, cells += 7) {
             double right = 0;
-            cgam_spread neff = {0};
+            cgam_moments neff = {0};
             for (int64_t i = 0; i < b->count; i++) {
                 const double *sums =
                     b->records + i * b->record + j * (SUMS * SAMPLES + FINALS * BLOCK) + SUMS * k;
                 int64_t rest = o->trials - i * BLOCK;
                 right += sums[0];
-                cgam_spread_join(&neff, sums[1], sums[2], (double)(rest < BLOCK ? rest : BLOCK));
+                cgam_moments_join(&neff, sums[1], sums[2], (double)(rest < BLOCK ? rest : BLOCK));
             }
             cells[0] = o->ratio.values[j];
             cells[1] = at[k];
@@ -414,7 +414,7 @@ static cgam_status along_table(cgam_study *study, const cgam_blocks *b)
             cells[3] = right / n;
             cells[4] = sqrt(cells[3] * (1 - cells[3]) / n);
             cells[5] = neff.mean;
-            cells[6] = cgam_spread_se(&neff);
+            cells[6] = cgam_moments_se(&neff);
         }
     }
     return status;
