@@ -44,7 +44,7 @@ target_link_libraries(cgam_sundials INTERFACE ${sundials_libraries})
 # llama.h; else pkg-config; else what tools/llama put into the user's cache.
 set(CGAM_LLAMA_ROOT "$ENV{CGAM_LLAMA}" CACHE PATH "Directory of libllama and its headers")
 pkg_check_modules(llama QUIET llama)
-if(DEFINED ENV{XDG_CACHE_HOME})
+if(NOT "$ENV{XDG_CACHE_HOME}" STREQUAL "")
   set(llama_cache "$ENV{XDG_CACHE_HOME}/cgam/llama-3.22.1")
 else()
   set(llama_cache "$ENV{HOME}/.cache/cgam/llama-3.22.1")
