@@ -239,10 +239,11 @@ void cgam_banks_weights(const cgam_banks *b, double alpha, const double *t, doub
     }
 }
 
-double cgam_banks_energy(const cgam_banks *b, int lane, double alpha, double beta, double lambda,
-                         const double *s, const double *r, const double *p, const double *drive)
+double cgam_banks_energy(const cgam_banks *banks, int lane, double alpha, double beta,
+                         double lambda, const double *s, const double *r, const double *p,
+                         const double *b)
 {
-    const cgam_group *g = &b->g;
+    const cgam_group *g = &banks->g;
     const int L = g->width;
     double E = 0, all = 0, top = -INFINITY, sum = 0;
     for (int64_t k = 0; k < g->m; k++) {
@@ -260,7 +261,7 @@ double cgam_banks_energy(const cgam_banks *b, int lane, double alpha, double bet
     if (!r) return E;
     for (int64_t i = 0; i < g->n; i++) top = fmax(top, r[i * L + lane]);
     for (int64_t i = 0; i < g->n; i++) {
-        double q = drive ? drive[i * L + lane] : 0;
+        double q = b ? b[i * L + lane] : 0;
         sum += exp(beta * (r[i * L + lane] - top));
         E += p[i * L + lane] * (r[i * L + lane] - top - lambda * s[i * L + lane] - q);
     }
