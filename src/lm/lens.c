@@ -231,17 +231,42 @@ cgam_status cgam_lens_scores(const cgam_lens *lens, cgam_lens_kind kind, int64_t
     return status;
 }
 
-typedef struct spreading {
+/* States scored a batch at a time; a task of cgam_parallel reads one state of the batch. */
+typedef struct reading {
     const cgam_lens *lens;
-    const float *scores;
+    const float *scores; /* [batch][vocab] */
+    int64_t from;        /* the batch's first state */
+    const int32_t *target;
     int64_t n_tokens;
     const int32_t *tokens;
-    cgam_spread *out;
-} spreading;
+    cgam_spread *spread;
+    cgam_answer *answer;
+} reading;
+
+static cgam_status read_all(cgam_lens_kind kind, int64_t count, const float *H, int64_t stride,
+                            cgam_status (*one)(void *job, int64_t i), reading *job)
+{
+    enum { AT_ONCE = 256 };
+    const cgam_lens *lens = job->lens;
+    cgam_env *env = lens->env;
+    int64_t room = count < AT_ONCE ? count : AT_ONCE;
+    float *scores = cgam_alloc(env, (size_t)(room * lens->vocab), sizeof *scores);
+    if (!scores) return cgam_fail_nomem(env, "scores");
+    cgam_status status = CGAM_OK;
+    job->scores = scores;
+    for (int64_t i = 0; i < count && status == CGAM_OK; i += AT_ONCE) {
+        int64_t m = count - i < AT_ONCE ? count - i : AT_ONCE;
+        job->from = i;
+        status = cgam_lens_scores(lens, kind, m, H + i * stride, stride, scores);
+        if (status == CGAM_OK) status = cgam_parallel(env, m, one, job);
+    }
+    cgam_free(env, scores);
+    return status;
+}
 
 static cgam_status spread(void *arg, int64_t i)
 {
-    const spreading *job = arg;
+    const reading *job = arg;
     int64_t n = job->lens->vocab;
     const float *s = job->scores + i * n;
     int64_t top = 0;
@@ -259,7 +284,7 @@ static cgam_status spread(void *arg, int64_t i)
     }
     for (int64_t k = 0; k < job->n_tokens; k++)
         if (job->tokens[k] >= 0) mass += exp((double)s[job->tokens[k]] - m);
-    job->out[i] = (cgam_spread){log(A) - B / A, 2 * log(A) - log(C), mass / A, top};
+    job->spread[job->from + i] = (cgam_spread){log(A) - B / A, 2 * log(A) - log(C), mass / A, top};
     return CGAM_OK;
 }
 
@@ -267,35 +292,14 @@ cgam_status cgam_lens_spread(const cgam_lens *lens, cgam_lens_kind kind, int64_t
                              const float *H, int64_t stride, int64_t n_tokens,
                              const int32_t *tokens, cgam_spread *out)
 {
-    enum { AT_ONCE = 256 };
-    cgam_env *env = lens->env;
-    int64_t room = count < AT_ONCE ? count : AT_ONCE;
-    float *scores = cgam_alloc(env, (size_t)(room * lens->vocab), sizeof *scores);
-    if (!scores) return cgam_fail_nomem(env, "scores");
-    cgam_status status = CGAM_OK;
-    for (int64_t i = 0; i < count && status == CGAM_OK; i += AT_ONCE) {
-        int64_t m = count - i < AT_ONCE ? count - i : AT_ONCE;
-        status = cgam_lens_scores(lens, kind, m, H + i * stride, stride, scores);
-        spreading job = {lens, scores, n_tokens, tokens, out + i};
-        if (status == CGAM_OK) status = cgam_parallel(env, m, spread, &job);
-    }
-    cgam_free(env, scores);
-    return status;
+    reading job = {.lens = lens, .n_tokens = n_tokens, .tokens = tokens, .spread = out};
+    return read_all(kind, count, H, stride, spread, &job);
 }
-
-typedef struct judging {
-    const cgam_lens *lens;
-    const float *scores;
-    const int32_t *target;
-    int64_t n_tokens;
-    const int32_t *tokens;
-    cgam_answer *out;
-} judging;
 
 static cgam_status judge(void *arg, int64_t i)
 {
-    const judging *job = arg;
-    int64_t n = job->lens->vocab, y = job->target[i];
+    const reading *job = arg;
+    int64_t n = job->lens->vocab, y = job->target[job->from + i];
     const float *s = job->scores + i * n;
     if (y < 0) return CGAM_OK;
     float top = s[0];
@@ -308,7 +312,8 @@ static cgam_status judge(void *arg, int64_t i)
     }
     for (int64_t k = 0; k < job->n_tokens; k++)
         if (job->tokens[k] >= 0) mass += exp((double)s[job->tokens[k]] - (double)top);
-    job->out[i] = (cgam_answer){(double)s[y] - (double)top - log(sum), mass / sum, rank};
+    job->answer[job->from + i] =
+        (cgam_answer){(double)s[y] - (double)top - log(sum), mass / sum, rank};
     return CGAM_OK;
 }
 
@@ -316,18 +321,7 @@ cgam_status cgam_lens_judge(const cgam_lens *lens, cgam_lens_kind kind, int64_t 
                             const float *H, int64_t stride, const int32_t *target, int64_t n_tokens,
                             const int32_t *tokens, cgam_answer *out)
 {
-    enum { AT_ONCE = 256 };
-    cgam_env *env = lens->env;
-    int64_t room = count < AT_ONCE ? count : AT_ONCE;
-    float *scores = cgam_alloc(env, (size_t)(room * lens->vocab), sizeof *scores);
-    if (!scores) return cgam_fail_nomem(env, "scores");
-    cgam_status status = CGAM_OK;
-    for (int64_t i = 0; i < count && status == CGAM_OK; i += AT_ONCE) {
-        int64_t m = count - i < AT_ONCE ? count - i : AT_ONCE;
-        status = cgam_lens_scores(lens, kind, m, H + i * stride, stride, scores);
-        judging job = {lens, scores, target + i, n_tokens, tokens, out + i};
-        if (status == CGAM_OK) status = cgam_parallel(env, m, judge, &job);
-    }
-    cgam_free(env, scores);
-    return status;
+    reading job = {
+        .lens = lens, .target = target, .n_tokens = n_tokens, .tokens = tokens, .answer = out};
+    return read_all(kind, count, H, stride, judge, &job);
 }

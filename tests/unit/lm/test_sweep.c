@@ -398,6 +398,35 @@ static int make_sweep(cgam_env *failing, void *arg)
     return status;
 }
 
+/* More states than are scored at once. */
+static void many_states_are_read_as_each_alone(void **state)
+{
+    (void)state;
+    enum { MANY = 300 };
+    static float H[MANY * D];
+    static cgam_spread spread[MANY];
+    static cgam_answer answer[MANY];
+    int32_t targets[MANY];
+    cgam_lens *lens = lens_new(env);
+    for (int i = 0; i < MANY * D; i++) H[i] = (float)sin(0.37 * i + 1e-3 * i * i);
+    for (int i = 0; i < MANY; i++) targets[i] = tokens[i % LABELS];
+    CHECK_STATUS(env, cgam_lens_spread(lens, CGAM_LENS_NORM, MANY, H, D, LABELS, tokens, spread));
+    CHECK_STATUS(
+        env, cgam_lens_judge(lens, CGAM_LENS_NORM, MANY, H, D, targets, LABELS, tokens, answer));
+    for (int i = 0; i < MANY; i++) {
+        cgam_spread s;
+        cgam_answer a;
+        CHECK_STATUS(env,
+                     cgam_lens_spread(lens, CGAM_LENS_NORM, 1, H + i * D, D, LABELS, tokens, &s));
+        CHECK_STATUS(env, cgam_lens_judge(lens, CGAM_LENS_NORM, 1, H + i * D, D, &targets[i],
+                                          LABELS, tokens, &a));
+        CHECK_CLOSE(spread[i].log_entropy, s.log_entropy, 1e-4);
+        CHECK_CLOSE(answer[i].log_p, a.log_p, 1e-4);
+        CHECK_CLOSE(answer[i].mass, a.mass, 1e-5);
+    }
+    cgam_lens_free(lens);
+}
+
 static void every_allocation_may_fail(void **state)
 {
     (void)state;
@@ -413,6 +442,7 @@ int main(void)
         cmocka_unit_test(a_grid_through_the_norm_agrees_with_brute_force),
         cmocka_unit_test(the_best_pair_is_the_best_and_is_judged_on_the_other_half),
         cmocka_unit_test(spread_is_what_the_definition_says),
+        cmocka_unit_test(many_states_are_read_as_each_alone),
         cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
