@@ -2,52 +2,13 @@
 import json
 import os
 import stat
-import subprocess
-import sys
 import tempfile
 
 import numpy as np
 
-CGAM, SRC = os.environ["CGAM"], os.environ["CGAM_SRC"]
-checks = failures = 0
+from harness import ask, check, close, finish, refuse, run
 
-
-def check(ok, *words):
-    global checks, failures
-    checks += 1
-    if not ok:
-        failures += 1
-        print("FAILED:", *words)
-
-
-def close(got, want, allowed, *words):
-    got, want = np.asarray(got, float), np.asarray(want, float)
-    off = np.max(np.abs(got - want)) if got.shape == want.shape else np.inf
-    check(off <= allowed, *words, "got", got, "want", want, "off by", off, "allowed", allowed)
-
-
-def run(*words, **how):
-    done = subprocess.run([CGAM, *map(str, words)], capture_output=True, text=True, **how)
-    return done.returncode, done.stdout, done.stderr
-
-
-def ask(*words, status=0, **how):
-    code, out, err = run(*words, "--json", **how)
-    check(code == status, words, "exit", code, "want", status, err)
-    try:
-        return json.loads(out)
-    except ValueError:
-        check(False, words, "printed no JSON document", out[:200], err)
-        return {}
-
-
-def refuse(status, pieces, *words, **how):
-    code, out, err = run(*words, **how)
-    check(code == status, words, "exit", code, "want", status, err)
-    check(out == "", words, "printed", out[:100])
-    check(err.count("\n") == 1, words, "not one line:", repr(err))
-    for piece in pieces:
-        check(piece in err, words, "message lacks", repr(piece), "in", repr(err))
+SRC = os.environ["CGAM_SRC"]
 
 
 def example(name):
@@ -238,5 +199,4 @@ def schema_and_reader_agree(folder):
 with tempfile.TemporaryDirectory() as folder:
     for part in (runs_and_files, methods_agree, shows, refusals, flows, schema_and_reader_agree):
         part(folder)
-print("%d checks, %d failed" % (checks, failures))
-sys.exit(failures > 0)
+finish()
