@@ -48,6 +48,10 @@ if(CGAM_FUZZ)
   set(sanitizer_flags -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
       -fno-omit-frame-pointer)
 endif()
+# For the kernels, whose copies of a loop would take minutes to compile with checks in each.
+if(sanitizer_flags)
+  target_compile_definitions(cgam_flags INTERFACE CGAM_CHECKED)
+endif()
 target_compile_options(cgam_sanitizer INTERFACE ${sanitizer_flags})
 target_link_options(cgam_sanitizer INTERFACE ${sanitizer_flags})
 target_link_libraries(cgam_flags INTERFACE cgam_sanitizer)

@@ -4,6 +4,7 @@
 
 #include "base/pool.h"
 
+#include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,11 +14,28 @@
 
 enum { ALIGN = 64, MESSAGE_MAX = 512 };
 
+/* Scratch of 64 KiB to 4 MiB is asked for and given back in every recall. The C library would return
+ * it to the system and fetch it again page by page, which costs more than using it; so some blocks
+ * are kept, until memory runs out or the env ends. Checked builds see every block come and go. */
+#ifdef CGAM_CHECKED
+enum { KEPT_MAX = 0 };
+#else
+enum { KEPT_MAX = 16 };
+#endif
+static const size_t KEPT_LEAST = (size_t)1 << 16, KEPT_MOST = (size_t)1 << 22;
+
+typedef struct kept {
+    void *block;
+    size_t bytes;
+} kept;
+
 struct cgam_env {
     cgam_env_opts opts;
     cgam_pool *pool; /* NULL with one thread */
     pthread_mutex_t lock;
     char message[MESSAGE_MAX];
+    int kept_count;
+    kept kept[KEPT_MAX + 1];
 };
 
 /* OpenBLAS, where that is the BLAS at hand; any other library is left as it is. */
@@ -50,6 +68,8 @@ const char *cgam_status_text(cgam_status status)
 }
 
 cgam_env_opts cgam_env_opts_default(void) { return (cgam_env_opts){.threads = 0}; }
+
+static bool release_kept(cgam_env *env);
 
 cgam_status cgam_env_new(const cgam_env_opts *opts, cgam_env **out)
 {
@@ -86,6 +106,7 @@ void cgam_env_free(cgam_env *env)
 {
     if (!env) return;
     cgam_pool_free(env, env->pool);
+    release_kept(env);
     pthread_mutex_destroy(&env->lock);
     env->opts.free(env->opts.user, env);
 }
@@ -94,12 +115,58 @@ int cgam_env_threads(const cgam_env *env) { return env->opts.threads; }
 
 const char *cgam_env_message(const cgam_env *env) { return env->message; }
 
+/* The smallest kept block that holds so much without wasting more, or NULL. */
+static void *take_kept(cgam_env *env, size_t bytes)
+{
+    void *block = NULL;
+    if (bytes < KEPT_LEAST || bytes > KEPT_MOST) return NULL;
+    pthread_mutex_lock(&env->lock);
+    int best = -1;
+    for (int k = 0; k < env->kept_count; k++)
+        if (env->kept[k].bytes >= bytes && env->kept[k].bytes / 2 <= bytes &&
+            (best < 0 || env->kept[k].bytes < env->kept[best].bytes))
+            best = k;
+    if (best >= 0) {
+        block = env->kept[best].block;
+        env->kept[best] = env->kept[--env->kept_count];
+    }
+    pthread_mutex_unlock(&env->lock);
+    return block;
+}
+
+static bool keep(cgam_env *env, void *block)
+{
+    if (env->opts.free != default_free || KEPT_MAX == 0) return false;
+    size_t bytes = malloc_usable_size(block);
+    if (bytes < KEPT_LEAST || bytes > KEPT_MOST) return false;
+    pthread_mutex_lock(&env->lock);
+    bool room = env->kept_count < KEPT_MAX;
+    if (room) env->kept[env->kept_count++] = (kept){block, bytes};
+    pthread_mutex_unlock(&env->lock);
+    return room;
+}
+
+/* Gives all of them back; false where there are none. */
+static bool release_kept(cgam_env *env)
+{
+    pthread_mutex_lock(&env->lock);
+    int count = env->kept_count;
+    for (int k = 0; k < count; k++) env->opts.free(env->opts.user, env->kept[k].block);
+    env->kept_count = 0;
+    pthread_mutex_unlock(&env->lock);
+    return count > 0;
+}
+
 void *cgam_alloc(cgam_env *env, size_t count, size_t size)
 {
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX - ALIGN) return NULL;
     bytes = (bytes + ALIGN - 1) / ALIGN * ALIGN;
-    return env->opts.alloc(env->opts.user, ALIGN, bytes ? bytes : ALIGN);
+    if (bytes == 0) bytes = ALIGN;
+    void *block = take_kept(env, bytes);
+    if (!block) block = env->opts.alloc(env->opts.user, ALIGN, bytes);
+    if (!block && release_kept(env)) block = env->opts.alloc(env->opts.user, ALIGN, bytes);
+    return block;
 }
 
 void *cgam_zalloc(cgam_env *env, size_t count, size_t size)
@@ -111,7 +178,7 @@ void *cgam_zalloc(cgam_env *env, size_t count, size_t size)
 
 void cgam_free(cgam_env *env, void *block)
 {
-    if (block) env->opts.free(env->opts.user, block);
+    if (block && !keep(env, block)) env->opts.free(env->opts.user, block);
 }
 
 char *cgam_strdup(cgam_env *env, const char *text)

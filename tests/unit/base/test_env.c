@@ -180,9 +180,37 @@ static void an_env_copes_with_every_failed_allocation(void **state)
     assert_int_equal(check_every_allocation_threads(nothing, NULL, 3), 2);
 }
 
+/* Blocks that are kept and given out again are large enough, each has one owner, and none is lost:
+ * the env gives them back at its end (LeakSanitizer looks). */
+static void blocks_come_back_whole(void **state)
+{
+    (void)state;
+    enum { BLOCKS = 50 };
+    cgam_env *env;
+    assert_int_equal(cgam_env_new(NULL, &env), CGAM_OK);
+    unsigned char *block[BLOCKS];
+    size_t bytes[BLOCKS];
+    for (int round = 0; round < 3; round++) {
+        for (int k = 0; k < BLOCKS; k++) {
+            bytes[k] = ((size_t)1 << 15) + (size_t)((k * 37 + round * 11) % BLOCKS) * 40000;
+            block[k] = cgam_alloc(env, bytes[k], 1);
+            assert_non_null(block[k]);
+            assert_int_equal((uintptr_t)block[k] % 64, 0);
+            memset(block[k], k, bytes[k]);
+        }
+        for (int k = 0; k < BLOCKS; k++) {
+            for (size_t i = 0; i < bytes[k]; i += 97) assert_int_equal(block[k][i], k);
+            assert_int_equal(block[k][bytes[k] - 1], k);
+        }
+        for (int k = 0; k < BLOCKS; k++) cgam_free(env, block[(k * 7 + round) % BLOCKS]);
+    }
+    cgam_env_free(env);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(blocks_come_back_whole),
         cmocka_unit_test(every_status_has_a_text_of_its_own),
         cmocka_unit_test(version_is_the_header_s),
         cmocka_unit_test(every_type_has_a_name_and_a_size),
