@@ -88,7 +88,7 @@ typedef struct cgam_result {
     double time;         /* mode flow: when it ended; else NAN */
     double energy_start; /* E at s = A^-1 u, mode coupled; of the network at rest, mode flow */
     double energy_end;   /* E at the s returned */
-    double energy_rise;  /* the largest E_new - E_old seen, 0 if it never rose */
+    double energy_rise;  /* the largest E_new - E_old seen between passes in double, 0 if none */
     double contraction;  /* beta lambda^2 / (2 eta_min); NAN when no eta_min > 0 is known */
     bool contraction_proved;
     int unique;         /* 1 proved, 0 two fixed points were found, -1 not decided */
@@ -99,6 +99,9 @@ typedef struct cgam_result {
     bool p_error_proved;
     double local_contraction; /* largest eigenvalue of beta lambda^2 A^-1 (diag p - pp') or bound */
     bool local_contraction_proved;
+    double
+        readout_left_out; /* bound of the weight of the rows that sums and readout passed over, at
+                                most 2^-54: the readout is within this times max |zeta| of complete */
 } cgam_result;
 
 /* What a run returns beside the results; any pointer may be NULL. */
@@ -120,9 +123,29 @@ typedef struct cgam_recall_in {
     const int64_t *target; /* NULL = none, or [queries] */
 } cgam_recall_in;
 
-/* Queries are independent: a query gives the same bits alone, in a batch, and on any number of
- * threads. Threads may share a plan; they share its env's message too, so run one at a time where
- * the text of a failure matters. */
+/* Queries are independent, and results have the same bits on any number of threads. What arithmetic
+ * they are computed in depends on the bank and on how many queries come together.
+ *
+ * Small banks (under 2^18 numbers), banks of f64, and any call that asks for p, s or r in mode first:
+ * in double. A query has the bits that it has alone, but for mode first on large banks of f64, where
+ * eight or more are multiplied as matrices, in another order.
+ *
+ * Mode first without p, s and r goes over the bank once and writes no vectors of n numbers. On large
+ * banks of f32, f16 or bf16 its products are then in f32, where
+ * beta max|zeta| (|q| + lambda |A^-1 Z v| as a bound sees it) is at most 400. A score may be off by
+ * 40 * 2^-24 of that bound without beta, a weight by a thousandth of itself (a hundredth of this is
+ * usual); from eight queries on, which are multiplied as matrices, by 130 + d / 128 instead of 40.
+ * Winner, leaders, their gap and the target are always those of double, and so is a target's rank
+ * among the leaders asked for; beyond them it is as f32 counts it. Who needs all digits of all scores
+ * asks for r.
+ *
+ * Mode coupled begins on such banks in f32 and ends in double: what has converged is good to tol
+ * either way. Eight queries or more iterate together, as matrices; one that has settled waits for the
+ * others and goes on from a new reference, so `iterations` is not what the query takes alone, and
+ * what stops at max_iter differs as f32 does.
+ *
+ * Threads may share a plan; they share its env's message too, so run one at a time where the text of
+ * a failure matters. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_recall_run(const cgam_recall *plan,
                                                     const cgam_recall_in *in,
                                                     const cgam_recall_out *out);

@@ -308,6 +308,7 @@ static json_t *result_doc(const job *j, int64_t k)
     cgam_put_real(doc, "gap_raw", r->gap_raw);
     cgam_put_real(doc, "gap_gate", r->gap_gate);
     cgam_put_real(doc, "p_lower_bound", r->p_lower_bound);
+    cgam_put_real(doc, "readout_left_out", r->readout_left_out);
     cgam_put_int(doc, "iterations", r->iterations);
     cgam_put_int(doc, "newton_steps", r->newton_steps);
     cgam_put_text(doc, "end", cgam_end_name(r->end));

@@ -46,16 +46,10 @@ static void bound_error(const cgam_recall *plan, const cgam_moment *m, cgam_resu
     else if (m->rate > 0 && m->rate < 1) out->p_error = m->rate / (1 - m->rate) * moved;
 }
 
-/* What the norms, eta_min and p say without further work. */
-static void bound_freely(const cgam_recall *plan, const cgam_moment *m, cgam_result *out)
+void cgam_bound_freely(const cgam_recall *plan, double spread, double largest, cgam_result *out)
 {
     const cgam_recall_opts *o = &plan->opts;
     double eta = plan->gate->info.eta_min, l2b = o->lambda * o->lambda * o->beta;
-    double spread = 0, largest = 0;
-    for (int64_t i = 0; i < plan->bank->Z.n; i++) {
-        spread = fmax(spread, m->p[i] * (1 - m->p[i]));
-        largest = fmax(largest, m->p[i]);
-    }
     /* diag p - pp' <= diag p as well, which is better when p is flat */
     double covariance = fmin(2 * spread, largest);
     out->contraction = eta > 0 ? 0.5 * l2b / eta : NAN;
@@ -67,6 +61,16 @@ static void bound_freely(const cgam_recall *plan, const cgam_moment *m, cgam_res
     out->fold_margin_proved = true;
     out->local_contraction = eta > 0 ? l2b * covariance / eta : NAN;
     out->local_contraction_proved = eta > 0;
+}
+
+static void bound_freely(const cgam_recall *plan, const cgam_moment *m, cgam_result *out)
+{
+    double spread = 0, largest = 0;
+    for (int64_t i = 0; i < plan->bank->Z.n; i++) {
+        spread = fmax(spread, m->p[i] * (1 - m->p[i]));
+        largest = fmax(largest, m->p[i]);
+    }
+    cgam_bound_freely(plan, spread, largest, out);
 }
 
 /* How far p may still be from its fixed point, to first order: the last step over 1 - rate. Two

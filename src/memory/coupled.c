@@ -10,13 +10,22 @@
  * One pass over Z per iteration (SPEC section 4): rows not in the border of the gate operator have
  *     (A^-1 p)_i = dinv_i (p_i - <zeta_i, t>),  t from g = sum_i dinv_i p_i zeta_i  (num/dplr.h),
  * so while a tile of rows is in cache it is scored with t, gives r and exp(beta r), and is added
- * with those weights to the next g. */
+ * with those weights to the next g.
+ *
+ * Far from the fixed point the passes over a large bank of f32, f16 or bf16 are in f32 (num/brief.h):
+ * the next pass corrects their error as it corrects that of p. As soon as p changes by less than
+ * BRIEF_END of its largest entry, or falls slowly, they are in double, and convergence is believed
+ * only after a pass in double that began with a g from one. */
 #include "memory/recall.h"
+
+#include "num/readout.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { GROUP_MAX = 8, STALL_ROUNDS = 60 };
+enum { GROUP_MAX = 8, STALL_ROUNDS = 60, SETTLE_ROWS = 512 };
+static const double BRIEF_SCORES = 1e-3; /* beta times the error of r that f32 may cause */
+static const double BRIEF_END = 1e-6, BRIEF_RATE = 0.7;
 
 static void set_sums(cgam_moment *m, double beta, double top, double sum)
 {
@@ -25,20 +34,23 @@ static void set_sums(cgam_moment *m, double beta, double top, double sum)
     m->lse = beta * top + log(sum);
 }
 
+/* Weights by blocks, their sums added up with the rounding of each addition kept. */
 bool cgam_moment_softmax(const cgam_recall *plan, cgam_moment *m)
 {
+    const cgam_kernels *kernels = plan->bank->Z.kernels;
     int64_t n = plan->bank->Z.n;
-    double beta = plan->opts.beta, top = -INFINITY, high = 0, low = 0;
-    for (int64_t i = 0; i < n; i++) top = m->r[i] > top ? m->r[i] : top;
-    for (int64_t i = 0; i < n; i++) {
-        m->p[i] = exp(beta * (m->r[i] - top));
-        double total = high + m->p[i]; /* two-sum; the terms are positive and high >= 1 soon */
-        low += fabs(high) >= m->p[i] ? (high - total) + m->p[i] : (m->p[i] - total) + high;
+    double beta = plan->opts.beta, top = kernels->largest(m->r, n), high = 0, low = 0;
+    for (int64_t i = 0; i < n; i += SETTLE_ROWS) {
+        double sums[3], total;
+        kernels->soft(m->r + i, n - i < SETTLE_ROWS ? n - i : SETTLE_ROWS, beta, top, m->p + i,
+                      sums);
+        total = high + sums[0];
+        low += high >= sums[0] ? (high - total) + sums[0] : (sums[0] - total) + high;
         high = total;
     }
-    double sum = high + low;
+    double sum = high + low, share = 1 / sum;
     set_sums(m, beta, top, sum);
-    for (int64_t i = 0; i < n; i++) m->p[i] /= sum;
+    for (int64_t i = 0; i < n; i++) m->p[i] *= share;
     return isfinite(m->lse);
 }
 
@@ -54,6 +66,9 @@ typedef struct pass {
     const double *t; /* [count, d] */
     gathered *part;  /* [chunks, count] */
     double *g_part;  /* [chunks, count, d] */
+    const cgam_brief *brief;
+    const float *t32; /* [count, ld] t laid out for f32, for the moments in it */
+    int64_t ld;
 } pass;
 
 /* New r of rows [i, i + rows) from dot = <zeta, t>, and their share of the sums; weight[] is set
@@ -61,54 +76,81 @@ typedef struct pass {
 static double take_tile(const pass *ps, cgam_moment *m, int64_t i, int64_t rows, const double *dot,
                         const double *dinv, gathered *sums, double *weight)
 {
+    const cgam_kernels *kernels = ps->plan->bank->Z.kernels;
     double beta = ps->plan->opts.beta, l2 = ps->plan->opts.lambda * ps->plan->opts.lambda;
-    double top = sums->top, shrink = 1;
+    double shrink = 1, feedback = 0, soft[3], *r = m->r + i;
+    const double *a = m->a + i, *p = m->p + i, *D = dinv + i;
     for (int64_t k = 0; k < rows; k++) {
-        double *r = &m->r[i + k];
-        if (dinv[i + k] != 0) /* border rows were written before the pass */
-            *r = m->a[i + k] + l2 * dinv[i + k] * (m->p[i + k] - dot[k]);
-        top = *r > top ? *r : top;
-        sums->feedback += m->p[i + k] * (*r - m->a[i + k]);
+        double next = a[k] + l2 * D[k] * (p[k] - dot[k]);
+        r[k] = D[k] != 0 ? next : r[k]; /* border rows were written before the pass */
     }
+    for (int64_t k = 0; k < rows; k++) feedback += p[k] * (r[k] - a[k]);
+    sums->feedback += feedback;
+    double top = kernels->largest(r, rows);
     if (top > sums->top) {
         shrink = sums->sum > 0 ? exp(beta * (sums->top - top)) : 0;
         sums->sum *= shrink;
         sums->top = top;
     }
-    for (int64_t k = 0; k < rows; k++) {
-        double e = exp(beta * (m->r[i + k] - top));
-        sums->sum += e;
-        weight[k] = dinv[i + k] * e;
-    }
+    kernels->soft(r, rows, beta, sums->top, weight, soft);
+    sums->sum += soft[0];
+    for (int64_t k = 0; k < rows; k++) weight[k] *= D[k];
     return shrink;
 }
 
+/* Rows that together weigh less than 2^-54 of all are not added to g. With one moment the sum for a
+ * tile goes with the scores of the next (num/readout.h). */
 static cgam_status pass_chunk(void *arg, int64_t chunk)
 {
     pass *ps = arg;
     const cgam_rows *Z = &ps->plan->bank->Z;
     cgam_env *env = ps->plan->bank->env;
     const double *dinv = cgam_dplr_dinv(ps->plan->gate->A);
-    int64_t d = Z->d, tile = cgam_rows_tile(Z), end = cgam_rows_chunk_begin(Z, chunk + 1);
+    int64_t d = Z->d, tile = cgam_readout_tile(Z), end = cgam_rows_chunk_begin(Z, chunk + 1);
     if (cgam_interrupted(env)) return CGAM_E_INTERRUPTED;
-    double *dot = cgam_alloc(env, (size_t)(3 * tile), sizeof *dot);
-    if (!dot) return cgam_fail_nomem(env, "a tile of scores");
-    double *weight = dot + tile, *scratch = weight + tile;
+    double *dot = cgam_alloc(env, (size_t)(6 * tile), sizeof *dot), *room = dot + 2 * tile;
+    float *y32 = cgam_zalloc(env, (size_t)(ps->count * ps->ld), sizeof *y32);
+    if (!dot || !y32) {
+        cgam_free(env, dot);
+        cgam_free(env, y32);
+        return cgam_fail_nomem(env, "a tile of scores");
+    }
     gathered *part = ps->part + chunk * ps->count;
-    double *g = ps->g_part + chunk * ps->count * d;
+    double *g = ps->g_part + chunk * ps->count * d, *weight = dot + tile;
     memset(g, 0, (size_t)(ps->count * d) * sizeof *g);
-    for (int64_t v = 0; v < ps->count; v++) part[v] = (gathered){.top = -INFINITY};
+    cgam_readout_sum to[GROUP_MAX];
+    for (int64_t v = 0; v < ps->count; v++) {
+        part[v] = (gathered){.top = -INFINITY};
+        to[v] = (cgam_readout_sum){g + v * d, y32 + v * ps->ld, 0};
+    }
+    cgam_readout waits[2] = {{0}, {0}};
+    for (int k = 0; k < 2; k++) {
+        waits[k].w = room + 2 * k * tile;
+        waits[k].at = (int32_t *)(void *)(room + (2 * k + 1) * tile);
+        waits[k].w32 = (float *)(void *)(room + (2 * k + 1) * tile) + tile;
+    }
+    int turn = 0;
     for (int64_t i = cgam_rows_chunk_begin(Z, chunk); i < end; i += tile) {
         int64_t rows = end - i < tile ? end - i : tile;
-        for (int64_t v = 0; v < ps->count; v++) {
-            cgam_rows_dot(Z, i, rows, ps->t + v * d, dot);
+        for (int64_t v = 0; v < ps->count; v++, turn ^= 1) {
+            bool brief = ps->m[v]->brief;
+            cgam_readout_dot(Z, i, rows, ps->t + v * d, ps->brief,
+                             brief ? ps->t32 + v * ps->ld : NULL, dot, &waits[!turn], &to[v]);
             double shrink = take_tile(ps, ps->m[v], i, rows, dot, dinv, &part[v], weight);
-            if (shrink != 1)
-                for (int64_t j = 0; j < d; j++) g[v * d + j] *= shrink;
-            cgam_rows_add(Z, i, rows, weight, g + v * d, scratch);
+            if (shrink != 1) {
+                cgam_readout_flush(Z, ps->brief, &to[v]);
+                for (int64_t j = 0; j < d; j++) to[v].y[j] *= shrink;
+            }
+            waits[turn].brief = brief ? ps->brief : NULL;
+            cgam_readout_set(Z, i, rows, weight, 0x1p-54 / (double)Z->n * part[v].sum,
+                             &waits[turn]);
+            if (ps->count > 1) cgam_readout_add(Z, &waits[turn], &to[v]);
         }
     }
+    cgam_readout_add(Z, &waits[!turn], &to[0]);
+    for (int64_t v = 0; v < ps->count; v++) cgam_readout_flush(Z, ps->brief, &to[v]);
     cgam_free(env, dot);
+    cgam_free(env, y32);
     return CGAM_OK;
 }
 
@@ -162,21 +204,71 @@ static cgam_status step_apart(const cgam_recall *plan, cgam_moment *m, bool exac
     return CGAM_OK;
 }
 
+typedef struct settling {
+    const cgam_recall *plan;
+    cgam_moment *m;
+    double largest[CGAM_CHUNKS_MAX], squares[CGAM_CHUNKS_MAX];
+} settling;
+
+static cgam_status settle_chunk(void *arg, int64_t chunk)
+{
+    settling *job = arg;
+    const cgam_rows *Z = &job->plan->bank->Z;
+    cgam_moment *m = job->m;
+    double largest = 0, squares = 0, e[SETTLE_ROWS], sums[3];
+    int64_t end = cgam_rows_chunk_begin(Z, chunk + 1);
+    for (int64_t i = cgam_rows_chunk_begin(Z, chunk); i < end; i += SETTLE_ROWS) {
+        int64_t rows = end - i < SETTLE_ROWS ? end - i : SETTLE_ROWS;
+        Z->kernels->soft(m->r + i, rows, job->plan->opts.beta, m->top, e, sums);
+        for (int64_t k = 0; k < rows; k++) {
+            double p = e[k] / m->sum, step = fabs(p - m->p[i + k]);
+            largest = step > largest ? step : largest;
+            squares += step * step;
+            m->p[i + k] = p;
+        }
+    }
+    job->largest[chunk] = largest;
+    job->squares[chunk] = squares;
+    return CGAM_OK;
+}
+
 /* p = exp(beta (r - top)) / sum, which keeps the digits that exp(beta r - lse) would lose to the
  * size of r, and how far that is from the p before. */
 static bool settle(const cgam_recall *plan, cgam_moment *m)
 {
-    double beta = plan->opts.beta, largest = 0, squares = 0;
+    settling job = {.plan = plan, .m = m};
+    int64_t chunks = cgam_rows_chunks(&plan->bank->Z);
+    double largest = 0, squares = 0;
+    if (!isfinite(m->lse)) return false;
     if (m->level) cgam_twins_level(plan->twins, m->r);
-    for (int64_t i = 0; i < plan->bank->Z.n; i++) {
-        double p = exp(beta * (m->r[i] - m->top)) / m->sum, step = fabs(p - m->p[i]);
-        largest = step > largest ? step : largest;
-        squares += step * step;
-        m->p[i] = p;
+    if (cgam_parallel(plan->bank->env, chunks, settle_chunk, &job) != CGAM_OK) return false;
+    for (int64_t c = 0; c < chunks; c++) {
+        largest = fmax(largest, job.largest[c]);
+        squares += job.squares[c];
     }
     m->change = largest;
     m->change_norm = sqrt(squares);
-    return isfinite(m->lse) && isfinite(largest);
+    return isfinite(largest);
+}
+
+/* Is the bank one for f32 while p is far from the fixed point? */
+static bool brief_begins(const cgam_recall *plan)
+{
+    const cgam_rows *Z = &plan->bank->Z;
+    if (Z->dtype == CGAM_F64 || !cgam_brief_pays(Z->n, Z->d)) return false;
+    if (plan->opts.tol > BRIEF_END) return false; /* a few iterations in double will do */
+    return plan->size > 1e-8 && plan->size < 1e8 && plan->pivot_max < 1e8;
+}
+
+/* May the next pass of m, with t, be in f32? */
+static bool brief_suits(const cgam_recall *plan, const cgam_moment *m, const double *t)
+{
+    double l2 = plan->opts.lambda * plan->opts.lambda, size = cgam_vec_norm(plan->bank->Z.d, t);
+    bool near = m->change <= BRIEF_END / m->sum || m->rate > BRIEF_RATE; /* max p = 1 / sum */
+    if (m->iterations > 0 && (!m->brief || near)) return false;
+    if (!brief_begins(plan) || !(size > 1e-8 && size < 1e8)) return false;
+    double off = l2 * plan->pivot_max * CGAM_BRIEF_ERROR * plan->size * size;
+    return plan->opts.beta * off <= BRIEF_SCORES;
 }
 
 /* Feedback by the streaming pass for `active` moments; g [active, d] in and out. */
@@ -193,30 +285,89 @@ static cgam_status step_streaming(const cgam_recall *plan, int64_t active, cgam_
     double *edges = cgam_alloc(env, (size_t)(2 * edge + 1), sizeof *edges);
     double *g_part = cgam_alloc(env, (size_t)(chunks * active * d), sizeof *g_part);
     gathered *part = cgam_alloc(env, (size_t)(chunks * active), sizeof *part);
+    int64_t ld = cgam_brief_room(d);
+    float *t32 = cgam_alloc(env, (size_t)(active * ld), sizeof *t32);
+    const cgam_brief *brief = cgam_brief_with(Z->kernels->name);
     cgam_status status = CGAM_OK;
-    if (!t || !edges || !g_part || !part) status = cgam_fail_nomem(env, "a pass over the bank");
+    if (!t || !edges || !g_part || !part || !t32)
+        status = cgam_fail_nomem(env, "a pass over the bank");
     for (int64_t v = 0; v < active && status == CGAM_OK; v++) {
         for (int64_t k = 0; k < edge; k++) edges[k] = m[v]->p[border[k]];
-        status = cgam_dplr_reduce(plan->gate->A, g + v * d, edges, t + v * d, edges + edge);
+        status = plan->small
+                     ? cgam_dplr_inverse_reduce(plan->small, 1, m[v]->brief, g + v * d, edges,
+                                                t + v * d, edges + edge)
+                     : cgam_dplr_reduce(plan->gate->A, g + v * d, edges, t + v * d, edges + edge);
         for (int64_t k = 0; k < edge; k++)
             m[v]->r[border[k]] = m[v]->a[border[k]] + l2 * edges[edge + k];
+        if (status != CGAM_OK) break;
+        bool next = brief_suits(plan, m[v], t + v * d);
+        m[v]->trails = m[v]->brief; /* g is from a pass in f32 */
+        m[v]->brief = next;
+        if (next) brief->lay[Z->dtype](t + v * d, d, t32 + v * ld);
     }
-    pass ps = {plan, active, m, t, part, g_part};
+    pass ps = {plan, active, m, t, part, g_part, brief, t32, ld};
     if (status == CGAM_OK) status = cgam_parallel(env, chunks, pass_chunk, &ps);
     for (int64_t v = 0; v < active && status == CGAM_OK; v++) join(&ps, v, &energy[v], g + v * d);
     cgam_free(env, t);
+    cgam_free(env, t32);
     cgam_free(env, edges);
     cgam_free(env, g_part);
     cgam_free(env, part);
     return status;
 }
 
-/* g = sum_i dinv_i p_i zeta_i from scratch: at the start, and after Newton has moved p. */
-static cgam_status gather(const cgam_recall *plan, const cgam_moment *m, double *work, double *g)
+typedef struct gathering {
+    const cgam_recall *plan;
+    const cgam_moment *m;
+    const cgam_brief *brief; /* NULL: in double */
+    int64_t ld;
+    double *g_part; /* [chunks, d] */
+} gathering;
+
+static cgam_status gather_chunk(void *arg, int64_t chunk)
 {
-    const double *dinv = cgam_dplr_dinv(plan->gate->A);
-    for (int64_t i = 0; i < plan->bank->Z.n; i++) work[i] = dinv[i] * m->p[i];
-    return cgam_bank_combine(plan->bank, work, g);
+    const gathering *job = arg;
+    const cgam_rows *Z = &job->plan->bank->Z;
+    cgam_env *env = job->plan->bank->env;
+    const double *dinv = cgam_dplr_dinv(job->plan->gate->A);
+    int64_t tile = cgam_readout_tile(Z), end = cgam_rows_chunk_begin(Z, chunk + 1);
+    double *room = cgam_alloc(env, (size_t)(3 * tile), sizeof *room), *weight = room + 2 * tile;
+    float *y32 = cgam_zalloc(env, (size_t)job->ld, sizeof *y32);
+    cgam_readout_sum to = {job->g_part + chunk * Z->d, y32, 0};
+    cgam_readout waits = {.brief = job->brief, .w = room};
+    if (room && y32) {
+        memset(to.y, 0, (size_t)Z->d * sizeof *to.y);
+        waits.at = (int32_t *)(void *)(room + tile);
+        waits.w32 = (float *)(void *)(room + tile) + tile;
+        for (int64_t i = cgam_rows_chunk_begin(Z, chunk); i < end; i += tile) {
+            int64_t rows = end - i < tile ? end - i : tile;
+            for (int64_t k = 0; k < rows; k++) weight[k] = dinv[i + k] * job->m->p[i + k];
+            cgam_readout_set(Z, i, rows, weight, 0x1p-54 / (double)Z->n, &waits);
+            cgam_readout_add(Z, &waits, &to);
+        }
+        cgam_readout_flush(Z, job->brief, &to);
+    }
+    cgam_free(env, room);
+    cgam_free(env, y32);
+    return room && y32 ? CGAM_OK : cgam_fail_nomem(env, "a tile of weights");
+}
+
+/* g = sum_i dinv_i p_i zeta_i from scratch: at the start, and after Newton has moved p. */
+static cgam_status gather(const cgam_recall *plan, cgam_moment *m, double *g)
+{
+    const cgam_rows *Z = &plan->bank->Z;
+    cgam_env *env = plan->bank->env;
+    int64_t chunks = cgam_rows_chunks(Z), d = Z->d;
+    m->brief = m->iterations == 0 && brief_begins(plan);
+    gathering job = {plan, m, m->brief ? cgam_brief_with(Z->kernels->name) : NULL,
+                     cgam_brief_room(d), cgam_alloc(env, (size_t)(chunks * d), sizeof(double))};
+    if (!job.g_part) return cgam_fail_nomem(env, "a pass over the bank");
+    cgam_status status = cgam_parallel(env, chunks, gather_chunk, &job);
+    memset(g, 0, (size_t)d * sizeof *g);
+    for (int64_t c = 0; c < chunks && status == CGAM_OK; c++)
+        for (int64_t j = 0; j < d; j++) g[j] += job.g_part[c * d + j];
+    cgam_free(env, job.g_part);
+    return status;
 }
 
 /* Would Newton get there sooner? Costs in units of one multiplication per row: an iteration reads
@@ -239,13 +390,15 @@ static bool book(const cgam_recall *plan, cgam_moment *m, double energy, double 
                  double *best, int64_t *since)
 {
     m->iterations++;
-    m->energy_rise = fmax(m->energy_rise, energy - m->energy_end);
+    bool exact = !m->brief && !m->trails; /* else energies are as good as f32 */
+    if (exact && !m->trailed) m->energy_rise = fmax(m->energy_rise, energy - m->energy_end);
+    m->trailed = !exact;
     m->energy_end = energy;
     if (before > 0 && m->change > 0) {
         double ratio = m->change / before; /* smoothed, since the first ratios say little */
         m->rate = m->rate > 0 ? sqrt(m->rate * ratio) : ratio;
     }
-    if (m->change <= plan->opts.tol) {
+    if (m->change <= plan->opts.tol && exact) {
         m->end = CGAM_END_CONVERGED;
         return true;
     }
@@ -323,7 +476,7 @@ static cgam_status solve_group(const cgam_recall *plan, int64_t count, cgam_mome
             memcpy(x->s, x->s0, (size_t)n * sizeof *x->s);
             continue;
         }
-        if (plan->streams) status = gather(plan, x, work, g + active * d);
+        if (plan->streams) status = gather(plan, x, g + active * d);
         if (status != CGAM_OK) goto done;
         best[active] = INFINITY;
         m[active++] = x;
@@ -345,7 +498,7 @@ static cgam_status solve_group(const cgam_recall *plan, int64_t count, cgam_mome
             if (!done && newton_pays(plan, x)) {
                 status = cgam_coupled_newton(plan, x, &moved);
                 if (moved && plan->streams && status == CGAM_OK)
-                    status = gather(plan, x, work, g + v * d);
+                    status = gather(plan, x, g + v * d);
             }
             if (done) {
                 status = status == CGAM_OK ? finish(plan, x, work) : status;

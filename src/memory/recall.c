@@ -5,6 +5,8 @@
 
 #include "io/json.h"
 #include "memory/as_net.h"
+#include "memory/batch_coupled.h"
+#include "num/pass.h"
 
 #include <cblas.h>
 #include <math.h>
@@ -12,6 +14,7 @@
 
 enum { GROUP_MAX = 8 };
 static const double GROUP_DOUBLES = 0x1p23; /* 64 MiB for the vectors of a group */
+static const double BATCH_DOUBLES = 0x1p27; /* a group of coupled recalls as matrices */
 
 const char *cgam_mode_name(cgam_mode mode)
 {
@@ -64,6 +67,7 @@ static cgam_status check(cgam_env *env, const cgam_recall_opts *o)
 void cgam_recall_free(cgam_recall *plan)
 {
     if (!plan) return;
+    cgam_dplr_inverse_free(plan->small);
     cgam_gate_free(plan->gate);
     cgam_twins_free(plan->bank->env, plan->twins);
     cgam_net_free(plan->net);
@@ -112,12 +116,26 @@ cgam_status cgam_recall_new(const cgam_bank *bank, const cgam_recall_opts *opts,
         cgam_recall_free(plan);
         return status;
     }
+    plan->size = bank->info.norm_max;
+    for (int64_t i = 0; bank->scale && i < bank->Z.n; i++) /* rows stored far from unit size */
+        if (!(bank->scale[i] > 1e-8 && bank->scale[i] < 1e8)) plan->size = 0;
+    if (plan->gate->A && !cgam_dplr_dense(plan->gate->A)) {
+        const double *dinv = cgam_dplr_dinv(plan->gate->A);
+        for (int64_t i = 0; i < bank->Z.n; i++)
+            plan->pivot_max = fmax(plan->pivot_max, fabs(dinv[i]));
+    }
     plan->streams = o.alpha > 0 && o.lambda > 0 && plan->gate->A && !cgam_dplr_dense(plan->gate->A);
     if (plan->streams) {
         /* The streamed solve loses eps / min |D| (num/dplr.c); below a hundredth that could show
          * in the twelfth digit of p. */
         const double *dinv = cgam_dplr_dinv(plan->gate->A);
         for (int64_t i = 0; i < bank->Z.n; i++) plan->refines |= fabs(dinv[i]) > 100;
+    }
+    if (plan->streams && o.mode == CGAM_COUPLED)
+        status = cgam_dplr_inverse_new(plan->gate->A, &plan->small);
+    if (status != CGAM_OK) {
+        cgam_recall_free(plan);
+        return status;
     }
     *out = plan;
     return CGAM_OK;
@@ -131,11 +149,11 @@ double cgam_recall_context_margin(const cgam_recall *plan) { return plan->contex
 typedef struct group {
     const cgam_recall *plan;
     int64_t size;
-    cgam_moment m[GROUP_MAX];
+    cgam_moment m[CGAM_COUPLED_BATCH];
     double *block;    /* all vectors of all moments */
     double *shared;   /* s0 and u of a context that all queries have in common: [2, n] */
     double *X, *Y;    /* [3 GROUP_MAX, d] vectors to score, [3 GROUP_MAX, n] their scores */
-    int64_t *leaders; /* [top] where the caller has no use for them, else NULL */
+    int64_t *leaders; /* [size, top] where the caller has no use for them, else NULL */
 } group;
 
 enum { VECTORS = 5 }; /* s0, a, s, r, p; b is a row of Y */
@@ -155,16 +173,20 @@ static cgam_status group_new(const cgam_recall *plan, int64_t queries, const cga
 {
     cgam_env *env = plan->bank->env;
     int64_t n = plan->bank->Z.n, d = plan->bank->Z.d;
-    double most = floor(GROUP_DOUBLES / ((double)n * (VECTORS + 3)));
+    bool batches = cgam_coupled_batches(plan, queries);
+    int64_t limit = batches ? CGAM_COUPLED_BATCH : GROUP_MAX;
+    double most = floor((batches ? BATCH_DOUBLES : GROUP_DOUBLES) / ((double)n * (VECTORS + 3)));
     *g = (group){.plan = plan};
-    g->size = most < 1 ? 1 : most > GROUP_MAX ? GROUP_MAX : (int64_t)most;
+    if (batches && most < GROUP_MAX) most = floor(GROUP_DOUBLES / ((double)n * (VECTORS + 3)));
+    g->size = most < 1 ? 1 : most > (double)limit ? limit : (int64_t)most;
     if (g->size > queries) g->size = queries > 0 ? queries : 1;
     g->block = cgam_alloc(env, (size_t)(g->size * VECTORS * n), sizeof *g->block);
     g->shared = cgam_alloc(env, (size_t)(2 * n), sizeof *g->shared);
     g->X = cgam_alloc(env, (size_t)(3 * g->size * d), sizeof *g->X);
     g->Y = cgam_alloc(env, (size_t)(3 * g->size * n), sizeof *g->Y);
     bool apart = out->top > 0 && !out->top_index;
-    if (apart) g->leaders = cgam_alloc(env, (size_t)(out->top < n ? out->top : n), sizeof(int64_t));
+    int64_t top = out->top < n ? out->top : n;
+    if (apart) g->leaders = cgam_alloc(env, (size_t)(g->size * top), sizeof *g->leaders);
     if (!g->block || !g->shared || !g->X || !g->Y || (apart && !g->leaders)) {
         group_free(g);
         return cgam_fail_nomem(env, "the vectors of a recall");
@@ -172,8 +194,7 @@ static cgam_status group_new(const cgam_recall *plan, int64_t queries, const cga
     return CGAM_OK;
 }
 
-/* v = P c: what the context looks like in memory space. */
-static void project(const cgam_recall *plan, const double *c, double *v)
+void cgam_recall_project(const cgam_recall *plan, const double *c, double *v)
 {
     int64_t d = plan->bank->Z.d;
     if (plan->opts.P)
@@ -182,8 +203,7 @@ static void project(const cgam_recall *plan, const double *c, double *v)
     else memcpy(v, c, (size_t)d * sizeof *v);
 }
 
-/* u = W c or Z P c, and s0 = A^-1 u, each by itself. */
-static cgam_status gates_alone(const cgam_recall *plan, const double *c, double *u, double *s0)
+cgam_status cgam_recall_gates(const cgam_recall *plan, const double *c, double *u, double *s0)
 {
     const cgam_bank *bank = plan->bank;
     int64_t n = bank->Z.n;
@@ -194,7 +214,7 @@ static cgam_status gates_alone(const cgam_recall *plan, const double *c, double 
     }
     double *v = cgam_alloc(bank->env, (size_t)bank->Z.d, sizeof *v);
     if (!v) return cgam_fail_nomem(bank->env, "a projected context");
-    project(plan, c, v);
+    cgam_recall_project(plan, c, v);
     cgam_status status = cgam_bank_score(bank, v, u);
     if (status == CGAM_OK) status = cgam_gate_solve_range(plan->gate, v, s0);
     cgam_free(bank->env, v);
@@ -221,16 +241,20 @@ static cgam_status score(group *g, const cgam_recall_in *in, int64_t from, int64
     if (stream) {
         for (int64_t k = 0; k < count && status == CGAM_OK; k++) {
             double *e = g->X + (count + k) * d, *v = g->X + (2 * count + k) * d;
-            project(plan, in->c + (from + k) * plan->d_c, v);
+            cgam_recall_project(plan, in->c + (from + k) * plan->d_c, v);
             status = cgam_dplr_range(plan->gate->A, v, e, edges + k * edge);
         }
         rows = 3 * count;
     }
-    if (status == CGAM_OK) status = cgam_rows_score_many(bank->env, &bank->Z, rows, g->X, g->Y);
+    if (status == CGAM_OK)
+        status = cgam_coupled_batches(plan, count)
+                     ? cgam_pass_scores(bank->env, &bank->Z, rows, g->X, g->Y)
+                     : cgam_rows_score_many(bank->env, &bank->Z, rows, g->X, g->Y);
     for (int64_t k = 0; k < count && status == CGAM_OK; k++) {
         cgam_moment *m = &g->m[k];
+        const double *b = g->Y + k * n;
         double *block = g->block + k * VECTORS * n, *u = NULL;
-        *m = (cgam_moment){.b = g->Y + k * n,
+        *m = (cgam_moment){.b = b,
                            .level = true,
                            .s0 = block,
                            .a = block + n,
@@ -250,11 +274,11 @@ static cgam_status score(group *g, const cgam_recall_in *in, int64_t from, int64
             u = g->Y + (2 * count + k) * n;
         } else {
             u = g->Y + (2 * count + k) * n;
-            status = gates_alone(plan, in->c + (from + k) * plan->d_c, u, m->s0);
+            status = cgam_recall_gates(plan, in->c + (from + k) * plan->d_c, u, m->s0);
         }
         cgam_twins_level(plan->twins, m->s0);
-        m->half_us0 = u && status == CGAM_OK ? 0.5 * cgam_vec_dot(n, u, m->s0) : 0;
-        for (int64_t i = 0; i < n; i++) m->a[i] = m->b[i] + plan->opts.lambda * m->s0[i];
+        m->half_us0 = in->c && status == CGAM_OK ? 0.5 * cgam_vec_dot(n, u, m->s0) : 0;
+        for (int64_t i = 0; i < n; i++) m->a[i] = b[i] + plan->opts.lambda * m->s0[i];
     }
     cgam_free(bank->env, edges);
     return status;
@@ -279,11 +303,22 @@ static cgam_status flow(group *g, const cgam_recall_in *in, int64_t from, int64_
     return status;
 }
 
+static cgam_status solve_coupled(group *g, int64_t count)
+{
+    int64_t left[CGAM_COUPLED_BATCH], many = 0;
+    if (!cgam_coupled_batches(g->plan, count))
+        return cgam_coupled_solve(g->plan, count, g->m, NULL);
+    cgam_status status = cgam_coupled_batch(g->plan, count, g->m, left, &many);
+    for (int64_t k = 0; k < many && status == CGAM_OK; k++)
+        status = cgam_coupled_solve(g->plan, 1, &g->m[left[k]], NULL);
+    return status;
+}
+
 static cgam_status solve(group *g, int64_t count)
 {
     const cgam_recall *plan = g->plan;
     int64_t n = plan->bank->Z.n;
-    if (plan->opts.mode == CGAM_COUPLED) return cgam_coupled_solve(plan, count, g->m, NULL);
+    if (plan->opts.mode == CGAM_COUPLED) return solve_coupled(g, count);
     for (int64_t k = 0; k < count; k++) {
         cgam_moment *m = &g->m[k];
         memcpy(m->s, m->s0, (size_t)n * sizeof *m->s);
@@ -295,40 +330,57 @@ static cgam_status solve(group *g, int64_t count)
     return CGAM_OK;
 }
 
+typedef struct reporting {
+    group *g;
+    const cgam_recall_in *in;
+    const cgam_recall_out *out;
+    int64_t from, top;
+} reporting;
+
+/* The results of query from + k. */
+static cgam_status report_one(void *arg, int64_t k)
+{
+    const reporting *job = arg;
+    const cgam_recall_out *out = job->out;
+    const cgam_recall *plan = job->g->plan;
+    const cgam_moment *m = &job->g->m[k];
+    int64_t n = plan->bank->Z.n, top = job->top, at = job->from + k;
+    cgam_status status = CGAM_OK;
+    if (out->results) {
+        cgam_result *result = &out->results[at];
+        cgam_moment_measure(plan, m, job->in->target ? job->in->target[at] : -1, result);
+        status = cgam_moment_certify(plan, m, result);
+    }
+    if (top > 0 && (out->top_index || out->top_p || out->top_log_p)) {
+        int64_t *index = out->top_index ? out->top_index + at * top : job->g->leaders + k * top;
+        cgam_moment_top(m, n, top, index);
+        for (int64_t j = 0; j < top; j++) {
+            if (out->top_p) out->top_p[at * top + j] = m->p[index[j]];
+            if (out->top_log_p)
+                out->top_log_p[at * top + j] =
+                    plan->opts.beta * (m->r[index[j]] - m->top) - log(m->sum);
+        }
+    }
+    size_t bytes = (size_t)n * sizeof(double);
+    if (out->p) memcpy(out->p + at * n, m->p, bytes);
+    if (out->s) memcpy(out->s + at * n, m->s, bytes);
+    if (out->r) memcpy(out->r + at * n, m->r, bytes);
+    /* the moments' p lie VECTORS n apart, so they are gathered where the scores were */
+    if (out->readout) memcpy(job->g->Y + (job->g->size + k) * n, m->p, bytes);
+    return status;
+}
+
 static cgam_status report(group *g, const cgam_recall_in *in, const cgam_recall_out *out,
                           int64_t from, int64_t count)
 {
-    const cgam_recall *plan = g->plan;
-    int64_t n = plan->bank->Z.n, d = plan->bank->Z.d, top = out->top < n ? out->top : n;
-    cgam_status status = CGAM_OK;
-    for (int64_t k = 0; k < count && status == CGAM_OK; k++) {
-        const cgam_moment *m = &g->m[k];
-        int64_t at = from + k;
-        if (out->results) {
-            cgam_result *result = &out->results[at];
-            cgam_moment_measure(plan, m, in->target ? in->target[at] : -1, result);
-            status = cgam_moment_certify(plan, m, result);
-        }
-        if (top > 0 && (out->top_index || out->top_p || out->top_log_p)) {
-            int64_t *index = out->top_index ? out->top_index + at * top : g->leaders;
-            cgam_moment_top(m, n, top, index);
-            for (int64_t j = 0; j < top; j++) {
-                if (out->top_p) out->top_p[at * top + j] = m->p[index[j]];
-                if (out->top_log_p)
-                    out->top_log_p[at * top + j] =
-                        plan->opts.beta * (m->r[index[j]] - m->top) - log(m->sum);
-            }
-        }
-        size_t bytes = (size_t)n * sizeof(double);
-        if (out->p) memcpy(out->p + at * n, m->p, bytes);
-        if (out->s) memcpy(out->s + at * n, m->s, bytes);
-        if (out->r) memcpy(out->r + at * n, m->r, bytes);
-        /* the moments' p lie VECTORS n apart, so they are gathered where the scores were */
-        if (out->readout) memcpy(g->Y + (g->size + k) * n, m->p, bytes);
-    }
+    const cgam_bank *bank = g->plan->bank;
+    reporting job = {g, in, out, from, out->top < bank->Z.n ? out->top : bank->Z.n};
+    /* a query that is alone has all threads for its certificate */
+    cgam_status status =
+        count == 1 ? report_one(&job, 0) : cgam_parallel(bank->env, count, report_one, &job);
     if (status == CGAM_OK && out->readout)
-        status = cgam_rows_combine_many(plan->bank->env, &plan->bank->Z, count, g->Y + g->size * n,
-                                        out->readout + from * d);
+        status = cgam_rows_combine_many(bank->env, &bank->Z, count, g->Y + g->size * bank->Z.n,
+                                        out->readout + from * bank->Z.d);
     return status;
 }
 
@@ -350,13 +402,14 @@ cgam_status cgam_recall_run(const cgam_recall *plan, const cgam_recall_in *in,
 {
     cgam_status status = check_input(plan, in);
     if (status != CGAM_OK || in->queries == 0) return status;
+    if (cgam_first_streams(plan, in, out)) return cgam_first_run(plan, in, out);
     group g;
     status = group_new(plan, in->queries, out, &g);
     if (status != CGAM_OK) return status;
     int64_t n = plan->bank->Z.n;
     bool flows = plan->opts.mode == CGAM_FLOW;
     if (in->c && !in->c_per_query && !flows)
-        status = gates_alone(plan, in->c, g.shared + n, g.shared);
+        status = cgam_recall_gates(plan, in->c, g.shared + n, g.shared);
     for (int64_t from = 0; from < in->queries && status == CGAM_OK; from += g.size) {
         int64_t count = in->queries - from < g.size ? in->queries - from : g.size;
         if (cgam_interrupted(plan->bank->env)) status = CGAM_E_INTERRUPTED;

@@ -12,11 +12,14 @@ struct cgam_recall {
     cgam_recall_opts opts;
     int64_t d_c;
     cgam_gate *gate;
-    cgam_twins *twins;     /* memories stored alike, NULL = none, or alpha = 0 */
-    bool streams;          /* coupled feedback runs inside the pass over Z */
-    bool refines;          /* its plain solve is not exact enough here: see coupled.c */
-    struct cgam_net *net;  /* mode flow, else NULL */
-    double context_margin; /* of a free context, else NAN */
+    cgam_twins *twins;        /* memories stored alike, NULL = none, or alpha = 0 */
+    bool streams;             /* coupled feedback runs inside the pass over Z */
+    cgam_dplr_inverse *small; /* where it streams, if there is memory for it: else NULL */
+    double size;              /* max |zeta| where f32 arithmetic may be used, else 0 */
+    double pivot_max;         /* max |dinv|, where rows are solved one by one */
+    bool refines;             /* its plain solve is not exact enough here: see coupled.c */
+    struct cgam_net *net;     /* mode flow, else NULL */
+    double context_margin;    /* of a free context, else NAN */
 };
 
 /* One query. All vectors are [n]. */
@@ -28,6 +31,9 @@ typedef struct cgam_moment {
     double half_us0; /* u' A^-1 u / 2, the constant of the energy */
     double top, sum; /* max r, and sum exp(beta (r - top)) */
     double lse;      /* log sum exp(beta r) = beta top + log sum */
+    bool brief;      /* the last pass was in f32 */
+    bool trails;     /* what the last pass began with came from one in f32 */
+    bool trailed;    /* f32 had a part in energy_end */
     bool level;      /* keep equal memories equal: set by whoever knows that u and b do */
     /* how a coupled recall went */
     int64_t iterations, newton_steps;
@@ -37,6 +43,18 @@ typedef struct cgam_moment {
     double energy_start, energy_end, energy_rise;
     double time; /* of a flow's end, else NAN */
 } cgam_moment;
+
+/* v[d] = P c: what the context looks like in memory space. */
+void cgam_recall_project(const cgam_recall *plan, const double *c, double *v);
+/* u[n] = W c or Z P c, and s0[n] = A^-1 u, each by itself. */
+cgam_status cgam_recall_gates(const cgam_recall *plan, const double *c, double *u, double *s0);
+
+/* Mode first in one pass that writes no vector of n numbers: can it answer this call, and the
+ * answer. The first is to be asked before the second. */
+bool cgam_first_streams(const cgam_recall *plan, const cgam_recall_in *in,
+                        const cgam_recall_out *out);
+cgam_status cgam_first_run(const cgam_recall *plan, const cgam_recall_in *in,
+                           const cgam_recall_out *out);
 
 /* p = softmax(beta r) and lse; false when a score is not a number. */
 bool cgam_moment_softmax(const cgam_recall *plan, cgam_moment *m);
@@ -56,6 +74,8 @@ void cgam_moment_measure(const cgam_recall *plan, const cgam_moment *m, int64_t 
 /* The k largest r: indices by falling r, ties to the lowest. heap: caller's [k]. */
 void cgam_moment_top(const cgam_moment *m, int64_t n, int64_t k, int64_t *index);
 
+/* What eta_min and p say without further work: spread = max p (1 - p), largest = max p. */
+void cgam_bound_freely(const cgam_recall *plan, double spread, double largest, cgam_result *out);
 /* Contraction, uniqueness, fold margin, errors: the free bounds, or all with opts.certify. */
 cgam_status cgam_moment_certify(const cgam_recall *plan, const cgam_moment *m, cgam_result *out);
 

@@ -2,6 +2,8 @@
  * 59 GF/s with OPENBLAS_CORETYPE=SkylakeX. */
 #include "num/blas.h"
 
+#include "num/cpu.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,10 +14,8 @@ const char *cgam_blas_core_wanted(void)
 #if defined(__x86_64__)
     if (!openblas_get_corename || getenv("OPENBLAS_CORETYPE")) return NULL;
     if (strcmp(openblas_get_corename(), "Prescott") != 0) return NULL; /* what "unknown" gives */
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq"))
-        return "SkylakeX";
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return "Haswell";
+    if (cgam_cpu_avx512()) return "SkylakeX";
+    if (cgam_cpu_avx2()) return "Haswell";
 #endif
     return NULL;
 }

@@ -18,31 +18,13 @@
  * For x = Z v the substitution t = v / sqrt(a) + t' removes the cancellation: K (t', y_S) =
  * (v / sqrt(a), 0) and y_R = -sqrt(a) D_R^-1 Z_R t'.
  */
-#include "num/dplr.h"
+#include "num/dplr_parts.h"
 
 #include <cblas.h>
 #include <lapacke.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct cgam_dplr {
-    cgam_env *env;
-    const cgam_rows *Z;
-    const double *norm2;
-    double a, sigma;
-    const double *w;
-    bool dense;
-    int64_t n, d, k, m; /* k columns of B, m border rows; size of K is k + m, or n when dense */
-    double *D, *dinv;   /* [n]; dinv is 0 on border rows */
-    int64_t *border;    /* [m], ascending */
-    double *K;          /* factored, lower triangle by rows = LAPACK's upper by columns */
-    lapack_int *pivots;
-    int64_t negative;
-    bool singular;  /* K has an exact zero pivot: no solves */
-    bool vanishing; /* pivots had to be shifted: singular to working precision */
-    double norm;    /* largest |diagonal entry| of T, a lower bound of |T| */
-};
 
 enum { REFINE_MAX = 8 };
 static const double PIVOT_SAFE = 1e-3; /* |D_i| relative to its diagonal entry's parts */

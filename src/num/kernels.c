@@ -3,6 +3,7 @@
 
 #include "num/widen.h"
 
+#include <math.h>
 #include <stdatomic.h>
 
 static bool always(void) { return true; }
@@ -37,6 +38,44 @@ static void sum_plain(cgam_dtype dtype, const void *rows, int64_t stride, int64_
     }
 }
 
+static double largest(const double *x, int64_t n)
+{
+    double top = -INFINITY;
+    for (int64_t i = 0; i < n; i++) top = x[i] > top ? x[i] : top;
+    return top;
+}
+
+static int64_t above(const double *x, int64_t n, double limit)
+{
+    int64_t count = 0;
+    for (int64_t i = 0; i < n; i++) count += !(fabs(x[i]) <= limit);
+    return count;
+}
+
+static void soft(const double *r, int64_t n, double beta, double top, double *e, double sums[3])
+{
+    sums[0] = sums[1] = sums[2] = 0;
+    for (int64_t i = 0; i < n; i++) {
+        double x = beta * (r[i] - top);
+        e[i] = x < -707 ? 0 : exp(x);
+        sums[0] += e[i];
+        sums[1] += e[i] * e[i];
+        sums[2] += e[i] == 0 ? 0 : e[i] * x;
+    }
+}
+
+static void exp_plain(const double *x, int64_t n, double *out)
+{
+    for (int64_t i = 0; i < n; i++) out[i] = exp(x[i]);
+}
+
+static uint64_t read_plain(const uint64_t *words, int64_t n)
+{
+    uint64_t all = 0;
+    for (int64_t i = 0; i < n; i++) all ^= words[i];
+    return all;
+}
+
 #define PLAIN(name, dtype)                                                                         \
     static void dot_##name(const void *rows, int64_t stride, int64_t n, int64_t d,                 \
                            const double *x, double *out)                                           \
@@ -47,6 +86,33 @@ static void sum_plain(cgam_dtype dtype, const void *rows, int64_t stride, int64_
                            const double *w, double *y)                                             \
     {                                                                                              \
         sum_plain(dtype, rows, stride, n, d, w, y);                                                \
+    }                                                                                              \
+    static void sum_at_##name(const void *rows, int64_t stride, const int32_t *at, int64_t n,      \
+                              int64_t d, const double *w, double *y)                               \
+    {                                                                                              \
+        size_t size = cgam_dtype_size(dtype);                                                      \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            sum_plain(dtype, (const char *)rows + (size_t)(at[i] * stride) * size, stride, 1, d,   \
+                      w + i, y);                                                                   \
+    }                                                                                              \
+    static void scaled_##name(const void *row, int64_t n, double factor, double *out)              \
+    {                                                                                              \
+        cgam_widen(dtype, row, n, out);                                                            \
+        for (int64_t i = 0; i < n; i++) out[i] *= factor;                                          \
+    }                                                                                              \
+    static void to_f32_##name(const void *row, int64_t n, float *out)                              \
+    {                                                                                              \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            double z;                                                                              \
+            cgam_widen(dtype, (const char *)row + (size_t)i * cgam_dtype_size(dtype), 1, &z);      \
+            out[i] = (float)z;                                                                     \
+        }                                                                                          \
+    }                                                                                              \
+    static void both_##name(const void *fresh, const void *stale, int64_t stride, int64_t n,       \
+                            int64_t d, const double *x, double *out, const double *w, double *y)   \
+    {                                                                                              \
+        dot_plain(dtype, fresh, stride, n, d, x, out);                                             \
+        sum_plain(dtype, stale, stride, n, d, w, y);                                               \
     }
 PLAIN(f64, CGAM_F64)
 PLAIN(f32, CGAM_F32)
@@ -58,6 +124,15 @@ static const cgam_kernels plain = {
     .usable = always,
     .dot = {dot_f64, dot_f32, dot_f16, dot_bf16},
     .sum = {sum_f64, sum_f32, sum_f16, sum_bf16},
+    .sum_at = {sum_at_f64, sum_at_f32, sum_at_f16, sum_at_bf16},
+    .both = {both_f64, both_f32, both_f16, both_bf16},
+    .scaled = {scaled_f64, scaled_f32, scaled_f16, scaled_bf16},
+    .to_f32 = {to_f32_f64, to_f32_f32, to_f32_f16, to_f32_bf16},
+    .largest = largest,
+    .above = above,
+    .soft = soft,
+    .exp = exp_plain,
+    .read = read_plain,
 };
 
 extern const cgam_kernels cgam_kernels_portable;

@@ -1,19 +1,18 @@
 /* kernels_avx2.c: the kernels for x86-64 with AVX2, FMA and F16C (2013 on). */
 #if defined(__x86_64__)
-#include <cpuid.h>
-#include <immintrin.h>
-#include <stdbool.h>
+#define NAME avx2
+#define BYTES 32
+#include "num/lanes.h"
 
-static bool usable(void)
+INLINE __m128i halves(const uint16_t *p) { return _mm_loadl_epi64((const __m128i *)p); }
+
+INLINE vd widen_f16(const uint16_t *p) { return (vd)_mm256_cvtps_pd(_mm_cvtph_ps(halves(p))); }
+
+INLINE vd widen_bf16(const uint16_t *p)
 {
-    unsigned a, b, c, d; /* clang 14 has no name for F16C, so the CPU is asked itself */
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-           __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+    __m128i words = _mm_slli_epi32(_mm_cvtepu16_epi32(halves(p)), 16);
+    return (vd)_mm256_cvtps_pd(_mm_castsi128_ps(words));
 }
 
-#define NAME avx2
-#define LANES 4
-#define USABLE usable
-#define LOAD_F16(p) ((vd)_mm256_cvtps_pd(_mm_cvtph_ps(_mm_loadl_epi64((const __m128i *)(p)))))
 #include "num/kernels_body.h"
 #endif

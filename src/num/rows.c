@@ -3,23 +3,19 @@
 
 #include "num/widen.h"
 
-#include <cblas.h>
 #include <math.h>
 #include <string.h>
 
 enum {
-    CHUNKS_MAX = 64,      /* enough for 64 threads; partial sums cost CHUNKS_MAX * d doubles */
     CHUNK_ROWS_MIN = 256, /* smaller ones are not worth a hand-over */
     TILE_BYTES = 1 << 18, /* a quarter of a small L2 cache, as stored */
     TILE_ROWS_MAX = 1024,
-    GRAM_ROWS = 256,    /* rows widened at a time for a matrix product */
-    GRAM_COLUMNS = 512, /* columns of C that one item computes */
 };
 
 int64_t cgam_rows_chunks(const cgam_rows *Z)
 {
     int64_t k = (Z->n + CHUNK_ROWS_MIN - 1) / CHUNK_ROWS_MIN;
-    return k < CHUNKS_MAX ? k : CHUNKS_MAX;
+    return k < CGAM_CHUNKS_MAX ? k : CGAM_CHUNKS_MAX;
 }
 
 int64_t cgam_rows_chunk_begin(const cgam_rows *Z, int64_t k)
@@ -144,79 +140,6 @@ cgam_status cgam_rows_combine_many(cgam_env *env, const cgam_rows *Z, int64_t co
 cgam_status cgam_rows_combine(cgam_env *env, const cgam_rows *Z, const double *w, double *out)
 {
     return cgam_rows_combine_many(env, Z, 1, w, out);
-}
-
-typedef struct gram {
-    cgam_env *env;
-    const cgam_rows *Z;
-    const double *w;
-    double *C;
-    int64_t ldc;
-} gram;
-
-/* Columns [c, c + width) of the lower triangle: C[c.., c..c+width) += Z[:, c..]' W Z[:, c..c+width).
- * Each item widens the rows it needs once more, O(nd) beside its O(nd * GRAM_COLUMNS). */
-static cgam_status gram_columns(void *arg, int64_t k)
-{
-    gram *job = arg;
-    const cgam_rows *Z = job->Z;
-    int64_t c = k * GRAM_COLUMNS, tall = Z->d - c;
-    int64_t width = tall < GRAM_COLUMNS ? tall : GRAM_COLUMNS;
-    cgam_status status = CGAM_OK;
-    double *rows = cgam_alloc(job->env, (size_t)(GRAM_ROWS * tall), sizeof *rows);
-    double *weighted = cgam_alloc(job->env, (size_t)(GRAM_ROWS * width), sizeof *weighted);
-    if (!rows || !weighted) status = cgam_fail_nomem(job->env, "rows of a Gram matrix");
-    for (int64_t i = 0; status == CGAM_OK && i < Z->n; i += GRAM_ROWS) {
-        int64_t count = Z->n - i < GRAM_ROWS ? Z->n - i : GRAM_ROWS;
-        if (cgam_interrupted(job->env)) status = CGAM_E_INTERRUPTED;
-        get_columns(Z, i, count, c, tall, rows);
-        for (int64_t r = 0; r < count; r++)
-            for (int64_t j = 0; j < width; j++)
-                weighted[r * width + j] = rows[r * tall + j] * (job->w ? job->w[i + r] : 1);
-        cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)tall, (int)width, (int)count, 1,
-                    rows, (int)tall, weighted, (int)width, 1, job->C + c * job->ldc + c,
-                    (int)job->ldc);
-    }
-    cgam_free(job->env, rows);
-    cgam_free(job->env, weighted);
-    return status;
-}
-
-cgam_status cgam_rows_gram(cgam_env *env, const cgam_rows *Z, const double *w, double *C,
-                           int64_t ldc)
-{
-    gram job = {env, Z, w, C, ldc};
-    return cgam_parallel(env, (Z->d + GRAM_COLUMNS - 1) / GRAM_COLUMNS, gram_columns, &job);
-}
-
-/* Rows [c, c + height) of the lower triangle of Z Z', by blocks of GRAM_ROWS x d. */
-static cgam_status outer_rows(void *arg, int64_t k)
-{
-    gram *job = arg;
-    const cgam_rows *Z = job->Z;
-    int64_t c = k * GRAM_ROWS, height = Z->n - c < GRAM_ROWS ? Z->n - c : GRAM_ROWS;
-    cgam_status status = CGAM_OK;
-    double *mine = cgam_alloc(job->env, (size_t)(height * Z->d), sizeof *mine);
-    double *other = cgam_alloc(job->env, (size_t)(GRAM_ROWS * Z->d), sizeof *other);
-    if (!mine || !other) status = cgam_fail_nomem(job->env, "rows of a Gram matrix");
-    if (status == CGAM_OK) cgam_rows_get(Z, c, height, mine);
-    for (int64_t i = 0; status == CGAM_OK && i <= c; i += GRAM_ROWS) {
-        int64_t count = Z->n - i < GRAM_ROWS ? Z->n - i : GRAM_ROWS;
-        if (cgam_interrupted(job->env)) status = CGAM_E_INTERRUPTED;
-        if (i < c) cgam_rows_get(Z, i, count, other);
-        cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)height, (int)count, (int)Z->d, 1,
-                    mine, (int)Z->d, i < c ? other : mine, (int)Z->d, 0, job->C + c * Z->n + i,
-                    (int)Z->n);
-    }
-    cgam_free(job->env, mine);
-    cgam_free(job->env, other);
-    return status;
-}
-
-cgam_status cgam_rows_gram_outer(cgam_env *env, const cgam_rows *Z, double *C)
-{
-    gram job = {env, Z, NULL, C, Z->n};
-    return cgam_parallel(env, (Z->n + GRAM_ROWS - 1) / GRAM_ROWS, outer_rows, &job);
 }
 
 double cgam_vec_dot(int64_t n, const double *x, const double *y)

@@ -17,7 +17,9 @@ typedef struct cgam_rows {
     const cgam_kernels *kernels;
 } cgam_rows;
 
-/* Chunks: how many, and the first row of chunk k (so chunk k is [begin(k), begin(k + 1))). */
+enum { CGAM_CHUNKS_MAX = 64 }; /* enough for 64 threads; partial sums cost this many d doubles */
+
+/* Chunks: how many, at most CGAM_CHUNKS_MAX, and the first row of chunk k (so chunk k is [begin(k), begin(k + 1))). */
 int64_t cgam_rows_chunks(const cgam_rows *Z);
 int64_t cgam_rows_chunk_begin(const cgam_rows *Z, int64_t k);
 /* Rows that a core's cache holds while two loops go over them. */

@@ -46,7 +46,8 @@
         vd t, y = name##_reduced_(x, &t);                                                          \
         /* y lies in [0.7, 1.42], so adding n to its exponent cannot leave the range */            \
         vu bits = (vu)y + ((vu)t << 52);                                                           \
-        return (vd)(bits & (vu) ~(x < -707.0));                                                    \
+        /* the shift could make a number of what is none */                                        \
+        return (vd)((bits & (vu) ~(x < -707.0)) | (vu) ~(x <= __builtin_inf()));                   \
     }                                                                                              \
     static inline __attribute__((unused)) vd name(vd x)                                            \
     {                                                                                              \
@@ -60,7 +61,7 @@
         vd scaled = (vd)((vu)y + (((vu)t + shift) << 52));                                         \
         vd last = name##_pick_(low, (vd){0} + 0x1p-128, (vd){0} + 1.0);                            \
         last = name##_pick_(high, (vd){0} + 0x1p128, last);                                        \
-        return scaled * last;                                                                      \
+        return (vd)((vu)(scaled * last) | (vu) ~(x <= __builtin_inf()));                           \
     }
 
 #endif

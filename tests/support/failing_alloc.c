@@ -72,6 +72,13 @@ int64_t check_every_allocation_threads(check_scenario scenario, void *arg, int t
     return requests;
 }
 
+int64_t check_some_allocations(check_scenario scenario, void *arg, int64_t step)
+{
+    int64_t requests = 0;
+    for (int64_t k = 1; !run_failing(scenario, arg, 1, k, &requests);) k += step;
+    return requests;
+}
+
 int64_t check_every_allocation(check_scenario scenario, void *arg)
 {
     return check_every_allocation_threads(scenario, arg, 1);

@@ -27,6 +27,9 @@ typedef int (*check_scenario)(cgam_env *env, void *arg);
  * may be left after cgam_env_free. Gives the number of requests of a whole run. */
 int64_t check_every_allocation(check_scenario scenario, void *arg);
 
+/* The same with every `step`-th request only, for scenarios of a thousand. */
+int64_t check_some_allocations(check_scenario scenario, void *arg, int64_t step);
+
 /* The same on an env with so many threads; requests then come in any order. */
 int64_t check_every_allocation_threads(check_scenario scenario, void *arg, int threads);
 

@@ -332,6 +332,50 @@ static void the_pieces_make_a_solve(void **state)
     assert_true(bordered > 50);
 }
 
+/* By the inverse: the solution of cgam_dplr_reduce, for several right sides, with border rows (K is
+ * then indefinite and has blocks of two) and over more than one block of the inverse. */
+static void the_inverse_reduces_alike(void **state)
+{
+    (void)state;
+    cgam_rng rng = cgam_rng_stream(4, 9);
+    int64_t sizes[][2] = {{3, 1}, {40, 17}, {300, 256}, {330, 257}, {700, 600}};
+    enum { RIGHT = 5 };
+    for (int k = 0; k < 2 * 5; k++) {
+        int64_t n = sizes[k / 2][0], d = sizes[k / 2][1], m = 0;
+        problem t = make(&rng, DENSE_UNIT, n, d, 1);
+        t.a = 0.1;
+        as_gate(&t);
+        for (int64_t i = 0; k % 2 && i < d / 8 && i < 20; i++) t.D[3 * i] = i % 2 ? 0 : 1e-9;
+        cgam_dplr_spec spec = spec_of(&t);
+        cgam_dplr *S;
+        cgam_dplr_inverse *M;
+        CHECK_STATUS(env, cgam_dplr_new(env, &spec, &S));
+        CHECK_STATUS(env, cgam_dplr_inverse_new(S, &M));
+        m = cgam_dplr_border(S, NULL);
+        assert_non_null(M);
+        assert_true((m > 0) == (k % 2 && d >= 8));
+        double *g = dense_normals(&rng, RIGHT * d, 1), *x = dense_normals(&rng, RIGHT * m + 1, 1);
+        double *t0 = dense_room(RIGHT * d), *y0 = dense_room(RIGHT * m + 1);
+        double *t1 = dense_room(RIGHT * d), *y1 = dense_room(RIGHT * m + 1), size = 0;
+        for (int64_t v = 0; v < RIGHT; v++)
+            CHECK_STATUS(env, cgam_dplr_reduce(S, g + v * d, x + v * m, t0 + v * d, y0 + v * m));
+        for (int64_t i = 0; i < RIGHT * d; i++) size = fmax(size, fabs(t0[i]));
+        for (int64_t i = 0; i < RIGHT * m; i++) size = fmax(size, fabs(y0[i]));
+        for (int brief = 0; brief < 2; brief++) {
+            double off = (brief ? 1e-5 : 1e-12) * size;
+            CHECK_STATUS(env, cgam_dplr_inverse_reduce(M, RIGHT, brief, g, x, t1, y1));
+            CHECK_CLOSE_ALL(t1, t0, RIGHT * d, off);
+            CHECK_CLOSE_ALL(y1, y0, RIGHT * m, off);
+            CHECK_STATUS(env, cgam_dplr_inverse_reduce(M, 1, brief, g, x, t1, y1));
+            CHECK_CLOSE_ALL(t1, t0, d, off);
+            CHECK_CLOSE_ALL(y1, y0, m, off);
+        }
+        cgam_dplr_inverse_free(M);
+        cgam_dplr_free(S);
+        dense_reset();
+    }
+}
+
 static void an_estimate_of_cost_is_an_upper_bound(void **state)
 {
     (void)state;
@@ -392,6 +436,7 @@ int main(void)
         cmocka_unit_test(without_a_diagonal_the_rows_are_left),
         cmocka_unit_test(a_kernel_is_noticed),
         cmocka_unit_test(the_pieces_make_a_solve),
+        cmocka_unit_test(the_inverse_reduces_alike),
         cmocka_unit_test(an_estimate_of_cost_is_an_upper_bound),
         cmocka_unit_test(solves_cope_with_every_failed_allocation),
     };

@@ -82,6 +82,50 @@ static void check_case(cgam_rng *rng, const cgam_kernels *k, cgam_dtype dtype, i
         compare(y[j], z[j], size, n + 1, &Z, "sum", j);
     }
     assert_true(y[-1] == left && y[d] == right);
+
+    /* a row by itself, widened or in f32 */
+    float *brief = (float *)(void *)dense_room(d + 2) + 1;
+    brief[-1] = brief[d] = 17;
+    k->scaled[dtype](Z.data, d, 0.7, y);
+    k->to_f32[dtype](Z.data, d, brief);
+    for (int64_t j = 0; j < d; j++) {
+        assert_true(y[j] == 0.7 * Z.wide[j]);
+        assert_true(brief[j] == (float)Z.wide[j]);
+    }
+    assert_true(y[-1] == left && y[d] == right && brief[-1] == 17 && brief[d] == 17);
+
+    /* rows by list, each at most once and out of order */
+    int32_t at[4096];
+    int64_t listed = 0;
+    for (int64_t i = n - 1; i >= 0; i -= 1 + i % 3) at[listed++] = (int32_t)i;
+    memcpy(z, before, (size_t)d * sizeof *z);
+    memcpy(y, before, (size_t)d * sizeof *y);
+    plain->sum_at[dtype](Z.data, Z.stride, at, listed, d, w, z);
+    k->sum_at[dtype](Z.data, Z.stride, at, listed, d, w, y);
+    for (int64_t j = 0; j < d; j++) {
+        double size = fabs(before[j]);
+        for (int64_t i = 0; i < listed; i++) size += fabs(w[i] * Z.wide[at[i] * d + j]);
+        compare(y[j], z[j], size, listed + 1, &Z, "sum_at", j);
+    }
+    assert_true(y[-1] == left && y[d] == right);
+
+    /* both at once: the bits of dot, and a readout of other rows (here the later half) */
+    int64_t half = n / 2;
+    double *alone = dense_room(n);
+    k->dot[dtype](Z.data, Z.stride, half, d, x, alone);
+    const unsigned char *later = Z.data + (size_t)(half * Z.stride) * cgam_dtype_size(dtype);
+    memcpy(z, before, (size_t)d * sizeof *z);
+    memcpy(y, before, (size_t)d * sizeof *y);
+    got[-1] = got[half] = 17;
+    plain->sum[dtype](later, Z.stride, half, d, w, z);
+    k->both[dtype](Z.data, later, Z.stride, half, d, x, got, w, y);
+    assert_memory_equal(got, alone, (size_t)half * sizeof *got);
+    for (int64_t j = 0; j < d; j++) {
+        double size = fabs(before[j]);
+        for (int64_t i = 0; i < half; i++) size += fabs(w[i] * Z.wide[(half + i) * d + j]);
+        compare(y[j], z[j], size, half + 1, &Z, "both", j);
+    }
+    assert_true(y[-1] == left && y[d] == right && got[-1] == 17 && got[half] == 17);
     dense_reset();
 }
 
@@ -120,6 +164,7 @@ static void large_sizes(cgam_rng *rng, const cgam_kernels *k, cgam_dtype dtype)
     check_case(rng, k, dtype, 3, 10007, 0, 1);
     check_case(rng, k, dtype, 2049, 129, 7, 3);
     check_case(rng, k, dtype, 300, 1024, 0, 0);
+    check_case(rng, k, dtype, 37, 2500, 3, 1);
 }
 
 /* Every finite 16-bit pattern goes through the vector part of a kernel exactly. Banks hold no
@@ -144,6 +189,109 @@ static void every_value(cgam_rng *rng, const cgam_kernels *k, cgam_dtype dtype)
             CHECK_CLOSE(dot, wide[j], 0);
         }
     }
+}
+
+/* |got - exp(x)| in units of the last place of exp(x), by long double. */
+static double ulps(double got, double x)
+{
+    long double want = expl((long double)x);
+    double rounded = (double)want, unit = nextafter(rounded, INFINITY) - rounded;
+    return (double)fabsl(got - want) / unit;
+}
+
+static void exponentials(cgam_rng *rng, const cgam_kernels *k, cgam_dtype dtype)
+{
+    if (dtype != CGAM_F64) return; /* no rows in it: once is enough */
+    enum { COUNT = 20000 };
+    double *x = dense_room(COUNT), *y = dense_room(COUNT);
+    for (int i = 0; i < COUNT; i++) x[i] = dense_between(rng, -745, 709.7);
+    for (int i = 0; i < 100; i++) x[i] = dense_between(rng, -1e-3, 1e-3) * (i % 7);
+    k->exp(x, COUNT, y);
+    for (int i = 0; i < COUNT; i++) CHECK_LE(ulps(y[i], x[i]), 2);
+    const double odd[] = {0, -0.0, INFINITY, -INFINITY, 1e6, -1e6, 5e-324, 710, -746, NAN};
+    for (int n = 1; n <= 10; n++) {
+        k->exp(odd, n, y);
+        for (int i = 0; i < n && i < 9; i++) CHECK_CLOSE(y[i], exp(odd[i]), 0);
+    }
+    assert_true(isnan(y[9]));
+    dense_reset();
+}
+
+/* Scores of every size, masks among them; sums against long double. */
+static void softmax_case(cgam_rng *rng, const cgam_kernels *k, int64_t n, double beta, double scale)
+{
+    double *r = dense_normals(rng, n + 2, scale) + 1, *e = dense_room(n + 2) + 1, sums[3];
+    double left = e[-1] = 17, right = e[n] = 19;
+    for (int64_t i = 0; i < n; i += 5) r[i] = i % 2 ? -INFINITY : r[i] * 1e-310;
+    double top = k->largest(r, n);
+    CHECK_CLOSE(top, cgam_kernels_all[0]->largest(r, n), 0);
+    const double limits[] = {0, 0.5, scale, 1e300, INFINITY};
+    for (int j = 0; j < 5; j++)
+        assert_int_equal(k->above(r, n, limits[j]), cgam_kernels_all[0]->above(r, n, limits[j]));
+    if (top == -INFINITY) return;
+    k->soft(r, n, beta, top, e, sums);
+    long double want[3] = {0};
+    for (int64_t i = 0; i < n; i++) {
+        double x = beta * (r[i] - top);
+        if (x < -707) {
+            assert_true(e[i] <= 1e-307);
+            continue;
+        }
+        CHECK_LE(ulps(e[i], x), 2);
+        long double exact = expl((long double)x);
+        want[0] += exact;
+        want[1] += exact * exact;
+        want[2] += exact * x;
+    }
+    /* each term is good to 2 ulp, each addition to half of one */
+    double unit = (double)(n + 6) * 0x1p-52;
+    for (int j = 0; j < 3; j++)
+        CHECK_CLOSE(sums[j], (double)want[j], unit * fabs((double)want[j]) + 1e-300);
+    assert_true(e[-1] == left && e[n] == right);
+    r[n / 2] = NAN;
+    k->soft(r, n, beta, top, e, sums);
+    assert_true(isnan(sums[0]));
+    assert_int_equal(k->above(r, n, INFINITY), 1);
+    dense_reset();
+}
+
+static void softmaxes(cgam_rng *rng, const cgam_kernels *k, cgam_dtype dtype)
+{
+    if (dtype != CGAM_F64) return;
+    for (int64_t n = 1; n <= 70; n++) {
+        softmax_case(rng, k, n, 1, 1);
+        softmax_case(rng, k, n, 1e6, 1);
+        softmax_case(rng, k, n, 3, 1e6);
+        softmax_case(rng, k, n, 1e-6, 1e-300);
+    }
+    softmax_case(rng, k, 4096, 2, 3);
+}
+
+static void readings(cgam_rng *rng, const cgam_kernels *k, cgam_dtype dtype)
+{
+    uint64_t words[200];
+    if (dtype != CGAM_F64) return;
+    for (int i = 0; i < 200; i++) words[i] = (uint64_t)(cgam_rng_uniform(rng) * 0x1p63);
+    for (int64_t n = 0; n <= 190; n++)
+        assert_true(k->read(words + n % 5, n) == cgam_kernels_all[0]->read(words + n % 5, n));
+}
+
+static void every_word_is_read(void **state)
+{
+    (void)state;
+    for_every_kernel(readings);
+}
+
+static void exponentials_are_good_to_two_ulp(void **state)
+{
+    (void)state;
+    for_every_kernel(exponentials);
+}
+
+static void softmax_sums_agree_masks_and_all(void **state)
+{
+    (void)state;
+    for_every_kernel(softmaxes);
 }
 
 static void kernels_agree_on_small_sizes(void **state)
@@ -194,6 +342,9 @@ int main(void)
         cmocka_unit_test(the_plain_kernel_is_the_definition),
         cmocka_unit_test(kernels_agree_on_small_sizes),
         cmocka_unit_test(kernels_agree_on_large_sizes),
+        cmocka_unit_test(every_word_is_read),
+        cmocka_unit_test(exponentials_are_good_to_two_ulp),
+        cmocka_unit_test(softmax_sums_agree_masks_and_all),
         cmocka_unit_test(kernels_widen_every_half_exactly),
         cmocka_unit_test(the_best_kernel_is_the_last_usable),
     };

@@ -159,8 +159,8 @@ static void gram_matrices_are_their_sums(void **state)
     cgam_rng rng = cgam_rng_stream(3, 3);
     static const struct {
         int64_t n, d, pad;
-    } cases[] = {{1, 1, 0},    {5, 3, 0},    {3, 5, 2},  {300, 20, 1},
-                 {40, 270, 0}, {270, 30, 0}, {520, 8, 0}};
+    } cases[] = {{1, 1, 0},    {5, 3, 0},    {3, 5, 2},   {300, 20, 1},
+                 {40, 270, 0}, {270, 30, 0}, {520, 8, 0}, {60, 700, 3}};
     for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
         int64_t n = cases[k].n, d = cases[k].d, ldc = d + cases[k].pad;
         sample s = make(&rng, (cgam_dtype)(k % CGAM_KERNEL_DTYPES), n, d, 0, k % 2);

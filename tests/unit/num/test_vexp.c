@@ -74,6 +74,11 @@ static void the_softmax_form_drops_what_is_tiny(void **state)
     CHECK_CLOSE(one_below(-1e300), 0, 0);
     CHECK_CLOSE(one_below(-INFINITY), 0, 0);
     assert_true(isnan(one_below(NAN)));
+    for (int bits = 1; bits < 4096; bits += 37) { /* whatever it carries */
+        char payload[16];
+        snprintf(payload, sizeof payload, "%d", bits);
+        assert_true(isnan(one(nan(payload))) && isnan(one_below(nan(payload))));
+    }
 }
 
 int main(void)

@@ -1,0 +1,490 @@
+/* batch_coupled.c: the coupled recall (coupled.c) of many queries at once, as products of matrices.
+ *
+ * Plain iteration with the steps in f32, and nothing lost by it. A reference is a p1 with its scores
+ * in double, r1 = a + lambda^2 A^-1 p1, and the step it makes, p2 = softmax(beta r1). From there
+ *
+ *     r = r1 + lambda^2 A^-1 delta,   delta = p - p1,   A^-1 delta = dinv (delta - Z t),
+ *     next p = p2 exp(y) / sum p2 exp(y),   y = beta lambda^2 A^-1 delta,
+ *
+ * t from g = Z' (dinv delta). What passes through f32 is delta, y and p2 (exp(y) - 1), all of them
+ * as small as the way from the reference is short, so their relative rounding is what counts. At
+ * first p1 = 0. Once no query moves by more than the noise of its delta, or by more than the
+ * tolerance, all make a step in double, which is judged as a step of coupled.c is, and which is the
+ * next reference: each gains six digits.
+ *
+ * Inside a pass the sum is not known yet. It leaves delta' = p2 exp(y) - p1; the true delta is
+ * c delta' + (c - 1) p1 with c = 1 / sum p2 exp(y), and so is the true g of that of delta' and of
+ * g1 = Z' (dinv p1).
+ *
+ * Queries that would need more than that (a leap of the scores, slow contraction that Newton
+ * shortens) are given back to the one-by-one path. */
+#include "memory/batch_coupled.h"
+
+#include "num/brief.h"
+#include "num/pass.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { QUERIES_MIN = 8, MOST = CGAM_PASS_WIDTH, SLOW = 60, PATIENCE = 8 };
+static const double LEAP = 60;       /* y beyond which f32 would overflow */
+static const double NOISE = 0x1p-20; /* of a step in f32, relative to its delta */
+
+/* One query on its way. Its moment's s is p1, r is r1, p is p2 until the next reference. */
+typedef struct way {
+    cgam_moment *m;
+    double *g, *g1; /* [d] Z' (dinv delta), Z' (dinv p1) */
+    double factor;  /* c of the last pass */
+    double best;    /* the least change */
+    int64_t since;  /* the iteration of that */
+    bool ready;     /* nothing more to gain from this reference: it waits for the others */
+    bool done;
+    bool leapt, slow; /* given back to the one-by-one path */
+} way;
+
+/* What a chunk gathers of one query in a step. */
+typedef struct gathered {
+    double gain, largest, peak, spread, leap;
+} gathered;
+
+typedef enum kind { STEP, GATHER, GATHER_EXACTLY, EXACT } kind;
+
+typedef struct batch {
+    const cgam_recall *plan;
+    int64_t count; /* queries still on their way */
+    way *ways[MOST];
+    kind kind;
+    bool stepped;           /* has p moved on from p2 since the reference */
+    cgam_pass narrow, wide; /* in f32 and in double, of the same width */
+    float *state;           /* [n, 3, width] p2, kappa = p2 - p1, and delta' of the last pass */
+    float factor[2 * MOST]; /* [2, width] c of that pass, and c - 1, for each query */
+    gathered *part;         /* [chunks, count] */
+    double *t;              /* [count, d] */
+    double *edges;          /* [count, border rows] (A^-1 delta) of the border */
+    double *ones;           /* [chunks, count] */
+    double dinv_max;
+} batch;
+
+bool cgam_coupled_batches(const cgam_recall *plan, int64_t count)
+{
+    const cgam_rows *Z = &plan->bank->Z;
+    return plan->opts.mode == CGAM_COUPLED && plan->small && !plan->refines && !plan->twins &&
+           Z->dtype != CGAM_F64 && plan->size > 1e-8 && plan->size < 1e8 && plan->pivot_max < 1e8 &&
+           count >= QUERIES_MIN && cgam_brief_pays(Z->n, Z->d);
+}
+
+/* ---- Inside a pass -------------------------------------------------------------------------- */
+
+/* Where the tile's next border row is, counted from its begin; t->count where there is none. */
+static int64_t border_in(const batch *b, const cgam_pass_tile *t, int64_t *k)
+{
+    const int64_t *border;
+    int64_t edge = cgam_dplr_border(b->plan->gate->A, &border);
+    while (*k < edge && border[*k] < t->begin) ++*k;
+    return *k < edge && border[*k] < t->begin + t->count ? border[*k] - t->begin : t->count;
+}
+
+static void step_rows(const batch *b, const cgam_pass_tile *t, int64_t from, int64_t rows,
+                      const double *dinv, gathered *part)
+{
+    int64_t width = b->narrow.width;
+    double gain = b->plan->opts.beta * b->plan->opts.lambda * b->plan->opts.lambda;
+    float stats[CGAM_COUPLE_STATS * MOST];
+    if (rows <= 0) return;
+    b->narrow.panels->couple(rows, width, (float *)t->S + from * width,
+                             b->state + 3 * (t->begin + from) * width, dinv, gain, b->factor,
+                             stats);
+    for (int64_t v = 0; v < b->count; v++) {
+        part[v].gain += (double)stats[v];
+        part[v].spread += (double)stats[width + v];
+        part[v].largest = fmax(part[v].largest, (double)stats[2 * width + v]);
+        part[v].peak = fmax(part[v].peak, (double)stats[3 * width + v]);
+        part[v].leap = fmax(part[v].leap, (double)stats[4 * width + v]);
+    }
+}
+
+/* Border rows have A^-1 delta from the small system; those between them go together. */
+static void step_tile(const batch *b, cgam_pass_tile *t)
+{
+    const double *dinv = cgam_dplr_dinv(b->plan->gate->A) + t->begin;
+    int64_t edge = cgam_dplr_border(b->plan->gate->A, NULL), k = 0;
+    gathered *part = b->part + t->chunk * b->count;
+    for (int64_t from = 0; from < t->count;) {
+        int64_t stop = border_in(b, t, &k);
+        step_rows(b, t, from, stop - from, dinv + from, part);
+        if (stop == t->count) break;
+        float *S = (float *)t->S + stop * b->narrow.width;
+        for (int64_t v = 0; v < b->count; v++) S[v] = (float)b->edges[v * edge + k];
+        step_rows(b, t, stop, 1, NULL, part);
+        from = stop + 1;
+        k++;
+    }
+}
+
+/* Weights dinv delta, in f32. */
+static void gather_tile(const batch *b, cgam_pass_tile *t)
+{
+    const double *dinv = cgam_dplr_dinv(b->plan->gate->A) + t->begin;
+    int64_t width = b->narrow.width;
+    const float *delta = b->state + (3 * t->begin + 2) * width;
+    float *S = t->S;
+    for (int64_t r = 0; r < t->count; r++)
+        for (int64_t v = 0; v < width; v++)
+            S[r * width + v] = (float)dinv[r] * delta[3 * r * width + v];
+}
+
+/* The end of the f32 steps: the new p1 in double, and the weights dinv p1. */
+static void gather_exactly(const batch *b, cgam_pass_tile *t)
+{
+    const double *dinv = cgam_dplr_dinv(b->plan->gate->A) + t->begin;
+    int64_t width = b->wide.width;
+    double *S = t->S;
+    memset(S, 0, (size_t)(t->count * width) * sizeof *S);
+    for (int64_t v = 0; v < b->count; v++) {
+        const float *delta = b->state + (3 * t->begin + 2) * width + v;
+        const double *p2 = b->ways[v]->m->p + t->begin;
+        double *p1 = b->ways[v]->m->s + t->begin, c = b->ways[v]->factor;
+        for (int64_t r = 0; r < t->count; r++) {
+            p1[r] = b->stepped ? fmax(0, c * (p1[r] + (double)delta[3 * r * width])) : p2[r];
+            S[r * width + v] = dinv[r] * p1[r];
+        }
+    }
+}
+
+/* r1 from the scores with t. */
+static void score_exactly(const batch *b, cgam_pass_tile *t)
+{
+    const cgam_recall *plan = b->plan;
+    const double *dinv = cgam_dplr_dinv(plan->gate->A) + t->begin, *S = t->S;
+    int64_t width = b->wide.width, edge = cgam_dplr_border(plan->gate->A, NULL);
+    double l2 = plan->opts.lambda * plan->opts.lambda;
+    for (int64_t v = 0; v < b->count; v++) {
+        const cgam_moment *m = b->ways[v]->m;
+        const double *p1 = m->s + t->begin, *a = m->a + t->begin;
+        double *r1 = m->r + t->begin;
+        for (int64_t r = 0; r < t->count; r++)
+            r1[r] = a[r] + l2 * dinv[r] * (p1[r] - S[r * width + v]);
+        int64_t k = 0;
+        for (int64_t r = border_in(b, t, &k); r < t->count; k++, r = border_in(b, t, &k))
+            r1[r] = a[r] + l2 * b->edges[v * edge + k];
+    }
+}
+
+static void weigh(void *arg, cgam_pass_tile *t)
+{
+    const batch *b = arg;
+    switch (b->kind) {
+    case STEP: step_tile(b, t); break;
+    case GATHER: gather_tile(b, t); break;
+    case GATHER_EXACTLY: gather_exactly(b, t); break;
+    case EXACT: score_exactly(b, t); break;
+    }
+}
+
+/* ---- Passes --------------------------------------------------------------------------------- */
+
+static void passes_free(batch *b)
+{
+    cgam_env *env = b->plan->bank->env;
+    void *rooms[] = {b->state, b->part, b->t, b->edges, b->ones};
+    for (size_t k = 0; k < sizeof rooms / sizeof rooms[0]; k++) cgam_free(env, rooms[k]);
+    b->state = NULL;
+    b->part = NULL;
+    b->t = b->edges = b->ones = NULL;
+    cgam_pass_free(&b->narrow);
+    cgam_pass_free(&b->wide);
+}
+
+/* Room for the queries that are still on their way. */
+static cgam_status passes_new(batch *b)
+{
+    cgam_env *env = b->plan->bank->env;
+    const cgam_rows *Z = &b->plan->bank->Z;
+    size_t count = (size_t)b->count, edge = (size_t)cgam_dplr_border(b->plan->gate->A, NULL);
+    b->t = cgam_zalloc(env, count * (size_t)Z->d, sizeof *b->t);
+    b->edges = cgam_alloc(env, count * edge + 1, sizeof *b->edges);
+    if (!b->t || !b->edges) return cgam_fail_nomem(env, "a batch of coupled recalls");
+    b->narrow = (cgam_pass){.env = env,
+                            .Z = Z,
+                            .vectors = b->count,
+                            .X = b->t,
+                            .reads = true,
+                            .weigh = weigh,
+                            .arg = b};
+    b->wide = b->narrow;
+    b->wide.wide = true;
+    cgam_status status = cgam_pass_new(&b->narrow);
+    if (status == CGAM_OK) status = cgam_pass_new(&b->wide);
+    if (status != CGAM_OK) return status;
+    size_t parts = (size_t)b->narrow.chunks * count, area = (size_t)(Z->n * b->narrow.width);
+    if ((size_t)b->wide.chunks * count > parts) parts = (size_t)b->wide.chunks * count;
+    b->state = cgam_zalloc(env, 3 * area, sizeof *b->state);
+    b->part = cgam_alloc(env, parts, sizeof *b->part);
+    b->ones = cgam_alloc(env, parts, sizeof *b->ones);
+    if (!b->state || !b->part || !b->ones)
+        return cgam_fail_nomem(env, "a batch of coupled recalls");
+    for (size_t k = 0; k < parts; k++) b->ones[k] = 1;
+    b->narrow.state = b->state;
+    b->narrow.state_row = 3 * b->narrow.width * (int64_t)sizeof *b->state;
+    return CGAM_OK;
+}
+
+/* One pass. X [count, d] what to score or NULL; Y[v] where the sums go or NULL. */
+static cgam_status run(batch *b, kind what, const double *X, double *const *Y)
+{
+    cgam_pass *pass = what == STEP || what == GATHER ? &b->narrow : &b->wide;
+    b->kind = what;
+    pass->X = X;
+    pass->reads = Y != NULL;
+    cgam_pass_load(pass);
+    cgam_status status = cgam_pass_run(pass);
+    if (status == CGAM_OK && Y) status = cgam_pass_join(pass, b->ones, Y);
+    return status;
+}
+
+/* t and the border's A^-1 x from g[v] and what x is on the border: delta, or p1. */
+static cgam_status solve_small(batch *b, double *const *g, bool of_delta)
+{
+    const int64_t *border;
+    int64_t d = b->plan->bank->Z.d, edge = cgam_dplr_border(b->plan->gate->A, &border);
+    int64_t width = b->narrow.width;
+    for (int64_t v = 0; v < b->count; v++) {
+        const way *w = b->ways[v];
+        memcpy(b->t + v * d, g[v], (size_t)d * sizeof *b->t);
+        for (int64_t k = 0; k < edge; k++) {
+            double p1 = w->m->s[border[k]],
+                   delta = (double)b->state[(3 * border[k] + 2) * width + v];
+            b->edges[v * edge + k] = of_delta ? w->factor * delta + (w->factor - 1) * p1 : p1;
+        }
+    }
+    return cgam_dplr_inverse_reduce(b->plan->small, b->count, of_delta, b->t, b->edges, b->t,
+                                    b->edges);
+}
+
+/* ---- Steps ---------------------------------------------------------------------------------- */
+
+/* Books a step that changed p by `change`: rate, and whether the query is better off alone. */
+static void book(const cgam_recall *plan, way *w, double change)
+{
+    cgam_moment *m = w->m;
+    double before = m->change;
+    m->change = change;
+    m->iterations++;
+    if (before > 0 && change > 0) {
+        double ratio = change / before;
+        m->rate = m->rate > 0 ? sqrt(m->rate * ratio) : ratio;
+    }
+    if (change < w->best) {
+        w->best = change;
+        w->since = m->iterations;
+    }
+    if (plan->opts.plain || !(m->rate < 1) || m->iterations < 12) return;
+    w->slow = log(plan->opts.tol / change) / log(m->rate) > SLOW;
+}
+
+/* A step in f32 for all. */
+static cgam_status step(batch *b)
+{
+    const cgam_recall *plan = b->plan;
+    double *g[MOST], beta = plan->opts.beta, l2 = plan->opts.lambda * plan->opts.lambda;
+    int64_t d = plan->bank->Z.d, chunks = b->narrow.chunks;
+    for (int64_t v = 0; v < b->count; v++) {
+        g[v] = b->ways[v]->g;
+        b->factor[v] = (float)b->ways[v]->factor;
+        b->factor[b->narrow.width + v] = (float)(b->ways[v]->factor - 1);
+    }
+    memset(b->part, 0, (size_t)(chunks * b->count) * sizeof *b->part);
+    cgam_status status = solve_small(b, g, true);
+    if (status == CGAM_OK) status = run(b, STEP, b->t, g);
+    for (int64_t v = 0; v < b->count && status == CGAM_OK; v++) {
+        way *w = b->ways[v];
+        gathered all = b->part[v];
+        for (int64_t c = 1; c < chunks; c++) {
+            const gathered *one = &b->part[c * b->count + v];
+            all.gain += one->gain;
+            all.spread += one->spread;
+            all.largest = fmax(all.largest, one->largest);
+            all.peak = fmax(all.peak, one->peak);
+            all.leap = fmax(all.leap, one->leap);
+        }
+        double c = 1 / (1 + all.gain);
+        if (!(c > 0 && isfinite(c)) || !(all.leap < LEAP)) {
+            w->leapt = true;
+            continue;
+        }
+        double change = all.largest + fabs(c - w->factor) * all.peak;
+        w->factor = c;
+        for (int64_t j = 0; j < d; j++) w->g[j] = c * w->g[j] + (c - 1) * w->g1[j];
+        if (w->ready || w->leapt) continue;
+        book(plan, w, change);
+        double spread = c * all.spread + fabs(c - 1); /* at least sum |delta| */
+        double noise = beta * all.peak * c * NOISE * l2 * b->dinv_max * spread;
+        w->ready = change <= fmax(plan->opts.tol, noise) || w->m->iterations - w->since > SLOW;
+    }
+    return status;
+}
+
+/* How a step in double ended: p1 in s, r1 in r; p2 goes to p. */
+static void judge(const cgam_recall *plan, way *w)
+{
+    cgam_moment *m = w->m;
+    int64_t n = plan->bank->Z.n;
+    double feedback = 0, largest = 0, squares = 0, tol = plan->opts.tol;
+    bool finite = cgam_moment_softmax(plan, m);
+    for (int64_t i = 0; i < n; i++) {
+        double move = fabs(m->p[i] - m->s[i]);
+        feedback += m->s[i] * (m->r[i] - m->a[i]);
+        largest = move > largest ? move : largest;
+        squares += move * move;
+    }
+    double energy = 0.5 * feedback - m->half_us0 - m->lse / plan->opts.beta;
+    m->energy_rise = fmax(m->energy_rise, energy - m->energy_end);
+    m->energy_end = energy;
+    m->change_norm = sqrt(squares);
+    book(plan, w, largest);
+    double noise = 64 * plan->opts.beta * 0x1p-53 * (fabs(m->lse) / plan->opts.beta + 1);
+    bool stalled = m->iterations - w->since > SLOW && largest <= noise;
+    m->end = !finite                                ? CGAM_END_DIVERGED
+             : largest <= tol                       ? CGAM_END_CONVERGED
+             : m->iterations >= plan->opts.max_iter ? CGAM_END_MAX_ITER
+                                                    : CGAM_END_STALLED;
+    w->done = !finite || largest <= tol || stalled || m->iterations >= plan->opts.max_iter;
+    if (w->done) w->slow = false;
+}
+
+static cgam_status judge_one(void *arg, int64_t v)
+{
+    const batch *b = arg;
+    if (!b->ways[v]->leapt) judge(b->plan, b->ways[v]);
+    return CGAM_OK;
+}
+
+/* A step in double for all. */
+static cgam_status step_exactly(batch *b)
+{
+    double *g1[MOST];
+    for (int64_t v = 0; v < b->count; v++) g1[v] = b->ways[v]->g1;
+    cgam_status status = run(b, GATHER_EXACTLY, NULL, g1);
+    if (status == CGAM_OK) status = solve_small(b, g1, false);
+    if (status == CGAM_OK) status = run(b, EXACT, b->t, NULL);
+    if (status == CGAM_OK) status = cgam_parallel(b->plan->bank->env, b->count, judge_one, b);
+    return status;
+}
+
+/* ---- From reference to reference ------------------------------------------------------------ */
+
+static cgam_status lay_rows(void *arg, int64_t chunk)
+{
+    const batch *b = arg;
+    int64_t width = b->narrow.width, end = cgam_pass_begin(&b->narrow, chunk + 1);
+    for (int64_t i = cgam_pass_begin(&b->narrow, chunk); i < end; i++)
+        for (int64_t v = 0; v < b->count; v++) {
+            const cgam_moment *m = b->ways[v]->m;
+            double p2 = m->p[i], kappa = p2 - m->s[i];
+            /* below the normal range: slow, and of no weight */
+            float *state = b->state + 3 * i * width + v;
+            state[0] = p2 < 0x1p-120 ? 0 : (float)p2;
+            state[width] = state[2 * width] = fabs(kappa) < 0x1p-120 ? 0 : (float)kappa;
+        }
+    return CGAM_OK;
+}
+
+/* From the present reference in f32 until it has nothing more to give, and to the next. */
+static cgam_status advance(batch *b)
+{
+    const cgam_recall *plan = b->plan;
+    double *g[MOST];
+    cgam_status status = passes_new(b);
+    if (status == CGAM_OK) status = cgam_parallel(plan->bank->env, b->narrow.chunks, lay_rows, b);
+    for (int64_t v = 0; v < b->count; v++) {
+        g[v] = b->ways[v]->g;
+        b->ways[v]->factor = 1;
+        b->ways[v]->ready = false;
+    }
+    int64_t made = 0, waited = 0, ready = 0;
+    for (int64_t v = 0; v < b->count; v++)
+        made = b->ways[v]->m->iterations > made ? b->ways[v]->m->iterations : made;
+    int64_t left = plan->opts.max_iter - made;
+    b->stepped = left > 1;
+    if (status == CGAM_OK && b->stepped) status = run(b, GATHER, NULL, g);
+    while (status == CGAM_OK && left-- > 1 && ready < b->count && waited < PATIENCE) {
+        if (cgam_interrupted(plan->bank->env)) status = CGAM_E_INTERRUPTED;
+        if (status == CGAM_OK) status = step(b);
+        ready = 0;
+        for (int64_t v = 0; v < b->count; v++)
+            ready += b->ways[v]->ready || b->ways[v]->leapt || b->ways[v]->slow;
+        waited += ready > 0;
+    }
+    if (status == CGAM_OK) status = step_exactly(b);
+    passes_free(b);
+    return status;
+}
+
+/* The first reference: p1 = 0. */
+static cgam_status begin(void *arg, int64_t v)
+{
+    const batch *b = arg;
+    way *w = b->ways[v];
+    cgam_moment *m = w->m;
+    size_t bytes = (size_t)b->plan->bank->Z.n * sizeof(double);
+    memcpy(m->r, m->a, bytes);
+    memset(m->s, 0, bytes);
+    w->leapt = !cgam_moment_softmax(b->plan, m);
+    m->energy_start = m->energy_end = -m->half_us0 - m->lse / b->plan->opts.beta;
+    w->factor = 1;
+    w->best = INFINITY;
+    return CGAM_OK;
+}
+
+/* s of the fixed point, from its scores. */
+static cgam_status end(void *arg, int64_t v)
+{
+    const batch *b = arg;
+    cgam_moment *m = b->ways[v]->m;
+    double lambda = b->plan->opts.lambda;
+    for (int64_t i = 0; i < b->plan->bank->Z.n; i++)
+        m->s[i] = m->s0[i] + (m->r[i] - m->a[i]) / lambda;
+    return CGAM_OK;
+}
+
+/* Those still on their way, in front. */
+static void keep(batch *b)
+{
+    int64_t kept = 0;
+    for (int64_t v = 0; v < b->count; v++)
+        if (!b->ways[v]->done && !b->ways[v]->leapt && !b->ways[v]->slow)
+            b->ways[kept++] = b->ways[v];
+    b->count = kept;
+}
+
+cgam_status cgam_coupled_batch(const cgam_recall *plan, int64_t count, cgam_moment *m,
+                               int64_t *back, int64_t *given_back)
+{
+    cgam_env *env = plan->bank->env;
+    int64_t n = plan->bank->Z.n, d = plan->bank->Z.d;
+    const double *dinv = cgam_dplr_dinv(plan->gate->A);
+    way all[MOST];
+    batch b = {.plan = plan};
+    *given_back = 0;
+    for (int64_t i = 0; i < n; i++) b.dinv_max = fmax(b.dinv_max, fabs(dinv[i]));
+    double *room = cgam_zalloc(env, (size_t)(2 * count * d), sizeof *room);
+    if (!room) return cgam_fail_nomem(env, "a batch of coupled recalls");
+    for (int64_t v = 0; v < count; v++) {
+        all[v] = (way){.m = &m[v], .g = room + v * d, .g1 = room + (count + v) * d};
+        b.ways[b.count++] = &all[v];
+    }
+    cgam_status status = cgam_parallel(env, count, begin, &b);
+    for (keep(&b); b.count > 0 && status == CGAM_OK; keep(&b)) status = advance(&b);
+    for (int64_t v = 0; v < count && status == CGAM_OK; v++) {
+        if (!all[v].leapt && !all[v].slow) {
+            b.ways[b.count++] = &all[v];
+            continue;
+        }
+        back[(*given_back)++] = v;
+        m[v].iterations = m[v].newton_steps = m[v].newton_after = 0;
+        m[v].change = m[v].change_norm = m[v].rate = m[v].energy_rise = 0;
+    }
+    if (status == CGAM_OK) status = cgam_parallel(env, b.count, end, &b);
+    cgam_free(env, room);
+    return status;
+}

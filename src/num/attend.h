@@ -1,0 +1,78 @@
+/* attend.h: a softmax over the rows of a tall matrix, and everything asked of it, in one pass.
+ *
+ *   b_i = <zeta_i, q>,   s_i = given, or pivot_i <zeta_i, e>, or 0,   r_i = b_i + lambda s_i,
+ *   p = softmax(beta r):  its sums, the leaders in r, b and s, the rank of one row, and Z'p.
+ *
+ * No vector of n numbers is written. While a tile of rows is in cache it is scored, weighed against
+ * the largest score so far (earlier sums shrink when that rises) and added to the readout. Chunks
+ * are those of rows.h, tiles are cut by shape: the results do not depend on the number of threads.
+ *
+ * Large banks of f32, f16 and bf16 are scored in f32 (brief.h) where that cannot move a weight by more
+ * than CGAM_ATTEND_BRIEF of itself,
+ *     beta CGAM_BRIEF_ERROR max|zeta| (|q| + lambda max|pivot| |e|) <= CGAM_ATTEND_BRIEF,
+ * and in double otherwise. The bound is for the worst case; rounding errors seldom add up, and a
+ * hundredth of it is usual. Leaders and the row asked for are always scored in double in the end,
+ * and where f32 cannot tell who the leaders are, the query is done again in double. A rank beyond
+ * the leaders is as f32 counts it. */
+#ifndef CGAM_SRC_NUM_ATTEND_H
+#define CGAM_SRC_NUM_ATTEND_H
+
+#include "num/rows.h"
+
+enum { CGAM_ATTEND_LEADERS_MAX = 1024 };
+#define CGAM_ATTEND_BRIEF 1e-3
+
+typedef struct cgam_attend_in {
+    const cgam_rows *Z;
+    double beta, lambda;
+    int64_t count;         /* queries that share the pass; each has the bits it has alone */
+    const double *q;       /* [count, d] */
+    const double *s;       /* [n] the same s for all queries, or NULL */
+    const double *e;       /* [count, d] directions of s, or NULL; not both */
+    const double *pivot;   /* [n], with e */
+    const int64_t *border; /* [edge], with e: ascending rows whose s is given, */
+    int64_t edge;
+    const double *edges;  /* [count, edge], here */
+    const int64_t *focus; /* [count] rows whose rank is asked for, or NULL; < 0 = none */
+    int64_t leaders;      /* how many leaders to keep, 2 .. CGAM_ATTEND_LEADERS_MAX */
+    double size;          /* max |zeta|, for f32; 0 = double throughout */
+    double pivot_max;     /* max |pivot|, with e */
+} cgam_attend_in;
+
+typedef struct cgam_leader {
+    double r, b, s;
+    int64_t row;
+} cgam_leader;
+
+/* The two largest of a vector, ties to the lower row; row < 0 = there is none. */
+typedef struct cgam_two {
+    double value[2];
+    int64_t row[2];
+} cgam_two;
+
+typedef struct cgam_attend_out {
+    double top;          /* max r */
+    double sum, squares; /* sum e and sum e^2, e = exp(beta (r - top)) */
+    double tilt;         /* sum e beta (r - top) */
+    double skipped;      /* bound of the sum of the e left out, at most 2^-54 sum */
+    cgam_leader *leader; /* [leaders] caller's room: by falling r, ties to the lower row */
+    int64_t leaders;     /* how many there are, min(in->leaders, n) */
+    cgam_two b, s;       /* best two of each */
+    cgam_leader focus;   /* the row asked for */
+    int64_t above;       /* rows with larger r than focus, or the same and lower */
+    bool unsure;         /* (inside) f32 could not tell who the leaders are */
+    double *readout;     /* [d] caller's room for Z'p, or NULL */
+} cgam_attend_out;
+
+/* May query v be scored in f32, if it pays? */
+bool cgam_attend_brief(const cgam_attend_in *in, int64_t v);
+/* What its scores may then be off by, where a sum of products is off by `error` of the size of its
+ * terms. */
+double cgam_attend_error(const cgam_attend_in *in, int64_t v, double error);
+/* Queries [from, from + count) of a call. */
+cgam_attend_in cgam_attend_some(const cgam_attend_in *in, int64_t from, int64_t count);
+
+/* out[count]. */
+cgam_status cgam_rows_attend(cgam_env *env, const cgam_attend_in *in, cgam_attend_out *out);
+
+#endif

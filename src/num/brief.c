@@ -1,0 +1,88 @@
+/* brief.c: the plain reference, and the choice of a faster version. The reference rounds x and w as
+ * the others do and sums in double, so what separates them from it is what their bound allows. */
+#include "num/brief.h"
+
+#include "num/widen.h"
+
+#include <string.h>
+
+static bool always(void) { return true; }
+
+static void lay_plain(const double *x, int64_t d, float *out)
+{
+    for (int64_t j = 0; j < d; j++) out[j] = (float)x[j];
+}
+
+static double stored(cgam_dtype dtype, const void *rows, int64_t at)
+{
+    double z;
+    cgam_widen(dtype, (const char *)rows + (size_t)at * cgam_dtype_size(dtype), 1, &z);
+    return z;
+}
+
+#define PLAIN(name, dtype)                                                                         \
+    static void dot_##name(const void *rows, int64_t stride, int64_t n, int64_t d, const float *x, \
+                           double *out)                                                            \
+    {                                                                                              \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            out[i] = 0;                                                                            \
+            for (int64_t j = 0; j < d; j++)                                                        \
+                out[i] += stored(dtype, rows, i * stride + j) * (double)x[j];                      \
+        }                                                                                          \
+    }                                                                                              \
+    static void sum_##name(const void *rows, int64_t stride, int64_t n, int64_t d, const float *w, \
+                           float *y)                                                               \
+    {                                                                                              \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            for (int64_t j = 0; j < d; j++)                                                        \
+                y[j] += (float)((double)w[i] * stored(dtype, rows, i * stride + j));               \
+    }                                                                                              \
+    static void both_##name(const void *fresh, const void *stale, int64_t stride, int64_t n,       \
+                            int64_t d, const float *x, double *out, const float *w, float *y)      \
+    {                                                                                              \
+        dot_##name(fresh, stride, n, d, x, out);                                                   \
+        sum_##name(stale, stride, n, d, w, y);                                                     \
+    }
+PLAIN(f32, CGAM_F32)
+PLAIN(f16, CGAM_F16)
+PLAIN(bf16, CGAM_BF16)
+
+static void flush(int64_t d, float *from, double *y)
+{
+    for (int64_t j = 0; j < d; j++) {
+        y[j] += (double)from[j];
+        from[j] = 0;
+    }
+}
+
+static const cgam_brief plain = {
+    .name = "plain",
+    .usable = always,
+    .lay = {NULL, lay_plain, lay_plain, lay_plain},
+    .dot = {NULL, dot_f32, dot_f16, dot_bf16},
+    .sum = {NULL, sum_f32, sum_f16, sum_bf16},
+    .both = {NULL, both_f32, both_f16, both_bf16},
+    .flush = {NULL, flush, flush, flush},
+};
+
+extern const cgam_brief cgam_brief_portable;
+#if defined(__x86_64__)
+extern const cgam_brief cgam_brief_avx2, cgam_brief_avx512;
+#endif
+
+const cgam_brief *const cgam_brief_all[] = {
+    &plain,
+    &cgam_brief_portable,
+#if defined(__x86_64__)
+    &cgam_brief_avx2,
+    &cgam_brief_avx512,
+#endif
+    NULL,
+};
+
+const cgam_brief *cgam_brief_with(const char *name)
+{
+    for (int i = 0; cgam_brief_all[i]; i++)
+        if (strcmp(cgam_brief_all[i]->name, name) == 0) return cgam_brief_all[i];
+    return &plain;
+}

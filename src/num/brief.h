@@ -1,0 +1,59 @@
+/* brief.h: scores and readouts of kernels.h in brief arithmetic - f32, in short sums.
+ *
+ * A bank is bound by memory only if a row costs less to multiply than to read. In double every
+ * number has to be converted, which takes as long as multiplying; in f32 a 64-byte line takes two
+ * instructions (four for halves). So products are formed and summed in f32, at most 35 terms to a
+ * lane, and lanes are added up in double:
+ *
+ *     |score - exact| <= CGAM_BRIEF_ERROR sum_j |zeta_j x_j|,
+ *     |readout - exact|_j <= CGAM_BRIEF_READOUT sum_i |w_i zeta_ij|.
+ *
+ * The first counts x, the product, 34 additions in a lane and 2 that join accumulators; a short row
+ * has 3 terms to a lane, and its lanes may be added up in f32, in 4 steps more. The second counts
+ * 128 rows and the rounding of w. Nothing may overflow or become subnormal, which is the caller's
+ * business. There is no version for f64 rows. */
+#ifndef CGAM_SRC_NUM_BRIEF_H
+#define CGAM_SRC_NUM_BRIEF_H
+
+#include "num/kernels.h"
+
+#define CGAM_BRIEF_ERROR (40 * 0x1p-24)
+#define CGAM_BRIEF_READOUT (132 * 0x1p-24)
+enum { CGAM_BRIEF_ROWS = 128, CGAM_BRIEF_PAD = 32 };
+
+/* Numbers of a vector that is laid out for f32. */
+static inline int64_t cgam_brief_room(int64_t d)
+{
+    return (d + 2 * CGAM_BRIEF_PAD) / CGAM_BRIEF_PAD * CGAM_BRIEF_PAD;
+}
+
+/* Is a bank of n rows large enough for f32, and many queries as matrices, to pay? */
+static inline bool cgam_brief_pays(int64_t n, int64_t d) { return (double)n * (double)d >= 0x1p18; }
+
+typedef struct cgam_brief {
+    const char *name;
+    bool (*usable)(void);
+    /* x[d] rounded to f32, in the order in which the loops meet their numbers; out: [d +
+     * CGAM_BRIEF_PAD]. Entries of the tables below for f64 are NULL. */
+    void (*lay[CGAM_KERNEL_DTYPES])(const double *x, int64_t d, float *out);
+    /* out[i] = <row i, x>, with x laid out; a row's bits do not depend on its neighbours */
+    void (*dot[CGAM_KERNEL_DTYPES])(const void *rows, int64_t stride, int64_t n, int64_t d,
+                                    const float *x, double *out);
+    /* y += sum_i w[i] row i, in f32 and laid out as x is; y: [d + CGAM_BRIEF_PAD], zeros at first.
+     * At most CGAM_BRIEF_ROWS rows may come together in y before it is flushed. */
+    void (*sum[CGAM_KERNEL_DTYPES])(const void *rows, int64_t stride, int64_t n, int64_t d,
+                                    const float *w, float *y);
+    /* dot over fresh rows and sum over stale ones in turns, with the bits of each alone */
+    void (*both[CGAM_KERNEL_DTYPES])(const void *fresh, const void *stale, int64_t stride,
+                                     int64_t n, int64_t d, const float *x, double *out,
+                                     const float *w, float *y);
+    /* y[d] += from, which is zeros then */
+    void (*flush[CGAM_KERNEL_DTYPES])(int64_t d, float *from, double *y);
+} cgam_brief;
+
+/* Plain reference first, then by rising speed; NULL ends. */
+extern const cgam_brief *const cgam_brief_all[];
+/* The one that goes with the kernels of that name. */
+const cgam_brief *cgam_brief_with(const char *name);
+
+#endif

@@ -1,0 +1,164 @@
+/* gram.c: Gram matrices of a tall stored matrix, in double.
+ *
+ * Z'WZ is made of products of DEPTH rows at a time with the register kernels of panels.h, which
+ * take both sides by rows: a stretch of rows is widened twice, as it is and weighted, in blocks of
+ * columns that keep its distances short of a page. Only tiles on and below the diagonal are
+ * computed, by strips of two vectors across it. Weights may be of both signs, so this is no dsyrk;
+ * docs/roofline.md tells how near it comes to dgemm. */
+#include "num/panels.h"
+#include "num/rows.h"
+
+#include <cblas.h>
+#include <string.h>
+
+enum {
+    DEPTH = 128,     /* rows summed in registers, */
+    DEPTH_MAX = 384, /* and where rows are so short that they all stay in cache */
+    BLOCK = 256,     /* columns widened side by side */
+    WIDTH_MAX = 64,  /* of a vector panel */
+    LANES_MAX = 32,  /* of two vectors */
+    PANEL = 512,     /* columns of C that one item computes */
+    SLICE_ROWS = 2048,
+    SLICES_MAX = 16,
+    OUTER_ROWS = 256, /* rows widened at a time for Z Z' */
+};
+
+typedef struct gram {
+    cgam_env *env;
+    const cgam_rows *Z;
+    const cgam_panels *panels;
+    const double *w;
+    double *C; /* [slices] matrices where the rows are cut into slices */
+    int64_t ldc, items, slices, ld, depth;
+} gram;
+
+/* Columns [c, c + wide) of `count` rows from i on, times w where it is given, as blocks
+ * [depth, ld] of BLOCK columns. What is beyond the last column stays what it was. */
+static void widen(const gram *job, int64_t i, int64_t count, int64_t c, int64_t wide,
+                  const double *w, double *to)
+{
+    const cgam_rows *Z = job->Z;
+    int64_t size = (int64_t)cgam_dtype_size(Z->dtype), ld = job->ld;
+    for (int64_t j = 0; j < wide; j += BLOCK, to += job->depth * ld) {
+        int64_t some = wide - j < BLOCK ? wide - j : BLOCK;
+        for (int64_t k = 0; k < count; k++) {
+            double factor = (Z->scale ? Z->scale[i + k] : 1) * (w ? w[i + k] : 1);
+            const char *row = (const char *)Z->data + ((i + k) * Z->stride + c + j) * size;
+            Z->kernels->scaled[Z->dtype](row, some, factor, to + k * ld);
+        }
+    }
+}
+
+static const double *column(const gram *job, const double *blocks, int64_t j)
+{
+    return blocks + j / BLOCK * job->depth * job->ld + j % BLOCK;
+}
+
+/* What touches the diagonal in columns [q, q + step): strips of two vectors, their lower part. */
+static void add_corner(const gram *job, int64_t q, int64_t count, int64_t tall, int64_t width,
+                       const double *left, const double *right, double *C)
+{
+    int64_t step = job->panels->best64, ld = job->ld;
+    int64_t lanes = step > job->panels->lanes64 ? 2 * job->panels->lanes64 : step;
+    int64_t bottom = q + step < tall ? q + step : tall;
+    for (int64_t s = q; s < q + step && s < width; s += lanes) {
+        double tile[WIDTH_MAX * LANES_MAX];
+        memset(tile, 0, (size_t)((bottom - s) * lanes) * sizeof *tile);
+        job->panels->mul64(bottom - s, lanes, count, column(job, left, s), 1, ld,
+                           column(job, right, s), ld, tile, lanes, NULL, NULL);
+        for (int64_t r = s; r < bottom; r++)
+            for (int64_t k = s; k < s + lanes && k < width && k <= r; k++)
+                C[r * job->ldc + k] += tile[(r - s) * lanes + k - s];
+    }
+}
+
+/* Columns [c, c + width) of the lower triangle over a slice of the rows:
+ * C[c.., c..c+width) += Z[:, c..]' W Z[:, c..c+width). */
+static cgam_status gram_columns(void *arg, int64_t item)
+{
+    gram *job = arg;
+    const cgam_rows *Z = job->Z;
+    int64_t slice = item / job->items, c = item % job->items * PANEL, tall = Z->d - c;
+    int64_t width = tall < PANEL ? tall : PANEL, step = job->panels->best64, ld = job->ld;
+    int64_t from = Z->n * slice / job->slices, end = Z->n * (slice + 1) / job->slices;
+    double *C = job->C + slice * job->ldc * Z->d + c * job->ldc + c;
+    size_t block = (size_t)(job->depth * ld);
+    double *left =
+        cgam_zalloc(job->env, (size_t)((tall + BLOCK - 1) / BLOCK) * block, sizeof *left);
+    double *right = cgam_zalloc(job->env, (size_t)(PANEL / BLOCK) * block, sizeof *right);
+    cgam_status status = CGAM_OK;
+    if (!left || !right) status = cgam_fail_nomem(job->env, "rows of a Gram matrix");
+    for (int64_t i = from; status == CGAM_OK && i < end; i += job->depth) {
+        int64_t count = end - i < job->depth ? end - i : job->depth;
+        if (cgam_interrupted(job->env)) status = CGAM_E_INTERRUPTED;
+        widen(job, i, count, c, tall, NULL, left);
+        widen(job, i, count, c, width, job->w, right);
+        for (int64_t j = 0; j < tall; j += BLOCK)
+            for (int64_t q = 0; q < width && q < j + BLOCK; q += step) {
+                int64_t top = q + step > j ? q + step : j;
+                int64_t bottom = j + BLOCK < tall ? j + BLOCK : tall;
+                if (q >= j) add_corner(job, q, count, tall, width, left, right, C);
+                if (top < bottom)
+                    job->panels->mul64(bottom - top, step, count, column(job, left, top), 1, ld,
+                                       column(job, right, q), ld, C + top * job->ldc + q, job->ldc,
+                                       NULL, NULL);
+            }
+    }
+    cgam_free(job->env, left);
+    cgam_free(job->env, right);
+    return status;
+}
+
+/* A wide matrix has panels enough for all threads. A narrow one is cut into slices of rows, whose
+ * number depends on the shape alone, with a matrix each, added up in their order. */
+cgam_status cgam_rows_gram(cgam_env *env, const cgam_rows *Z, const double *w, double *C,
+                           int64_t ldc)
+{
+    int64_t d = Z->d, slices = Z->n / SLICE_ROWS;
+    int64_t most = d <= PANEL / 2 ? SLICES_MAX : d <= PANEL ? SLICES_MAX / 2 : SLICES_MAX / 4;
+    slices = d > 2 * PANEL || slices < 2 ? 1 : slices < most ? slices : most;
+    gram job = {env,    Z, cgam_panels_with(Z->kernels->name), w, C, ldc, (d + PANEL - 1) / PANEL,
+                slices, 0, d <= BLOCK ? DEPTH_MAX : DEPTH};
+    /* whole vector panels, and no power of two */
+    job.ld = (d < BLOCK ? (d + WIDTH_MAX - 1) / WIDTH_MAX * WIDTH_MAX : BLOCK) + 8;
+    if (slices == 1) return cgam_parallel(env, job.items, gram_columns, &job);
+    job.C = cgam_zalloc(env, (size_t)(slices * d * d), sizeof *job.C);
+    job.ldc = d;
+    if (!job.C) return cgam_fail_nomem(env, "slices of a Gram matrix");
+    cgam_status status = cgam_parallel(env, slices * job.items, gram_columns, &job);
+    for (int64_t s = 0; s < slices && status == CGAM_OK; s++)
+        for (int64_t i = 0; i < d; i++)
+            for (int64_t j = 0; j <= i; j++) C[i * ldc + j] += job.C[(s * d + i) * d + j];
+    cgam_free(env, job.C);
+    return status;
+}
+
+/* Rows [c, c + height) of the lower triangle of Z Z', by blocks of OUTER_ROWS x d. */
+static cgam_status outer_rows(void *arg, int64_t k)
+{
+    gram *job = arg;
+    const cgam_rows *Z = job->Z;
+    int64_t c = k * OUTER_ROWS, height = Z->n - c < OUTER_ROWS ? Z->n - c : OUTER_ROWS;
+    cgam_status status = CGAM_OK;
+    double *mine = cgam_alloc(job->env, (size_t)(height * Z->d), sizeof *mine);
+    double *other = cgam_alloc(job->env, (size_t)(OUTER_ROWS * Z->d), sizeof *other);
+    if (!mine || !other) status = cgam_fail_nomem(job->env, "rows of a Gram matrix");
+    if (status == CGAM_OK) cgam_rows_get(Z, c, height, mine);
+    for (int64_t i = 0; status == CGAM_OK && i <= c; i += OUTER_ROWS) {
+        int64_t count = Z->n - i < OUTER_ROWS ? Z->n - i : OUTER_ROWS;
+        if (cgam_interrupted(job->env)) status = CGAM_E_INTERRUPTED;
+        if (i < c) cgam_rows_get(Z, i, count, other);
+        cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)height, (int)count, (int)Z->d, 1,
+                    mine, (int)Z->d, i < c ? other : mine, (int)Z->d, 0, job->C + c * Z->n + i,
+                    (int)Z->n);
+    }
+    cgam_free(job->env, mine);
+    cgam_free(job->env, other);
+    return status;
+}
+
+cgam_status cgam_rows_gram_outer(cgam_env *env, const cgam_rows *Z, double *C)
+{
+    gram job = {.env = env, .Z = Z, .C = C, .ldc = Z->n};
+    return cgam_parallel(env, (Z->n + OUTER_ROWS - 1) / OUTER_ROWS, outer_rows, &job);
+}

@@ -1,0 +1,139 @@
+/* panels.c: the plain product, and the choice of a faster one at start. */
+#include "num/panels.h"
+
+#include <math.h>
+#include <string.h>
+
+static bool always(void) { return true; }
+
+#define PLAIN(name, type, expo, bottom)                                                            \
+    static void mul_##name(int64_t rows, int64_t columns, int64_t depth, const type *A,            \
+                           int64_t ra, int64_t ka, const type *B, int64_t ldb, type *C,            \
+                           int64_t ldc, const void *next, const void *stop)                        \
+    {                                                                                              \
+        (void)next, (void)stop;                                                                    \
+        for (int64_t r = 0; r < rows; r++) {                                                       \
+            for (int64_t c = 0; c < columns; c++) {                                                \
+                type sum = 0;                                                                      \
+                for (int64_t k = 0; k < depth; k++) sum += A[r * ra + k * ka] * B[k * ldb + c];    \
+                C[r * ldc + c] += sum;                                                             \
+            }                                                                                      \
+        }                                                                                          \
+    }                                                                                              \
+    static void tops_##name(int64_t rows, int64_t columns, const type *R, double *top)             \
+    {                                                                                              \
+        for (int64_t c = 0; c < columns; c++) {                                                    \
+            type most = -INFINITY;                                                                 \
+            for (int64_t i = 0; i < rows; i++)                                                     \
+                most = R[i * columns + c] > most ? R[i * columns + c] : most;                      \
+            top[c] = most;                                                                         \
+        }                                                                                          \
+    }                                                                                              \
+    static void soften_##name(int64_t rows, int64_t columns, type *R, double beta,                 \
+                              const double *top, double *sums)                                     \
+    {                                                                                              \
+        for (int64_t c = 0; c < columns; c++) {                                                    \
+            type one = 0, two = 0, tilt = 0;                                                       \
+            for (int64_t i = 0; i < rows; i++) {                                                   \
+                type x = (type)beta * (R[i * columns + c] - (type)top[c]);                         \
+                type e = x < (bottom) ? 0 : expo(x);                                               \
+                R[i * columns + c] = e;                                                            \
+                one += e;                                                                          \
+                two += e * e;                                                                      \
+                tilt += e == 0 ? 0 : e * x;                                                        \
+            }                                                                                      \
+            sums[c] = one;                                                                         \
+            sums[columns + c] = two;                                                               \
+            sums[2 * columns + c] = tilt;                                                          \
+        }                                                                                          \
+    }
+PLAIN(f32, float, expf, -87)
+PLAIN(f64, double, exp, -707)
+
+static void gather(int64_t n, const float *x, double *X)
+{
+    for (int64_t i = 0; i < n; i++) X[i] += x[i];
+}
+
+static void couple(int64_t rows, int64_t columns, float *S, float *state, const double *dinv,
+                   double gain, const float *factor, float *stats)
+{
+    for (int64_t v = 0; v < columns; v++) {
+        double c = (double)factor[v], more = (double)factor[columns + v], sum = 0, spread = 0,
+               largest = 0, peak = 0, leap = -INFINITY;
+        for (int64_t r = 0; r < rows; r++) {
+            int64_t at = r * columns + v;
+            float *p2 = state + 3 * r * columns + v, *delta = p2 + 2 * columns;
+            double base = (double)*p2, from = (double)p2[columns], score = (double)S[at];
+            double p1 = base - from, old = c * (double)*delta + more * p1;
+            double y = gain * (dinv ? dinv[r] * (old - score) : score);
+            double up = base * expm1(fmin(y, 80)), now = from + up;
+            *delta = (float)now;
+            S[at] = (float)(dinv ? dinv[r] * now : 0);
+            sum += up;
+            spread += fabs(now);
+            largest = fmax(largest, fabs(c * now + more * p1 - old));
+            peak = fmax(peak, base + up);
+            leap = fmax(leap, y);
+        }
+        const double all[CGAM_COUPLE_STATS] = {sum, spread, largest, peak, leap};
+        for (int k = 0; k < CGAM_COUPLE_STATS; k++) stats[k * columns + v] = (float)all[k];
+    }
+}
+
+static float burn(int64_t rounds)
+{
+    float sum = 0;
+    for (int64_t k = 0; k < rounds; k++) sum = sum * 0.5f + 1;
+    return sum;
+}
+
+static const cgam_panels plain = {
+    .name = "plain",
+    .usable = always,
+    .lanes32 = 1,
+    .lanes64 = 1,
+    .best32 = 1,
+    .best64 = 1,
+    .mul32 = mul_f32,
+    .mul64 = mul_f64,
+    .gather = gather,
+    .tops32 = tops_f32,
+    .tops64 = tops_f64,
+    .soften32 = soften_f32,
+    .soften64 = soften_f64,
+    .couple = couple,
+    .burn_width = 1,
+    .burn = burn,
+};
+
+extern const cgam_panels cgam_panels_portable;
+#if defined(__x86_64__)
+extern const cgam_panels cgam_panels_avx2, cgam_panels_avx512;
+#endif
+
+const cgam_panels *const cgam_panels_all[] = {
+    &plain,
+    &cgam_panels_portable,
+#if defined(__x86_64__)
+    &cgam_panels_avx2,
+    &cgam_panels_avx512,
+#endif
+    NULL,
+};
+
+const cgam_panels *cgam_panels_best(void)
+{
+    const cgam_panels *best = &plain;
+    for (int i = 0; cgam_panels_all[i]; i++)
+        if (cgam_panels_all[i]->usable()) best = cgam_panels_all[i];
+    return best;
+}
+
+const cgam_panels *cgam_panels_with(const char *name)
+{
+    for (int i = 0; cgam_panels_all[i]; i++)
+        if (strcmp(cgam_panels_all[i]->name, name) == 0 && cgam_panels_all[i]->usable())
+            return cgam_panels_all[i];
+    return cgam_panels_best();
+}

@@ -1,0 +1,66 @@
+/* panels.h: the inner loop of matrix products, in registers.
+ *
+ *     C[r, c] += sum_k A[r ra + k ka] B[k ldb + c],     r < rows, c < columns, k < depth
+ *
+ * One accumulator per vector of C stays in a register over the whole depth, the products start
+ * from zero, and C is read and written once; so a caller decides by the depth how many terms are
+ * summed before they meet the rest. A is read one element at a time, with any strides, B by
+ * vectors along c: scores (A = rows, B = queries side by side), readouts (A = columns of rows,
+ * B = weights) and Gram matrices are all of this form, and none needs its rows copied. */
+#ifndef CGAM_SRC_NUM_PANELS_H
+#define CGAM_SRC_NUM_PANELS_H
+
+#include <cgam/base.h>
+
+enum { CGAM_COUPLE_STATS = 5 };
+
+/* [next, stop): memory that will be wanted after this product, fetched into the second-level cache
+ * while it is computed, one line for every two terms and tile; NULL = none. */
+typedef void cgam_mul32(int64_t rows, int64_t columns, int64_t depth, const float *A, int64_t ra,
+                        int64_t ka, const float *B, int64_t ldb, float *C, int64_t ldc,
+                        const void *next, const void *stop);
+typedef void cgam_mul64(int64_t rows, int64_t columns, int64_t depth, const double *A, int64_t ra,
+                        int64_t ka, const double *B, int64_t ldb, double *C, int64_t ldc,
+                        const void *next, const void *stop);
+
+typedef struct cgam_panels {
+    const char *name;
+    bool (*usable)(void);
+    /* columns must be a multiple of these: a vector's width. Best speed at multiples of `best`. */
+    int64_t lanes32, lanes64, best32, best64;
+    cgam_mul32 *mul32;
+    cgam_mul64 *mul64;
+    /* X[i] += x[i]; n a multiple of lanes32. */
+    void (*gather)(int64_t n, const float *x, double *X);
+    /* top[c] = max over rows of R[row, c], R [rows, columns], columns a multiple of lanes32. */
+    void (*tops32)(int64_t rows, int64_t columns, const float *R, double *top);
+    void (*tops64)(int64_t rows, int64_t columns, const double *R, double *top);
+    /* R becomes exp(beta (R - top[c])), to 2 ulp, and 0 below exp(-87) in f32 and exp(-707) in
+     * double; sums [3, columns] = sums over rows of e, e^2 and e beta (r - top), summed in the
+     * type of R. beta (r - top) may be at most 20; -INFINITY is a legal score. */
+    void (*soften32)(int64_t rows, int64_t columns, float *R, double beta, const double *top,
+                     double *sums);
+    void (*soften64)(int64_t rows, int64_t columns, double *R, double beta, const double *top,
+                     double *sums);
+    /* A step of many coupled recalls (memory/batch_coupled.c) on a tile. S [rows, columns] comes
+     * with scores and leaves with weights; state [rows, 3, columns] has p2, kappa and delta, which is
+     * replaced. With p1 = p2 - kappa, c = factor[column] and
+     * more = factor[columns + column], which is c - 1:
+     *     old = c delta + more p1,             y = gain dinv (old - S),   gain S where dinv is NULL
+     *     new = kappa + p2 (exp(y) - 1),       S = dinv new,              y <= 80
+     * stats [CGAM_COUPLE_STATS, columns]: sum new - kappa, sum |new|, max |c new + more p1 - old|,
+     * max p2 exp(y), max y. Columns a multiple of lanes32. */
+    void (*couple)(int64_t rows, int64_t columns, float *S, float *state, const double *dinv,
+                   double gain, const float *factor, float *stats);
+    /* `rounds` times burn_width multiply-adds in f32 that nothing holds up: what the CPU can do. */
+    int64_t burn_width;
+    float (*burn)(int64_t rounds);
+} cgam_panels;
+
+/* Plain reference first, then by rising speed; NULL ends. */
+extern const cgam_panels *const cgam_panels_all[];
+const cgam_panels *cgam_panels_best(void);
+/* The one of that name, or the best: so that a caller tied to one CPU's kernels stays with it. */
+const cgam_panels *cgam_panels_with(const char *name);
+
+#endif

@@ -1,0 +1,71 @@
+/* panels_couple.h: a step of many coupled recalls on a tile of scores (see panels.h), in f32. Up to
+ * VECTORS vectors of queries go side by side, so that rows are read whole. Included by
+ * panels_body.h. */
+
+/* exp(x) - 1 to 3 ulp for -87 <= x <= 80: with x = n ln 2 + r it is 2^n (exp(r) - 1) + (2^n - 1). */
+INLINE vf expm1_f32(vf x)
+{
+    vf t, low = reduced_f32(x, &t);
+    vf scale = (vf)(((vw)t << 23) + 0x3f800000u);
+    return scale * low + (scale - 1);
+}
+
+INLINE vf larger_f32(vf a, vf b) { return pick_f32(a > b, a, b); }
+
+INLINE void couple_strip(int vectors, int64_t rows, int64_t columns, float *S, float *state,
+                         const double *dinv, float gain, const float *factor, float *stats)
+{
+    enum { W = BYTES / 4 };
+    const vi sign = (vi){0} + INT32_MIN;
+    vf sum[VECTORS], spread[VECTORS], largest[VECTORS], peak[VECTORS], leap[VECTORS];
+    vf c[VECTORS], more[VECTORS];
+    UNROLL
+    for (int v = 0; v < vectors; v++) {
+        sum[v] = spread[v] = largest[v] = peak[v] = (vf){0};
+        leap[v] = (vf){0} - __builtin_inff();
+        c[v] = load_f32(factor + v * W);
+        more[v] = load_f32(factor + columns + v * W);
+    }
+    for (int64_t r = 0; r < rows; r++) {
+        float D = dinv ? (float)dinv[r] : 0;
+        UNROLL
+        for (int v = 0; v < vectors; v++) {
+            int64_t at = r * columns + v * W;
+            float *p2 = state + 3 * r * columns + v * W, *delta = p2 + 2 * columns;
+            vf base = load_f32(p2), from = load_f32(p2 + columns);
+            vf rest = more[v] * (base - from), old = c[v] * load_f32(delta) + rest;
+            vf score = load_f32(S + at), y = gain * (dinv ? D * (old - score) : score);
+            leap[v] = larger_f32(y, leap[v]);
+            y = pick_f32(y < -87, (vf){0} - 87, y);
+            y = pick_f32(y > 80, (vf){0} + 80, y);
+            vf up = base * expm1_f32(y), now = from + up;
+            vf step = c[v] * now + rest - old;
+            store_f32(delta, now);
+            store_f32(S + at, D * now);
+            sum[v] += up;
+            spread[v] += (vf)((vi)now & ~sign);
+            largest[v] = larger_f32((vf)((vi)step & ~sign), largest[v]);
+            peak[v] = larger_f32(base + up, peak[v]);
+        }
+    }
+    UNROLL
+    for (int v = 0; v < vectors; v++) {
+        store_f32(stats + v * W, sum[v]);
+        store_f32(stats + columns + v * W, spread[v]);
+        store_f32(stats + 2 * columns + v * W, largest[v]);
+        store_f32(stats + 3 * columns + v * W, peak[v]);
+        store_f32(stats + 4 * columns + v * W, leap[v]);
+    }
+}
+
+static void couple(int64_t rows, int64_t columns, float *S, float *state, const double *dinv,
+                   double gain, const float *factor, float *stats)
+{
+    enum { W = BYTES / 4 };
+    int64_t c = 0;
+    for (; c + VECTORS * W <= columns; c += VECTORS * W)
+        couple_strip(VECTORS, rows, columns, S + c, state + c, dinv, (float)gain, factor + c,
+                     stats + c);
+    for (; c < columns; c += W)
+        couple_strip(1, rows, columns, S + c, state + c, dinv, (float)gain, factor + c, stats + c);
+}

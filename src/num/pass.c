@@ -1,0 +1,306 @@
+/* pass.c: see pass.h.
+ *
+ * Sizes. The vectors of CGAM_PASS_DEPTH terms are 32 KiB, which stay in the first-level cache
+ * while a band of rows goes by. A band is narrow enough for the hardware to follow its rows; rows
+ * too short for that are fetched ahead. A tile shares the second-level cache with the vectors and
+ * the sums. */
+#include "num/pass.h"
+
+#include <string.h>
+
+enum {
+    CHUNKS_MAX = 16,
+    BAND = 24,
+    TILE_BYTES = 600 << 10,
+    TILE_ROWS_MIN = 2 * BAND,
+    TILE_ROWS_MAX = 12 * BAND,
+    SHORT_ROW = 2048, /* bytes */
+};
+
+static size_t size_of(const cgam_pass *s) { return s->wide ? sizeof(double) : sizeof(float); }
+
+static void *offset(const cgam_pass *s, const void *base, int64_t elements)
+{
+    return !base ? NULL : (char *)(uintptr_t)base + elements * (int64_t)size_of(s);
+}
+
+int64_t cgam_pass_begin(const cgam_pass *s, int64_t chunk) { return s->Z->n * chunk / s->chunks; }
+
+static void lay(const cgam_pass *s, const double *X, void *Q)
+{
+    int64_t d = s->Z->d, width = s->width;
+    for (int64_t v = 0; v < s->vectors; v++)
+        for (int64_t j = 0; j < d; j++) {
+            if (s->wide) ((double *)Q)[j * width + v] = X[v * d + j];
+            else ((float *)Q)[j * width + v] = (float)X[v * d + j];
+        }
+}
+
+void cgam_pass_load(cgam_pass *s)
+{
+    if (s->X) lay(s, s->X, s->Q);
+    if (s->X2) lay(s, s->X2, s->Q2);
+}
+
+cgam_status cgam_pass_new(cgam_pass *s)
+{
+    const cgam_rows *Z = s->Z;
+    s->panels = cgam_panels_with(Z->kernels->name);
+    int64_t lanes = s->panels->lanes32;
+    s->width = (s->vectors + lanes - 1) / lanes * lanes;
+    s->ld = Z->d + 16; /* rows at power-of-two distances collide in the cache */
+    int64_t rows = TILE_BYTES / ((int64_t)size_of(s) * Z->d) / BAND * BAND;
+    s->tile = rows < TILE_ROWS_MIN ? TILE_ROWS_MIN : rows > TILE_ROWS_MAX ? TILE_ROWS_MAX : rows;
+    s->chunks = (Z->n + s->tile - 1) / s->tile;
+    if (s->chunks > CHUNKS_MAX) s->chunks = CHUNKS_MAX;
+    size_t panel = (size_t)(Z->d * s->width);
+    s->Q = s->X ? cgam_zalloc(s->env, panel, size_of(s)) : NULL;
+    s->Q2 = s->X2 ? cgam_zalloc(s->env, panel, size_of(s)) : NULL;
+    s->Y = s->reads ? cgam_alloc(s->env, (size_t)s->chunks * panel, sizeof *s->Y) : NULL;
+    if ((s->X && !s->Q) || (s->X2 && !s->Q2) || (s->reads && !s->Y))
+        return cgam_fail_nomem(s->env, "a batch of queries");
+    cgam_pass_load(s);
+    return CGAM_OK;
+}
+
+void cgam_pass_free(cgam_pass *s)
+{
+    cgam_free(s->env, s->Q);
+    cgam_free(s->env, s->Q2);
+    cgam_free(s->env, s->Y);
+    s->Q = s->Q2 = NULL;
+    s->Y = NULL;
+}
+
+static const void *row_at(const cgam_rows *Z, int64_t i)
+{
+    return (const char *)Z->data + (size_t)(i * Z->stride) * cgam_dtype_size(Z->dtype);
+}
+
+static bool in_place(const cgam_pass *s) { return s->Z->dtype == (s->wide ? CGAM_F64 : CGAM_F32); }
+
+/* Rows [i, i + count) without their scale: where they are, or converted into room. */
+static const void *fetch(const cgam_pass *s, int64_t i, int64_t count, void *room, int64_t *ld)
+{
+    const cgam_rows *Z = s->Z;
+    *ld = Z->stride;
+    if (in_place(s)) return row_at(Z, i);
+    *ld = s->ld;
+    for (int64_t r = 0; r < count; r++) {
+        void *to = offset(s, room, r * s->ld);
+        if (s->wide) Z->kernels->scaled[Z->dtype](row_at(Z, i + r), Z->d, 1, to);
+        else Z->kernels->to_f32[Z->dtype](row_at(Z, i + r), Z->d, to);
+    }
+    return room;
+}
+
+static void multiply(const cgam_pass *s, int64_t rows, int64_t columns, int64_t depth,
+                     const void *A, int64_t ra, int64_t ka, const void *B, int64_t ldb, void *C,
+                     int64_t ldc, const void *next, const void *stop)
+{
+    if (s->wide) s->panels->mul64(rows, columns, depth, A, ra, ka, B, ldb, C, ldc, next, stop);
+    else s->panels->mul32(rows, columns, depth, A, ra, ka, B, ldb, C, ldc, next, stop);
+}
+
+/* S [count, width] = scores of a band against Q. */
+static void score(const cgam_pass *s, const void *rows, int64_t ld, int64_t count, const void *Q,
+                  void *S, const char *next, const char *stop)
+{
+    int64_t width = s->width, d = s->Z->d;
+    memset(S, 0, (size_t)(count * width) * size_of(s));
+    for (int64_t k = 0; k < d; k += CGAM_PASS_DEPTH) {
+        int64_t depth = d - k < CGAM_PASS_DEPTH ? d - k : CGAM_PASS_DEPTH;
+        multiply(s, count, width, depth, offset(s, rows, k), ld, 1, offset(s, Q, k * width), width,
+                 S, width, next ? next + k * BAND * (int64_t)size_of(s) : NULL, stop);
+    }
+}
+
+static void scale_rows(const cgam_pass *s, int64_t i, int64_t count, void *S)
+{
+    const double *scale = s->Z->scale;
+    for (int64_t r = 0; scale && S && r < count; r++)
+        for (int64_t c = 0; c < s->width; c++) {
+            if (s->wide) ((double *)S)[r * s->width + c] *= scale[i + r];
+            else ((float *)S)[r * s->width + c] *= (float)scale[i + r];
+        }
+}
+
+typedef struct space {
+    void *rows; /* [tile, ld] where rows have to be converted */
+    void *S, *S2;
+    float *Y; /* [d, width] sums of a few tiles */
+    double *shrink;
+} space;
+
+static void shrink(const cgam_pass *s, cgam_pass_tile *t, float *few, double *Y)
+{
+    int64_t width = s->width;
+    for (int64_t j = 0; j < s->Z->d; j++)
+        for (int64_t c = 0; c < width; c++) {
+            Y[j * width + c] *= t->shrink[c];
+            if (few) few[j * width + c] *= (float)t->shrink[c];
+        }
+    for (int64_t c = 0; c < width; c++) t->shrink[c] = 1;
+    t->shrinks = false;
+}
+
+static void take_tile(const cgam_pass *s, cgam_pass_tile *t, space *w, double *Y)
+{
+    const cgam_rows *Z = s->Z;
+    int64_t ld = 0, width = s->width, end = cgam_pass_begin(s, t->chunk + 1);
+    bool ahead = (int64_t)cgam_dtype_size(Z->dtype) * Z->d < SHORT_ROW;
+    const void *rows = in_place(s) ? row_at(Z, t->begin) : w->rows;
+    for (int64_t u = 0; u < t->count; u += BAND) {
+        int64_t count = t->count - u < BAND ? t->count - u : BAND, i = t->begin + u;
+        const void *band = fetch(s, i, count, offset(s, w->rows, u * s->ld), &ld);
+        const char *next = NULL, *stop = NULL;
+        if (ahead && i + count < end) {
+            next = row_at(Z, i + count);
+            stop = row_at(Z, i + 2 * count < end ? i + 2 * count : end);
+        }
+        if (s->X) score(s, band, ld, count, s->Q, offset(s, w->S, u * width), next, stop);
+        if (s->X2) score(s, band, ld, count, s->Q2, offset(s, w->S2, u * width), NULL, NULL);
+    }
+    t->S = w->S;
+    t->S2 = s->X2 ? w->S2 : NULL;
+    t->shrink = w->shrink;
+    if (s->X) scale_rows(s, t->begin, t->count, t->S);
+    scale_rows(s, t->begin, t->count, t->S2);
+    s->weigh(s->arg, t);
+    if (!Y) return;
+    if (t->shrinks) shrink(s, t, w->Y, Y);
+    scale_rows(s, t->begin, t->count, t->S);
+    const char *next = NULL, *stop = NULL;
+    if (s->state) {
+        int64_t from = t->begin + t->count, to = from + s->tile < end ? from + s->tile : end;
+        next = (const char *)s->state + from * s->state_row;
+        stop = (const char *)s->state + to * s->state_row;
+    }
+    multiply(s, Z->d, width, t->count, rows, 1, ld, t->S, width, s->wide ? (void *)Y : w->Y, width,
+             next, stop);
+}
+
+static cgam_status run_chunk(void *arg, int64_t chunk)
+{
+    const cgam_pass *s = arg;
+    const cgam_rows *Z = s->Z;
+    if (cgam_interrupted(s->env)) return CGAM_E_INTERRUPTED;
+    size_t area = (size_t)(s->tile * s->width), panel = (size_t)(Z->d * s->width);
+    bool few = s->reads && !s->wide;
+    space w = {0};
+    if (!in_place(s)) w.rows = cgam_alloc(s->env, (size_t)(s->tile * s->ld), size_of(s));
+    w.S = cgam_alloc(s->env, area, size_of(s));
+    if (s->X2) w.S2 = cgam_alloc(s->env, area, size_of(s));
+    if (few) w.Y = cgam_zalloc(s->env, panel, sizeof *w.Y);
+    w.shrink = cgam_alloc(s->env, (size_t)s->width, sizeof *w.shrink);
+    cgam_status status = CGAM_OK;
+    if ((!in_place(s) && !w.rows) || !w.S || (s->X2 && !w.S2) || (few && !w.Y) || !w.shrink) {
+        status = cgam_fail_nomem(s->env, "a tile of scores");
+        goto done;
+    }
+    double *Y = s->reads ? s->Y + chunk * (int64_t)panel : NULL;
+    if (Y) memset(Y, 0, panel * sizeof *Y);
+    for (int64_t c = 0; c < s->width; c++) w.shrink[c] = 1;
+    int64_t end = cgam_pass_begin(s, chunk + 1), since = 0;
+    for (int64_t i = cgam_pass_begin(s, chunk); i < end; i += s->tile) {
+        cgam_pass_tile t = {.chunk = chunk, .begin = i};
+        t.count = end - i < s->tile ? end - i : s->tile;
+        take_tile(s, &t, &w, Y);
+        since += t.count;
+        if (few && (since + s->tile > CGAM_PASS_FLUSH || i + t.count == end)) {
+            s->panels->gather((int64_t)panel, w.Y, Y);
+            memset(w.Y, 0, panel * sizeof *w.Y);
+            since = 0;
+        }
+    }
+done:
+    cgam_free(s->env, w.rows);
+    cgam_free(s->env, w.S);
+    cgam_free(s->env, w.S2);
+    cgam_free(s->env, w.Y);
+    cgam_free(s->env, w.shrink);
+    return status;
+}
+
+cgam_status cgam_pass_run(cgam_pass *s) { return cgam_parallel(s->env, s->chunks, run_chunk, s); }
+
+typedef struct joining {
+    const cgam_pass *s;
+    const double *factor;
+    double *const *Y;
+} joining;
+
+enum { JOIN_COLUMNS = 256 };
+
+static cgam_status join_columns(void *arg, int64_t item)
+{
+    const joining *job = arg;
+    const cgam_pass *s = job->s;
+    int64_t d = s->Z->d, width = s->width, begin = item * JOIN_COLUMNS;
+    int64_t end = begin + JOIN_COLUMNS < d ? begin + JOIN_COLUMNS : d;
+    for (int64_t j = begin; j < end; j++) {
+        double sum[CGAM_PASS_WIDTH] = {0};
+        for (int64_t c = 0; c < s->chunks; c++) {
+            const double *Y = s->Y + (c * d + j) * width, *factor = job->factor + c * s->vectors;
+            for (int64_t v = 0; v < s->vectors; v++) sum[v] += factor[v] > 0 ? factor[v] * Y[v] : 0;
+        }
+        for (int64_t v = 0; v < s->vectors; v++) job->Y[v][j] = sum[v];
+    }
+    return CGAM_OK;
+}
+
+cgam_status cgam_pass_join(const cgam_pass *s, const double *factor, double *const *Y)
+{
+    joining job = {s, factor, Y};
+    return cgam_parallel(s->env, (s->Z->d + JOIN_COLUMNS - 1) / JOIN_COLUMNS, join_columns, &job);
+}
+
+cgam_status cgam_pass_look(const cgam_pass *s, int64_t row, void *S, void *S2)
+{
+    int64_t ld;
+    void *room = cgam_alloc(s->env, (size_t)s->ld, size_of(s));
+    if (!room) return cgam_fail_nomem(s->env, "a row");
+    const void *one = fetch(s, row, 1, room, &ld);
+    score(s, one, ld, 1, s->Q, S, NULL, NULL);
+    scale_rows(s, row, 1, S);
+    if (s->X2) score(s, one, ld, 1, s->Q2, S2, NULL, NULL);
+    if (s->X2) scale_rows(s, row, 1, S2);
+    cgam_free(s->env, room);
+    return CGAM_OK;
+}
+
+typedef struct scores {
+    int64_t count, n;
+    double *out;
+    cgam_pass pass;
+} scores;
+
+static void keep_scores(void *arg, cgam_pass_tile *t)
+{
+    const scores *job = arg;
+    const double *S = t->S;
+    for (int64_t v = 0; v < job->count; v++)
+        for (int64_t r = 0; r < t->count; r++)
+            job->out[v * job->n + t->begin + r] = S[r * job->pass.width + v];
+}
+
+cgam_status cgam_pass_scores(cgam_env *env, const cgam_rows *Z, int64_t count, const double *X,
+                             double *out)
+{
+    cgam_status status = CGAM_OK;
+    for (int64_t k = 0; k < count && status == CGAM_OK; k += CGAM_PASS_WIDTH) {
+        int64_t some = count - k < CGAM_PASS_WIDTH ? count - k : CGAM_PASS_WIDTH;
+        scores job = {.count = some, .n = Z->n, .out = out + k * Z->n};
+        job.pass = (cgam_pass){.env = env,
+                               .Z = Z,
+                               .wide = true,
+                               .vectors = some,
+                               .X = X + k * Z->d,
+                               .weigh = keep_scores,
+                               .arg = &job};
+        status = cgam_pass_new(&job.pass);
+        if (status == CGAM_OK) status = cgam_pass_run(&job.pass);
+        cgam_pass_free(&job.pass);
+    }
+    return status;
+}

@@ -1,0 +1,149 @@
+/* readout.c: see readout.h. */
+#include "num/readout.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    FEW = 32, /* one row in so many counts: then they are read by list */
+    TILE_BYTES = 1 << 17,
+    TILE_ROWS_MIN = 8,
+    TILE_ROWS_MAX = 64,
+};
+
+int64_t cgam_readout_tile(const cgam_rows *Z)
+{
+    int64_t rows = TILE_BYTES / ((int64_t)cgam_dtype_size(Z->dtype) * Z->d) / 8 * 8;
+    return rows < TILE_ROWS_MIN ? TILE_ROWS_MIN : rows > TILE_ROWS_MAX ? TILE_ROWS_MAX : rows;
+}
+
+static const void *row_at(const cgam_rows *Z, int64_t i)
+{
+    return (const char *)Z->data + (size_t)(i * Z->stride) * cgam_dtype_size(Z->dtype);
+}
+
+/* All rows of the tile, with zeros for the `few` that may be left out: f32 is slow with numbers below
+ * its normal range. Returns what they weigh. */
+static double set_whole(const cgam_rows *Z, const double *weight, int64_t few, double cut,
+                        cgam_readout *out)
+{
+    const double *scale = Z->scale ? Z->scale + out->begin : NULL;
+    double left_out = 0;
+    out->count = out->rows;
+    if (out->brief && scale)
+        for (int64_t i = 0; i < out->rows; i++) out->w32[i] = (float)(weight[i] * scale[i]);
+    else if (out->brief)
+        for (int64_t i = 0; i < out->rows; i++) out->w32[i] = (float)weight[i];
+    else
+        for (int64_t i = 0; i < out->rows; i++) out->w[i] = weight[i] * (scale ? scale[i] : 1);
+    for (int64_t i = 0; few && i < out->rows; i++) {
+        if (!(fabs(weight[i]) <= cut)) continue;
+        left_out += fabs(weight[i]);
+        if (out->brief) out->w32[i] = 0;
+        else out->w[i] = 0;
+    }
+    return left_out;
+}
+
+double cgam_readout_set(const cgam_rows *Z, int64_t begin, int64_t rows, const double *weight,
+                        double cut, cgam_readout *out)
+{
+    double left_out = 0;
+    out->begin = begin;
+    out->rows = rows;
+    out->count = 0;
+    int64_t count = Z->kernels->above(weight, rows, cut); /* NaN counts */
+    if (count * FEW > rows) return set_whole(Z, weight, rows - count, cut, out);
+    for (int64_t i = 0; i < rows; i++) {
+        bool matters = !(fabs(weight[i]) <= cut);
+        out->at[out->count] = (int32_t)i;
+        out->w[out->count] = Z->scale ? weight[i] * Z->scale[begin + i] : weight[i];
+        left_out += matters ? 0 : fabs(weight[i]);
+        out->count += matters;
+    }
+    return left_out;
+}
+
+void cgam_readout_flush(const cgam_rows *Z, const cgam_brief *brief, cgam_readout_sum *to)
+{
+    if (to->rows) brief->flush[Z->dtype](Z->d, to->y32, to->y);
+    to->rows = 0;
+}
+
+/* How many of `left` rows y32 may take next. */
+static int64_t take(const cgam_rows *Z, const cgam_brief *brief, int64_t left, cgam_readout_sum *to)
+{
+    if (to->rows == CGAM_BRIEF_ROWS) cgam_readout_flush(Z, brief, to);
+    int64_t some = CGAM_BRIEF_ROWS - to->rows < left ? CGAM_BRIEF_ROWS - to->rows : left;
+    to->rows += some;
+    return some;
+}
+
+/* The rows of a whole tile from `from` on. */
+static void add_whole(const cgam_rows *Z, const cgam_readout *stale, int64_t from,
+                      cgam_readout_sum *to)
+{
+    int64_t left = stale->rows - from;
+    const void *rows = row_at(Z, stale->begin + from);
+    if (!stale->brief && left)
+        Z->kernels->sum[Z->dtype](rows, Z->stride, left, Z->d, stale->w + from, to->y);
+    for (int64_t i = from, some; stale->brief && i < stale->rows; i += some) {
+        some = take(Z, stale->brief, stale->rows - i, to);
+        stale->brief->sum[Z->dtype](row_at(Z, stale->begin + i), Z->stride, some, Z->d,
+                                    stale->w32 + i, to->y32);
+    }
+}
+
+void cgam_readout_add(const cgam_rows *Z, cgam_readout *stale, cgam_readout_sum *to)
+{
+    const void *rows = row_at(Z, stale->begin);
+    if (stale->count == stale->rows) add_whole(Z, stale, 0, to);
+    else if (stale->count)
+        Z->kernels->sum_at[Z->dtype](rows, Z->stride, stale->at, stale->count, Z->d, stale->w,
+                                     to->y);
+    stale->count = 0;
+}
+
+static void scale_scores(const cgam_rows *Z, int64_t begin, int64_t count, double *out)
+{
+    if (Z->scale)
+        for (int64_t i = 0; i < count; i++) out[i] *= Z->scale[begin + i];
+}
+
+void cgam_readout_score(const cgam_rows *Z, int64_t begin, int64_t count, const double *x,
+                        const cgam_brief *brief, const float *x32, double *out)
+{
+    if (!x32) {
+        cgam_rows_dot(Z, begin, count, x, out);
+        return;
+    }
+    brief->dot[Z->dtype](row_at(Z, begin), Z->stride, count, Z->d, x32, out);
+    scale_scores(Z, begin, count, out);
+}
+
+void cgam_readout_dot(const cgam_rows *Z, int64_t begin, int64_t count, const double *x,
+                      const cgam_brief *brief, const float *x32, double *out, cgam_readout *stale,
+                      cgam_readout_sum *to)
+{
+    /* in double a sum that is cut in two has other bits */
+    bool fits = x32 ? stale->brief != NULL : !stale->brief && count == stale->rows;
+    if (stale->count == 0 || stale->count != stale->rows || !fits) {
+        cgam_readout_score(Z, begin, count, x, brief, x32, out);
+        if (stale->count) cgam_readout_add(Z, stale, to);
+        return;
+    }
+    int64_t pairs = count < stale->rows ? count : stale->rows;
+    if (!x32)
+        Z->kernels->both[Z->dtype](row_at(Z, begin), row_at(Z, stale->begin), Z->stride, pairs,
+                                   Z->d, x, out, stale->w, to->y);
+    for (int64_t i = 0, some; x32 && i < pairs; i += some) {
+        some = take(Z, brief, pairs - i, to);
+        brief->both[Z->dtype](row_at(Z, begin + i), row_at(Z, stale->begin + i), Z->stride, some,
+                              Z->d, x32, out + i, stale->w32 + i, to->y32);
+    }
+    scale_scores(Z, begin, pairs, out);
+    if (pairs < count)
+        cgam_readout_score(Z, begin + pairs, count - pairs, x, brief, x32, out + pairs);
+    add_whole(Z, stale, pairs, to);
+    stale->count = 0;
+}

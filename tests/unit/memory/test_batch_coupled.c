@@ -1,0 +1,237 @@
+/* Many coupled recalls as products of matrices: the answers of the one-by-one path, to its
+ * tolerance, and the same bits on any number of threads.
+ * ctest: labels=threads */
+#include "support/check.h"
+#include "support/dense.h"
+#include "support/failing_alloc.h"
+#include "support/objects.h"
+
+#include "memory/batch_coupled.h"
+#include "num/widen.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { N = 2700, D = 100, QUERIES = 21 };
+
+typedef struct problem {
+    cgam_dtype dtype;
+    void *data;
+    double *q, *c;
+    bool normalize;
+    cgam_recall_opts opts;
+} problem;
+
+typedef struct answers {
+    cgam_result results[QUERIES];
+    double *p, *s, *r, *readout;
+} answers;
+
+static problem draw(cgam_rng *rng, int k)
+{
+    problem t = {.dtype = (cgam_dtype)(CGAM_F32 + k % 3), .normalize = k % 2};
+    double *Z = dense_bank(rng, k % 3 ? DENSE_NORMS : DENSE_UNIT, N, D);
+    t.data = dense_room(N * D);
+    cgam_narrow(t.dtype, Z, N * D, t.data);
+    t.opts = cgam_recall_opts_default();
+    t.opts.mode = CGAM_COUPLED;
+    t.opts.alpha = t.normalize ? 0.3 : 0.02;
+    t.opts.beta = k < 4 ? 4 : 10;
+    t.opts.lambda = k % 4 == 3 ? 0.9 : 0.4;
+    t.q = dense_normals(rng, QUERIES * D, 0.1);
+    for (int64_t v = 0; v < QUERIES; v++) /* near a memory, so that there is something to recall */
+        for (int64_t j = 0; j < D; j++) t.q[v * D + j] += (v % 3 ? 0.8 : 0) * Z[(31 * v) * D + j];
+    t.c = k % 5 == 4 ? NULL : dense_normals(rng, QUERIES * D, 0.1);
+    return t;
+}
+
+static answers *ask(cgam_env *env, const problem *t, bool together)
+{
+    cgam_bank_opts bank_opts = {.normalize = t->normalize};
+    cgam_bank *bank;
+    cgam_recall *plan;
+    answers *a = (answers *)(void *)dense_room((int64_t)(sizeof *a / sizeof(double)) + 1);
+    a->p = dense_room(QUERIES * N);
+    a->s = dense_room(QUERIES * N);
+    a->r = dense_room(QUERIES * N);
+    a->readout = dense_room(QUERIES * D);
+    CHECK_STATUS(env, cgam_bank_new(env, t->data, t->dtype, N, D, &bank_opts, &bank));
+    CHECK_STATUS(env, cgam_recall_new(bank, &t->opts, &plan));
+    assert_true(cgam_coupled_batches(plan, QUERIES));
+    assert_false(cgam_coupled_batches(plan, 1));
+    for (int64_t v = 0; v < QUERIES; v += together ? QUERIES : 1) {
+        cgam_recall_in in = {.queries = together ? QUERIES : 1,
+                             .q = t->q + v * D,
+                             .c = t->c ? t->c + v * D : NULL,
+                             .c_per_query = true};
+        cgam_recall_out out = {.results = a->results + v,
+                               .p = a->p + v * N,
+                               .s = a->s + v * N,
+                               .r = a->r + v * N,
+                               .readout = a->readout + v * D};
+        CHECK_STATUS(env, cgam_recall_run(plan, &in, &out));
+    }
+    cgam_recall_free(plan);
+    cgam_bank_free(bank);
+    return a;
+}
+
+static void together_is_one_by_one(void **state)
+{
+    (void)state;
+    cgam_env *env = object_env(2);
+    for (int k = 0; k < 9; k++) {
+        cgam_rng rng = cgam_rng_stream(71, (uint64_t)k);
+        problem t = draw(&rng, k);
+        const answers *want = ask(env, &t, false), *got = ask(env, &t, true);
+        for (int64_t v = 0; v < QUERIES; v++) {
+            const cgam_result *x = &got->results[v], *y = &want->results[v];
+            assert_int_equal(x->end, CGAM_END_CONVERGED);
+            assert_int_equal(x->winner, y->winner);
+            CHECK_LE(x->change, t.opts.tol);
+            CHECK_CLOSE(x->p, y->p, 1e-10);
+            CHECK_CLOSE(x->energy_start, y->energy_start, 1e-10);
+            CHECK_CLOSE(x->energy_end, y->energy_end, 1e-10);
+            CHECK_LE(x->energy_rise, 1e-12);
+            /* a reference costs a step in double, and at least one in f32 that finds it settled */
+            CHECK_LE(fabs((double)(x->iterations - y->iterations)),
+                     6 + 0.2 * (double)y->iterations);
+        }
+        CHECK_CLOSE_ALL(got->p, want->p, QUERIES * N, 1e-10);
+        CHECK_CLOSE_ALL(got->r, want->r, QUERIES * N, 1e-10);
+        CHECK_CLOSE_ALL(got->s, want->s, QUERIES * N, 1e-9);
+        CHECK_CLOSE_ALL(got->readout, want->readout, QUERIES * D, 1e-10);
+        dense_reset();
+    }
+    cgam_env_free(env);
+}
+
+/* A last iteration that is not the fixed point is one exact step from the last but one. */
+static void stopping_early_says_so(void **state)
+{
+    (void)state;
+    cgam_env *env = object_env(2);
+    for (int most = 1; most <= 4; most++) {
+        cgam_rng rng = cgam_rng_stream(72, 0);
+        problem t = draw(&rng, 7);
+        t.opts.plain = true;
+        t.opts.tol = 0;
+        t.opts.max_iter = most;
+        const answers *want = ask(env, &t, false), *got = ask(env, &t, true);
+        for (int64_t v = 0; v < QUERIES; v++) {
+            assert_int_equal(got->results[v].end, CGAM_END_MAX_ITER);
+            assert_int_equal(got->results[v].iterations, most);
+        }
+        CHECK_CLOSE_ALL(got->p, want->p, QUERIES * N, 1e-6);
+        dense_reset();
+    }
+    cgam_env_free(env);
+}
+
+/* Few digits asked for: no more iterations than they need, alone or together. */
+static void a_loose_tolerance_is_soon_met(void **state)
+{
+    (void)state;
+    cgam_env *env = object_env(2);
+    cgam_rng rng = cgam_rng_stream(74, 0);
+    problem t = draw(&rng, 6);
+    t.opts.tol = 1e-3;
+    const answers *alone = ask(env, &t, false), *got = ask(env, &t, true);
+    for (int64_t v = 0; v < QUERIES; v++) {
+        assert_int_equal(alone->results[v].end, CGAM_END_CONVERGED);
+        assert_int_equal(got->results[v].end, CGAM_END_CONVERGED);
+        CHECK_LE(fabs((double)(got->results[v].iterations - alone->results[v].iterations)), 4);
+    }
+    dense_reset();
+    cgam_env_free(env);
+}
+
+/* More queries than go side by side: the last group is short. */
+static void groups_follow_one_another(void **state)
+{
+    (void)state;
+    enum { MANY = 75 };
+    cgam_env *env = object_env(2);
+    cgam_rng rng = cgam_rng_stream(75, 0);
+    problem t = draw(&rng, 3);
+    double *q = dense_room(MANY * D), *p = dense_room(MANY * N), *one = dense_room(N);
+    for (int64_t v = 0; v < MANY; v++)
+        for (int64_t j = 0; j < D; j++)
+            q[v * D + j] = t.q[v % QUERIES * D + j] * (1 + (double)(v / QUERIES));
+    cgam_bank *bank;
+    cgam_recall *plan;
+    cgam_bank_opts bank_opts = {.normalize = t.normalize};
+    CHECK_STATUS(env, cgam_bank_new(env, t.data, t.dtype, N, D, &bank_opts, &bank));
+    CHECK_STATUS(env, cgam_recall_new(bank, &t.opts, &plan));
+    cgam_recall_in in = {.queries = MANY, .q = q};
+    cgam_recall_out out = {.p = p};
+    CHECK_STATUS(env, cgam_recall_run(plan, &in, &out));
+    for (int64_t v = 0; v < MANY; v += 9) {
+        cgam_recall_in alone = {.queries = 1, .q = q + v * D};
+        cgam_recall_out single = {.p = one};
+        CHECK_STATUS(env, cgam_recall_run(plan, &alone, &single));
+        CHECK_CLOSE_ALL(p + v * N, one, N, 1e-10);
+    }
+    cgam_recall_free(plan);
+    cgam_bank_free(bank);
+    dense_reset();
+    cgam_env_free(env);
+}
+
+static int ask_together(cgam_env *env, void *arg)
+{
+    const problem *t = arg;
+    cgam_bank_opts bank_opts = {.normalize = t->normalize};
+    cgam_bank *bank = NULL;
+    cgam_recall *plan = NULL;
+    cgam_result results[QUERIES];
+    cgam_recall_in in = {.queries = QUERIES, .q = t->q};
+    cgam_recall_out out = {.results = results};
+    cgam_status status = cgam_bank_new(env, t->data, t->dtype, N, D, &bank_opts, &bank);
+    if (status == CGAM_OK) status = cgam_recall_new(bank, &t->opts, &plan);
+    if (status == CGAM_OK) status = cgam_recall_run(plan, &in, &out);
+    cgam_recall_free(plan);
+    cgam_bank_free(bank);
+    return status;
+}
+
+static void running_out_of_memory_leaves_nothing(void **state)
+{
+    (void)state;
+    cgam_rng rng = cgam_rng_stream(76, 0);
+    problem t = draw(&rng, 5);
+    t.opts.tol = 1e-9; /* two references */
+    assert_true(check_some_allocations(ask_together, &t, 2) > 300);
+    dense_reset();
+}
+
+static void threads_change_no_bit(void **state)
+{
+    (void)state;
+    const answers *first = NULL;
+    cgam_rng rng = cgam_rng_stream(73, 0);
+    problem t = draw(&rng, 5);
+    for (int threads = 1; threads <= 3; threads++) {
+        cgam_env *env = object_env(threads);
+        const answers *a = ask(env, &t, true);
+        if (!first) first = a;
+        assert_memory_equal(first->p, a->p, QUERIES * N * sizeof(double));
+        assert_memory_equal(first->r, a->r, QUERIES * N * sizeof(double));
+        assert_memory_equal(first->readout, a->readout, QUERIES * D * sizeof(double));
+        cgam_env_free(env);
+    }
+    dense_reset();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(together_is_one_by_one),
+        cmocka_unit_test(stopping_early_says_so),
+        cmocka_unit_test(threads_change_no_bit),
+        cmocka_unit_test(a_loose_tolerance_is_soon_met),
+        cmocka_unit_test(groups_follow_one_another),
+        cmocka_unit_test(running_out_of_memory_leaves_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

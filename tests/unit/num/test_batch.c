@@ -1,0 +1,283 @@
+/* ctest: labels=threads
+ * Many queries as products of matrices against the one-pass form in double (test_attend.c judges
+ * that): every CPU's kernels, every storage type, sizes 1 to 70, strides, scales, masks, extremes,
+ * any number of threads. */
+#include "support/check.h"
+#include "support/dense.h"
+#include "support/objects.h"
+
+#include "num/batch.h"
+#include "num/pass.h"
+#include "num/widen.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { LEADERS = 5, QUERIES_MAX = 80 };
+typedef enum context { NONE, SHARED, OWN, CONTEXTS } context;
+
+typedef struct scene {
+    cgam_rows Z;
+    cgam_attend_in in;
+    double most;  /* largest |zeta_j| */
+    double reach; /* bound of sum |zeta_j q_j| + lambda |s| over rows and queries */
+} scene;
+
+static scene make(cgam_rng *rng, const cgam_kernels *k, cgam_dtype dtype, int64_t n, int64_t d,
+                  int64_t count, context c)
+{
+    scene x = {0};
+    int64_t stride = d + n % 3;
+    double *stored = dense_normals(rng, n * stride + 1, 1 / sqrt((double)d));
+    double *scale = n % 2 ? dense_room(n) : NULL;
+    char *data = (char *)(void *)dense_room(n * stride + 1);
+    data += n % 5 == 0 ? cgam_dtype_size(dtype) : 0; /* rows that begin anywhere */
+    cgam_narrow(dtype, stored, n * stride, data);
+    cgam_widen(dtype, data, n * stride, stored);
+    for (int64_t i = 0; scale && i < n; i++) scale[i] = dense_between(rng, 0.5, 2);
+    x.Z = (cgam_rows){data, dtype, n, d, stride, scale, k};
+    x.in = (cgam_attend_in){.beta = 3, .lambda = 0.5, .count = count, .leaders = LEADERS};
+    x.in.q = dense_normals(rng, count * d, 1);
+    int64_t *focus = (int64_t *)(void *)dense_room(count);
+    for (int64_t v = 0; v < count; v++) focus[v] = v % 3 == 2 ? -1 : (7 * v + 3) % n;
+    x.in.focus = focus;
+    double bias = 0;
+    if (c == SHARED) x.in.s = dense_normals(rng, n, 1);
+    if (c == OWN) {
+        int64_t *border = (int64_t *)(void *)dense_room(3);
+        x.in.e = dense_normals(rng, count * d, 1);
+        x.in.pivot = dense_normals(rng, n, 1);
+        x.in.edge = n > 5 ? 3 : 0;
+        for (int64_t j = 0; j < x.in.edge; j++) border[j] = j * (n - 1) / 2;
+        x.in.border = border;
+        x.in.edges = dense_normals(rng, count * x.in.edge + 1, 1);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        double f = scale ? scale[i] : 1, square = 0;
+        for (int64_t j = 0; j < d; j++) square += pow(f * stored[i * stride + j], 2);
+        x.in.size = fmax(x.in.size, sqrt(square));
+        if (c == OWN) x.in.pivot_max = fmax(x.in.pivot_max, fabs(x.in.pivot[i]));
+        for (int64_t j = 0; j < d; j++) x.most = fmax(x.most, fabs(f * stored[i * stride + j]));
+        for (int64_t v = 0; v < count; v++) {
+            double sum = 0, own = 0;
+            for (int64_t j = 0; j < d; j++) {
+                sum += fabs(f * stored[i * stride + j] * x.in.q[v * d + j]);
+                if (c == OWN) own += fabs(f * stored[i * stride + j] * x.in.e[v * d + j]);
+            }
+            bias = c == OWN ? x.in.lambda * fabs(x.in.pivot[i]) * own : c == SHARED ? 4 : 0;
+            x.reach = fmax(x.reach, sum + bias);
+        }
+    }
+    return x;
+}
+
+static void room_for(const scene *x, bool reads, cgam_attend_out *out)
+{
+    for (int64_t v = 0; v < x->in.count; v++) {
+        out[v] = (cgam_attend_out){.leader = (cgam_leader *)(void *)dense_room(4 * LEADERS)};
+        if (reads) out[v].readout = dense_room(x->Z.d);
+    }
+}
+
+/* off: what a score may be off by. */
+static void same(const scene *x, double off, const cgam_attend_out *got,
+                 const cgam_attend_out *want)
+{
+    double rel = 2.1 * x->in.beta * off + (off > 1e-9 ? 0x1p-21 : 1e-13);
+    CHECK_CLOSE(got->top, want->top, fmax(1e-13, 1e-13 * fabs(want->top)));
+    CHECK_REL(got->sum, want->sum, rel);
+    CHECK_REL(got->squares, want->squares, 2 * rel);
+    CHECK_CLOSE(got->tilt, want->tilt, 4 * rel * (want->sum + fabs(want->tilt)));
+    assert_int_equal(got->leaders, want->leaders);
+    for (int64_t k = 0; k < got->leaders; k++) {
+        if (want->leader[k].r == -INFINITY) continue;
+        CHECK_CLOSE(got->leader[k].r, want->leader[k].r, 1e-13 * (1 + fabs(want->leader[k].r)));
+        if (got->focus.row == got->leader[k].row) assert_int_equal(got->above, k);
+        if (k) assert_true(got->leader[k - 1].r >= got->leader[k].r);
+    }
+    for (int k = 0; k < 2 && k < x->Z.n; k++) {
+        if (want->b.value[k] > -INFINITY) CHECK_CLOSE(got->b.value[k], want->b.value[k], 2 * off);
+        if (want->s.value[k] > -INFINITY) CHECK_CLOSE(got->s.value[k], want->s.value[k], 2 * off);
+    }
+    assert_int_equal(got->focus.row, want->focus.row);
+    if (got->focus.row >= 0) CHECK_CLOSE(got->focus.r, want->focus.r, 1e-13);
+    if (got->readout)
+        CHECK_CLOSE_ALL(got->readout, want->readout, x->Z.d, (2 * rel + 0x1p-20) * x->most);
+}
+
+static int in_f32; /* how many scenes were */
+
+static void check(cgam_env *env, scene *x, bool reads)
+{
+    cgam_attend_out got[QUERIES_MAX], want[QUERIES_MAX];
+    x->in.Z = &x->Z;
+    room_for(x, reads, got);
+    room_for(x, reads, want);
+    CHECK_STATUS(env, cgam_rows_attend_batch(env, &x->in, got));
+    cgam_attend_in exact = x->in;
+    exact.size = 0;
+    CHECK_STATUS(env, cgam_rows_attend(env, &exact, want));
+    bool brief = true;
+    for (int64_t v = 0; v < x->in.count; v++) brief &= cgam_attend_brief(&x->in, v);
+    in_f32 += brief;
+    double terms = CGAM_PASS_DEPTH + (double)x->Z.d / CGAM_PASS_DEPTH + 4;
+    terms = fmin(terms, (double)x->Z.d + 6);
+    double off = (brief ? 0x1p-24 : 0x1p-52) * terms * x->reach + 1e-14;
+    for (int64_t v = 0; v < x->in.count; v++) same(x, off, &got[v], &want[v]);
+    dense_reset();
+}
+
+static void every_shape_and_type_agrees(void **state)
+{
+    (void)state;
+    cgam_env *env = object_env(2);
+    for (int i = 0; cgam_kernels_all[i]; i++) {
+        const cgam_kernels *k = cgam_kernels_all[i];
+        if (!k->usable()) continue;
+        for (int t = 0; t < CGAM_KERNEL_DTYPES; t++) {
+            cgam_rng rng = cgam_rng_stream(81, (uint64_t)(10 * i + t));
+            for (int64_t size = 1; size <= 70; size++) {
+                scene x = make(&rng, k, (cgam_dtype)t, size, 1 + size * 11 % 70, 1 + size * 7 % 70,
+                               (context)(size % CONTEXTS));
+                check(env, &x, size % 4 != 0);
+            }
+            for (int c = 0; c < CONTEXTS; c++) { /* several tiles, chunks and depths */
+                scene x = make(&rng, k, (cgam_dtype)t, 1201 + c, 100, 9 + 30 * c, (context)c);
+                check(env, &x, true);
+                scene y = make(&rng, k, (cgam_dtype)t, 150, 700 + c, 17, (context)c);
+                check(env, &y, true);
+            }
+        }
+    }
+    assert_true(in_f32 > 300);
+    cgam_env_free(env);
+}
+
+/* Far peaks, late ones, masks, and rows of denormals. */
+static void extremes_are_no_trouble(void **state)
+{
+    (void)state;
+    cgam_env *env = object_env(1);
+    for (int t = 0; t < CGAM_KERNEL_DTYPES; t++) {
+        cgam_rng rng = cgam_rng_stream(82, (uint64_t)t);
+        for (int which = 0; which < 5; which++) {
+            scene x = make(&rng, cgam_kernels_best(), (cgam_dtype)t, 600, 30, 20, SHARED);
+            double *s = dense_room(600);
+            memcpy(s, x.in.s, 600 * sizeof *s);
+            x.in.s = s;
+            if (which == 0) s[599] += 1e6; /* beta r to 3e6, at the end */
+            if (which == 1)
+                for (int i = 0; i < 600; i++) s[i] += 20 * i; /* rises all the time */
+            if (which == 2)
+                for (int i = 0; i < 590; i++) s[i] = -INFINITY;
+            if (which == 3) x.in.beta = 1e6, s[7] += 50;
+            if (which == 4) {
+                double *tiny = dense_room(600 * 32);
+                double *q = dense_normals(&rng, 20 * 30, 1);
+                for (int i = 0; i < 600 * 32; i++)
+                    tiny[i] = (i % 7 - 3) * (t == CGAM_F64 ? 1e-310 : 1e-41);
+                cgam_narrow((cgam_dtype)t, tiny, 600 * 32, tiny);
+                x.Z.data = tiny;
+                x.in.q = q;
+            }
+            check(env, &x, true);
+        }
+    }
+    cgam_env_free(env);
+}
+
+/* Rows that differ in the last bits only, so that f32 cannot rank them: leaders and rank are those of
+ * double. */
+static void close_races_are_decided_in_double(void **state)
+{
+    (void)state;
+    enum { ROWS = 2000, WIDE = 200, COUNT = 9 };
+    cgam_env *env = object_env(2);
+    cgam_rng rng = cgam_rng_stream(85, 0);
+    scene x = make(&rng, cgam_kernels_best(), CGAM_F32, ROWS, WIDE, COUNT, NONE);
+    float *rows = (float *)(void *)dense_room(ROWS * x.Z.stride);
+    double *q = dense_normals(&rng, COUNT * WIDE, 1);
+    for (int64_t i = 0; i < ROWS * x.Z.stride; i++)
+        rows[i] =
+            (float)((1 + (double)(i % x.Z.stride % 7)) * (1 + 2e-7 * cgam_rng_uniform(&rng)) / 60);
+    x.Z.data = rows;
+    x.Z.scale = NULL;
+    x.in.q = q;
+    x.in.size = 1.1;
+    x.in.Z = &x.Z;
+    for (int64_t count = 1; count <= 3; count++) { /* without matrices */
+        cgam_attend_out got[QUERIES_MAX], want[QUERIES_MAX];
+        cgam_attend_in in = cgam_attend_some(&x.in, 0, count), exact = in;
+        exact.size = 0;
+        room_for(&x, false, got);
+        room_for(&x, false, want);
+        CHECK_STATUS(env, cgam_rows_attend(env, &in, got));
+        CHECK_STATUS(env, cgam_rows_attend(env, &exact, want));
+        for (int64_t v = 0; v < count; v++)
+            for (int k = 0; k < LEADERS; k++)
+                assert_int_equal(got[v].leader[k].row, want[v].leader[k].row);
+    }
+    check(env, &x, true);
+    cgam_env_free(env);
+}
+
+static void what_overflows_f32_is_answered_in_double(void **state)
+{
+    (void)state;
+    cgam_env *env = object_env(1);
+    cgam_rng rng = cgam_rng_stream(83, 0);
+    scene x = make(&rng, cgam_kernels_best(), CGAM_F32, 300, 40, 12, NONE);
+    cgam_attend_out got[QUERIES_MAX], want[QUERIES_MAX];
+    double *q = dense_normals(&rng, 12 * 40, 1e39);
+    x.in.Z = &x.Z;
+    x.in.q = q;
+    x.in.beta = 1e-39;
+    room_for(&x, true, got);
+    room_for(&x, true, want);
+    CHECK_STATUS(env, cgam_rows_attend_batch(env, &x.in, got));
+    CHECK_STATUS(env, cgam_rows_attend(env, &x.in, want));
+    for (int64_t v = 0; v < 12; v++) {
+        CHECK_REL(got[v].sum, want[v].sum, 1e-12);
+        CHECK_REL(got[v].top, want[v].top, 1e-12);
+        CHECK_CLOSE_ALL(got[v].readout, want[v].readout, 40, 1e-12 * x.most);
+    }
+    dense_reset();
+    cgam_env_free(env);
+}
+
+static void threads_change_no_bit(void **state)
+{
+    (void)state;
+    cgam_rng rng = cgam_rng_stream(84, 0);
+    for (int c = 0; c < CONTEXTS; c++) {
+        scene x =
+            make(&rng, cgam_kernels_best(), c ? CGAM_F32 : CGAM_F64, 3000, 50, 33, (context)c);
+        cgam_attend_out first[QUERIES_MAX], got[QUERIES_MAX];
+        x.in.Z = &x.Z;
+        for (int threads = 1; threads <= 4; threads++) {
+            cgam_env *env = object_env(threads);
+            cgam_attend_out *out = threads == 1 ? first : got;
+            room_for(&x, true, out);
+            CHECK_STATUS(env, cgam_rows_attend_batch(env, &x.in, out));
+            for (int64_t v = 0; v < x.in.count; v++) {
+                assert_true(out[v].sum == first[v].sum && out[v].tilt == first[v].tilt);
+                assert_int_equal(out[v].above, first[v].above);
+                assert_memory_equal(out[v].readout, first[v].readout, 50 * sizeof(double));
+            }
+            cgam_env_free(env);
+        }
+        dense_reset();
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_shape_and_type_agrees),
+        cmocka_unit_test(extremes_are_no_trouble),
+        cmocka_unit_test(close_races_are_decided_in_double),
+        cmocka_unit_test(what_overflows_f32_is_answered_in_double),
+        cmocka_unit_test(threads_change_no_bit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,221 @@
+/* Scores and readouts in f32, in every storage type and for every CPU, against the plain reference,
+ * which rounds x and w alike and then sums in double: what is left is within the bounds of brief.h.
+ */
+#include "support/check.h"
+#include "support/dense.h"
+
+#include "num/brief.h"
+#include "num/widen.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char *version; /* for messages */
+
+typedef struct rows {
+    cgam_dtype dtype;
+    int64_t n, d, stride;
+    unsigned char *data;
+    double *wide; /* [n, d] */
+} rows;
+
+/* Random rows that begin `shift` elements after a 64-byte boundary, NaN between rows. */
+static rows make(cgam_rng *rng, cgam_dtype dtype, int64_t n, int64_t d, int64_t gap, int64_t shift)
+{
+    rows Z = {dtype, n, d, d + gap, NULL, dense_room(n * d)};
+    size_t size = cgam_dtype_size(dtype);
+    unsigned char *block = (unsigned char *)dense_room(n * Z.stride + shift + 16);
+    block += (64 - (uintptr_t)block % 64) % 64 + (size_t)shift * size;
+    Z.data = block;
+    double *row = dense_room(Z.stride);
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t j = 0; j < Z.stride; j++)
+            row[j] = j < d ? cgam_rng_normal(rng) * (j % 5 == 4 ? 1e-3 : 1) : NAN;
+        int64_t count = i + 1 < n ? Z.stride : d; /* nothing may be read behind the last row */
+        cgam_narrow(dtype, row, count, block + (size_t)(i * Z.stride) * size);
+        cgam_widen(dtype, block + (size_t)(i * Z.stride) * size, d, Z.wide + i * d);
+    }
+    return Z;
+}
+
+static const unsigned char *row_at(const rows *Z, int64_t i)
+{
+    return Z->data + (size_t)(i * Z->stride) * cgam_dtype_size(Z->dtype);
+}
+
+static void compare(double got, double want, double allowed, const rows *Z, const char *what,
+                    int64_t at)
+{
+    if (fabs(got - want) <= allowed) return;
+    fail_msg("%s %s of %s, n = %lld, d = %lld, stride = %lld, entry %lld\n  got     %.17g\n"
+             "  want    %.17g\n  off by  %.3g\n  allowed %.3g",
+             version, what, cgam_dtype_name(Z->dtype), (long long)Z->n, (long long)Z->d,
+             (long long)Z->stride, (long long)at, got, want, fabs(got - want), allowed);
+}
+
+static void check_case(cgam_rng *rng, const cgam_brief *k, cgam_dtype dtype, int64_t n, int64_t d,
+                       int64_t gap, int64_t shift)
+{
+    const cgam_brief *plain = cgam_brief_all[0];
+    rows Z = make(rng, dtype, n, d, gap, shift);
+    double *x = dense_normals(rng, d, 1);
+    float *x0 = (float *)(void *)dense_room(d + CGAM_BRIEF_PAD);
+    float *x1 = (float *)(void *)dense_room(d + CGAM_BRIEF_PAD);
+    float *w = (float *)(void *)dense_room(n);
+    for (int64_t i = 0; i < n; i++) w[i] = (float)cgam_rng_normal(rng);
+    double *got = dense_room(n + 2) + 1, *want = dense_room(n), *one = dense_room(n);
+    plain->lay[dtype](x, d, x0);
+    k->lay[dtype](x, d, x1);
+    got[-1] = got[n] = 17;
+    plain->dot[dtype](Z.data, Z.stride, n, d, x0, want);
+    k->dot[dtype](Z.data, Z.stride, n, d, x1, got);
+    for (int64_t i = 0; i < n; i++) {
+        double size = 0;
+        for (int64_t j = 0; j < d; j++) size += fabs(Z.wide[i * d + j] * x[j]);
+        compare(got[i], want[i], CGAM_BRIEF_ERROR * size, &Z, "dot", i);
+        k->dot[dtype](row_at(&Z, i), Z.stride, 1, d, x1, &one[i]); /* alone it has the same bits */
+    }
+    assert_true(got[-1] == 17 && got[n] == 17);
+    assert_memory_equal(one, got, (size_t)n * sizeof *one);
+
+    double *y = dense_normals(rng, d + 2, 1) + 1, *before = dense_room(d);
+    double left = y[-1], right = y[d];
+    float *sum = (float *)(void *)dense_room(d + CGAM_BRIEF_PAD);
+    float *again = (float *)(void *)dense_room(d + CGAM_BRIEF_PAD);
+    size_t room = (size_t)(d + CGAM_BRIEF_PAD) * sizeof *sum;
+    memset(sum, 0, room);
+    memcpy(before, y, (size_t)d * sizeof *before);
+    for (int64_t i = 0; i < n; i += CGAM_BRIEF_ROWS) {
+        int64_t some = n - i < CGAM_BRIEF_ROWS ? n - i : CGAM_BRIEF_ROWS;
+        k->sum[dtype](row_at(&Z, i), Z.stride, some, d, w + i, sum);
+        k->flush[dtype](d, sum, y);
+    }
+    for (int64_t j = 0; j < d; j++) {
+        double size = 0, total = before[j];
+        for (int64_t i = 0; i < n; i++) {
+            size += fabs((double)w[i] * Z.wide[i * d + j]);
+            total += (double)w[i] * Z.wide[i * d + j];
+        }
+        compare(y[j], total, CGAM_BRIEF_READOUT * size + 1e-15 * fabs(before[j]), &Z, "sum", j);
+    }
+    assert_true(y[-1] == left && y[d] == right);
+    for (int64_t j = 0; j < d; j++) assert_true(sum[j] == 0);
+
+    /* both at once: the bits of each alone; the later half of the rows waits */
+    int64_t half = n / 2 < CGAM_BRIEF_ROWS ? n / 2 : CGAM_BRIEF_ROWS;
+    memset(again, 0, room);
+    k->sum[dtype](row_at(&Z, half), Z.stride, half, d, w, again);
+    memset(sum, 0, room);
+    got[-1] = got[half] = 17;
+    k->both[dtype](Z.data, row_at(&Z, half), Z.stride, half, d, x1, got, w, sum);
+    assert_memory_equal(got, one, (size_t)half * sizeof *got);
+    for (int64_t j = 0; j < d + CGAM_BRIEF_PAD; j++) assert_true(sum[j] == again[j]);
+    assert_true(got[-1] == 17 && got[half] == 17);
+    dense_reset();
+}
+
+typedef void (*visit)(cgam_rng *rng, const cgam_brief *k, cgam_dtype dtype);
+
+static void for_every_version(visit each)
+{
+    int seen = 0;
+    for (int i = 0; cgam_brief_all[i]; i++) {
+        const cgam_brief *k = cgam_brief_all[i];
+        if (!k->usable()) continue;
+        version = k->name;
+        seen++;
+        for (int t = CGAM_F32; t < CGAM_KERNEL_DTYPES; t++) {
+            cgam_rng rng = cgam_rng_stream(21, (uint64_t)(10 * i + t));
+            each(&rng, k, (cgam_dtype)t);
+        }
+    }
+    assert_true(seen >= 2); /* the plain and the portable one run anywhere */
+}
+
+static void small_sizes(cgam_rng *rng, const cgam_brief *k, cgam_dtype dtype)
+{
+    for (int64_t d = 1; d <= 70; d++) {
+        check_case(rng, k, dtype, 1 + d % 9, d, 0, 0);
+        check_case(rng, k, dtype, 17, d, 1 + d % 4, d % 8);
+    }
+    for (int64_t n = 1; n <= 70; n++) {
+        check_case(rng, k, dtype, n, 1 + n % 37, n % 3, n % 5);
+        check_case(rng, k, dtype, n, 64, 0, 0);
+    }
+}
+
+static void large_sizes(cgam_rng *rng, const cgam_brief *k, cgam_dtype dtype)
+{
+    for (int64_t d = 75; d < 700; d += 1 + d / 11) check_case(rng, k, dtype, 19, d, d % 2, d % 3);
+    check_case(rng, k, dtype, 600, 100, 0, 0);
+    check_case(rng, k, dtype, 300, 330, 5, 1);
+    check_case(rng, k, dtype, 5, 10007, 0, 1);
+    check_case(rng, k, dtype, 300, 1024, 0, 0);
+    check_case(rng, k, dtype, 37, 2500, 3, 1);
+    check_case(rng, k, dtype, 40, 4096, 0, 0);
+}
+
+/* Every finite 16-bit pattern goes through a score and a readout exactly, subnormals included. */
+static void every_value(cgam_rng *rng, const cgam_brief *k, cgam_dtype dtype)
+{
+    (void)rng;
+    if (dtype == CGAM_F32) return;
+    uint16_t row[64];
+    double wide[64], one[64] = {0}, y[64], dot;
+    float x[64 + CGAM_BRIEF_PAD], sum[64 + CGAM_BRIEF_PAD] = {0}, weight = 1;
+    for (int32_t from = 0; from < 65536; from += 64) {
+        for (int32_t j = 0; j < 64; j++) row[j] = (uint16_t)(from + j);
+        cgam_widen(dtype, row, 64, wide);
+        if (!isfinite(wide[0])) continue; /* 64 divides the patterns of an exponent */
+        memset(y, 0, sizeof y);
+        k->sum[dtype](row, 64, 1, 64, &weight, sum);
+        k->flush[dtype](64, sum, y);
+        CHECK_CLOSE_ALL(y, wide, 64, 0);
+        for (int j = 0; j < 64; j++) {
+            one[j] = 1;
+            k->lay[dtype](one, 64, x);
+            k->dot[dtype](row, 64, 1, 64, x, &dot);
+            one[j] = 0;
+            CHECK_CLOSE(dot, wide[j], 0);
+        }
+    }
+}
+
+static void f32_sums_keep_their_bounds_on_small_sizes(void **state)
+{
+    (void)state;
+    for_every_version(small_sizes);
+}
+
+static void f32_sums_keep_their_bounds_on_large_sizes(void **state)
+{
+    (void)state;
+    for_every_version(large_sizes);
+}
+
+static void every_half_becomes_the_same_float(void **state)
+{
+    (void)state;
+    for_every_version(every_value);
+}
+
+static void the_version_goes_with_the_kernels(void **state)
+{
+    (void)state;
+    for (int i = 0; cgam_kernels_all[i]; i++) {
+        const char *name = cgam_kernels_all[i]->name;
+        assert_string_equal(cgam_brief_with(name)->name, name);
+        if (cgam_kernels_all[i]->usable()) assert_true(cgam_brief_with(name)->usable());
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(f32_sums_keep_their_bounds_on_small_sizes),
+        cmocka_unit_test(f32_sums_keep_their_bounds_on_large_sizes),
+        cmocka_unit_test(every_half_becomes_the_same_float),
+        cmocka_unit_test(the_version_goes_with_the_kernels),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

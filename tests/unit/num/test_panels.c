@@ -1,0 +1,196 @@
+/* Register products of every CPU against sums in long double, all shapes up to 70, any strides. */
+#include "support/check.h"
+#include "support/dense.h"
+
+#include "num/panels.h"
+
+#include <math.h>
+#include <string.h>
+
+/* One random case; columns are rounded up to whole vectors. Depth terms each within eps of the
+ * terms, then one addition. */
+#define CASE(name, type, lanes, mul, eps)                                                          \
+    static void case_##name(cgam_rng *rng, const cgam_panels *p, int64_t rows, int64_t columns,    \
+                            int64_t depth, bool transposed)                                        \
+    {                                                                                              \
+        columns = (columns + p->lanes - 1) / p->lanes * p->lanes;                                  \
+        int64_t ra = transposed ? 1 : depth + 3, ka = transposed ? rows + 1 : 1;                   \
+        int64_t ldb = columns + 5, ldc = columns + 2;                                              \
+        type *A = (type *)(void *)dense_room((rows + 4) * (depth + 4));                            \
+        type *B = (type *)(void *)dense_room(depth * ldb + 1);                                     \
+        type *C = (type *)(void *)dense_room(rows * ldc + 1);                                      \
+        for (int64_t i = 0; i < (rows + 4) * (depth + 4); i++) A[i] = (type)cgam_rng_normal(rng);  \
+        for (int64_t i = 0; i < depth * ldb; i++) B[i] = (type)cgam_rng_normal(rng);               \
+        for (int64_t i = 0; i < rows * ldc; i++) C[i] = (type)i;                                   \
+        p->mul(rows, columns, depth, A, ra, ka, B, ldb, C, ldc, rows % 2 ? B : NULL,               \
+               B + depth * ldb);                                                                   \
+        for (int64_t r = 0; r < rows; r++)                                                         \
+            for (int64_t c = 0; c < ldc; c++) {                                                    \
+                long double want = (type)(r * ldc + c), size = fabsl(want);                        \
+                for (int64_t k = 0; k < depth && c < columns; k++) {                               \
+                    long double term = (long double)A[r * ra + k * ka] * B[k * ldb + c];           \
+                    want += term;                                                                  \
+                    size += fabsl(term);                                                           \
+                }                                                                                  \
+                CHECK_CLOSE(C[r * ldc + c], (double)want,                                          \
+                            (double)((long double)(depth + 2) * (eps)*size));                      \
+            }                                                                                      \
+        dense_reset();                                                                             \
+    }
+CASE(f32, float, lanes32, mul32, 0x1p-24)
+CASE(f64, double, lanes64, mul64, 0x1p-53)
+
+static void products_agree_on_every_shape(void **state)
+{
+    (void)state;
+    for (int i = 0; cgam_panels_all[i]; i++) {
+        const cgam_panels *p = cgam_panels_all[i];
+        if (!p->usable()) continue;
+        assert_ptr_equal(cgam_panels_with(p->name), p);
+        cgam_rng rng = cgam_rng_stream(12, (uint64_t)i);
+        for (int64_t size = 1; size <= 70; size++) {
+            case_f32(&rng, p, size, 1 + size * 7 % 70, 1 + size * 3 % 70, size % 2);
+            case_f64(&rng, p, 1 + size * 5 % 70, size, 1 + size * 11 % 70, size % 2 == 0);
+            case_f32(&rng, p, 1 + size % 13, 64, size, true);
+            case_f64(&rng, p, 1 + size % 13, 64, size, false);
+        }
+        case_f32(&rng, p, 17, 192, 1000, false);
+        case_f64(&rng, p, 17, 192, 1000, true);
+    }
+}
+
+/* exp(beta (R - top)) and its sums, in the type of R, against long double. */
+#define SOFT(name, type, tops, soften, eps, bottom)                                                \
+    static void soft_##name(cgam_rng *rng, const cgam_panels *p, int64_t rows, int64_t columns)    \
+    {                                                                                              \
+        type *R = (type *)(void *)dense_room(rows * columns);                                      \
+        type *E = (type *)(void *)dense_room(rows * columns);                                      \
+        double *top = dense_room(columns), *sums = dense_room(3 * columns), beta = 2;              \
+        for (int64_t i = 0; i < rows * columns; i++)                                               \
+            E[i] = R[i] = (type)(i % 29 == 3 ? -INFINITY : 20 * cgam_rng_normal(rng));             \
+        p->tops(rows, columns, R, top);                                                            \
+        for (int64_t c = 0; c < columns; c++) {                                                    \
+            type most = -INFINITY;                                                                 \
+            for (int64_t i = 0; i < rows; i++) most = (type)fmax(most, R[i * columns + c]);        \
+            assert_true(top[c] == most);                                                           \
+            top[c] = isfinite(top[c]) ? top[c] - (double)(c % 3) : 0; /* may lag behind */         \
+        }                                                                                          \
+        p->soften(rows, columns, E, beta, top, sums);                                              \
+        for (int64_t c = 0; c < columns; c++) {                                                    \
+            long double one = 0, two = 0, tilt = 0, size = 0;                                      \
+            for (int64_t i = 0; i < rows; i++) {                                                   \
+                type x = (type)beta * (R[i * columns + c] - (type)top[c]);                         \
+                long double e = x < (bottom) ? 0 : expl((long double)x);                           \
+                CHECK_CLOSE(E[i * columns + c], (double)e, (double)(4 * (eps)*e));                 \
+                one += e;                                                                          \
+                two += e * e;                                                                      \
+                tilt += e == 0 ? 0 : e * (long double)x;                                           \
+                size += e == 0 ? 0 : e * fabsl((long double)x);                                    \
+            }                                                                                      \
+            long double off = (long double)(rows + 8) * (eps);                                     \
+            CHECK_CLOSE(sums[c], (double)one, (double)(off * one));                                \
+            CHECK_CLOSE(sums[columns + c], (double)two, (double)(2 * off * two));                  \
+            CHECK_CLOSE(sums[2 * columns + c], (double)tilt, (double)(2 * off * size));            \
+        }                                                                                          \
+        dense_reset();                                                                             \
+    }
+SOFT(f32, float, tops32, soften32, 0x1p-24, -87)
+SOFT(f64, double, tops64, soften64, 0x1p-53, -707)
+
+static void softmax_of_columns_agrees(void **state)
+{
+    (void)state;
+    for (int i = 0; cgam_panels_all[i]; i++) {
+        const cgam_panels *p = cgam_panels_all[i];
+        if (!p->usable()) continue;
+        cgam_rng rng = cgam_rng_stream(13, (uint64_t)i);
+        for (int64_t rows = 1; rows <= 70; rows++) {
+            soft_f32(&rng, p, rows, p->lanes32 * (1 + rows % 4));
+            soft_f64(&rng, p, rows, p->lanes32 * (1 + rows % 3));
+        }
+        double *X = dense_room(64);
+        float *x = (float *)(void *)dense_room(64);
+        for (int k = 0; k < 64; k++) x[k] = (float)(X[k] = cgam_rng_normal(&rng)), X[k] = k;
+        p->gather(64, x, X);
+        for (int k = 0; k < 64; k++) assert_true(X[k] == k + (double)x[k]);
+        dense_reset();
+    }
+}
+
+/* A coupled step against the plain one, which computes in double: what f32 adds is relative to the
+ * way from the reference, however small that is. */
+static void couple_case(cgam_rng *rng, const cgam_panels *p, int64_t rows, int64_t columns,
+                        double size, bool given)
+{
+    const cgam_panels *plain = cgam_panels_all[0];
+    int64_t area = rows * columns;
+    float *S[2], *state[2], *stats[2];
+    float *factor = (float *)(void *)dense_room(2 * columns);
+    double *dinv = dense_room(rows), gain = 2.5;
+    for (int k = 0; k < 2; k++) {
+        S[k] = (float *)(void *)dense_room(area);
+        state[k] = (float *)(void *)dense_room(3 * area);
+        stats[k] = (float *)(void *)dense_room(CGAM_COUPLE_STATS * columns);
+    }
+    for (int64_t v = 0; v < columns; v++) {
+        double more = 0.1 * size * cgam_rng_normal(rng);
+        factor[v] = (float)(1 + more);
+        factor[columns + v] = (float)more;
+    }
+    for (int64_t r = 0; r < rows; r++) dinv[r] = 1 + cgam_rng_uniform(rng);
+    for (int64_t i = 0; i < area; i++) {
+        float *p2 = state[0] + 3 * (i / columns) * columns + i % columns;
+        p2[0] = i % 7 == 2 ? 0 : (float)cgam_rng_uniform(rng);
+        p2[columns] = (float)size * p2[0] * (float)cgam_rng_normal(rng);
+        p2[2 * columns] = (float)(size * cgam_rng_normal(rng));
+        S[0][i] = S[1][i] = (float)(size * (i % 31 == 5 ? -1000 : cgam_rng_normal(rng)));
+    }
+    memcpy(state[1], state[0], (size_t)(3 * area) * sizeof **state);
+    plain->couple(rows, columns, S[0], state[0], given ? NULL : dinv, gain, factor, stats[0]);
+    p->couple(rows, columns, S[1], state[1], given ? NULL : dinv, gain, factor, stats[1]);
+    for (int64_t v = 0; v < columns; v++) {
+        double total = 0, peak = 0, leap = fabs((double)stats[0][4 * columns + v]);
+        for (int64_t r = 0; r < rows; r++) {
+            int64_t i = r * columns + v, at = 3 * r * columns + v, to = at + 2 * columns;
+            double now = (double)state[0][to], kappa = (double)state[0][at + columns];
+            double p2 = (double)state[0][at], e = now - kappa + p2; /* p2 exp(y) */
+            double y = p2 > 0 && e > 0 ? fabs(log(e / p2)) : 0;
+            double parts = fabs(now) + fabs(kappa) + fabs(e) * (y + size);
+            CHECK_CLOSE(state[1][to], now, 64 * 0x1p-24 * parts);
+            CHECK_CLOSE(S[1][i], S[0][i], 2 * 64 * 0x1p-24 * parts);
+            assert_true(state[1][at] == state[0][at]);
+            total += parts;
+            peak = fmax(peak, fabs(e) * (1 + y));
+        }
+        const double most[CGAM_COUPLE_STATS] = {total, total, total, peak, leap + size};
+        for (int k = 0; k < CGAM_COUPLE_STATS; k++)
+            CHECK_CLOSE(stats[1][k * columns + v], stats[0][k * columns + v],
+                        (double)(64 + rows) * 0x1p-24 * most[k]);
+    }
+    dense_reset();
+}
+
+static void coupled_steps_agree(void **state)
+{
+    (void)state;
+    for (int i = 0; cgam_panels_all[i]; i++) {
+        const cgam_panels *p = cgam_panels_all[i];
+        if (!p->usable()) continue;
+        cgam_rng rng = cgam_rng_stream(14, (uint64_t)i);
+        for (int64_t rows = 1; rows <= 70; rows++)
+            for (int k = 0; k < 3; k++)
+                couple_case(&rng, p, rows, p->lanes32 * (1 + rows % 6),
+                            k == 0   ? 0.1
+                            : k == 1 ? 1e-6
+                                     : 1e-12,
+                            rows % 5 == 3);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(products_agree_on_every_shape),
+                                       cmocka_unit_test(softmax_of_columns_agrees),
+                                       cmocka_unit_test(coupled_steps_agree)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
