@@ -69,8 +69,10 @@ fuzz: deps ## libFuzzer on every reader, FUZZ_SECONDS=60 each
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) tools/fuzz long
 
 bench: build ## every claim about speed, as ratios
+	@[ "$(DEPS)" != tools/deps ] || tools/deps bench || echo "make bench: without some peers" >&2
 	@$(compile) $(BUILD) -j $(JOBS) --target bench_programs
 	@set -e; for name in $(basename $(wildcard bench/bench_*.c)); do $(BUILD)/$$name; done
+	@bench/compare $(BUILD)/cgam
 
 docs: build ## the man pages, and a check that no link in the documents is broken
 	@tools/links

@@ -220,6 +220,10 @@ def words():
     doc = ask("demo")
     winners = [row["winner"] for row in doc["recalls"]]
     check(winners[1] == 7 and winners[2] == 23, "context decides recall", winners)
+    doc = ask("bench", "--rows", "3000", "--columns", "30", "--runs", "1")
+    check(len(doc["ratios"]) >= 6 and all(row["ratio"] > 0 for row in doc["ratios"]
+                                          if "iteration" not in row["work"]), "bench")
+    check(run("bench", "--rows", "1")[0] == 2, "bench of one row")
 
 
 def main():
