@@ -1,7 +1,7 @@
 /* attend.c: see attend.h.
  *
- * With one query the readout of a tile waits until the next tile is scored: kernels->both runs the
- * two together, and arithmetic hides behind memory (readout.h).
+ * With one query the readout of a tile waits until the next tile is scored: `both` runs the two
+ * together, and arithmetic hides behind memory (readout.h).
  *
  * The readout may leave rows out: where e_i <= 2^-55 / n times the sum so far, all of them together
  * weigh less than 2^-55 of the whole, which is below the rounding of the sums. So does a chunk whose
@@ -42,9 +42,9 @@ typedef struct pass {
     float *x32, *e32;         /* [count, ld] q and e laid out, NULL = none */
     bool *brief_query;        /* [count] this query is scored in f32 */
     int64_t ld;
-    _Atomic double high; /* with one query: the largest score that any chunk has met, */
-    _Atomic double
-        floor;   /* and one that `leaders` rows of a chunk reach: less is not worth a look */
+    /* With one query: the largest score that any chunk has met, and one that `leaders` rows of a
+     * chunk reach: less is not worth a look. */
+    _Atomic double high, floor;
     double drop; /* beta (top of a chunk - top of all) from which on it is dropped */
 } pass;
 

@@ -1,5 +1,5 @@
-/* brief.c: the plain reference, and the choice of a faster version. The reference rounds x and w as
- * the others do and sums in double, so what separates them from it is what their bound allows. */
+/* brief.c: the plain reference, and the choice of a faster version. The reference rounds x and w as the
+ * others do; its scores are sums in double, its readouts are added up in f32 row by row. */
 #include "num/brief.h"
 
 #include "num/widen.h"

@@ -24,7 +24,8 @@ int64_t cgam_rows_chunk_begin(const cgam_rows *Z, int64_t k)
     return Z->n * k / cgam_rows_chunks(Z);
 }
 
-int64_t cgam_rows_tile(const cgam_rows *Z)
+/* Rows that a core's cache holds while two loops go over them. */
+static int64_t tile_rows(const cgam_rows *Z)
 {
     int64_t rows = TILE_BYTES / (int64_t)((size_t)Z->stride * cgam_dtype_size(Z->dtype));
     return rows < 8 ? 8 : rows > TILE_ROWS_MAX ? TILE_ROWS_MAX : rows;
@@ -83,7 +84,7 @@ static cgam_status score_chunk(void *arg, int64_t k)
 {
     product *job = arg;
     const cgam_rows *Z = job->Z;
-    int64_t end = cgam_rows_chunk_begin(Z, k + 1), tile = cgam_rows_tile(Z);
+    int64_t end = cgam_rows_chunk_begin(Z, k + 1), tile = tile_rows(Z);
     if (cgam_interrupted(job->env)) return CGAM_E_INTERRUPTED;
     for (int64_t i = cgam_rows_chunk_begin(Z, k); i < end; i += tile) {
         int64_t rows = end - i < tile ? end - i : tile;
@@ -113,7 +114,7 @@ static cgam_status combine_chunk(void *arg, int64_t k)
     double scratch[TILE_ROWS_MAX];
     if (cgam_interrupted(job->env)) return CGAM_E_INTERRUPTED;
     memset(y, 0, (size_t)(job->count * Z->d) * sizeof *y);
-    int64_t end = cgam_rows_chunk_begin(Z, k + 1), tile = cgam_rows_tile(Z);
+    int64_t end = cgam_rows_chunk_begin(Z, k + 1), tile = tile_rows(Z);
     for (int64_t i = cgam_rows_chunk_begin(Z, k); i < end; i += tile) {
         int64_t rows = end - i < tile ? end - i : tile;
         for (int64_t v = 0; v < job->count; v++)

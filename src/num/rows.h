@@ -22,8 +22,6 @@ enum { CGAM_CHUNKS_MAX = 64 }; /* enough for 64 threads; partial sums cost this 
 /* Chunks: how many, at most CGAM_CHUNKS_MAX, and the first row of chunk k (so chunk k is [begin(k), begin(k + 1))). */
 int64_t cgam_rows_chunks(const cgam_rows *Z);
 int64_t cgam_rows_chunk_begin(const cgam_rows *Z, int64_t k);
-/* Rows that a core's cache holds while two loops go over them. */
-int64_t cgam_rows_tile(const cgam_rows *Z);
 
 /* Rows [begin, begin + count): out[i] = <zeta_{begin+i}, x>. */
 void cgam_rows_dot(const cgam_rows *Z, int64_t begin, int64_t count, const double *x, double *out);

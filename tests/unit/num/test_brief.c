@@ -1,8 +1,7 @@
-/* Scores and readouts in f32, in every storage type and for every CPU, against the plain reference,
- * which rounds x and w alike and then sums in double: what is left is within the bounds of brief.h.
- */
+/* Scores and readouts in f32, in every storage type and for every CPU, against sums in double of the
+ * same rounded x and w: what is left is within the bounds of brief.h. */
 #include "support/check.h"
-#include "support/dense.h"
+#include "support/stored.h"
 
 #include "num/brief.h"
 #include "num/widen.h"
@@ -12,38 +11,7 @@
 
 static const char *version; /* for messages */
 
-typedef struct rows {
-    cgam_dtype dtype;
-    int64_t n, d, stride;
-    unsigned char *data;
-    double *wide; /* [n, d] */
-} rows;
-
-/* Random rows that begin `shift` elements after a 64-byte boundary, NaN between rows. */
-static rows make(cgam_rng *rng, cgam_dtype dtype, int64_t n, int64_t d, int64_t gap, int64_t shift)
-{
-    rows Z = {dtype, n, d, d + gap, NULL, dense_room(n * d)};
-    size_t size = cgam_dtype_size(dtype);
-    unsigned char *block = (unsigned char *)dense_room(n * Z.stride + shift + 16);
-    block += (64 - (uintptr_t)block % 64) % 64 + (size_t)shift * size;
-    Z.data = block;
-    double *row = dense_room(Z.stride);
-    for (int64_t i = 0; i < n; i++) {
-        for (int64_t j = 0; j < Z.stride; j++)
-            row[j] = j < d ? cgam_rng_normal(rng) * (j % 5 == 4 ? 1e-3 : 1) : NAN;
-        int64_t count = i + 1 < n ? Z.stride : d; /* nothing may be read behind the last row */
-        cgam_narrow(dtype, row, count, block + (size_t)(i * Z.stride) * size);
-        cgam_widen(dtype, block + (size_t)(i * Z.stride) * size, d, Z.wide + i * d);
-    }
-    return Z;
-}
-
-static const unsigned char *row_at(const rows *Z, int64_t i)
-{
-    return Z->data + (size_t)(i * Z->stride) * cgam_dtype_size(Z->dtype);
-}
-
-static void compare(double got, double want, double allowed, const rows *Z, const char *what,
+static void compare(double got, double want, double allowed, const stored *Z, const char *what,
                     int64_t at)
 {
     if (fabs(got - want) <= allowed) return;
@@ -57,7 +25,7 @@ static void check_case(cgam_rng *rng, const cgam_brief *k, cgam_dtype dtype, int
                        int64_t gap, int64_t shift)
 {
     const cgam_brief *plain = cgam_brief_all[0];
-    rows Z = make(rng, dtype, n, d, gap, shift);
+    stored Z = stored_rows(rng, dtype, n, d, gap, shift);
     double *x = dense_normals(rng, d, 1);
     float *x0 = (float *)(void *)dense_room(d + CGAM_BRIEF_PAD);
     float *x1 = (float *)(void *)dense_room(d + CGAM_BRIEF_PAD);
@@ -73,7 +41,8 @@ static void check_case(cgam_rng *rng, const cgam_brief *k, cgam_dtype dtype, int
         double size = 0;
         for (int64_t j = 0; j < d; j++) size += fabs(Z.wide[i * d + j] * x[j]);
         compare(got[i], want[i], CGAM_BRIEF_ERROR * size, &Z, "dot", i);
-        k->dot[dtype](row_at(&Z, i), Z.stride, 1, d, x1, &one[i]); /* alone it has the same bits */
+        k->dot[dtype](stored_row(&Z, i), Z.stride, 1, d, x1,
+                      &one[i]); /* alone it has the same bits */
     }
     assert_true(got[-1] == 17 && got[n] == 17);
     assert_memory_equal(one, got, (size_t)n * sizeof *one);
@@ -87,7 +56,7 @@ static void check_case(cgam_rng *rng, const cgam_brief *k, cgam_dtype dtype, int
     memcpy(before, y, (size_t)d * sizeof *before);
     for (int64_t i = 0; i < n; i += CGAM_BRIEF_ROWS) {
         int64_t some = n - i < CGAM_BRIEF_ROWS ? n - i : CGAM_BRIEF_ROWS;
-        k->sum[dtype](row_at(&Z, i), Z.stride, some, d, w + i, sum);
+        k->sum[dtype](stored_row(&Z, i), Z.stride, some, d, w + i, sum);
         k->flush[dtype](d, sum, y);
     }
     for (int64_t j = 0; j < d; j++) {
@@ -104,10 +73,10 @@ static void check_case(cgam_rng *rng, const cgam_brief *k, cgam_dtype dtype, int
     /* both at once: the bits of each alone; the later half of the rows waits */
     int64_t half = n / 2 < CGAM_BRIEF_ROWS ? n / 2 : CGAM_BRIEF_ROWS;
     memset(again, 0, room);
-    k->sum[dtype](row_at(&Z, half), Z.stride, half, d, w, again);
+    k->sum[dtype](stored_row(&Z, half), Z.stride, half, d, w, again);
     memset(sum, 0, room);
     got[-1] = got[half] = 17;
-    k->both[dtype](Z.data, row_at(&Z, half), Z.stride, half, d, x1, got, w, sum);
+    k->both[dtype](Z.data, stored_row(&Z, half), Z.stride, half, d, x1, got, w, sum);
     assert_memory_equal(got, one, (size_t)half * sizeof *got);
     for (int64_t j = 0; j < d + CGAM_BRIEF_PAD; j++) assert_true(sum[j] == again[j]);
     assert_true(got[-1] == 17 && got[half] == 17);

@@ -4,7 +4,7 @@
  * fused multiply-add: each result is within m 2^-53 (1 + small) of the sum of |terms|, m the number
  * of terms, so two results differ by at most 2 (m + 1) 2^-53 of it. */
 #include "support/check.h"
-#include "support/dense.h"
+#include "support/stored.h"
 
 #include "num/kernels.h"
 #include "num/widen.h"
@@ -14,33 +14,7 @@
 
 static const char *kernel_name; /* for messages */
 
-typedef struct rows {
-    cgam_dtype dtype;
-    int64_t n, d, stride;
-    unsigned char *data;
-    double *wide; /* [n, d] */
-} rows;
-
-/* Random rows that begin `shift` elements after a 64-byte boundary, NaN between rows. */
-static rows make(cgam_rng *rng, cgam_dtype dtype, int64_t n, int64_t d, int64_t gap, int64_t shift)
-{
-    rows Z = {dtype, n, d, d + gap, NULL, dense_room(n * d)};
-    size_t size = cgam_dtype_size(dtype);
-    unsigned char *block = (unsigned char *)dense_room(n * Z.stride + shift + 16);
-    block += (64 - (uintptr_t)block % 64) % 64 + (size_t)shift * size;
-    Z.data = block;
-    double *row = dense_room(Z.stride);
-    for (int64_t i = 0; i < n; i++) {
-        for (int64_t j = 0; j < Z.stride; j++)
-            row[j] = j < d ? cgam_rng_normal(rng) * (j % 5 == 4 ? 1e-3 : 1) : NAN;
-        int64_t count = i + 1 < n ? Z.stride : d; /* nothing may be read behind the last row */
-        cgam_narrow(dtype, row, count, block + (size_t)(i * Z.stride) * size);
-        cgam_widen(dtype, block + (size_t)(i * Z.stride) * size, d, Z.wide + i * d);
-    }
-    return Z;
-}
-
-static void compare(double got, double want, double size, int64_t terms, const rows *Z,
+static void compare(double got, double want, double size, int64_t terms, const stored *Z,
                     const char *what, int64_t at)
 {
     double allowed = 2 * (double)(terms + 1) * 0x1p-53 * size;
@@ -55,7 +29,7 @@ static void check_case(cgam_rng *rng, const cgam_kernels *k, cgam_dtype dtype, i
                        int64_t gap, int64_t shift)
 {
     const cgam_kernels *plain = cgam_kernels_all[0];
-    rows Z = make(rng, dtype, n, d, gap, shift);
+    stored Z = stored_rows(rng, dtype, n, d, gap, shift);
     /* x, w and y begin anywhere too */
     double *x = dense_normals(rng, d + 1, 1) + shift % 2, *w = dense_normals(rng, n + 1, 1);
     double *got = dense_room(n + 2) + 1, *want = dense_room(n);
