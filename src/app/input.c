@@ -1,7 +1,7 @@
 /* input.c: banks, matrices and indices from the command line's words. */
 #include "app/input.h"
 #include "base/env.h"
-#include "num/widen.h"
+#include "num/cpu/widen.h"
 
 #include <math.h>
 

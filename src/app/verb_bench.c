@@ -12,9 +12,9 @@
 #include "base/env.h"
 #include "base/rng.h"
 #include "memory/recall.h"
-#include "num/panels.h"
+#include "num/cpu/gemm.h"
+#include "num/cpu/widen.h"
 #include "num/rows.h"
-#include "num/widen.h"
 
 #include <cblas.h>
 #include <math.h>
@@ -110,7 +110,7 @@ static cgam_status burn_one(void *arg, int64_t k)
 {
     (void)arg;
     (void)k;
-    volatile float sum = cgam_panels_best()->burn(BURNS);
+    volatile float sum = cgam_gemm_best()->burn(BURNS);
     (void)sum;
     return CGAM_OK;
 }
@@ -381,7 +381,7 @@ static cgam_status measure(bench *b, int64_t runs)
     double gemm = 2e-9 * GEMM * GEMM * GEMM * (double)b->threads;
     cgam_put_real(b->call->doc, "sgemm_gflop_s", gemm / wall[SGEMM]);
     cgam_put_real(b->call->doc, "dgemm_gflop_s", gemm / wall[DGEMM]);
-    double burnt = 2e-9 * BURNS * cgam_panels_best()->burn_width * (double)b->threads;
+    double burnt = 2e-9 * BURNS * cgam_gemm_best()->burn_width * (double)b->threads;
     cgam_put_real(b->call->doc, "fma_gflop_s", burnt / wall[BURN]);
     cgam_put_real(b->call->doc, "exp_g_s", 1e-9 * EXPS / wall[EXP]);
     put_ratios(b, wall, cpu);

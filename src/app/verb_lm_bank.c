@@ -4,7 +4,7 @@
 #include "app/verbs.h"
 #include "base/env.h"
 #include "io/file.h"
-#include "num/widen.h"
+#include "num/cpu/widen.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* array.c: which reader a file gets, which of its arrays is meant, and elements as doubles. */
 #include "io/array.h"
 #include "base/env.h"
-#include "num/widen.h"
+#include "num/cpu/widen.h"
 
 #include <inttypes.h>
 #include <math.h>

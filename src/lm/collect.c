@@ -1,7 +1,7 @@
 /* collect.c: states of prompts, from the store or from the model; and out of the store into files. */
 #include "io/file.h"
 #include "lm/store.h"
-#include "num/widen.h"
+#include "num/cpu/widen.h"
 
 #include <cgam/io.h>
 #include <string.h>

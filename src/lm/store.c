@@ -4,7 +4,7 @@
 
 #include "base/sha.h"
 #include "io/file.h"
-#include "num/widen.h"
+#include "num/cpu/widen.h"
 
 #include <string.h>
 #include <sys/stat.h>

@@ -3,7 +3,7 @@
  * mapped. */
 #include "memory/bank.h"
 
-#include "num/widen.h"
+#include "num/cpu/widen.h"
 
 #include <float.h>
 #include <math.h>

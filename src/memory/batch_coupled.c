@@ -20,7 +20,7 @@
  * shortens) are given back to the one-by-one path. */
 #include "memory/batch_coupled.h"
 
-#include "num/brief.h"
+#include "num/cpu/f32.h"
 #include "num/pass.h"
 
 #include <math.h>
@@ -70,7 +70,7 @@ bool cgam_coupled_batches(const cgam_recall *plan, int64_t count)
     const cgam_rows *Z = &plan->bank->Z;
     return plan->opts.mode == CGAM_COUPLED && plan->small && !plan->refines && !plan->twins &&
            Z->dtype != CGAM_F64 && plan->size > 1e-8 && plan->size < 1e8 && plan->pivot_max < 1e8 &&
-           count >= QUERIES_MIN && cgam_brief_pays(Z->n, Z->d);
+           count >= QUERIES_MIN && cgam_f32_pays(Z->n, Z->d);
 }
 
 /* ---- Inside a pass -------------------------------------------------------------------------- */
@@ -91,9 +91,8 @@ static void step_rows(const batch *b, const cgam_pass_tile *t, int64_t from, int
     double gain = b->plan->opts.beta * b->plan->opts.lambda * b->plan->opts.lambda;
     float stats[CGAM_COUPLE_STATS * MOST];
     if (rows <= 0) return;
-    b->narrow.panels->couple(rows, width, (float *)t->S + from * width,
-                             b->state + 3 * (t->begin + from) * width, dinv, gain, b->factor,
-                             stats);
+    b->narrow.gemm->couple(rows, width, (float *)t->S + from * width,
+                           b->state + 3 * (t->begin + from) * width, dinv, gain, b->factor, stats);
     for (int64_t v = 0; v < b->count; v++) {
         part[v].gain += (double)stats[v];
         part[v].spread += (double)stats[width + v];

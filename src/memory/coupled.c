@@ -12,9 +12,9 @@
  * so while a tile of rows is in cache it is scored with t, gives r and exp(beta r), and is added
  * with those weights to the next g.
  *
- * Far from the fixed point the passes over a large bank of f32, f16 or bf16 are in f32 (num/brief.h):
+ * Far from the fixed point the passes over a large bank of f32, f16 or bf16 are in f32 (num/cpu/f32.h):
  * the next pass corrects their error as it corrects that of p. As soon as p changes by less than
- * BRIEF_END of its largest entry, or falls slowly, they are in double, and convergence is believed
+ * F32_END of its largest entry, or falls slowly, they are in double, and convergence is believed
  * only after a pass in double that began with a g from one. */
 #include "memory/recall.h"
 
@@ -24,8 +24,8 @@
 #include <string.h>
 
 enum { GROUP_MAX = 8, STALL_ROUNDS = 60, SETTLE_ROWS = 512 };
-static const double BRIEF_SCORES = 1e-3; /* beta times the error of r that f32 may cause */
-static const double BRIEF_END = 1e-6, BRIEF_RATE = 0.7;
+static const double F32_SCORES = 1e-3; /* beta times the error of r that f32 may cause */
+static const double F32_END = 1e-6, F32_RATE = 0.7;
 
 static void set_sums(cgam_moment *m, double beta, double top, double sum)
 {
@@ -66,7 +66,7 @@ typedef struct pass {
     const double *t; /* [count, d] */
     gathered *part;  /* [chunks, count] */
     double *g_part;  /* [chunks, count, d] */
-    const cgam_brief *brief;
+    const cgam_f32 *f32;
     const float *t32; /* [count, ld] t laid out for f32, for the moments in it */
     int64_t ld;
 } pass;
@@ -133,22 +133,22 @@ static cgam_status pass_chunk(void *arg, int64_t chunk)
     for (int64_t i = cgam_rows_chunk_begin(Z, chunk); i < end; i += tile) {
         int64_t rows = end - i < tile ? end - i : tile;
         for (int64_t v = 0; v < ps->count; v++, turn ^= 1) {
-            bool brief = ps->m[v]->brief;
-            cgam_readout_dot(Z, i, rows, ps->t + v * d, ps->brief,
-                             brief ? ps->t32 + v * ps->ld : NULL, dot, &waits[!turn], &to[v]);
+            bool f32 = ps->m[v]->f32;
+            cgam_readout_dot(Z, i, rows, ps->t + v * d, ps->f32, f32 ? ps->t32 + v * ps->ld : NULL,
+                             dot, &waits[!turn], &to[v]);
             double shrink = take_tile(ps, ps->m[v], i, rows, dot, dinv, &part[v], weight);
             if (shrink != 1) {
-                cgam_readout_flush(Z, ps->brief, &to[v]);
+                cgam_readout_flush(Z, ps->f32, &to[v]);
                 for (int64_t j = 0; j < d; j++) to[v].y[j] *= shrink;
             }
-            waits[turn].brief = brief ? ps->brief : NULL;
+            waits[turn].f32 = f32 ? ps->f32 : NULL;
             cgam_readout_set(Z, i, rows, weight, 0x1p-54 / (double)Z->n * part[v].sum,
                              &waits[turn]);
             if (ps->count > 1) cgam_readout_add(Z, &waits[turn], &to[v]);
         }
     }
     cgam_readout_add(Z, &waits[!turn], &to[0]);
-    for (int64_t v = 0; v < ps->count; v++) cgam_readout_flush(Z, ps->brief, &to[v]);
+    for (int64_t v = 0; v < ps->count; v++) cgam_readout_flush(Z, ps->f32, &to[v]);
     cgam_free(env, dot);
     cgam_free(env, y32);
     return CGAM_OK;
@@ -252,23 +252,23 @@ static bool settle(const cgam_recall *plan, cgam_moment *m)
 }
 
 /* Is the bank one for f32 while p is far from the fixed point? */
-static bool brief_begins(const cgam_recall *plan)
+static bool f32_begins(const cgam_recall *plan)
 {
     const cgam_rows *Z = &plan->bank->Z;
-    if (Z->dtype == CGAM_F64 || !cgam_brief_pays(Z->n, Z->d)) return false;
-    if (plan->opts.tol > BRIEF_END) return false; /* a few iterations in double will do */
+    if (Z->dtype == CGAM_F64 || !cgam_f32_pays(Z->n, Z->d)) return false;
+    if (plan->opts.tol > F32_END) return false; /* a few iterations in double will do */
     return plan->size > 1e-8 && plan->size < 1e8 && plan->pivot_max < 1e8;
 }
 
 /* May the next pass of m, with t, be in f32? */
-static bool brief_suits(const cgam_recall *plan, const cgam_moment *m, const double *t)
+static bool f32_suits(const cgam_recall *plan, const cgam_moment *m, const double *t)
 {
     double l2 = plan->opts.lambda * plan->opts.lambda, size = cgam_vec_norm(plan->bank->Z.d, t);
-    bool near = m->change <= BRIEF_END / m->sum || m->rate > BRIEF_RATE; /* max p = 1 / sum */
-    if (m->iterations > 0 && (!m->brief || near)) return false;
-    if (!brief_begins(plan) || !(size > 1e-8 && size < 1e8)) return false;
-    double off = l2 * plan->pivot_max * CGAM_BRIEF_ERROR * plan->size * size;
-    return plan->opts.beta * off <= BRIEF_SCORES;
+    bool near = m->change <= F32_END / m->sum || m->rate > F32_RATE; /* max p = 1 / sum */
+    if (m->iterations > 0 && (!m->f32 || near)) return false;
+    if (!f32_begins(plan) || !(size > 1e-8 && size < 1e8)) return false;
+    double off = l2 * plan->pivot_max * CGAM_F32_ERROR * plan->size * size;
+    return plan->opts.beta * off <= F32_SCORES;
 }
 
 /* Feedback by the streaming pass for `active` moments; g [active, d] in and out. */
@@ -285,27 +285,27 @@ static cgam_status step_streaming(const cgam_recall *plan, int64_t active, cgam_
     double *edges = cgam_alloc(env, (size_t)(2 * edge + 1), sizeof *edges);
     double *g_part = cgam_alloc(env, (size_t)(chunks * active * d), sizeof *g_part);
     gathered *part = cgam_alloc(env, (size_t)(chunks * active), sizeof *part);
-    int64_t ld = cgam_brief_room(d);
+    int64_t ld = cgam_f32_room(d);
     float *t32 = cgam_alloc(env, (size_t)(active * ld), sizeof *t32);
-    const cgam_brief *brief = cgam_brief_with(Z->kernels->name);
+    const cgam_f32 *f32 = cgam_f32_with(Z->kernels->name);
     cgam_status status = CGAM_OK;
     if (!t || !edges || !g_part || !part || !t32)
         status = cgam_fail_nomem(env, "a pass over the bank");
     for (int64_t v = 0; v < active && status == CGAM_OK; v++) {
         for (int64_t k = 0; k < edge; k++) edges[k] = m[v]->p[border[k]];
         status = plan->small
-                     ? cgam_dplr_inverse_reduce(plan->small, 1, m[v]->brief, g + v * d, edges,
+                     ? cgam_dplr_inverse_reduce(plan->small, 1, m[v]->f32, g + v * d, edges,
                                                 t + v * d, edges + edge)
                      : cgam_dplr_reduce(plan->gate->A, g + v * d, edges, t + v * d, edges + edge);
         for (int64_t k = 0; k < edge; k++)
             m[v]->r[border[k]] = m[v]->a[border[k]] + l2 * edges[edge + k];
         if (status != CGAM_OK) break;
-        bool next = brief_suits(plan, m[v], t + v * d);
-        m[v]->trails = m[v]->brief; /* g is from a pass in f32 */
-        m[v]->brief = next;
-        if (next) brief->lay[Z->dtype](t + v * d, d, t32 + v * ld);
+        bool next = f32_suits(plan, m[v], t + v * d);
+        m[v]->trails = m[v]->f32; /* g is from a pass in f32 */
+        m[v]->f32 = next;
+        if (next) f32->lay[Z->dtype](t + v * d, d, t32 + v * ld);
     }
-    pass ps = {plan, active, m, t, part, g_part, brief, t32, ld};
+    pass ps = {plan, active, m, t, part, g_part, f32, t32, ld};
     if (status == CGAM_OK) status = cgam_parallel(env, chunks, pass_chunk, &ps);
     for (int64_t v = 0; v < active && status == CGAM_OK; v++) join(&ps, v, &energy[v], g + v * d);
     cgam_free(env, t);
@@ -319,7 +319,7 @@ static cgam_status step_streaming(const cgam_recall *plan, int64_t active, cgam_
 typedef struct gathering {
     const cgam_recall *plan;
     const cgam_moment *m;
-    const cgam_brief *brief; /* NULL: in double */
+    const cgam_f32 *f32; /* NULL: in double */
     int64_t ld;
     double *g_part; /* [chunks, d] */
 } gathering;
@@ -334,7 +334,7 @@ static cgam_status gather_chunk(void *arg, int64_t chunk)
     double *room = cgam_alloc(env, (size_t)(3 * tile), sizeof *room), *weight = room + 2 * tile;
     float *y32 = cgam_zalloc(env, (size_t)job->ld, sizeof *y32);
     cgam_readout_sum to = {job->g_part + chunk * Z->d, y32, 0};
-    cgam_readout waits = {.brief = job->brief, .w = room};
+    cgam_readout waits = {.f32 = job->f32, .w = room};
     if (room && y32) {
         memset(to.y, 0, (size_t)Z->d * sizeof *to.y);
         waits.at = (int32_t *)(void *)(room + tile);
@@ -345,7 +345,7 @@ static cgam_status gather_chunk(void *arg, int64_t chunk)
             cgam_readout_set(Z, i, rows, weight, 0x1p-54 / (double)Z->n, &waits);
             cgam_readout_add(Z, &waits, &to);
         }
-        cgam_readout_flush(Z, job->brief, &to);
+        cgam_readout_flush(Z, job->f32, &to);
     }
     cgam_free(env, room);
     cgam_free(env, y32);
@@ -358,9 +358,9 @@ static cgam_status gather(const cgam_recall *plan, cgam_moment *m, double *g)
     const cgam_rows *Z = &plan->bank->Z;
     cgam_env *env = plan->bank->env;
     int64_t chunks = cgam_rows_chunks(Z), d = Z->d;
-    m->brief = m->iterations == 0 && brief_begins(plan);
-    gathering job = {plan, m, m->brief ? cgam_brief_with(Z->kernels->name) : NULL,
-                     cgam_brief_room(d), cgam_alloc(env, (size_t)(chunks * d), sizeof(double))};
+    m->f32 = m->iterations == 0 && f32_begins(plan);
+    gathering job = {plan, m, m->f32 ? cgam_f32_with(Z->kernels->name) : NULL, cgam_f32_room(d),
+                     cgam_alloc(env, (size_t)(chunks * d), sizeof(double))};
     if (!job.g_part) return cgam_fail_nomem(env, "a pass over the bank");
     cgam_status status = cgam_parallel(env, chunks, gather_chunk, &job);
     memset(g, 0, (size_t)d * sizeof *g);
@@ -390,7 +390,7 @@ static bool book(const cgam_recall *plan, cgam_moment *m, double energy, double 
                  double *best, int64_t *since)
 {
     m->iterations++;
-    bool exact = !m->brief && !m->trails; /* else energies are as good as f32 */
+    bool exact = !m->f32 && !m->trails; /* else energies are as good as f32 */
     if (exact && !m->trailed) m->energy_rise = fmax(m->energy_rise, energy - m->energy_end);
     m->trailed = !exact;
     m->energy_end = energy;

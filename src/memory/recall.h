@@ -31,7 +31,7 @@ typedef struct cgam_moment {
     double half_us0; /* u' A^-1 u / 2, the constant of the energy */
     double top, sum; /* max r, and sum exp(beta (r - top)) */
     double lse;      /* log sum exp(beta r) = beta top + log sum */
-    bool brief;      /* the last pass was in f32 */
+    bool f32;        /* the last pass was in f32 */
     bool trails;     /* what the last pass began with came from one in f32 */
     bool trailed;    /* f32 had a part in energy_end */
     bool level;      /* keep equal memories equal: set by whoever knows that u and b do */

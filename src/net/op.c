@@ -2,8 +2,8 @@
  * files included) and are widened as they are read, by the same kernels as a bank. */
 #include "net/net.h"
 
+#include "num/cpu/widen.h"
 #include "num/rows.h"
-#include "num/widen.h"
 
 #include <math.h>
 #include <string.h>

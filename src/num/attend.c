@@ -38,9 +38,9 @@ typedef struct pass {
     const cgam_leader *focus; /* [count], NULL = none */
     part *parts;              /* [chunks, count] */
     int64_t leaders;          /* kept a chunk */
-    const cgam_brief *brief;  /* the f32 kernels, NULL = none */
+    const cgam_f32 *f32;      /* the f32 kernels, NULL = none */
     float *x32, *e32;         /* [count, ld] q and e laid out, NULL = none */
-    bool *brief_query;        /* [count] this query is scored in f32 */
+    bool *f32_query;          /* [count] this query is scored in f32 */
     int64_t ld;
     /* With one query: the largest score that any chunk has met, and one that `leaders` rows of a
      * chunk reach: less is not worth a look. */
@@ -68,17 +68,17 @@ static void two_scan(const cgam_kernels *k, cgam_two *best, const double *x, con
 
 static const float *laid_out(const pass *ps, int64_t v, const float *x32)
 {
-    return ps->brief && ps->brief_query[v] ? x32 + v * ps->ld : NULL;
+    return ps->f32 && ps->f32_query[v] ? x32 + v * ps->ld : NULL;
 }
 
 /* s of the tile for query v, from dots with e in t->s where there are directions; and r. */
-static void gate_tile(const pass *ps, int64_t v, bool brief, tile *t)
+static void gate_tile(const pass *ps, int64_t v, bool f32, tile *t)
 {
     const cgam_attend_in *in = ps->in;
     if (in->s) memcpy(t->s, in->s + t->begin, (size_t)t->rows * sizeof *t->s);
     if (in->e) {
-        const float *e32 = brief ? laid_out(ps, v, ps->e32) : NULL;
-        cgam_readout_score(in->Z, t->begin, t->rows, in->e + v * in->Z->d, ps->brief, e32, t->s);
+        const float *e32 = f32 ? laid_out(ps, v, ps->e32) : NULL;
+        cgam_readout_score(in->Z, t->begin, t->rows, in->e + v * in->Z->d, ps->f32, e32, t->s);
         for (int64_t i = 0; i < t->rows; i++) t->s[i] *= in->pivot[t->begin + i];
         for (int64_t k = 0; k < in->edge; k++) {
             int64_t i = in->border[k] - t->begin;
@@ -98,7 +98,7 @@ static void raise_top(const pass *ps, part *p, double top)
     p->sum *= shrink;
     p->squares *= shrink * shrink;
     p->skipped *= shrink;
-    if (p->to.y) cgam_readout_flush(in->Z, ps->brief, &p->to);
+    if (p->to.y) cgam_readout_flush(in->Z, ps->f32, &p->to);
     for (int64_t j = 0; p->to.y && j < in->Z->d; j++) p->to.y[j] *= shrink;
     p->top = top;
 }
@@ -168,7 +168,7 @@ static void plan_readout(const pass *ps, int64_t v, part *p, tile *t)
 {
     const cgam_rows *Z = ps->in->Z;
     double cut = NEGLIGIBLE / (double)Z->n * p->sum;
-    t->waits.brief = ps->brief && ps->brief_query[v] ? ps->brief : NULL;
+    t->waits.f32 = ps->f32 && ps->f32_query[v] ? ps->f32 : NULL;
     p->skipped += cgam_readout_set(Z, t->begin, t->rows, t->e, cut, &t->waits);
 }
 
@@ -190,7 +190,7 @@ static bool chunk_of_one(pass *ps, part *p, bool may_idle, int64_t begin, int64_
     for (int64_t i = begin, turn = 0; i < end; i += size, turn ^= 1) {
         tile t =
             tile_in(room + turn * TILE_VECTORS * size, size, i, end - i < size ? end - i : size);
-        cgam_readout_dot(in->Z, i, t.rows, in->q, ps->brief, x32, t.b, &waits, &p->to);
+        cgam_readout_dot(in->Z, i, t.rows, in->q, ps->f32, x32, t.b, &waits, &p->to);
         gate_tile(ps, 0, true, &t);
         double highest = look_over(ps, 0, p, &t), top = fmax(p->peak, highest);
         cgam_raise(&ps->high, highest);
@@ -221,8 +221,8 @@ static cgam_status attend_chunk(void *arg, int64_t chunk)
     if (cgam_interrupted(ps->env)) return CGAM_E_INTERRUPTED;
     double *room = cgam_alloc(ps->env, (size_t)(2 * TILE_VECTORS * size), sizeof *room);
     float *y32 = NULL;
-    if (ps->brief) y32 = cgam_zalloc(ps->env, (size_t)(in->count * ps->ld), sizeof *y32);
-    if (!room || (ps->brief && !y32)) {
+    if (ps->f32) y32 = cgam_zalloc(ps->env, (size_t)(in->count * ps->ld), sizeof *y32);
+    if (!room || (ps->f32 && !y32)) {
         cgam_free(ps->env, room);
         cgam_free(ps->env, y32);
         return cgam_fail_nomem(ps->env, "a tile of scores");
@@ -240,7 +240,7 @@ static cgam_status attend_chunk(void *arg, int64_t chunk)
         for (int64_t i = begin; i < end; i += size) {
             for (int64_t v = 0; v < in->count; v++) {
                 tile t = tile_in(room, size, i, end - i < size ? end - i : size);
-                cgam_readout_score(Z, i, t.rows, in->q + v * Z->d, ps->brief,
+                cgam_readout_score(Z, i, t.rows, in->q + v * Z->d, ps->f32,
                                    laid_out(ps, v, ps->x32), t.b);
                 gate_tile(ps, v, true, &t);
                 weigh_tile(ps, &parts[v], look_over(ps, v, &parts[v], &t), &t);
@@ -251,7 +251,7 @@ static cgam_status attend_chunk(void *arg, int64_t chunk)
         }
     }
     for (int64_t v = 0; v < in->count; v++) {
-        if (parts[v].to.y) cgam_readout_flush(Z, ps->brief, &parts[v].to);
+        if (parts[v].to.y) cgam_readout_flush(Z, ps->f32, &parts[v].to);
         parts[v].to.y32 = NULL;
     }
     cgam_free(ps->env, room);
@@ -260,14 +260,14 @@ static cgam_status attend_chunk(void *arg, int64_t chunk)
 }
 
 /* r, b and s of a row for query v: in double, or in the bits that the pass will see. */
-static cgam_leader look(const pass *ps, int64_t v, bool brief, int64_t row)
+static cgam_leader look(const pass *ps, int64_t v, bool f32, int64_t row)
 {
     const cgam_attend_in *in = ps->in;
     double room[TILE_VECTORS] = {0};
     tile t = tile_in(room, 1, row, 1);
-    const float *x32 = brief ? laid_out(ps, v, ps->x32) : NULL;
-    cgam_readout_score(in->Z, row, 1, in->q + v * in->Z->d, ps->brief, x32, t.b);
-    gate_tile(ps, v, brief, &t);
+    const float *x32 = f32 ? laid_out(ps, v, ps->x32) : NULL;
+    cgam_readout_score(in->Z, row, 1, in->q + v * in->Z->d, ps->f32, x32, t.b);
+    gate_tile(ps, v, f32, &t);
     return (cgam_leader){t.r[0], t.b[0], in->s || in->e ? t.s[0] : 0, row};
 }
 
@@ -343,12 +343,12 @@ static void join(const pass *ps, int64_t v, int64_t chunks, cgam_leader *leader,
     }
     for (int64_t j = 0; out->readout && j < d; j++) out->readout[j] /= total.sum;
     out->unsure = false;
-    if (ps->brief && ps->brief_query[v]) {
+    if (ps->f32 && ps->f32_query[v]) {
         double last = total.leader[total.leaders - 1].r;
         int64_t asked = in->leaders < total.leaders ? in->leaders : total.leaders;
         put_all_right(ps, v, &total, &out->focus);
         out->unsure = !cgam_leaders_sure(total.leader, total.leaders, asked, in->Z->n, last,
-                                         cgam_attend_error(in, v, CGAM_BRIEF_ERROR));
+                                         cgam_attend_error(in, v, CGAM_F32_ERROR));
         if (out->focus.row >= 0)
             total.above = cgam_leaders_rank(total.leader, asked, out->focus.row, total.above);
     }
@@ -379,7 +379,7 @@ double cgam_attend_error(const cgam_attend_in *in, int64_t v, double error)
 }
 
 /* Does the bound in attend.h allow it? Sizes far from 1 could overflow. */
-bool cgam_attend_brief(const cgam_attend_in *in, int64_t v)
+bool cgam_attend_f32(const cgam_attend_in *in, int64_t v)
 {
     const cgam_rows *Z = in->Z;
     if (Z->dtype == CGAM_F64 || !(in->size > 1e-8 && in->size < 1e8)) return false;
@@ -387,7 +387,7 @@ bool cgam_attend_brief(const cgam_attend_in *in, int64_t v)
     double q = cgam_vec_norm(Z->d, in->q + v * Z->d);
     double e = in->e ? cgam_vec_norm(Z->d, in->e + v * Z->d) : 0;
     if (!(q > 1e-8 && q < 1e8) || (e != 0 && !(e > 1e-8 && e < 1e8))) return false;
-    return in->beta * cgam_attend_error(in, v, CGAM_BRIEF_ERROR) <= CGAM_ATTEND_BRIEF;
+    return in->beta * cgam_attend_error(in, v, CGAM_F32_ERROR) <= CGAM_ATTEND_F32;
 }
 
 cgam_attend_in cgam_attend_some(const cgam_attend_in *in, int64_t from, int64_t count)
@@ -406,22 +406,22 @@ static cgam_status lay_out(pass *ps)
     const cgam_attend_in *in = ps->in;
     int64_t d = in->Z->d, any = 0;
     size_t count = (size_t)in->count;
-    ps->brief_query = cgam_zalloc(ps->env, count, sizeof *ps->brief_query);
-    if (!ps->brief_query) return cgam_fail_nomem(ps->env, "a pass over the bank");
-    bool large = cgam_brief_pays(in->Z->n, d);
+    ps->f32_query = cgam_zalloc(ps->env, count, sizeof *ps->f32_query);
+    if (!ps->f32_query) return cgam_fail_nomem(ps->env, "a pass over the bank");
+    bool large = cgam_f32_pays(in->Z->n, d);
     for (int64_t v = 0; v < in->count && large; v++)
-        any += ps->brief_query[v] = cgam_attend_brief(in, v);
+        any += ps->f32_query[v] = cgam_attend_f32(in, v);
     if (!any) return CGAM_OK;
-    ps->ld = cgam_brief_room(d);
+    ps->ld = cgam_f32_room(d);
     ps->x32 = cgam_alloc(ps->env, count * (size_t)ps->ld, sizeof *ps->x32);
     if (in->e) ps->e32 = cgam_alloc(ps->env, count * (size_t)ps->ld, sizeof *ps->e32);
     if (!ps->x32 || (in->e && !ps->e32)) return cgam_fail_nomem(ps->env, "a pass over the bank");
-    ps->brief = cgam_brief_with(in->Z->kernels->name);
+    ps->f32 = cgam_f32_with(in->Z->kernels->name);
     ps->leaders += CGAM_LEADERS_SPARE;
     for (int64_t v = 0; v < in->count; v++) {
-        if (!ps->brief_query[v]) continue;
-        ps->brief->lay[in->Z->dtype](in->q + v * d, d, ps->x32 + v * ps->ld);
-        if (in->e) ps->brief->lay[in->Z->dtype](in->e + v * d, d, ps->e32 + v * ps->ld);
+        if (!ps->f32_query[v]) continue;
+        ps->f32->lay[in->Z->dtype](in->q + v * d, d, ps->x32 + v * ps->ld);
+        if (in->e) ps->f32->lay[in->Z->dtype](in->e + v * d, d, ps->e32 + v * ps->ld);
     }
     return CGAM_OK;
 }
@@ -469,7 +469,7 @@ done:
     cgam_free(env, ps.parts);
     cgam_free(env, ps.x32);
     cgam_free(env, ps.e32);
-    cgam_free(env, ps.brief_query);
+    cgam_free(env, ps.f32_query);
     cgam_free(env, leader);
     cgam_free(env, focus);
     cgam_free(env, y);

@@ -7,9 +7,9 @@
  * the largest score so far (earlier sums shrink when that rises) and added to the readout. Chunks
  * are those of rows.h, tiles are cut by shape: the results do not depend on the number of threads.
  *
- * Large banks of f32, f16 and bf16 are scored in f32 (brief.h) where that cannot move a weight by more
- * than CGAM_ATTEND_BRIEF of itself,
- *     beta CGAM_BRIEF_ERROR max|zeta| (|q| + lambda max|pivot| |e|) <= CGAM_ATTEND_BRIEF,
+ * Large banks of f32, f16 and bf16 are scored in f32 (cpu/f32.h) where that cannot move a weight by more
+ * than CGAM_ATTEND_F32 of itself,
+ *     beta CGAM_F32_ERROR max|zeta| (|q| + lambda max|pivot| |e|) <= CGAM_ATTEND_F32,
  * and in double otherwise. The bound is for the worst case; rounding errors seldom add up, and a
  * hundredth of it is usual. Leaders and the row asked for are always scored in double in the end,
  * and where f32 cannot tell who the leaders are, the query is done again in double. A rank beyond
@@ -20,7 +20,7 @@
 #include "num/rows.h"
 
 enum { CGAM_ATTEND_LEADERS_MAX = 1024 };
-#define CGAM_ATTEND_BRIEF 1e-3
+#define CGAM_ATTEND_F32 1e-3
 
 typedef struct cgam_attend_in {
     const cgam_rows *Z;
@@ -65,7 +65,7 @@ typedef struct cgam_attend_out {
 } cgam_attend_out;
 
 /* May query v be scored in f32, if it pays? */
-bool cgam_attend_brief(const cgam_attend_in *in, int64_t v);
+bool cgam_attend_f32(const cgam_attend_in *in, int64_t v);
 /* What its scores may then be off by, where a sum of products is off by `error` of the size of its
  * terms. */
 double cgam_attend_error(const cgam_attend_in *in, int64_t v, double error);

@@ -2,7 +2,7 @@
  * the chunks are joined. Inside the pass r stands for r - base. */
 #include "num/batch.h"
 
-#include "num/brief.h"
+#include "num/cpu/f32.h"
 #include "num/leaders.h"
 #include "num/pass.h"
 
@@ -41,7 +41,7 @@ typedef struct batch {
 
 bool cgam_batch_suits(const cgam_attend_in *in)
 {
-    return in->count >= QUERIES_MIN && cgam_brief_pays(in->Z->n, in->Z->d);
+    return in->count >= QUERIES_MIN && cgam_f32_pays(in->Z->n, in->Z->d);
 }
 
 /* ---- Inside the pass ----------------------------------------------------------------------- */
@@ -53,8 +53,8 @@ static double value(const batch *job, const void *S, int64_t at)
 static void tops(const batch *job, int64_t count, const void *S, double *top)
 {
     const cgam_pass *w = &job->pass;
-    if (w->wide) w->panels->tops64(count, w->width, S, top);
-    else w->panels->tops32(count, w->width, S, top);
+    if (w->wide) w->gemm->tops64(count, w->width, S, top);
+    else w->gemm->tops32(count, w->width, S, top);
 }
 
 /* S = S + lambda s, and S2 = s where queries have their own. */
@@ -155,8 +155,8 @@ static void weigh(void *arg, cgam_pass_tile *t)
         /* only masks so far: weights of exp(-inf) = 0 against any finite top */
         top[v] = p->top == -INFINITY ? 0 : p->top;
     }
-    if (w->wide) w->panels->soften64(t->count, w->width, t->S, in->beta, top, sums);
-    else w->panels->soften32(t->count, w->width, t->S, in->beta, top, sums);
+    if (w->wide) w->gemm->soften64(t->count, w->width, t->S, in->beta, top, sums);
+    else w->gemm->soften32(t->count, w->width, t->S, in->beta, top, sums);
     for (int64_t v = 0; v < in->count; v++) {
         part *p = &parts[v];
         p->sum += sums[v];
@@ -314,11 +314,11 @@ static cgam_status attend_some(cgam_env *env, const cgam_attend_in *in, cgam_att
 {
     batch job = {
         .in = in, .out = out, .s.row = {-1, -1}, .leaders = in->leaders + CGAM_LEADERS_SPARE};
-    bool brief = true;
-    for (int64_t v = 0; v < in->count; v++) brief &= cgam_attend_brief(in, v);
+    bool f32 = true;
+    for (int64_t v = 0; v < in->count; v++) f32 &= cgam_attend_f32(in, v);
     job.pass = (cgam_pass){.env = env,
                            .Z = in->Z,
-                           .wide = !brief,
+                           .wide = !f32,
                            .vectors = in->count,
                            .X = in->q,
                            .X2 = in->e,

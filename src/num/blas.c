@@ -2,7 +2,7 @@
  * 59 GF/s with OPENBLAS_CORETYPE=SkylakeX. */
 #include "num/blas.h"
 
-#include "num/cpu.h"
+#include "num/cpu/cpu.h"
 
 #include <stdlib.h>
 #include <string.h>

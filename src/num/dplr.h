@@ -58,12 +58,12 @@ cgam_status cgam_dplr_reduce(const cgam_dplr *T, const double *g, const double *
  * symmetric matrix, on all threads, instead of two triangular solves on one. `count` right sides at
  * once: g and t [count, d], borders [count, m]; t may be g and y_border x_border. Only for
  * sigma = 0, and not dense. *out is NULL where a = 0, or where the inverse would not fit the memory
- * that cgam_dplr_cost speaks of. brief: with the inverse rounded to f32, in f32, for which half as
+ * that cgam_dplr_cost speaks of. f32: with the inverse rounded to f32, in f32, for which half as
  * much is read. */
 typedef struct cgam_dplr_inverse cgam_dplr_inverse;
 cgam_status cgam_dplr_inverse_new(const cgam_dplr *T, cgam_dplr_inverse **out);
 void cgam_dplr_inverse_free(cgam_dplr_inverse *M); /* NULL is fine */
-cgam_status cgam_dplr_inverse_reduce(const cgam_dplr_inverse *M, int64_t count, bool brief,
+cgam_status cgam_dplr_inverse_reduce(const cgam_dplr_inverse *M, int64_t count, bool f32,
                                      const double *g, const double *x_border, double *t,
                                      double *y_border);
 

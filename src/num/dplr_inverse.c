@@ -17,7 +17,7 @@ struct cgam_dplr_inverse {
     int64_t size, block; /* of K, and of a block */
     int64_t side;        /* blocks in a row of them */
     double *blocks;      /* [side (side + 1) / 2, block, block], by rows; zeros beyond K */
-    float *brief;        /* the same in f32 */
+    float *f32;          /* the same in f32 */
 };
 
 static int64_t block_at(const cgam_dplr_inverse *M, int64_t i, int64_t j)
@@ -89,7 +89,7 @@ static cgam_status make_column(void *arg, int64_t column)
         int64_t to = block_at(M, i, column), from_row = i * wide * wide;
         for (int64_t k = 0; k < rows * wide; k++) {
             M->blocks[to + k] = X[from_row + k];
-            M->brief[to + k] = (float)X[from_row + k];
+            M->f32[to + k] = (float)X[from_row + k];
         }
     }
     cgam_free(M->T->env, X);
@@ -101,7 +101,7 @@ void cgam_dplr_inverse_free(cgam_dplr_inverse *M)
     if (!M) return;
     cgam_env *env = M->T->env;
     cgam_free(env, M->blocks);
-    cgam_free(env, M->brief);
+    cgam_free(env, M->f32);
     cgam_free(env, M);
 }
 
@@ -118,12 +118,12 @@ cgam_status cgam_dplr_inverse_new(const cgam_dplr *T, cgam_dplr_inverse **out)
     *M = (cgam_dplr_inverse){.T = T, .size = size, .block = block, .side = side};
     size_t numbers = (size_t)(side * (side + 1) / 2 * block * block);
     M->blocks = cgam_zalloc(env, numbers, sizeof *M->blocks);
-    M->brief = cgam_zalloc(env, numbers, sizeof *M->brief);
+    M->f32 = cgam_zalloc(env, numbers, sizeof *M->f32);
     making job = {.M = M,
                   .U = cgam_alloc(env, (size_t)(size * size), sizeof *job.U),
                   .off = cgam_zalloc(env, (size_t)size, sizeof *job.off)};
     cgam_status status = CGAM_OK;
-    if (!M->blocks || !M->brief || !job.U || !job.off) {
+    if (!M->blocks || !M->f32 || !job.U || !job.off) {
         status = cgam_fail_nomem(env, "the inverse of a small system");
     } else {
         memcpy(job.U, T->K, (size_t)(size * size) * sizeof *job.U);
@@ -142,19 +142,19 @@ cgam_status cgam_dplr_inverse_new(const cgam_dplr *T, cgam_dplr_inverse **out)
 typedef struct product {
     const cgam_dplr_inverse *M;
     int64_t count;
-    bool brief;
+    bool f32;
     const double *X; /* [side block, count] */
     double *Y;       /* [blocks, 2, block, count]: what a block gives to its rows and its columns */
     const float *X32;
-    float *Y32; /* the same, where brief */
+    float *Y32; /* the same, where f32 */
 } product;
 
 static void multiply(const product *job, CBLAS_TRANSPOSE turned, int64_t block, int64_t from,
                      int64_t to)
 {
     int side = (int)job->M->block, count = (int)job->count;
-    if (job->brief) {
-        const float *A = job->M->brief + block, *x = job->X32 + from;
+    if (job->f32) {
+        const float *A = job->M->f32 + block, *x = job->X32 + from;
         float *y = job->Y32 + to;
         if (count == 1) cblas_sgemv(CblasRowMajor, turned, side, side, 1, A, side, x, 1, 0, y, 1);
         else
@@ -190,11 +190,11 @@ static void join_row(const product *job, int64_t row, double *out)
         int64_t block = j <= i ? i * (i + 1) / 2 + j : j * (j + 1) / 2 + i;
         int64_t at = (2 * block + (j > i)) * strip + row % rows * job->count;
         for (int64_t v = 0; v < job->count; v++)
-            out[v] += job->brief ? (double)job->Y32[at + v] : job->Y[at + v];
+            out[v] += job->f32 ? (double)job->Y32[at + v] : job->Y[at + v];
     }
 }
 
-cgam_status cgam_dplr_inverse_reduce(const cgam_dplr_inverse *M, int64_t count, bool brief,
+cgam_status cgam_dplr_inverse_reduce(const cgam_dplr_inverse *M, int64_t count, bool f32,
                                      const double *g, const double *x_border, double *t,
                                      double *y_border)
 {
@@ -203,9 +203,9 @@ cgam_status cgam_dplr_inverse_reduce(const cgam_dplr_inverse *M, int64_t count, 
     int64_t in = M->side * strip, out = 2 * blocks * strip;
     double root = sqrt(T->a);
     double *X = cgam_alloc(T->env, (size_t)(in + out + count), sizeof *X);
-    float *X32 = brief ? cgam_alloc(T->env, (size_t)(in + out), sizeof *X32) : NULL;
+    float *X32 = f32 ? cgam_alloc(T->env, (size_t)(in + out), sizeof *X32) : NULL;
     cgam_status status = CGAM_OK;
-    if (!X || (brief && !X32)) {
+    if (!X || (f32 && !X32)) {
         status = cgam_fail_nomem(T->env, "a small system");
         goto done;
     }
@@ -214,8 +214,8 @@ cgam_status cgam_dplr_inverse_reduce(const cgam_dplr_inverse *M, int64_t count, 
         for (int64_t i = 0; i < k; i++) X[i * count + v] = -root * g[v * k + i];
         for (int64_t i = 0; i < m; i++) X[(k + i) * count + v] = x_border[v * m + i];
     }
-    for (int64_t i = 0; brief && i < in; i++) X32[i] = (float)X[i];
-    product job = {M, count, brief, X, X + in, X32, brief ? X32 + in : NULL};
+    for (int64_t i = 0; f32 && i < in; i++) X32[i] = (float)X[i];
+    product job = {M, count, f32, X, X + in, X32, f32 ? X32 + in : NULL};
     double *row = X + in + out;
     status = cgam_parallel(T->env, blocks, multiply_block, &job);
     for (int64_t i = 0; i < M->size && status == CGAM_OK; i++) {

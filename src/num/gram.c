@@ -1,11 +1,11 @@
 /* gram.c: Gram matrices of a tall stored matrix, in double.
  *
- * Z'WZ is made of products of DEPTH rows at a time with the register kernels of panels.h, which
+ * Z'WZ is made of products of DEPTH rows at a time with the register kernels of cpu/gemm.h, which
  * take both sides by rows: a stretch of rows is widened twice, as it is and weighted, in blocks of
  * columns that keep its distances short of a page. Only tiles on and below the diagonal are
  * computed, by strips of two vectors across it. Weights may be of both signs, so this is no dsyrk;
  * docs/roofline.md tells how near it comes to dgemm. */
-#include "num/panels.h"
+#include "num/cpu/gemm.h"
 #include "num/rows.h"
 
 #include <cblas.h>
@@ -26,7 +26,7 @@ enum {
 typedef struct gram {
     cgam_env *env;
     const cgam_rows *Z;
-    const cgam_panels *panels;
+    const cgam_gemm *gemm;
     const double *w;
     double *C; /* [slices] matrices where the rows are cut into slices */
     int64_t ldc, items, slices, ld, depth;
@@ -58,14 +58,14 @@ static const double *column(const gram *job, const double *blocks, int64_t j)
 static void add_corner(const gram *job, int64_t q, int64_t count, int64_t tall, int64_t width,
                        const double *left, const double *right, double *C)
 {
-    int64_t step = job->panels->best64, ld = job->ld;
-    int64_t lanes = step > job->panels->lanes64 ? 2 * job->panels->lanes64 : step;
+    int64_t step = job->gemm->best64, ld = job->ld;
+    int64_t lanes = step > job->gemm->lanes64 ? 2 * job->gemm->lanes64 : step;
     int64_t bottom = q + step < tall ? q + step : tall;
     for (int64_t s = q; s < q + step && s < width; s += lanes) {
         double tile[WIDTH_MAX * LANES_MAX];
         memset(tile, 0, (size_t)((bottom - s) * lanes) * sizeof *tile);
-        job->panels->mul64(bottom - s, lanes, count, column(job, left, s), 1, ld,
-                           column(job, right, s), ld, tile, lanes, NULL, NULL);
+        job->gemm->mul64(bottom - s, lanes, count, column(job, left, s), 1, ld,
+                         column(job, right, s), ld, tile, lanes, NULL, NULL);
         for (int64_t r = s; r < bottom; r++)
             for (int64_t k = s; k < s + lanes && k < width && k <= r; k++)
                 C[r * job->ldc + k] += tile[(r - s) * lanes + k - s];
@@ -79,7 +79,7 @@ static cgam_status gram_columns(void *arg, int64_t item)
     gram *job = arg;
     const cgam_rows *Z = job->Z;
     int64_t slice = item / job->items, c = item % job->items * PANEL, tall = Z->d - c;
-    int64_t width = tall < PANEL ? tall : PANEL, step = job->panels->best64, ld = job->ld;
+    int64_t width = tall < PANEL ? tall : PANEL, step = job->gemm->best64, ld = job->ld;
     int64_t from = Z->n * slice / job->slices, end = Z->n * (slice + 1) / job->slices;
     double *C = job->C + slice * job->ldc * Z->d + c * job->ldc + c;
     size_t block = (size_t)(job->depth * ld);
@@ -99,9 +99,9 @@ static cgam_status gram_columns(void *arg, int64_t item)
                 int64_t bottom = j + BLOCK < tall ? j + BLOCK : tall;
                 if (q >= j) add_corner(job, q, count, tall, width, left, right, C);
                 if (top < bottom)
-                    job->panels->mul64(bottom - top, step, count, column(job, left, top), 1, ld,
-                                       column(job, right, q), ld, C + top * job->ldc + q, job->ldc,
-                                       NULL, NULL);
+                    job->gemm->mul64(bottom - top, step, count, column(job, left, top), 1, ld,
+                                     column(job, right, q), ld, C + top * job->ldc + q, job->ldc,
+                                     NULL, NULL);
             }
     }
     cgam_free(job->env, left);
@@ -117,7 +117,7 @@ cgam_status cgam_rows_gram(cgam_env *env, const cgam_rows *Z, const double *w, d
     int64_t d = Z->d, slices = Z->n / SLICE_ROWS;
     int64_t most = d <= PANEL / 2 ? SLICES_MAX : d <= PANEL ? SLICES_MAX / 2 : SLICES_MAX / 4;
     slices = d > 2 * PANEL || slices < 2 ? 1 : slices < most ? slices : most;
-    gram job = {env,    Z, cgam_panels_with(Z->kernels->name), w, C, ldc, (d + PANEL - 1) / PANEL,
+    gram job = {env,    Z, cgam_gemm_with(Z->kernels->name), w, C, ldc, (d + PANEL - 1) / PANEL,
                 slices, 0, d <= BLOCK ? DEPTH_MAX : DEPTH};
     /* whole vector panels, and no power of two */
     job.ld = (d < BLOCK ? (d + WIDTH_MAX - 1) / WIDTH_MAX * WIDTH_MAX : BLOCK) + 8;

@@ -45,8 +45,8 @@ void cgam_pass_load(cgam_pass *s)
 cgam_status cgam_pass_new(cgam_pass *s)
 {
     const cgam_rows *Z = s->Z;
-    s->panels = cgam_panels_with(Z->kernels->name);
-    int64_t lanes = s->panels->lanes32;
+    s->gemm = cgam_gemm_with(Z->kernels->name);
+    int64_t lanes = s->gemm->lanes32;
     s->width = (s->vectors + lanes - 1) / lanes * lanes;
     s->ld = Z->d + 16; /* rows at power-of-two distances collide in the cache */
     int64_t rows = TILE_BYTES / ((int64_t)size_of(s) * Z->d) / BAND * BAND;
@@ -98,8 +98,8 @@ static void multiply(const cgam_pass *s, int64_t rows, int64_t columns, int64_t 
                      const void *A, int64_t ra, int64_t ka, const void *B, int64_t ldb, void *C,
                      int64_t ldc, const void *next, const void *stop)
 {
-    if (s->wide) s->panels->mul64(rows, columns, depth, A, ra, ka, B, ldb, C, ldc, next, stop);
-    else s->panels->mul32(rows, columns, depth, A, ra, ka, B, ldb, C, ldc, next, stop);
+    if (s->wide) s->gemm->mul64(rows, columns, depth, A, ra, ka, B, ldb, C, ldc, next, stop);
+    else s->gemm->mul32(rows, columns, depth, A, ra, ka, B, ldb, C, ldc, next, stop);
 }
 
 /* S [count, width] = scores of a band against Q. */
@@ -208,7 +208,7 @@ static cgam_status run_chunk(void *arg, int64_t chunk)
         take_tile(s, &t, &w, Y);
         since += t.count;
         if (few && (since + s->tile > CGAM_PASS_FLUSH || i + t.count == end)) {
-            s->panels->gather((int64_t)panel, w.Y, Y);
+            s->gemm->gather((int64_t)panel, w.Y, Y);
             memset(w.Y, 0, panel * sizeof *w.Y);
             since = 0;
         }

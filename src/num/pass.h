@@ -13,7 +13,7 @@
 #ifndef CGAM_SRC_NUM_PASS_H
 #define CGAM_SRC_NUM_PASS_H
 
-#include "num/panels.h"
+#include "num/cpu/gemm.h"
 #include "num/rows.h"
 
 #define CGAM_PASS_ERROR(d) ((CGAM_PASS_DEPTH + (double)(d) / CGAM_PASS_DEPTH + 2) * 0x1p-24)
@@ -43,7 +43,7 @@ typedef struct cgam_pass {
         *state; /* [n] rows of state_row bytes that weigh reads, to be fetched ahead; or NULL */
     int64_t state_row;
     /* by cgam_pass_new */
-    const cgam_panels *panels;
+    const cgam_gemm *gemm;
     int64_t width, chunks, tile, ld;
     void *Q, *Q2; /* [d, width] */
     double *Y;    /* [chunks, d, width] the sums */

@@ -30,16 +30,16 @@ static double set_whole(const cgam_rows *Z, const double *weight, int64_t few, d
     const double *scale = Z->scale ? Z->scale + out->begin : NULL;
     double left_out = 0;
     out->count = out->rows;
-    if (out->brief && scale)
+    if (out->f32 && scale)
         for (int64_t i = 0; i < out->rows; i++) out->w32[i] = (float)(weight[i] * scale[i]);
-    else if (out->brief)
+    else if (out->f32)
         for (int64_t i = 0; i < out->rows; i++) out->w32[i] = (float)weight[i];
     else
         for (int64_t i = 0; i < out->rows; i++) out->w[i] = weight[i] * (scale ? scale[i] : 1);
     for (int64_t i = 0; few && i < out->rows; i++) {
         if (!(fabs(weight[i]) <= cut)) continue;
         left_out += fabs(weight[i]);
-        if (out->brief) out->w32[i] = 0;
+        if (out->f32) out->w32[i] = 0;
         else out->w[i] = 0;
     }
     return left_out;
@@ -64,17 +64,17 @@ double cgam_readout_set(const cgam_rows *Z, int64_t begin, int64_t rows, const d
     return left_out;
 }
 
-void cgam_readout_flush(const cgam_rows *Z, const cgam_brief *brief, cgam_readout_sum *to)
+void cgam_readout_flush(const cgam_rows *Z, const cgam_f32 *f32, cgam_readout_sum *to)
 {
-    if (to->rows) brief->flush[Z->dtype](Z->d, to->y32, to->y);
+    if (to->rows) f32->flush[Z->dtype](Z->d, to->y32, to->y);
     to->rows = 0;
 }
 
 /* How many of `left` rows y32 may take next. */
-static int64_t take(const cgam_rows *Z, const cgam_brief *brief, int64_t left, cgam_readout_sum *to)
+static int64_t take(const cgam_rows *Z, const cgam_f32 *f32, int64_t left, cgam_readout_sum *to)
 {
-    if (to->rows == CGAM_BRIEF_ROWS) cgam_readout_flush(Z, brief, to);
-    int64_t some = CGAM_BRIEF_ROWS - to->rows < left ? CGAM_BRIEF_ROWS - to->rows : left;
+    if (to->rows == CGAM_F32_ROWS) cgam_readout_flush(Z, f32, to);
+    int64_t some = CGAM_F32_ROWS - to->rows < left ? CGAM_F32_ROWS - to->rows : left;
     to->rows += some;
     return some;
 }
@@ -85,12 +85,12 @@ static void add_whole(const cgam_rows *Z, const cgam_readout *stale, int64_t fro
 {
     int64_t left = stale->rows - from;
     const void *rows = row_at(Z, stale->begin + from);
-    if (!stale->brief && left)
+    if (!stale->f32 && left)
         Z->kernels->sum[Z->dtype](rows, Z->stride, left, Z->d, stale->w + from, to->y);
-    for (int64_t i = from, some; stale->brief && i < stale->rows; i += some) {
-        some = take(Z, stale->brief, stale->rows - i, to);
-        stale->brief->sum[Z->dtype](row_at(Z, stale->begin + i), Z->stride, some, Z->d,
-                                    stale->w32 + i, to->y32);
+    for (int64_t i = from, some; stale->f32 && i < stale->rows; i += some) {
+        some = take(Z, stale->f32, stale->rows - i, to);
+        stale->f32->sum[Z->dtype](row_at(Z, stale->begin + i), Z->stride, some, Z->d,
+                                  stale->w32 + i, to->y32);
     }
 }
 
@@ -111,24 +111,24 @@ static void scale_scores(const cgam_rows *Z, int64_t begin, int64_t count, doubl
 }
 
 void cgam_readout_score(const cgam_rows *Z, int64_t begin, int64_t count, const double *x,
-                        const cgam_brief *brief, const float *x32, double *out)
+                        const cgam_f32 *f32, const float *x32, double *out)
 {
     if (!x32) {
         cgam_rows_dot(Z, begin, count, x, out);
         return;
     }
-    brief->dot[Z->dtype](row_at(Z, begin), Z->stride, count, Z->d, x32, out);
+    f32->dot[Z->dtype](row_at(Z, begin), Z->stride, count, Z->d, x32, out);
     scale_scores(Z, begin, count, out);
 }
 
 void cgam_readout_dot(const cgam_rows *Z, int64_t begin, int64_t count, const double *x,
-                      const cgam_brief *brief, const float *x32, double *out, cgam_readout *stale,
+                      const cgam_f32 *f32, const float *x32, double *out, cgam_readout *stale,
                       cgam_readout_sum *to)
 {
     /* in double a sum that is cut in two has other bits */
-    bool fits = x32 ? stale->brief != NULL : !stale->brief && count == stale->rows;
+    bool fits = x32 ? stale->f32 != NULL : !stale->f32 && count == stale->rows;
     if (stale->count == 0 || stale->count != stale->rows || !fits) {
-        cgam_readout_score(Z, begin, count, x, brief, x32, out);
+        cgam_readout_score(Z, begin, count, x, f32, x32, out);
         if (stale->count) cgam_readout_add(Z, stale, to);
         return;
     }
@@ -137,13 +137,13 @@ void cgam_readout_dot(const cgam_rows *Z, int64_t begin, int64_t count, const do
         Z->kernels->both[Z->dtype](row_at(Z, begin), row_at(Z, stale->begin), Z->stride, pairs,
                                    Z->d, x, out, stale->w, to->y);
     for (int64_t i = 0, some; x32 && i < pairs; i += some) {
-        some = take(Z, brief, pairs - i, to);
-        brief->both[Z->dtype](row_at(Z, begin + i), row_at(Z, stale->begin + i), Z->stride, some,
-                              Z->d, x32, out + i, stale->w32 + i, to->y32);
+        some = take(Z, f32, pairs - i, to);
+        f32->both[Z->dtype](row_at(Z, begin + i), row_at(Z, stale->begin + i), Z->stride, some,
+                            Z->d, x32, out + i, stale->w32 + i, to->y32);
     }
     scale_scores(Z, begin, pairs, out);
     if (pairs < count)
-        cgam_readout_score(Z, begin + pairs, count - pairs, x, brief, x32, out + pairs);
+        cgam_readout_score(Z, begin + pairs, count - pairs, x, f32, x32, out + pairs);
     add_whole(Z, stale, pairs, to);
     stale->count = 0;
 }

@@ -1,28 +1,28 @@
 /* readout.h: a sum of weighted rows that waits until it can hide behind other reading.
  *
  * A tile of rows that has been scored and weighed is still in cache when the next one is read from
- * memory; its readout takes turns with those scores (`both` of kernels.h and brief.h). Rows whose
+ * memory; its readout takes turns with those scores (`both` of cpu/f64.h and cpu/f32.h). Rows whose
  * weight is negligible need not be read at all: where few rows of a tile count, only those are, and
  * always in double. */
 #ifndef CGAM_SRC_NUM_READOUT_H
 #define CGAM_SRC_NUM_READOUT_H
 
-#include "num/brief.h"
+#include "num/cpu/f32.h"
 #include "num/rows.h"
 
 typedef struct cgam_readout {
-    const cgam_brief *brief; /* whole tiles in f32, or NULL: all in double */
-    int64_t begin, rows;     /* the tile */
-    int64_t count;           /* rows still to be added; `rows` = all of them, 0 = none */
-    double *w;               /* [rows] caller's room: weights of the rows that count, times scale */
-    int32_t *at;             /* [rows] caller's room: their places in the tile */
-    float *w32;              /* [rows] caller's room, with brief */
+    const cgam_f32 *f32; /* whole tiles in f32, or NULL: all in double */
+    int64_t begin, rows; /* the tile */
+    int64_t count;       /* rows still to be added; `rows` = all of them, 0 = none */
+    double *w;           /* [rows] caller's room: weights of the rows that count, times scale */
+    int32_t *at;         /* [rows] caller's room: their places in the tile */
+    float *w32;          /* [rows] caller's room, with f32 */
 } cgam_readout;
 
-/* A readout: what is in y, and in y32 in the order of brief.h. */
+/* A readout: what is in y, and in y32 in the order of cpu/f32.h. */
 typedef struct cgam_readout_sum {
     double *y;    /* [d] */
-    float *y32;   /* [d + CGAM_BRIEF_PAD], zeros at first; NULL where nothing is in f32 */
+    float *y32;   /* [d + CGAM_F32_PAD], zeros at first; NULL where nothing is in f32 */
     int64_t rows; /* that have come together in y32 */
 } cgam_readout_sum;
 
@@ -35,16 +35,16 @@ int64_t cgam_readout_tile(const cgam_rows *Z);
 double cgam_readout_set(const cgam_rows *Z, int64_t begin, int64_t rows, const double *weight,
                         double cut, cgam_readout *out);
 /* out[i] = <zeta_{begin+i}, x> for i < count, as cgam_readout_score, bit for bit; and to += what
- * waits in `stale`, which is then empty. x32: x as brief->lay makes it, or NULL for double. */
+ * waits in `stale`, which is then empty. x32: x as f32->lay makes it, or NULL for double. */
 void cgam_readout_dot(const cgam_rows *Z, int64_t begin, int64_t count, const double *x,
-                      const cgam_brief *brief, const float *x32, double *out, cgam_readout *stale,
+                      const cgam_f32 *f32, const float *x32, double *out, cgam_readout *stale,
                       cgam_readout_sum *to);
 /* out[i] = <zeta_{begin+i}, x>: cgam_rows_dot, or in f32 where x32 is given. */
 void cgam_readout_score(const cgam_rows *Z, int64_t begin, int64_t count, const double *x,
-                        const cgam_brief *brief, const float *x32, double *out);
+                        const cgam_f32 *f32, const float *x32, double *out);
 /* to += what waits. */
 void cgam_readout_add(const cgam_rows *Z, cgam_readout *stale, cgam_readout_sum *to);
 /* All of it in y: before y is read or scaled. */
-void cgam_readout_flush(const cgam_rows *Z, const cgam_brief *brief, cgam_readout_sum *to);
+void cgam_readout_flush(const cgam_rows *Z, const cgam_f32 *f32, cgam_readout_sum *to);
 
 #endif

@@ -1,7 +1,7 @@
 /* rows.c: products with a tall stored matrix, one streaming pass each. */
 #include "num/rows.h"
 
-#include "num/widen.h"
+#include "num/cpu/widen.h"
 
 #include <math.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #define CGAM_SRC_NUM_ROWS_H
 
 #include "base/env.h"
-#include "num/kernels.h"
+#include "num/cpu/f64.h"
 
 typedef struct cgam_rows {
     const void *data; /* [n, stride] elements of dtype */

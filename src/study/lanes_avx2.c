@@ -1,6 +1,6 @@
 /* lanes_avx2.c: the loops for x86-64 with AVX2 and FMA. */
 #if defined(__x86_64__)
-#include "num/cpu.h"
+#include "num/cpu/cpu.h"
 
 #include <immintrin.h>
 

@@ -1,6 +1,6 @@
 /* lanes_avx512.c: the loops for x86-64 with AVX-512 F, VL and DQ. */
 #if defined(__x86_64__)
-#include "num/cpu.h"
+#include "num/cpu/cpu.h"
 
 #include <immintrin.h>
 

@@ -1,7 +1,7 @@
 /* lanes_body.h: the loops of lanes.h, with one vector of LANES doubles per number. Included by one
  * file per CPU, which defines NAME, LANES, USABLE, TILE_STEP, the number of modes whose sums that
  * CPU keeps in registers (a divisor of CGAM_LANES_TILE), and VMAX(a, b) where the CPU has it. */
-#include "num/vexp.h"
+#include "num/cpu/vexp.h"
 #include "study/lanes.h"
 
 #include <float.h>

@@ -1,6 +1,6 @@
 /* lanes_portable.c: the loops for any CPU; the compiler turns two-lane vectors into whatever there
  * is (SSE2, NEON, or scalars). */
-#include "num/cpu.h"
+#include "num/cpu/cpu.h"
 
 #define NAME portable
 #define LANES 2

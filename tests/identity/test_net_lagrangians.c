@@ -3,7 +3,7 @@
  * overflows up to |beta x| = 1e6 (the exponentials say so with a status). */
 #include "unit/net/nets.h"
 
-#include "num/widen.h"
+#include "num/cpu/widen.h"
 
 #include <float.h>
 

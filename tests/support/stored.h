@@ -4,7 +4,7 @@
 
 #include "support/dense.h"
 
-#include "num/widen.h"
+#include "num/cpu/widen.h"
 
 #include <math.h>
 

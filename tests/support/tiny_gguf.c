@@ -3,7 +3,7 @@
 #include "support/tiny_gguf.h"
 
 #include "base/rng.h"
-#include "num/widen.h"
+#include "num/cpu/widen.h"
 #include "support/check.h"
 
 #include <math.h>

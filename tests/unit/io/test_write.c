@@ -1,7 +1,7 @@
 /* The writers: round trips, the bytes NumPy writes, and targets that stay old when it fails. */
 #include "unit/io/scratch.h"
 
-#include "num/widen.h"
+#include "num/cpu/widen.h"
 
 #include <cgam/io.h>
 #include <fcntl.h>

@@ -5,7 +5,7 @@
 #include "support/failing_alloc.h"
 #include "support/objects.h"
 
-#include "num/widen.h"
+#include "num/cpu/widen.h"
 
 #include <cgam/io.h>
 #include <float.h>

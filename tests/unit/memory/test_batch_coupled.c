@@ -7,7 +7,7 @@
 #include "support/objects.h"
 
 #include "memory/batch_coupled.h"
-#include "num/widen.h"
+#include "num/cpu/widen.h"
 
 #include <math.h>
 #include <string.h>

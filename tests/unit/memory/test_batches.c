@@ -5,7 +5,7 @@
 #include "support/dense.h"
 #include "support/objects.h"
 
-#include "num/widen.h"
+#include "num/cpu/widen.h"
 
 #include <math.h>
 #include <pthread.h>

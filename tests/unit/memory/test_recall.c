@@ -1,7 +1,7 @@
 /* Recall in both modes against the formulas written out, and everything a result says about it. */
 #include "unit/memory/answer.h"
 
-#include "num/widen.h"
+#include "num/cpu/widen.h"
 
 #include <string.h>
 

@@ -5,8 +5,8 @@
 #include "support/dense.h"
 
 #include "num/batch.h"
-#include "num/brief.h"
-#include "num/widen.h"
+#include "num/cpu/f32.h"
+#include "num/cpu/widen.h"
 
 #include <math.h>
 #include <string.h>
@@ -194,7 +194,7 @@ static double longest(const scene *x)
 
 /* Scores in f32 against scores in double, within the bound of attend.h; what is scored again in the
  * end - leaders, best of b and s, the row asked for - has all its digits. */
-static void check_brief(cgam_env *env, scene *x)
+static void check_f32(cgam_env *env, scene *x)
 {
     cgam_attend_out want[4], got[4];
     int64_t n = x->Z.n, d = x->Z.d;
@@ -208,9 +208,9 @@ static void check_brief(cgam_env *env, scene *x)
         double reach = cgam_vec_norm(d, x->q + v * d), pivot = 0;
         for (int64_t i = 0; x->e && i < n; i++) pivot = fmax(pivot, fabs(x->pivot[i]));
         if (x->e) reach += x->lambda * pivot * cgam_vec_norm(d, x->e + v * d);
-        off = CGAM_BRIEF_ERROR * x->size * reach;
+        off = CGAM_F32_ERROR * x->size * reach;
         rel = 2.1 * x->beta * off;
-        assert_true(x->beta * off <= CGAM_ATTEND_BRIEF);
+        assert_true(x->beta * off <= CGAM_ATTEND_F32);
         CHECK_CLOSE(got[v].top, want[v].top, 1e-12);
         assert_true(got[v].sum != want[v].sum || got[v].tilt != want[v].tilt); /* f32 was at work */
         CHECK_REL(got[v].sum, want[v].sum, rel);
@@ -229,7 +229,7 @@ static void check_brief(cgam_env *env, scene *x)
             CHECK_CLOSE(got[v].focus.r, want[v].focus.r, 1e-12);
             CHECK_CLOSE((double)got[v].above, (double)want[v].above, 1);
         }
-        CHECK_CLOSE_ALL(got[v].readout, want[v].readout, d, (2 * rel + CGAM_BRIEF_READOUT) * most);
+        CHECK_CLOSE_ALL(got[v].readout, want[v].readout, d, (2 * rel + CGAM_F32_READOUT) * most);
     }
 }
 
@@ -244,10 +244,10 @@ static void scores_in_f32_keep_their_bound(void **state)
             for (int c = NONE; c < CONTEXTS; c++) {
                 scene x = make(&rng, k, (cgam_dtype)t, 2700, 100, 1 + c % 2, (context)c, c == OWN);
                 x.beta = 1;
-                check_brief(env, &x);
+                check_f32(env, &x);
                 scene y = make(&rng, k, (cgam_dtype)t, 260, 1100, 1, (context)c, c == NONE);
                 y.beta = 2;
-                check_brief(env, &y);
+                check_f32(env, &y);
                 dense_reset();
             }
         }

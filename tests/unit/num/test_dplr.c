@@ -361,12 +361,12 @@ static void the_inverse_reduces_alike(void **state)
             CHECK_STATUS(env, cgam_dplr_reduce(S, g + v * d, x + v * m, t0 + v * d, y0 + v * m));
         for (int64_t i = 0; i < RIGHT * d; i++) size = fmax(size, fabs(t0[i]));
         for (int64_t i = 0; i < RIGHT * m; i++) size = fmax(size, fabs(y0[i]));
-        for (int brief = 0; brief < 2; brief++) {
-            double off = (brief ? 1e-5 : 1e-12) * size;
-            CHECK_STATUS(env, cgam_dplr_inverse_reduce(M, RIGHT, brief, g, x, t1, y1));
+        for (int f32 = 0; f32 < 2; f32++) {
+            double off = (f32 ? 1e-5 : 1e-12) * size;
+            CHECK_STATUS(env, cgam_dplr_inverse_reduce(M, RIGHT, f32, g, x, t1, y1));
             CHECK_CLOSE_ALL(t1, t0, RIGHT * d, off);
             CHECK_CLOSE_ALL(y1, y0, RIGHT * m, off);
-            CHECK_STATUS(env, cgam_dplr_inverse_reduce(M, 1, brief, g, x, t1, y1));
+            CHECK_STATUS(env, cgam_dplr_inverse_reduce(M, 1, f32, g, x, t1, y1));
             CHECK_CLOSE_ALL(t1, t0, d, off);
             CHECK_CLOSE_ALL(y1, y0, m, off);
         }

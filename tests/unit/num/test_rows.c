@@ -4,8 +4,8 @@
 #include "support/dense.h"
 #include "support/failing_alloc.h"
 
+#include "num/cpu/widen.h"
 #include "num/rows.h"
-#include "num/widen.h"
 
 #include <math.h>
 #include <string.h>

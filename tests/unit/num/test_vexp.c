@@ -1,6 +1,6 @@
 /* The vector exponential against long double, as any CPU compiles it. The wider vectors of the fast
  * loops are tested with them, in tests/unit/study/test_lanes.c. */
-#include "num/vexp.h"
+#include "num/cpu/vexp.h"
 
 #include "support/check.h"
 

@@ -2,7 +2,7 @@
 #include "support/check.h"
 
 #include "base/rng.h"
-#include "num/widen.h"
+#include "num/cpu/widen.h"
 
 #include <float.h>
 #include <math.h>

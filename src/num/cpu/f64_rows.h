@@ -1,4 +1,4 @@
-/* kernels_rows.h: dot, sum and both for rows of one storage type. Included by kernels_body.h once
+/* f64_rows.h: dot, sum and both for rows of one storage type. Included by f64_body.h once
  * per type, which defines
  *   OF(name)   name_f64, name_f32, name_f16, name_bf16
  *   TYPE       what a number of a row is stored as */

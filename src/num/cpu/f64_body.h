@@ -1,14 +1,14 @@
-/* kernels_body.h: the kernels of kernels.h with vectors of BYTES bytes. Included by one file per
- * CPU, after lanes.h and widen_f16(p) and widen_bf16(p), which give LANES numbers at p as doubles,
- * and, where the CPU has masked loads (MASKED), the first_* that kernels_rows.h has otherwise.
+/* f64_body.h: the kernels of f64.h with vectors of BYTES bytes. Included by one file per
+ * CPU, after simd.h and widen_f16(p) and widen_bf16(p), which give LANES numbers at p as doubles,
+ * and, where the CPU has masked loads (MASKED), the first_* that f64_rows.h has otherwise.
  *
  * What was measured on a core that reads 16 GB/s (f32, d = 4096, times in units of one reading):
  * dot without prefetching 1.37, with 1.09; a readout from the second-level cache 0.33 more, but
  * only 0.09 more where it takes turns with dot, since it then fills the time in which dot waits.
  * Rows side by side at power-of-two distances collide in the cache (1.4), so rows are read one
  * after another. */
-#include "num/kernels.h"
-#include "num/vexp.h"
+#include "num/cpu/f64.h"
+#include "num/cpu/vexp.h"
 
 CGAM_VEXP(vexp, vd, vl, vu)
 
@@ -25,19 +25,19 @@ INLINE vd widen_f64(const double *p) { return load_f64(p); }
 
 #define OF(name) name##_f64
 #define TYPE double
-#include "num/kernels_rows.h"
+#include "num/cpu/f64_rows.h"
 
 #define OF(name) name##_f32
 #define TYPE float
-#include "num/kernels_rows.h"
+#include "num/cpu/f64_rows.h"
 
 #define OF(name) name##_f16
 #define TYPE uint16_t
-#include "num/kernels_rows.h"
+#include "num/cpu/f64_rows.h"
 
 #define OF(name) name##_bf16
 #define TYPE uint16_t
-#include "num/kernels_rows.h"
+#include "num/cpu/f64_rows.h"
 
 static double largest(const double *x, int64_t n)
 {

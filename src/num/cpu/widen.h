@@ -1,6 +1,6 @@
 /* widen.h: stored numbers become doubles. */
-#ifndef CGAM_SRC_NUM_WIDEN_H
-#define CGAM_SRC_NUM_WIDEN_H
+#ifndef CGAM_SRC_NUM_CPU_WIDEN_H
+#define CGAM_SRC_NUM_CPU_WIDEN_H
 
 #include <cgam/base.h>
 

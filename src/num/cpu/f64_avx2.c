@@ -1,8 +1,8 @@
-/* kernels_avx2.c: the kernels for x86-64 with AVX2, FMA and F16C (2013 on). */
+/* f64_avx2.c: the kernels for x86-64 with AVX2, FMA and F16C (2013 on). */
 #if defined(__x86_64__)
 #define NAME avx2
 #define BYTES 32
-#include "num/lanes.h"
+#include "num/cpu/simd.h"
 
 INLINE __m128i halves(const uint16_t *p) { return _mm_loadl_epi64((const __m128i *)p); }
 
@@ -14,5 +14,5 @@ INLINE vd widen_bf16(const uint16_t *p)
     return (vd)_mm256_cvtps_pd(_mm_castsi128_ps(words));
 }
 
-#include "num/kernels_body.h"
+#include "num/cpu/f64_body.h"
 #endif

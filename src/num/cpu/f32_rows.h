@@ -1,4 +1,4 @@
-/* brief_rows.h: scores and readouts of rows of one storage type. Included by brief_body.h once per
+/* f32_rows.h: scores and readouts of rows of one storage type. Included by f32_body.h once per
  * type, which defines
  *   OF(name)        name_f32, name_f16, name_bf16
  *   TYPE            what a number of a row is stored as

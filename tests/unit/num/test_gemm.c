@@ -2,7 +2,7 @@
 #include "support/check.h"
 #include "support/dense.h"
 
-#include "num/panels.h"
+#include "num/cpu/gemm.h"
 
 #include <math.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 /* One random case; columns are rounded up to whole vectors. Depth terms each within eps of the
  * terms, then one addition. */
 #define CASE(name, type, lanes, mul, eps)                                                          \
-    static void case_##name(cgam_rng *rng, const cgam_panels *p, int64_t rows, int64_t columns,    \
+    static void case_##name(cgam_rng *rng, const cgam_gemm *p, int64_t rows, int64_t columns,      \
                             int64_t depth, bool transposed)                                        \
     {                                                                                              \
         columns = (columns + p->lanes - 1) / p->lanes * p->lanes;                                  \
@@ -43,10 +43,10 @@ CASE(f64, double, lanes64, mul64, 0x1p-53)
 static void products_agree_on_every_shape(void **state)
 {
     (void)state;
-    for (int i = 0; cgam_panels_all[i]; i++) {
-        const cgam_panels *p = cgam_panels_all[i];
+    for (int i = 0; cgam_gemm_all[i]; i++) {
+        const cgam_gemm *p = cgam_gemm_all[i];
         if (!p->usable()) continue;
-        assert_ptr_equal(cgam_panels_with(p->name), p);
+        assert_ptr_equal(cgam_gemm_with(p->name), p);
         cgam_rng rng = cgam_rng_stream(12, (uint64_t)i);
         for (int64_t size = 1; size <= 70; size++) {
             case_f32(&rng, p, size, 1 + size * 7 % 70, 1 + size * 3 % 70, size % 2);
@@ -61,7 +61,7 @@ static void products_agree_on_every_shape(void **state)
 
 /* exp(beta (R - top)) and its sums, in the type of R, against long double. */
 #define SOFT(name, type, tops, soften, eps, bottom)                                                \
-    static void soft_##name(cgam_rng *rng, const cgam_panels *p, int64_t rows, int64_t columns)    \
+    static void soft_##name(cgam_rng *rng, const cgam_gemm *p, int64_t rows, int64_t columns)      \
     {                                                                                              \
         type *R = (type *)(void *)dense_room(rows * columns);                                      \
         type *E = (type *)(void *)dense_room(rows * columns);                                      \
@@ -100,8 +100,8 @@ SOFT(f64, double, tops64, soften64, 0x1p-53, -707)
 static void softmax_of_columns_agrees(void **state)
 {
     (void)state;
-    for (int i = 0; cgam_panels_all[i]; i++) {
-        const cgam_panels *p = cgam_panels_all[i];
+    for (int i = 0; cgam_gemm_all[i]; i++) {
+        const cgam_gemm *p = cgam_gemm_all[i];
         if (!p->usable()) continue;
         cgam_rng rng = cgam_rng_stream(13, (uint64_t)i);
         for (int64_t rows = 1; rows <= 70; rows++) {
@@ -119,10 +119,10 @@ static void softmax_of_columns_agrees(void **state)
 
 /* A coupled step against the plain one, which computes in double: what f32 adds is relative to the
  * way from the reference, however small that is. */
-static void couple_case(cgam_rng *rng, const cgam_panels *p, int64_t rows, int64_t columns,
+static void couple_case(cgam_rng *rng, const cgam_gemm *p, int64_t rows, int64_t columns,
                         double size, bool given)
 {
-    const cgam_panels *plain = cgam_panels_all[0];
+    const cgam_gemm *plain = cgam_gemm_all[0];
     int64_t area = rows * columns;
     float *S[2], *state[2], *stats[2];
     float *factor = (float *)(void *)dense_room(2 * columns);
@@ -173,8 +173,8 @@ static void couple_case(cgam_rng *rng, const cgam_panels *p, int64_t rows, int64
 static void coupled_steps_agree(void **state)
 {
     (void)state;
-    for (int i = 0; cgam_panels_all[i]; i++) {
-        const cgam_panels *p = cgam_panels_all[i];
+    for (int i = 0; cgam_gemm_all[i]; i++) {
+        const cgam_gemm *p = cgam_gemm_all[i];
         if (!p->usable()) continue;
         cgam_rng rng = cgam_rng_stream(14, (uint64_t)i);
         for (int64_t rows = 1; rows <= 70; rows++)

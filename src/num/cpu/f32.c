@@ -1,8 +1,8 @@
-/* brief.c: the plain reference, and the choice of a faster version. The reference rounds x and w as the
+/* f32.c: the plain reference, and the choice of a faster version. The reference rounds x and w as the
  * others do; its scores are sums in double, its readouts are added up in f32 row by row. */
-#include "num/brief.h"
+#include "num/cpu/f32.h"
 
-#include "num/widen.h"
+#include "num/cpu/widen.h"
 
 #include <string.h>
 
@@ -55,7 +55,7 @@ static void flush(int64_t d, float *from, double *y)
     }
 }
 
-static const cgam_brief plain = {
+static const cgam_f32 plain = {
     .name = "plain",
     .usable = always,
     .lay = {NULL, lay_plain, lay_plain, lay_plain},
@@ -65,24 +65,22 @@ static const cgam_brief plain = {
     .flush = {NULL, flush, flush, flush},
 };
 
-extern const cgam_brief cgam_brief_portable;
+extern const cgam_f32 cgam_f32_portable;
 #if defined(__x86_64__)
-extern const cgam_brief cgam_brief_avx2, cgam_brief_avx512;
+extern const cgam_f32 cgam_f32_avx2, cgam_f32_avx512;
 #endif
 
-const cgam_brief *const cgam_brief_all[] = {
-    &plain,
-    &cgam_brief_portable,
+const cgam_f32 *const cgam_f32_all[] = {
+    &plain,         &cgam_f32_portable,
 #if defined(__x86_64__)
-    &cgam_brief_avx2,
-    &cgam_brief_avx512,
+    &cgam_f32_avx2, &cgam_f32_avx512,
 #endif
     NULL,
 };
 
-const cgam_brief *cgam_brief_with(const char *name)
+const cgam_f32 *cgam_f32_with(const char *name)
 {
-    for (int i = 0; cgam_brief_all[i]; i++)
-        if (strcmp(cgam_brief_all[i]->name, name) == 0) return cgam_brief_all[i];
+    for (int i = 0; cgam_f32_all[i]; i++)
+        if (strcmp(cgam_f32_all[i]->name, name) == 0) return cgam_f32_all[i];
     return &plain;
 }

@@ -1,4 +1,4 @@
-/* panels.h: the inner loop of matrix products, in registers.
+/* gemm.h: the inner loop of matrix products, in registers.
  *
  *     C[r, c] += sum_k A[r ra + k ka] B[k ldb + c],     r < rows, c < columns, k < depth
  *
@@ -7,8 +7,8 @@
  * summed before they meet the rest. A is read one element at a time, with any strides, B by
  * vectors along c: scores (A = rows, B = queries side by side), readouts (A = columns of rows,
  * B = weights) and Gram matrices are all of this form, and none needs its rows copied. */
-#ifndef CGAM_SRC_NUM_PANELS_H
-#define CGAM_SRC_NUM_PANELS_H
+#ifndef CGAM_SRC_NUM_CPU_GEMM_H
+#define CGAM_SRC_NUM_CPU_GEMM_H
 
 #include <cgam/base.h>
 
@@ -23,7 +23,7 @@ typedef void cgam_mul64(int64_t rows, int64_t columns, int64_t depth, const doub
                         int64_t ka, const double *B, int64_t ldb, double *C, int64_t ldc,
                         const void *next, const void *stop);
 
-typedef struct cgam_panels {
+typedef struct cgam_gemm {
     const char *name;
     bool (*usable)(void);
     /* columns must be a multiple of these: a vector's width. Best speed at multiples of `best`. */
@@ -55,12 +55,12 @@ typedef struct cgam_panels {
     /* `rounds` times burn_width multiply-adds in f32 that nothing holds up: what the CPU can do. */
     int64_t burn_width;
     float (*burn)(int64_t rounds);
-} cgam_panels;
+} cgam_gemm;
 
 /* Plain reference first, then by rising speed; NULL ends. */
-extern const cgam_panels *const cgam_panels_all[];
-const cgam_panels *cgam_panels_best(void);
+extern const cgam_gemm *const cgam_gemm_all[];
+const cgam_gemm *cgam_gemm_best(void);
 /* The one of that name, or the best: so that a caller tied to one CPU's kernels stays with it. */
-const cgam_panels *cgam_panels_with(const char *name);
+const cgam_gemm *cgam_gemm_with(const char *name);
 
 #endif

@@ -1,10 +1,10 @@
-/* brief_body.h: brief.h with vectors of BYTES bytes. Included by one file per CPU, after lanes.h
+/* f32_body.h: f32.h with vectors of BYTES bytes. Included by one file per CPU, after simd.h
  * and
  *   low(v), high(v)          half of a vector of floats as doubles
  *   pair_f16(p, &a, &b)      2 LANES halves at p as two vectors
  *   weave(&a, &b)            a0 b0 a1 b1 .. as two vectors
  *   reduce8(v, out)          out[i] = sum of the lanes of v[i], i < 8
- * and, where the CPU has masked loads (MASKED), the some_* that brief_rows.h has otherwise.
+ * and, where the CPU has masked loads (MASKED), the some_* that f32_rows.h has otherwise.
  *
  * Rows are read in PAIRs of vectors. Two bf16 numbers share a 32-bit word, so a shift gives those
  * at even places and a mask those at odd ones: x and readouts are laid out in that order, and
@@ -12,7 +12,7 @@
  *
  * Times in units of one reading (one core, d = 2048; f32, bf16): scores 1.03, 1.06; scores, then
  * the readout of the tile from cache 1.20; in turns 1.10, 1.22. At d = 100: 1.05 and 1.15. */
-#include "num/brief.h"
+#include "num/cpu/f32.h"
 
 enum {
     LANES = BYTES / 4,
@@ -68,21 +68,21 @@ INLINE double score_sum(const vf *s)
 #define TYPE float
 #define PLACE straight
 #define ORDER leave
-#include "num/brief_rows.h"
+#include "num/cpu/f32_rows.h"
 
 #define OF(name) name##_f16
 #define TYPE uint16_t
 #define PLACE straight
 #define ORDER leave
-#include "num/brief_rows.h"
+#include "num/cpu/f32_rows.h"
 
 #define OF(name) name##_bf16
 #define TYPE uint16_t
 #define PLACE woven
 #define ORDER weave
-#include "num/brief_rows.h"
+#include "num/cpu/f32_rows.h"
 
-const cgam_brief JOIN(cgam_brief, NAME) = {
+const cgam_f32 JOIN(cgam_f32, NAME) = {
     .name = TEXT(NAME),
     .usable = JOIN(cgam_cpu, NAME),
     .lay = {NULL, lay_f32, lay_f16, lay_bf16},

@@ -1,7 +1,7 @@
-/* kernels.c: the plain reference, and the choice of a faster version at start. */
-#include "num/kernels.h"
+/* f64.c: the plain reference, and the choice of a faster version at start. */
+#include "num/cpu/f64.h"
 
-#include "num/widen.h"
+#include "num/cpu/widen.h"
 
 #include <math.h>
 #include <stdatomic.h>

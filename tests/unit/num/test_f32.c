@@ -1,10 +1,10 @@
 /* Scores and readouts in f32, in every storage type and for every CPU, against sums in double of the
- * same rounded x and w: what is left is within the bounds of brief.h. */
+ * same rounded x and w: what is left is within the bounds of f32.h. */
 #include "support/check.h"
 #include "support/stored.h"
 
-#include "num/brief.h"
-#include "num/widen.h"
+#include "num/cpu/f32.h"
+#include "num/cpu/widen.h"
 
 #include <math.h>
 #include <string.h>
@@ -21,14 +21,14 @@ static void compare(double got, double want, double allowed, const stored *Z, co
              (long long)Z->stride, (long long)at, got, want, fabs(got - want), allowed);
 }
 
-static void check_case(cgam_rng *rng, const cgam_brief *k, cgam_dtype dtype, int64_t n, int64_t d,
+static void check_case(cgam_rng *rng, const cgam_f32 *k, cgam_dtype dtype, int64_t n, int64_t d,
                        int64_t gap, int64_t shift)
 {
-    const cgam_brief *plain = cgam_brief_all[0];
+    const cgam_f32 *plain = cgam_f32_all[0];
     stored Z = stored_rows(rng, dtype, n, d, gap, shift);
     double *x = dense_normals(rng, d, 1);
-    float *x0 = (float *)(void *)dense_room(d + CGAM_BRIEF_PAD);
-    float *x1 = (float *)(void *)dense_room(d + CGAM_BRIEF_PAD);
+    float *x0 = (float *)(void *)dense_room(d + CGAM_F32_PAD);
+    float *x1 = (float *)(void *)dense_room(d + CGAM_F32_PAD);
     float *w = (float *)(void *)dense_room(n);
     for (int64_t i = 0; i < n; i++) w[i] = (float)cgam_rng_normal(rng);
     double *got = dense_room(n + 2) + 1, *want = dense_room(n), *one = dense_room(n);
@@ -40,7 +40,7 @@ static void check_case(cgam_rng *rng, const cgam_brief *k, cgam_dtype dtype, int
     for (int64_t i = 0; i < n; i++) {
         double size = 0;
         for (int64_t j = 0; j < d; j++) size += fabs(Z.wide[i * d + j] * x[j]);
-        compare(got[i], want[i], CGAM_BRIEF_ERROR * size, &Z, "dot", i);
+        compare(got[i], want[i], CGAM_F32_ERROR * size, &Z, "dot", i);
         k->dot[dtype](stored_row(&Z, i), Z.stride, 1, d, x1,
                       &one[i]); /* alone it has the same bits */
     }
@@ -49,13 +49,13 @@ static void check_case(cgam_rng *rng, const cgam_brief *k, cgam_dtype dtype, int
 
     double *y = dense_normals(rng, d + 2, 1) + 1, *before = dense_room(d);
     double left = y[-1], right = y[d];
-    float *sum = (float *)(void *)dense_room(d + CGAM_BRIEF_PAD);
-    float *again = (float *)(void *)dense_room(d + CGAM_BRIEF_PAD);
-    size_t room = (size_t)(d + CGAM_BRIEF_PAD) * sizeof *sum;
+    float *sum = (float *)(void *)dense_room(d + CGAM_F32_PAD);
+    float *again = (float *)(void *)dense_room(d + CGAM_F32_PAD);
+    size_t room = (size_t)(d + CGAM_F32_PAD) * sizeof *sum;
     memset(sum, 0, room);
     memcpy(before, y, (size_t)d * sizeof *before);
-    for (int64_t i = 0; i < n; i += CGAM_BRIEF_ROWS) {
-        int64_t some = n - i < CGAM_BRIEF_ROWS ? n - i : CGAM_BRIEF_ROWS;
+    for (int64_t i = 0; i < n; i += CGAM_F32_ROWS) {
+        int64_t some = n - i < CGAM_F32_ROWS ? n - i : CGAM_F32_ROWS;
         k->sum[dtype](stored_row(&Z, i), Z.stride, some, d, w + i, sum);
         k->flush[dtype](d, sum, y);
     }
@@ -65,31 +65,31 @@ static void check_case(cgam_rng *rng, const cgam_brief *k, cgam_dtype dtype, int
             size += fabs((double)w[i] * Z.wide[i * d + j]);
             total += (double)w[i] * Z.wide[i * d + j];
         }
-        compare(y[j], total, CGAM_BRIEF_READOUT * size + 1e-15 * fabs(before[j]), &Z, "sum", j);
+        compare(y[j], total, CGAM_F32_READOUT * size + 1e-15 * fabs(before[j]), &Z, "sum", j);
     }
     assert_true(y[-1] == left && y[d] == right);
     for (int64_t j = 0; j < d; j++) assert_true(sum[j] == 0);
 
     /* both at once: the bits of each alone; the later half of the rows waits */
-    int64_t half = n / 2 < CGAM_BRIEF_ROWS ? n / 2 : CGAM_BRIEF_ROWS;
+    int64_t half = n / 2 < CGAM_F32_ROWS ? n / 2 : CGAM_F32_ROWS;
     memset(again, 0, room);
     k->sum[dtype](stored_row(&Z, half), Z.stride, half, d, w, again);
     memset(sum, 0, room);
     got[-1] = got[half] = 17;
     k->both[dtype](Z.data, stored_row(&Z, half), Z.stride, half, d, x1, got, w, sum);
     assert_memory_equal(got, one, (size_t)half * sizeof *got);
-    for (int64_t j = 0; j < d + CGAM_BRIEF_PAD; j++) assert_true(sum[j] == again[j]);
+    for (int64_t j = 0; j < d + CGAM_F32_PAD; j++) assert_true(sum[j] == again[j]);
     assert_true(got[-1] == 17 && got[half] == 17);
     dense_reset();
 }
 
-typedef void (*visit)(cgam_rng *rng, const cgam_brief *k, cgam_dtype dtype);
+typedef void (*visit)(cgam_rng *rng, const cgam_f32 *k, cgam_dtype dtype);
 
 static void for_every_version(visit each)
 {
     int seen = 0;
-    for (int i = 0; cgam_brief_all[i]; i++) {
-        const cgam_brief *k = cgam_brief_all[i];
+    for (int i = 0; cgam_f32_all[i]; i++) {
+        const cgam_f32 *k = cgam_f32_all[i];
         if (!k->usable()) continue;
         version = k->name;
         seen++;
@@ -101,7 +101,7 @@ static void for_every_version(visit each)
     assert_true(seen >= 2); /* the plain and the portable one run anywhere */
 }
 
-static void small_sizes(cgam_rng *rng, const cgam_brief *k, cgam_dtype dtype)
+static void small_sizes(cgam_rng *rng, const cgam_f32 *k, cgam_dtype dtype)
 {
     for (int64_t d = 1; d <= 70; d++) {
         check_case(rng, k, dtype, 1 + d % 9, d, 0, 0);
@@ -113,7 +113,7 @@ static void small_sizes(cgam_rng *rng, const cgam_brief *k, cgam_dtype dtype)
     }
 }
 
-static void large_sizes(cgam_rng *rng, const cgam_brief *k, cgam_dtype dtype)
+static void large_sizes(cgam_rng *rng, const cgam_f32 *k, cgam_dtype dtype)
 {
     for (int64_t d = 75; d < 700; d += 1 + d / 11) check_case(rng, k, dtype, 19, d, d % 2, d % 3);
     check_case(rng, k, dtype, 600, 100, 0, 0);
@@ -125,13 +125,13 @@ static void large_sizes(cgam_rng *rng, const cgam_brief *k, cgam_dtype dtype)
 }
 
 /* Every finite 16-bit pattern goes through a score and a readout exactly, subnormals included. */
-static void every_value(cgam_rng *rng, const cgam_brief *k, cgam_dtype dtype)
+static void every_value(cgam_rng *rng, const cgam_f32 *k, cgam_dtype dtype)
 {
     (void)rng;
     if (dtype == CGAM_F32) return;
     uint16_t row[64];
     double wide[64], one[64] = {0}, y[64], dot;
-    float x[64 + CGAM_BRIEF_PAD], sum[64 + CGAM_BRIEF_PAD] = {0}, weight = 1;
+    float x[64 + CGAM_F32_PAD], sum[64 + CGAM_F32_PAD] = {0}, weight = 1;
     for (int32_t from = 0; from < 65536; from += 64) {
         for (int32_t j = 0; j < 64; j++) row[j] = (uint16_t)(from + j);
         cgam_widen(dtype, row, 64, wide);
@@ -173,8 +173,8 @@ static void the_version_goes_with_the_kernels(void **state)
     (void)state;
     for (int i = 0; cgam_kernels_all[i]; i++) {
         const char *name = cgam_kernels_all[i]->name;
-        assert_string_equal(cgam_brief_with(name)->name, name);
-        if (cgam_kernels_all[i]->usable()) assert_true(cgam_brief_with(name)->usable());
+        assert_string_equal(cgam_f32_with(name)->name, name);
+        if (cgam_kernels_all[i]->usable()) assert_true(cgam_f32_with(name)->usable());
     }
 }
 

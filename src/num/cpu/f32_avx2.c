@@ -1,8 +1,8 @@
-/* brief_avx2.c: f32 scores and readouts for x86-64 with AVX2, FMA and F16C. */
+/* f32_avx2.c: f32 scores and readouts for x86-64 with AVX2, FMA and F16C. */
 #if defined(__x86_64__)
 #define NAME avx2
 #define BYTES 32
-#include "num/lanes.h"
+#include "num/cpu/simd.h"
 
 INLINE vd low(vf v) { return (vd)_mm256_cvtps_pd(_mm256_castps256_ps128((__m256)v)); }
 INLINE vd high(vf v) { return (vd)_mm256_cvtps_pd(_mm256_extractf128_ps((__m256)v, 1)); }
@@ -35,5 +35,5 @@ INLINE void reduce8(const vf *v, double *out)
     _mm256_storeu_pd(out + 4, _mm256_cvtps_pd(_mm256_extractf128_ps(all, 1)));
 }
 
-#include "num/brief_body.h"
+#include "num/cpu/f32_body.h"
 #endif

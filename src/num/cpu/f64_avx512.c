@@ -1,8 +1,8 @@
-/* kernels_avx512.c: the kernels for x86-64 with AVX-512 F, BW, VL and DQ. */
+/* f64_avx512.c: the kernels for x86-64 with AVX-512 F, BW, VL and DQ. */
 #if defined(__x86_64__)
 #define NAME avx512
 #define BYTES 64
-#include "num/lanes.h"
+#include "num/cpu/simd.h"
 
 INLINE vd from_f16(__m128i h) { return (vd)_mm512_cvtps_pd(_mm256_cvtph_ps(h)); }
 
@@ -37,5 +37,5 @@ INLINE vd first_bf16(const uint16_t *p, int64_t k)
     return from_bf16(_mm_maskz_loadu_epi16(few(k), p));
 }
 
-#include "num/kernels_body.h"
+#include "num/cpu/f64_body.h"
 #endif

@@ -1,10 +1,10 @@
-/* lanes.h: what the loops on vectors share. brief_body.h, kernels_body.h and panels_body.h are
+/* simd.h: what the loops on vectors share. f32_body.h, f64_body.h and gemm_body.h are
  * compiled once per CPU, by X_portable.c, X_avx2.c and X_avx512.c; each of those defines NAME, the
  * end of its own name, and BYTES, the width of its vectors, and includes this file first. */
-#ifndef CGAM_SRC_NUM_LANES_H
-#define CGAM_SRC_NUM_LANES_H
+#ifndef CGAM_SRC_NUM_CPU_SIMD_H
+#define CGAM_SRC_NUM_CPU_SIMD_H
 
-#include "num/cpu.h"
+#include "num/cpu/cpu.h"
 
 #include <stdint.h>
 #include <string.h>

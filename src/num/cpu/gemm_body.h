@@ -1,9 +1,10 @@
-/* panels_body.h: panels.h with vectors of BYTES bytes, at most VECTORS of them side by side. A tile
+/* gemm_body.h: gemm.h with vectors of BYTES bytes, at most VECTORS of them side by side. A tile
  * has 6 VECTORS accumulators: the fewer vectors are side by side, the more rows. Those, the loads
  * of B and one element of A must fit the registers. Included by one file per CPU, which defines
- * VECTORS, after lanes.h. */
-#include "num/panels.h"
-#include "num/vexp.h"
+ * VECTORS. */
+#include "num/cpu/gemm.h"
+#include "num/cpu/simd.h"
+#include "num/cpu/vexp.h"
 
 CGAM_VEXP(vexp, vd, vl, vu)
 
@@ -37,16 +38,16 @@ INLINE vd exp_f64(vd x) { return vexp_below(x); }
 #define VEC vf
 #define MASK vi
 #define FLOOR -1000.0f
-#include "num/panels_real.h"
+#include "num/cpu/gemm_real.h"
 
 #define OF(name) name##_f64
 #define TYPE double
 #define VEC vd
 #define MASK vl
 #define FLOOR -10000.0
-#include "num/panels_real.h"
+#include "num/cpu/gemm_real.h"
 
-#include "num/panels_couple.h"
+#include "num/cpu/gemm_couple.h"
 
 static void gather(int64_t n, const float *x, double *X)
 {
@@ -67,7 +68,7 @@ static float burn(int64_t rounds)
     return all[0];
 }
 
-const cgam_panels JOIN(cgam_panels, NAME) = {
+const cgam_gemm JOIN(cgam_gemm, NAME) = {
     .name = TEXT(NAME),
     .usable = JOIN(cgam_cpu, NAME),
     .lanes32 = BYTES / 4,

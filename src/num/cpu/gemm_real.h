@@ -1,4 +1,4 @@
-/* panels_real.h: products and softmax of panels.h in one type of numbers. Included by panels_body.h
+/* gemm_real.h: products and softmax of gemm.h in one type of numbers. Included by gemm_body.h
  * once per type, which defines
  *   OF(name)    name_f32, name_f64
  *   TYPE, VEC   a number, a vector of them

@@ -1,10 +1,10 @@
-/* brief_avx512.c: f32 scores and readouts for x86-64 with AVX-512 F, BW, VL and DQ. The dot
+/* f32_avx512.c: f32 scores and readouts for x86-64 with AVX-512 F, BW, VL and DQ. The dot
  * products of bf16 that later CPUs have (VDPBF16PS) round the query to bf16 too, so they are of no
  * use. */
 #if defined(__x86_64__)
 #define NAME avx512
 #define BYTES 64
-#include "num/lanes.h"
+#include "num/cpu/simd.h"
 
 INLINE vd low(vf v) { return (vd)_mm512_cvtps_pd(_mm512_castps512_ps256((__m512)v)); }
 INLINE vd high(vf v) { return (vd)_mm512_cvtps_pd(_mm512_extractf32x8_ps((__m512)v, 1)); }
@@ -65,5 +65,5 @@ INLINE void reduce8(const vf *v, double *out)
     _mm512_storeu_pd(out, _mm512_cvtps_pd(all));
 }
 
-#include "num/brief_body.h"
+#include "num/cpu/f32_body.h"
 #endif

@@ -1,9 +1,9 @@
-/* brief_portable.c: f32 scores and readouts for any CPU; the compiler turns vectors of four into
+/* f32_portable.c: f32 scores and readouts for any CPU; the compiler turns vectors of four into
  * whatever there is (SSE2, NEON, or scalars). */
 #define NAME portable
 #define BYTES 16
-#include "num/lanes.h"
-#include "num/widen.h"
+#include "num/cpu/simd.h"
+#include "num/cpu/widen.h"
 
 INLINE vd low(vf v) { return (vd){v[0], v[1]}; }
 INLINE vd high(vf v) { return (vd){v[2], v[3]}; }
@@ -30,4 +30,4 @@ INLINE void reduce8(const vf *v, double *out)
     for (int i = 0; i < 8; i++) out[i] = lanes_sum(low(v[i]) + high(v[i]));
 }
 
-#include "num/brief_body.h"
+#include "num/cpu/f32_body.h"

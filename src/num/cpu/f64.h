@@ -1,4 +1,4 @@
-/* kernels.h: the inner loops everything large is made of, in every storage type and for every CPU
+/* f64.h: the inner loops everything large is made of, in every storage type and for every CPU
  * we know, chosen when the program starts.
  *
  *   dot      out[i] = <row i, x>            scores
@@ -13,12 +13,12 @@
  *   exp      out[i] = exp(x[i])
  *   read     nothing but reading, to measure against
  *
- * Rows are widened as they are read and all arithmetic is in double; brief.h has scores and readouts
- * in f32, for where that is exact enough. One body, kernels_body.h, is compiled once per
+ * Rows are widened as they are read and all arithmetic is in double; f32.h has scores and readouts
+ * in f32, for where that is exact enough. One body, f64_body.h, is compiled once per
  * CPU. `cgam_kernels_all[0]` is the plain reference, written without vectors, and the judge of
  * the others. */
-#ifndef CGAM_SRC_NUM_KERNELS_H
-#define CGAM_SRC_NUM_KERNELS_H
+#ifndef CGAM_SRC_NUM_CPU_F64_H
+#define CGAM_SRC_NUM_CPU_F64_H
 
 #include <cgam/base.h>
 

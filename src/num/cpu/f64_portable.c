@@ -1,9 +1,9 @@
-/* kernels_portable.c: the kernels for any CPU; the compiler turns two-lane vectors into whatever
+/* f64_portable.c: the kernels for any CPU; the compiler turns two-lane vectors into whatever
  * there is (SSE2, NEON, or scalars). */
 #define NAME portable
 #define BYTES 16
-#include "num/lanes.h"
-#include "num/widen.h"
+#include "num/cpu/simd.h"
+#include "num/cpu/widen.h"
 
 INLINE vd widen_f16(const uint16_t *p)
 {
@@ -20,4 +20,4 @@ INLINE vd widen_bf16(const uint16_t *p)
     return widen_f32(wide);
 }
 
-#include "num/kernels_body.h"
+#include "num/cpu/f64_body.h"

@@ -14,8 +14,8 @@
  *
  * vexp        every double: gradual underflow, overflow to infinity, exp(NaN) = NaN.
  * vexp_below  for softmax: x <= 709 (or NaN); results under 2^-1021 come back as 0. */
-#ifndef CGAM_SRC_NUM_VEXP_H
-#define CGAM_SRC_NUM_VEXP_H
+#ifndef CGAM_SRC_NUM_CPU_VEXP_H
+#define CGAM_SRC_NUM_CPU_VEXP_H
 
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
-/* panels.c: the plain product, and the choice of a faster one at start. */
-#include "num/panels.h"
+/* gemm.c: the plain product, and the choice of a faster one at start. */
+#include "num/cpu/gemm.h"
 
 #include <math.h>
 #include <string.h>
@@ -88,7 +88,7 @@ static float burn(int64_t rounds)
     return sum;
 }
 
-static const cgam_panels plain = {
+static const cgam_gemm plain = {
     .name = "plain",
     .usable = always,
     .lanes32 = 1,
@@ -107,33 +107,33 @@ static const cgam_panels plain = {
     .burn = burn,
 };
 
-extern const cgam_panels cgam_panels_portable;
+extern const cgam_gemm cgam_gemm_portable;
 #if defined(__x86_64__)
-extern const cgam_panels cgam_panels_avx2, cgam_panels_avx512;
+extern const cgam_gemm cgam_gemm_avx2, cgam_gemm_avx512;
 #endif
 
-const cgam_panels *const cgam_panels_all[] = {
+const cgam_gemm *const cgam_gemm_all[] = {
     &plain,
-    &cgam_panels_portable,
+    &cgam_gemm_portable,
 #if defined(__x86_64__)
-    &cgam_panels_avx2,
-    &cgam_panels_avx512,
+    &cgam_gemm_avx2,
+    &cgam_gemm_avx512,
 #endif
     NULL,
 };
 
-const cgam_panels *cgam_panels_best(void)
+const cgam_gemm *cgam_gemm_best(void)
 {
-    const cgam_panels *best = &plain;
-    for (int i = 0; cgam_panels_all[i]; i++)
-        if (cgam_panels_all[i]->usable()) best = cgam_panels_all[i];
+    const cgam_gemm *best = &plain;
+    for (int i = 0; cgam_gemm_all[i]; i++)
+        if (cgam_gemm_all[i]->usable()) best = cgam_gemm_all[i];
     return best;
 }
 
-const cgam_panels *cgam_panels_with(const char *name)
+const cgam_gemm *cgam_gemm_with(const char *name)
 {
-    for (int i = 0; cgam_panels_all[i]; i++)
-        if (strcmp(cgam_panels_all[i]->name, name) == 0 && cgam_panels_all[i]->usable())
-            return cgam_panels_all[i];
-    return cgam_panels_best();
+    for (int i = 0; cgam_gemm_all[i]; i++)
+        if (strcmp(cgam_gemm_all[i]->name, name) == 0 && cgam_gemm_all[i]->usable())
+            return cgam_gemm_all[i];
+    return cgam_gemm_best();
 }

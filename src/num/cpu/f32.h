@@ -1,46 +1,46 @@
-/* brief.h: scores and readouts of kernels.h in brief arithmetic - f32, in short sums.
+/* f32.h: scores and readouts of f64.h in f32, in short sums.
  *
  * A bank is bound by memory only if a row costs less to multiply than to read. In double every
  * number has to be converted, which takes as long as multiplying; in f32 a 64-byte line takes two
  * instructions (four for halves). So products are formed and summed in f32, at most 35 terms to a
  * lane, and lanes are added up in double:
  *
- *     |score - exact| <= CGAM_BRIEF_ERROR sum_j |zeta_j x_j|,
- *     |readout - exact|_j <= CGAM_BRIEF_READOUT sum_i |w_i zeta_ij|.
+ *     |score - exact| <= CGAM_F32_ERROR sum_j |zeta_j x_j|,
+ *     |readout - exact|_j <= CGAM_F32_READOUT sum_i |w_i zeta_ij|.
  *
  * The first counts x, the product, 34 additions in a lane and 2 that join accumulators; a short row
  * has 3 terms to a lane, and its lanes may be added up in f32, in 4 steps more. The second counts
  * 128 rows and the rounding of w. Nothing may overflow or become subnormal, which is the caller's
  * business. There is no version for f64 rows. */
-#ifndef CGAM_SRC_NUM_BRIEF_H
-#define CGAM_SRC_NUM_BRIEF_H
+#ifndef CGAM_SRC_NUM_CPU_F32_H
+#define CGAM_SRC_NUM_CPU_F32_H
 
-#include "num/kernels.h"
+#include "num/cpu/f64.h"
 
-#define CGAM_BRIEF_ERROR (40 * 0x1p-24)
-#define CGAM_BRIEF_READOUT (132 * 0x1p-24)
-enum { CGAM_BRIEF_ROWS = 128, CGAM_BRIEF_PAD = 32 };
+#define CGAM_F32_ERROR (40 * 0x1p-24)
+#define CGAM_F32_READOUT (132 * 0x1p-24)
+enum { CGAM_F32_ROWS = 128, CGAM_F32_PAD = 32 };
 
 /* Numbers of a vector that is laid out for f32. */
-static inline int64_t cgam_brief_room(int64_t d)
+static inline int64_t cgam_f32_room(int64_t d)
 {
-    return (d + 2 * CGAM_BRIEF_PAD) / CGAM_BRIEF_PAD * CGAM_BRIEF_PAD;
+    return (d + 2 * CGAM_F32_PAD) / CGAM_F32_PAD * CGAM_F32_PAD;
 }
 
 /* Is a bank of n rows large enough for f32, and many queries as matrices, to pay? */
-static inline bool cgam_brief_pays(int64_t n, int64_t d) { return (double)n * (double)d >= 0x1p18; }
+static inline bool cgam_f32_pays(int64_t n, int64_t d) { return (double)n * (double)d >= 0x1p18; }
 
-typedef struct cgam_brief {
+typedef struct cgam_f32 {
     const char *name;
     bool (*usable)(void);
     /* x[d] rounded to f32, in the order in which the loops meet their numbers; out: [d +
-     * CGAM_BRIEF_PAD]. Entries of the tables below for f64 are NULL. */
+     * CGAM_F32_PAD]. Entries of the tables below for f64 are NULL. */
     void (*lay[CGAM_KERNEL_DTYPES])(const double *x, int64_t d, float *out);
     /* out[i] = <row i, x>, with x laid out; a row's bits do not depend on its neighbours */
     void (*dot[CGAM_KERNEL_DTYPES])(const void *rows, int64_t stride, int64_t n, int64_t d,
                                     const float *x, double *out);
-    /* y += sum_i w[i] row i, in f32 and laid out as x is; y: [d + CGAM_BRIEF_PAD], zeros at first.
-     * At most CGAM_BRIEF_ROWS rows may come together in y before it is flushed. */
+    /* y += sum_i w[i] row i, in f32 and laid out as x is; y: [d + CGAM_F32_PAD], zeros at first.
+     * At most CGAM_F32_ROWS rows may come together in y before it is flushed. */
     void (*sum[CGAM_KERNEL_DTYPES])(const void *rows, int64_t stride, int64_t n, int64_t d,
                                     const float *w, float *y);
     /* dot over fresh rows and sum over stale ones in turns, with the bits of each alone */
@@ -49,11 +49,11 @@ typedef struct cgam_brief {
                                      const float *w, float *y);
     /* y[d] += from, which is zeros then */
     void (*flush[CGAM_KERNEL_DTYPES])(int64_t d, float *from, double *y);
-} cgam_brief;
+} cgam_f32;
 
 /* Plain reference first, then by rising speed; NULL ends. */
-extern const cgam_brief *const cgam_brief_all[];
+extern const cgam_f32 *const cgam_f32_all[];
 /* The one that goes with the kernels of that name. */
-const cgam_brief *cgam_brief_with(const char *name);
+const cgam_f32 *cgam_f32_with(const char *name);
 
 #endif

@@ -1,6 +1,6 @@
 /* widen.c: conversions between the storage types and double, in portable C. The kernels have
  * faster ones of their own and are tested against these. */
-#include "num/widen.h"
+#include "num/cpu/widen.h"
 
 #include <math.h>
 #include <string.h>

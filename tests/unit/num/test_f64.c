@@ -6,8 +6,8 @@
 #include "support/check.h"
 #include "support/stored.h"
 
-#include "num/kernels.h"
-#include "num/widen.h"
+#include "num/cpu/f64.h"
+#include "num/cpu/widen.h"
 
 #include <math.h>
 #include <string.h>
@@ -58,15 +58,15 @@ static void check_case(cgam_rng *rng, const cgam_kernels *k, cgam_dtype dtype, i
     assert_true(y[-1] == left && y[d] == right);
 
     /* a row by itself, widened or in f32 */
-    float *brief = (float *)(void *)dense_room(d + 2) + 1;
-    brief[-1] = brief[d] = 17;
+    float *f32 = (float *)(void *)dense_room(d + 2) + 1;
+    f32[-1] = f32[d] = 17;
     k->scaled[dtype](Z.data, d, 0.7, y);
-    k->to_f32[dtype](Z.data, d, brief);
+    k->to_f32[dtype](Z.data, d, f32);
     for (int64_t j = 0; j < d; j++) {
         assert_true(y[j] == 0.7 * Z.wide[j]);
-        assert_true(brief[j] == (float)Z.wide[j]);
+        assert_true(f32[j] == (float)Z.wide[j]);
     }
-    assert_true(y[-1] == left && y[d] == right && brief[-1] == 17 && brief[d] == 17);
+    assert_true(y[-1] == left && y[d] == right && f32[-1] == 17 && f32[d] == 17);
 
     /* rows by list, each at most once and out of order */
     int32_t at[4096];
