@@ -4,29 +4,56 @@
 #include "app/verb.h"
 #include "base/env.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { PARAMS_MAX = 64 };
-
 typedef struct slot {
     const cgam_param *param;
-    const char *text; /* as typed, or the default; NULL = neither */
+    const char *text; /* as set last, or the default; NULL = neither */
     bool given;
-    double *reals;
-    int64_t count;
+    int64_t count, room;
+    void *items; /* [count] of int64_t, double or const char *, as the kind says */
 } slot;
+
+/* A text that args owns. */
+typedef struct copy {
+    struct copy *next;
+    char text[];
+} copy;
 
 struct cgam_args {
     cgam_env *env;
+    const cgam_verb *verb;
+    copy *copies;
     int count;
-    slot slots[PARAMS_MAX];
+    slot slots[];
 };
 
-static bool positional(const cgam_param *p) { return isupper((unsigned char)p->name[0]) != 0; }
+enum { ITEM = 8 };
+static_assert(sizeof(int64_t) == ITEM && sizeof(double) == ITEM && sizeof(char *) <= ITEM,
+              "an item holds any value");
+
+/* ---- the table -------------------------------------------------------------------------------- */
+
+bool cgam_param_positional(const cgam_param *p) { return isupper((unsigned char)p->name[0]) != 0; }
+
+const cgam_param *cgam_verb_param(const cgam_verb *verb, int i)
+{
+    const cgam_param *p = verb->params;
+    for (; p && *p->name && i > 0; p++) i--;
+    if (p && *p->name) return p;
+    for (p = cgam_params_common; *p->name && i > 0; p++) i--;
+    return *p->name ? p : NULL;
+}
+
+static bool is_list(const cgam_param *p)
+{
+    return p->kind == CGAM_INTS || p->kind == CGAM_REALS || p->kind == CGAM_WORDS;
+}
 
 /* The index of a parameter, -1 = there is none of that name. */
 static int find(const cgam_args *args, const char *name, size_t length)
@@ -38,10 +65,23 @@ static int find(const cgam_args *args, const char *name, size_t length)
     return -1;
 }
 
-static const slot *get(const cgam_args *args, const char *name)
+/* Which of the words separated by | it is, -1 = none. Of numbers' words the last only says what
+ * numbers look like. */
+static int choice(const cgam_param *p, const char *text)
 {
-    return &args->slots[find(args, name, strlen(name))];
+    size_t length = strlen(text);
+    bool numbers = p->kind != CGAM_CHOICE && p->kind != CGAM_WORDS;
+    const char *c = p->value;
+    for (int k = 0; c && *c; k++) {
+        size_t here = strcspn(c, "|");
+        if (numbers && !c[here]) return -1;
+        if (here == length && strncmp(c, text, length) == 0) return k;
+        c += here + (c[here] == '|');
+    }
+    return -1;
 }
+
+/* ---- values ----------------------------------------------------------------------------------- */
 
 bool cgam_text_is_int(const char *text, int64_t *value)
 {
@@ -64,186 +104,364 @@ static cgam_status check_range(cgam_env *env, const cgam_param *p, double value)
 {
     if ((p->min == 0 && p->max == 0) || (value >= p->min && value <= p->max)) return CGAM_OK;
     if (isinf(p->max) && p->min == CGAM_ABOVE_0)
-        return cgam_fail(env, CGAM_E_ARG, "--%s is %.15g, it must be above 0 (1e-301 or more)",
+        return cgam_fail(env, CGAM_E_ARG, "%s is %.15g, it must be above 0 (1e-301 or more)",
                          p->name, value);
     if (isinf(p->max))
-        return cgam_fail(env, CGAM_E_ARG, "--%s is %.15g, it must be at least %.15g", p->name,
-                         value, p->min);
-    return cgam_fail(env, CGAM_E_ARG, "--%s is %.15g, it must be from %.15g to %.15g", p->name,
-                     value, p->min, p->max);
+        return cgam_fail(env, CGAM_E_ARG, "%s is %.15g, it must be at least %.15g", p->name, value,
+                         p->min);
+    return cgam_fail(env, CGAM_E_ARG, "%s is %.15g, it must be from %.15g to %.15g", p->name, value,
+                     p->min, p->max);
 }
 
-static bool is_choice(const char *choices, const char *text)
+/* "mode: 'cupled' is none of first|coupled|flow; did you mean coupled?" */
+static cgam_status fail_choice(cgam_env *env, const cgam_param *p, const char *text)
 {
-    size_t length = strlen(text);
-    for (const char *c = choices; c; c = strchr(c, '|')) {
-        if (*c == '|') c++;
-        if (strcspn(c, "|") == length && strncmp(c, text, length) == 0) return true;
+    cgam_near near = {.typed = text};
+    for (const char *c = p->value; *c; c += strspn(c, "|")) {
+        size_t length = strcspn(c, "|");
+        cgam_near_try(&near, c, length);
+        c += length;
     }
-    return false;
+    return cgam_fail(env, CGAM_E_ARG, "%s: '%s' is none of %s%s%.*s%s", p->name, text, p->value,
+                     near.best ? "; did you mean " : "", near.length, near.best ? near.best : "",
+                     near.best ? "?" : "");
 }
 
-static cgam_status check_list(cgam_env *env, slot *s)
+static cgam_status append(cgam_args *args, slot *s, const void *item, size_t size)
 {
-    int64_t most = 1;
-    for (const char *c = s->text; *c; c++) most += *c == ',';
-    s->reals = cgam_alloc(env, (size_t)most, sizeof *s->reals);
-    if (!s->reals) return cgam_fail_nomem(env, "a list of numbers");
-    const char *at = s->text;
-    for (;;) {
-        char *end;
-        double value = strtod(at, &end);
-        if (end == at || !isfinite(value) || (*end && *end != ','))
-            return cgam_fail(env, CGAM_E_ARG, "--%s: '%s' is not a list of numbers like 0,0.5,1",
-                             s->param->name, s->text);
-        cgam_status status = check_range(env, s->param, value);
-        if (status != CGAM_OK) return status;
-        s->reals[s->count++] = value;
-        if (!*end) return CGAM_OK;
-        at = end + 1;
+    if (s->count == s->room) {
+        int64_t room = s->room ? 2 * s->room : 4;
+        char *items = cgam_zalloc(args->env, (size_t)room, ITEM);
+        if (!items) return cgam_fail_nomem(args->env, "the values of a parameter");
+        if (s->count) memcpy(items, s->items, (size_t)s->count * ITEM);
+        cgam_free(args->env, s->items);
+        s->items = items;
+        s->room = room;
     }
-}
-
-static cgam_status check_value(cgam_env *env, slot *s)
-{
-    const cgam_param *p = s->param;
-    const char *dashes = positional(p) ? "" : "--";
-    int64_t integer;
-    double real;
-    switch (p->kind) {
-    case CGAM_FLAG:
-    case CGAM_TEXT:
-        if (!*s->text)
-            return cgam_fail(env, CGAM_E_ARG, "%s%s: the value is empty", dashes, p->name);
-        return CGAM_OK;
-    case CGAM_INT:
-        if (!cgam_text_is_int(s->text, &integer))
-            return cgam_fail(env, CGAM_E_ARG, "%s%s: '%s' is not an integer", dashes, p->name,
-                             s->text);
-        return check_range(env, p, (double)integer);
-    case CGAM_REAL:
-        if (!is_real(s->text, &real))
-            return cgam_fail(env, CGAM_E_ARG, "%s%s: '%s' is not a finite number", dashes, p->name,
-                             s->text);
-        return check_range(env, p, real);
-    case CGAM_CHOICE:
-        if (!is_choice(p->value, s->text))
-            return cgam_fail(env, CGAM_E_ARG, "%s%s: '%s' is none of %s", dashes, p->name, s->text,
-                             p->value);
-        return CGAM_OK;
-    case CGAM_REALS: return check_list(env, s);
-    }
+    memcpy((char *)s->items + s->count++ * ITEM, item, size);
     return CGAM_OK;
 }
 
-static void add_params(cgam_args *args, const cgam_param *p)
-{
-    for (; p && *p->name && args->count < PARAMS_MAX; p++)
-        args->slots[args->count++] = (slot){.param = p, .text = p->fallback};
-}
-
-static cgam_status take_option(cgam_args *args, const cgam_verb *verb, int argc,
-                               const char *const *argv, int *at)
+/* One value, of a list or alone. `text` stays. */
+static cgam_status add(cgam_args *args, slot *s, const char *text)
 {
     cgam_env *env = args->env;
-    const char *name = argv[*at] + 2;
-    size_t length = strcspn(name, "=");
-    int found = find(args, name, length);
-    slot *s = &args->slots[found < 0 ? 0 : found];
-    if (found < 0 || positional(s->param))
-        return cgam_fail(env, CGAM_E_ARG, "no option --%.*s; see: cgam help %s", (int)length, name,
-                         verb->name);
-    if (s->given) return cgam_fail(env, CGAM_E_ARG, "--%s is given twice", s->param->name);
-    s->given = true;
-    if (s->param->kind == CGAM_FLAG) {
-        if (name[length]) return cgam_fail(env, CGAM_E_ARG, "--%s takes no value", s->param->name);
-        s->text = "yes";
-    } else if (name[length] == '=') {
-        s->text = name + length + 1;
-    } else if (*at + 1 < argc) {
-        s->text = argv[++*at];
-    } else {
-        return cgam_fail(env, CGAM_E_ARG, "--%s needs a value: %s", s->param->name,
-                         s->param->value);
+    const cgam_param *p = s->param;
+    int64_t integer;
+    double real;
+    cgam_status status = CGAM_OK;
+    switch (p->kind) {
+    case CGAM_FLAG: return CGAM_OK;
+    case CGAM_INT:
+    case CGAM_INTS:
+        if (!cgam_text_is_int(text, &integer))
+            return cgam_fail(env, CGAM_E_ARG, "%s: '%s' is not an integer%s", p->name, text,
+                             is_list(p) ? "; a list is written like 0,1,4" : "");
+        status = check_range(env, p, (double)integer);
+        return status == CGAM_OK ? append(args, s, &integer, sizeof integer) : status;
+    case CGAM_REAL:
+    case CGAM_REALS:
+        if (!is_real(text, &real))
+            return cgam_fail(env, CGAM_E_ARG, "%s: '%s' is not a finite number%s", p->name, text,
+                             is_list(p) ? "; a list is written like 0,0.5,1" : "");
+        status = check_range(env, p, real);
+        return status == CGAM_OK ? append(args, s, &real, sizeof real) : status;
+    case CGAM_CHOICE:
+    case CGAM_WORDS:
+        if ((p->kind == CGAM_CHOICE || strchr(p->value, '|')) && choice(p, text) < 0)
+            return fail_choice(env, p, text);
+        break;
+    case CGAM_TEXT: break;
     }
+    if (!*text) return cgam_fail(env, CGAM_E_ARG, "%s: the value is empty", p->name);
+    return append(args, s, &text, sizeof text);
+}
+
+static char *keep(cgam_args *args, const char *text)
+{
+    size_t size = strlen(text) + 1;
+    copy *c = cgam_alloc(args->env, 1, sizeof *c + size);
+    if (!c) return NULL;
+    c->next = args->copies;
+    args->copies = c;
+    return memcpy(c->text, text, size);
+}
+
+/* Takes a text apart and adds its values. */
+static cgam_status take(cgam_args *args, slot *s, const char *text)
+{
+    s->text = keep(args, text);
+    char *at = keep(args, text);
+    if (!s->text || !at) return cgam_fail_nomem(args->env, "the value of a parameter");
+    if (s->param->kind != CGAM_WORDS && s->param->kind != CGAM_CHOICE &&
+        s->param->kind != CGAM_TEXT && choice(s->param, text) >= 0)
+        return CGAM_OK;
+    if (!is_list(s->param)) return add(args, s, at);
+    cgam_status status = CGAM_OK;
+    for (char *next = at; next && status == CGAM_OK; at = next) {
+        next = strchr(at, ',');
+        if (next) *next++ = 0;
+        if (s->param->kind != CGAM_WORDS) at += strspn(at, " ");
+        status = add(args, s, at);
+    }
+    return status;
+}
+
+/* Marks that the user has said something about a parameter. */
+static cgam_status claim(cgam_args *args, slot *s)
+{
+    if (s->given && !s->param->many)
+        return cgam_fail(args->env, CGAM_E_ARG, "%s is given twice", s->param->name);
+    s->given = true;
     return CGAM_OK;
 }
 
-static cgam_status take_positional(cgam_args *args, const cgam_verb *verb, const char *word)
+static cgam_status set(cgam_args *args, slot *s, const char *text)
 {
-    for (int i = 0; i < args->count; i++) {
-        slot *s = &args->slots[i];
-        if (!positional(s->param) || s->given) continue;
-        s->given = true;
-        s->text = word;
-        return CGAM_OK;
-    }
-    return cgam_fail(args->env, CGAM_E_ARG, "'%s' is one argument too many; see: cgam help %s",
-                     word, verb->name);
+    const cgam_param *p = s->param;
+    if (p->kind == CGAM_FLAG && text)
+        return cgam_fail(args->env, CGAM_E_ARG, "%s takes no value", p->name);
+    if (p->kind != CGAM_FLAG && !text)
+        return cgam_fail(args->env, CGAM_E_ARG, "%s needs a value: %s", p->name, p->value);
+    cgam_status status = claim(args, s);
+    return status == CGAM_OK && text ? take(args, s, text) : status;
 }
 
-cgam_status cgam_args_parse(cgam_env *env, const cgam_verb *verb, int argc, const char *const *argv,
-                            cgam_args **out)
+static cgam_status unknown(cgam_args *args, const char *name, size_t length, const char *dashes)
 {
-    *out = NULL;
-    cgam_args *args = cgam_zalloc(env, 1, sizeof *args);
+    char typed[64];
+    snprintf(typed, sizeof typed, "%.*s", (int)length, name);
+    cgam_near near = {.typed = typed};
+    for (int i = 0; i < args->count; i++)
+        if (!*dashes || !cgam_param_positional(args->slots[i].param))
+            cgam_near_try(&near, args->slots[i].param->name, strlen(args->slots[i].param->name));
+    return cgam_fail(args->env, CGAM_E_ARG, "no option %s%.*s;%s%s%s%s see: cgam help %s", dashes,
+                     (int)length, name, near.best ? " did you mean " : "", near.best ? dashes : "",
+                     near.best ? near.best : "", near.best ? "?" : "", args->verb->name);
+}
+
+/* ---- making ----------------------------------------------------------------------------------- */
+
+cgam_status cgam_args_new(cgam_env *env, const cgam_verb *verb, cgam_args **out)
+{
+    int count = 0;
+    while (cgam_verb_param(verb, count)) count++;
+    cgam_args *args = cgam_zalloc(env, 1, sizeof *args + (size_t)count * sizeof *args->slots);
+    *out = args;
     if (!args) return cgam_fail_nomem(env, "arguments");
     args->env = env;
-    add_params(args, verb->params);
-    add_params(args, cgam_params_common);
+    args->verb = verb;
+    args->count = count;
+    for (int i = 0; i < count; i++) args->slots[i].param = cgam_verb_param(verb, i);
+    return CGAM_OK;
+}
+
+cgam_status cgam_args_set(cgam_args *args, const char *name, const char *text)
+{
+    int k = find(args, name, strlen(name));
+    return k >= 0 ? set(args, &args->slots[k], text) : unknown(args, name, strlen(name), "");
+}
+
+cgam_status cgam_args_finish(cgam_args *args)
+{
     cgam_status status = CGAM_OK;
-    for (int i = 0; i < argc && status == CGAM_OK; i++)
-        status = strncmp(argv[i], "--", 2) == 0 ? take_option(args, verb, argc, argv, &i)
-                                                : take_positional(args, verb, argv[i]);
     for (int i = 0; i < args->count && status == CGAM_OK; i++) {
         slot *s = &args->slots[i];
-        const char *dashes = positional(s->param) ? "" : "--";
-        if (s->text) status = check_value(env, s);
+        if (s->given) continue;
+        if (s->param->fallback) status = take(args, s, s->param->fallback);
         else if (s->param->required)
-            status = cgam_fail(env, CGAM_E_ARG, "%s%s is missing; see: cgam help %s", dashes,
-                               s->param->name, verb->name);
+            status = cgam_fail(args->env, CGAM_E_ARG, "%s is missing; see: cgam help %s",
+                               s->param->name, args->verb->name);
     }
-    if (status != CGAM_OK) {
-        cgam_args_free(args);
-        return status;
-    }
-    *out = args;
-    return CGAM_OK;
+    return status;
 }
 
 void cgam_args_free(cgam_args *args)
 {
     if (!args) return;
-    for (int i = 0; i < args->count; i++) cgam_free(args->env, args->slots[i].reals);
+    for (int i = 0; i < args->count; i++) cgam_free(args->env, args->slots[i].items);
+    for (copy *c = args->copies, *next; c; c = next) {
+        next = c->next;
+        cgam_free(args->env, c);
+    }
     cgam_free(args->env, args);
+}
+
+/* ---- from a command line ---------------------------------------------------------------------- */
+
+/* argv[*at] is --name, --name=value, or --name before its value. */
+static cgam_status take_option(cgam_args *args, int argc, const char *const *argv, int *at)
+{
+    const char *name = argv[*at] + 2, *text = NULL;
+    size_t length = strcspn(name, "=");
+    int k = find(args, name, length);
+    if (k < 0 || cgam_param_positional(args->slots[k].param))
+        return unknown(args, name, length, "--");
+    slot *s = &args->slots[k];
+    if (name[length]) text = name + length + 1;
+    else if (s->param->kind != CGAM_FLAG && *at + 1 < argc) {
+        const char *next = argv[*at + 1];
+        bool option =
+            strncmp(next, "--", 2) == 0 && find(args, next + 2, strcspn(next + 2, "=")) >= 0;
+        if (!option) text = argv[++*at];
+    }
+    return set(args, s, text);
+}
+
+static cgam_status take_positional(cgam_args *args, const char *word)
+{
+    for (int i = 0; i < args->count; i++) {
+        slot *s = &args->slots[i];
+        if (cgam_param_positional(s->param) && (!s->given || s->param->many))
+            return set(args, s, word);
+    }
+    return cgam_fail(args->env, CGAM_E_ARG, "'%s' is one argument too many; see: cgam help %s",
+                     word, args->verb->name);
+}
+
+/* Hands args out, or frees them. */
+static cgam_status done(cgam_args *args, cgam_status status, cgam_args **out)
+{
+    if (status == CGAM_OK) status = cgam_args_finish(args);
+    *out = status == CGAM_OK ? args : NULL;
+    if (status != CGAM_OK) cgam_args_free(args);
+    return status;
+}
+
+cgam_status cgam_args_parse(cgam_env *env, const cgam_verb *verb, int argc, const char *const *argv,
+                            cgam_args **out)
+{
+    cgam_args *args;
+    bool options = true; /* until "--" */
+    cgam_status status = cgam_args_new(env, verb, &args);
+    for (int i = 0; i < argc && status == CGAM_OK; i++) {
+        if (options && strcmp(argv[i], "--") == 0) options = false;
+        else if (options && strncmp(argv[i], "--", 2) == 0)
+            status = take_option(args, argc, argv, &i);
+        else status = take_positional(args, argv[i]);
+    }
+    return done(args, status, out);
+}
+
+/* ---- from JSON -------------------------------------------------------------------------------- */
+
+/* A number, text or truth value as a word; NULL: none of these. */
+static const char *json_word(const json_t *value, char *room, size_t size)
+{
+    if (json_is_integer(value)) snprintf(room, size, "%lld", (long long)json_integer_value(value));
+    else if (json_is_real(value)) snprintf(room, size, "%.17g", json_real_value(value));
+    else if (json_is_boolean(value)) snprintf(room, size, json_is_true(value) ? "yes" : "no");
+    else return json_string_value(value);
+    return room;
+}
+
+static cgam_status set_json(cgam_args *args, slot *s, const json_t *value)
+{
+    const cgam_param *p = s->param;
+    char room[40];
+    if (json_is_null(value)) return CGAM_OK;
+    if (p->kind == CGAM_FLAG) {
+        if (!json_is_boolean(value))
+            return cgam_fail(args->env, CGAM_E_ARG, "%s: true or false is expected", p->name);
+        return json_is_true(value) ? set(args, s, NULL) : CGAM_OK;
+    }
+    bool array = json_is_array(value) && (is_list(p) || p->many);
+    cgam_status status = CGAM_OK;
+    for (size_t i = 0; i < (array ? json_array_size(value) : 1) && status == CGAM_OK; i++) {
+        const char *word = json_word(array ? json_array_get(value, i) : value, room, sizeof room);
+        if (!word)
+            return cgam_fail(args->env, CGAM_E_ARG, "%s: a number or text%s is expected", p->name,
+                             is_list(p) || p->many ? ", or an array of these," : "");
+        if (!array || !is_list(p)) {
+            status = set(args, s, word);
+            continue;
+        }
+        /* One item of a list: a comma in it is its own. */
+        s->given = true;
+        s->text = keep(args, word);
+        status = s->text ? add(args, s, s->text) : cgam_fail_nomem(args->env, "a value");
+    }
+    if (array && json_array_size(value) == 0)
+        return cgam_fail(args->env, CGAM_E_ARG, "%s: the array is empty", p->name);
+    return status;
+}
+
+cgam_status cgam_args_json(cgam_env *env, const cgam_verb *verb, json_t *object, cgam_args **out)
+{
+    cgam_args *args;
+    cgam_status status = cgam_args_new(env, verb, &args);
+    if (status == CGAM_OK && !json_is_object(object))
+        status = cgam_fail(env, CGAM_E_ARG, "parameters are expected as one JSON object");
+    void *it = json_object_iter(object);
+    for (; it && status == CGAM_OK; it = json_object_iter_next(object, it)) {
+        const char *name = json_object_iter_key(it);
+        int k = find(args, name, strlen(name));
+        status = k >= 0 ? set_json(args, &args->slots[k], json_object_iter_value(it))
+                        : unknown(args, name, strlen(name), "");
+    }
+    return done(args, status, out);
+}
+
+/* ---- reading ---------------------------------------------------------------------------------- */
+
+static const slot *get(const cgam_args *args, const char *name)
+{
+    int k = find(args, name, strlen(name));
+    assert(k >= 0); /* a verb reads what is in its table */
+    return &args->slots[k];
 }
 
 bool cgam_args_given(const cgam_args *args, const char *name) { return get(args, name)->given; }
 bool cgam_args_flag(const cgam_args *args, const char *name) { return get(args, name)->given; }
+int64_t cgam_args_count(const cgam_args *args, const char *name) { return get(args, name)->count; }
 const char *cgam_args_text(const cgam_args *args, const char *name)
 {
     return get(args, name)->text;
 }
 
-int64_t cgam_args_int(const cgam_args *args, const char *name)
+bool cgam_args_is(const cgam_args *args, const char *name, const char *word)
 {
-    int64_t value = 0;
-    const slot *s = get(args, name);
-    if (s->text) cgam_text_is_int(s->text, &value);
-    return value;
+    const char *text = cgam_args_text(args, name);
+    return text && strcmp(text, word) == 0;
 }
 
-double cgam_args_real(const cgam_args *args, const char *name)
+int cgam_args_choice(const cgam_args *args, const char *name)
 {
-    double value = NAN;
     const slot *s = get(args, name);
-    if (s->text) is_real(s->text, &value);
-    return value;
+    return s->text ? choice(s->param, s->text) : -1;
+}
+
+int64_t cgam_args_ints(const cgam_args *args, const char *name, const int64_t **values)
+{
+    const slot *s = get(args, name);
+    *values = s->items;
+    return s->count;
 }
 
 int64_t cgam_args_reals(const cgam_args *args, const char *name, const double **values)
 {
     const slot *s = get(args, name);
-    *values = s->reals;
+    *values = s->items;
     return s->count;
+}
+
+int64_t cgam_args_words(const cgam_args *args, const char *name, const char *const **values)
+{
+    const slot *s = get(args, name);
+    *values = s->items;
+    return s->count;
+}
+
+int64_t cgam_args_int(const cgam_args *args, const char *name)
+{
+    const int64_t *values;
+    int64_t count = cgam_args_ints(args, name, &values);
+    return count ? values[count - 1] : 0;
+}
+
+double cgam_args_real(const cgam_args *args, const char *name)
+{
+    const double *values;
+    int64_t count = cgam_args_reals(args, name, &values);
+    return count ? values[count - 1] : NAN;
 }

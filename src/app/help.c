@@ -6,8 +6,6 @@
 
 static const char TAGLINE[] = "context-gated associative memory";
 
-static bool positional(const cgam_param *p) { return isupper((unsigned char)p->name[0]) != 0; }
-
 const cgam_verb *cgam_verb_find(int argc, const char *const *argv, int *used)
 {
     const cgam_verb *best = NULL;
@@ -30,37 +28,68 @@ const cgam_verb *cgam_verb_find(int argc, const char *const *argv, int *used)
     return best;
 }
 
-/* Edits that turn a into b, at most 99 characters each. */
-static int edits(const char *a, const char *b)
+/* Edits that turn a into b. */
+static int edits(const char *a, const char *b, int length)
 {
-    int row[100], lb = (int)strlen(b);
-    if (lb > 98 || strlen(a) > 98) return 99;
-    for (int j = 0; j <= lb; j++) row[j] = j;
+    int row[64];
+    if (length > 63) return 99;
+    for (int j = 0; j <= length; j++) row[j] = j;
     for (int i = 1; *a; a++, i++) {
         int diagonal = row[0];
         row[0] = i;
-        for (int j = 1; j <= lb; j++) {
+        for (int j = 1; j <= length; j++) {
             int change = diagonal + (*a != b[j - 1]);
             diagonal = row[j];
             int other = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
             row[j] = change < other ? change : other;
         }
     }
-    return row[lb];
+    return row[length];
+}
+
+void cgam_near_try(cgam_near *near, const char *name, size_t length)
+{
+    size_t typed = strlen(near->typed);
+    int allowed = typed < 4 ? 1 : 2;
+    int distance = edits(near->typed, name, (int)length);
+    if (typed > 2 && typed < length && strncmp(near->typed, name, typed) == 0) distance = 1;
+    if (typed < 2 || distance > allowed || (near->best && distance >= near->least)) return;
+    near->best = name;
+    near->length = (int)length;
+    near->least = distance;
 }
 
 const char *cgam_verb_suggest(const char *typed)
 {
-    const char *best = NULL;
-    int least = 3;
-    for (int v = 0; cgam_verbs[v]; v++) {
-        int distance = edits(typed, cgam_verbs[v]->name);
-        if (distance < least) {
-            least = distance;
-            best = cgam_verbs[v]->name;
-        }
+    cgam_near near = {.typed = typed};
+    for (int v = 0; cgam_verbs[v]; v++)
+        cgam_near_try(&near, cgam_verbs[v]->name, strlen(cgam_verbs[v]->name));
+    return near.best;
+}
+
+static bool is_option(const cgam_verb *verb, const char *word, size_t length)
+{
+    const cgam_param *p;
+    for (int i = 0; (p = cgam_verb_param(verb, i)); i++)
+        if (strlen(p->name) == length && strncmp(p->name, word, length) == 0)
+            return !cgam_param_positional(p);
+    return false;
+}
+
+/* Names of options stand at the start of a message, or after a word that asks for one. */
+void cgam_help_message(const cgam_verb *verb, const char *message, FILE *to)
+{
+    static const char *const asks[] = {"and", "or", "needs", "without", "take", NULL};
+    for (bool here = true; *message;) {
+        size_t length = strcspn(message, " :;,");
+        if (here && verb && is_option(verb, message, length)) fputs("--", to);
+        here = false;
+        for (int i = 0; asks[i] && message[length] == ' '; i++)
+            here |= strlen(asks[i]) == length && strncmp(message, asks[i], length) == 0;
+        length += strspn(message + length, " :;,");
+        fprintf(to, "%.*s", (int)length, message);
+        message += length;
     }
-    return best;
 }
 
 void cgam_help_all(FILE *to)
@@ -104,7 +133,7 @@ static void wrap(FILE *to, const char *text, int indent, int width)
 
 static void param_title(const cgam_param *p, char *text, size_t size)
 {
-    if (positional(p)) snprintf(text, size, "%s", p->name);
+    if (cgam_param_positional(p)) snprintf(text, size, "%s", p->name);
     else if (p->kind == CGAM_FLAG) snprintf(text, size, "--%s", p->name);
     else snprintf(text, size, "--%s %s", p->name, p->value);
 }
@@ -129,7 +158,7 @@ static void usage(FILE *to, const cgam_verb *verb)
         char title[96];
         param_title(p, title, sizeof title);
         if (p->required) fprintf(to, " %s", title);
-        else if (positional(p)) fprintf(to, " [%s]", title);
+        else if (cgam_param_positional(p)) fprintf(to, " [%s]", title);
     }
     fprintf(to, " [options]");
 }

@@ -15,7 +15,9 @@ typedef enum cgam_param_kind {
     CGAM_REAL,   /* a finite number within [min, max] */
     CGAM_TEXT,   /* anything: a file, a name */
     CGAM_CHOICE, /* one of the words in `value`, separated by | */
-    CGAM_REALS   /* a list of finite numbers within [min, max], separated by commas */
+    CGAM_INTS,   /* integers within [min, max], separated by commas */
+    CGAM_REALS,  /* finite numbers within [min, max], separated by commas */
+    CGAM_WORDS   /* words, separated by commas; those in `value` where it holds a |, else any */
 } cgam_param_kind;
 
 /* As a least value: any number above zero that leaves room for its inverse. */
@@ -24,11 +26,15 @@ typedef enum cgam_param_kind {
 typedef struct cgam_param {
     const char *name; /* without the dashes; "" ends a table. UPPER case: a positional argument */
     cgam_param_kind kind;
-    const char *value;    /* what the value is called in help, or the choices */
+    /* What the value is called in help, or the choices. FILE and DIR in it say that it names one.
+     * For numbers, words before a | are taken in their place: "all|L,L,..". */
+    const char *value;
     const char *fallback; /* the default as text; NULL: none */
     const char *help;
     double min, max; /* both 0: any */
     bool required;
+    bool many;   /* may be given several times; the values are gathered in order */
+    bool writes; /* names a file or folder that is written */
 } cgam_param;
 
 typedef struct cgam_args cgam_args;
@@ -47,7 +53,7 @@ typedef struct cgam_verb {
     const char *summary;
     const char *about; /* paragraphs, separated by empty lines */
     const char *example;
-    const cgam_param *params;
+    const cgam_param *params; /* NULL: only the common ones */
     cgam_status (*run)(cgam_call *call);
     void (*print)(const json_t *doc, FILE *to);
 } cgam_verb;
@@ -56,26 +62,47 @@ typedef struct cgam_verb {
 extern const cgam_verb *const cgam_verbs[];
 /* Parameters every verb takes. */
 extern const cgam_param cgam_params_common[];
+/* The i-th parameter of a verb, the common ones last; NULL past the end. */
+const cgam_param *cgam_verb_param(const cgam_verb *verb, int i);
+bool cgam_param_positional(const cgam_param *param);
 
 /* The verb that argv[0 ..] names; *used = how many words it took. NULL: none. */
 const cgam_verb *cgam_verb_find(int argc, const char *const *argv, int *used);
-/* The name closest to what was typed, NULL when nothing is near. */
+/* The verb's name closest to what was typed, NULL when nothing is near. */
 const char *cgam_verb_suggest(const char *typed);
 
 /* ---- Values ------------------------------------------------------------------------------- */
-/* Parses words into args. On failure the message says which parameter and why. */
-cgam_status cgam_args_parse(cgam_env *env, const cgam_verb *verb, int argc, const char *const *argv,
-                            cgam_args **out);
-void cgam_args_free(cgam_args *args);
+/* Three ways to fill them, one set of checks: words of a command line; a JSON object, whose members
+ * are numbers, texts, true or false, and arrays of these where a parameter takes several; or one
+ * value after the other. Messages name parameters without dashes. */
+CGAM_NODISCARD cgam_status cgam_args_parse(cgam_env *env, const cgam_verb *verb, int argc,
+                                           const char *const *argv, cgam_args **out);
+CGAM_NODISCARD cgam_status cgam_args_json(cgam_env *env, const cgam_verb *verb, json_t *object,
+                                          cgam_args **out);
 
+/* Gives *out; free it with cgam_args_free. */
+CGAM_NODISCARD cgam_status cgam_args_new(cgam_env *env, const cgam_verb *verb, cgam_args **out);
+/* Checks and copies a value, a list as a whole; NULL for a flag. */
+CGAM_NODISCARD cgam_status cgam_args_set(cgam_args *args, const char *name, const char *text);
+/* Takes defaults for what was not set; what is missing is an error. Then values can be read. */
+CGAM_NODISCARD cgam_status cgam_args_finish(cgam_args *args);
+void cgam_args_free(cgam_args *args); /* NULL is fine */
+
+/* Reading by the name in the table. Lists, texts and numbers belong to args. */
 bool cgam_args_given(const cgam_args *args, const char *name); /* by the user, not by default */
 bool cgam_args_flag(const cgam_args *args, const char *name);
-int64_t cgam_args_int(const cgam_args *args, const char *name);
-double cgam_args_real(const cgam_args *args, const char *name);
-const char *cgam_args_text(const cgam_args *args,
-                           const char *name); /* NULL: not given, no default */
-/* A list: its length, and the numbers through *values, which belong to args. */
+int64_t cgam_args_int(const cgam_args *args, const char *name); /* 0: not given, no default */
+double cgam_args_real(const cgam_args *args, const char *name); /* NAN: likewise */
+/* As typed (of several, the last); NULL: likewise. */
+const char *cgam_args_text(const cgam_args *args, const char *name);
+bool cgam_args_is(const cgam_args *args, const char *name, const char *word);
+/* Which of the choices, counted from 0; -1: likewise. */
+int cgam_args_choice(const cgam_args *args, const char *name);
+/* How many values, and the values: of a list, or of a parameter that may be given several times. */
+int64_t cgam_args_count(const cgam_args *args, const char *name);
+int64_t cgam_args_ints(const cgam_args *args, const char *name, const int64_t **values);
 int64_t cgam_args_reals(const cgam_args *args, const char *name, const double **values);
+int64_t cgam_args_words(const cgam_args *args, const char *name, const char *const **values);
 
 /* Is the word an integer, and nothing else? */
 bool cgam_text_is_int(const char *text, int64_t *value);
@@ -99,5 +126,14 @@ const char *cgam_get_text(const json_t *object, const char *name);
 void cgam_help_all(FILE *to);
 void cgam_help_verb(const cgam_verb *verb, FILE *to);
 void cgam_help_man(const cgam_verb *verb, FILE *to); /* NULL: cgam(1) */
+/* Prints a message of the library, with dashes before the names of options. */
+void cgam_help_message(const cgam_verb *verb, const char *message, FILE *to);
+
+/* The name nearest to what was typed: set typed, try names, read best. A name need not end in 0. */
+typedef struct cgam_near {
+    const char *typed, *best; /* best NULL: nothing is near */
+    int length, least;        /* of best; its distance */
+} cgam_near;
+void cgam_near_try(cgam_near *near, const char *name, size_t length);
 
 #endif

@@ -52,7 +52,9 @@ static int complain(const cgam_verb *verb, cgam_env *env, cgam_status status)
 {
     const char *message = env ? cgam_env_message(env) : "";
     if (status == CGAM_E_INTERRUPTED || !*message) message = cgam_status_text(status);
-    fprintf(stderr, "cgam%s%s: %s\n", verb ? " " : "", verb ? verb->name : "", message);
+    fprintf(stderr, "cgam%s%s: ", verb ? " " : "", verb ? verb->name : "");
+    cgam_help_message(status == CGAM_E_NOMEM ? NULL : verb, message, stderr);
+    fputc('\n', stderr);
     return verdict(status, false);
 }
 
