@@ -1,4 +1,4 @@
-/* io.h: arrays in files - .npy, .npz, .safetensors and numeric CSV.
+/* io.h: arrays in files - .npy, .npz, .safetensors and numeric CSV - and tables as CSV.
  *
  * Whatever enters is taken for hostile: a file that is truncated, too long or lies about itself
  * gives CGAM_E_FORMAT and a message that names file, place and reason. What leaves is written to
@@ -82,6 +82,24 @@ typedef struct cgam_named_array {
 } cgam_named_array;
 CGAM_API CGAM_NODISCARD cgam_status cgam_arrays_write(cgam_env *env, const char *path, int count,
                                                       const cgam_named_array *arrays);
+
+/* ---- Tables ------------------------------------------------------------------------------- */
+typedef struct cgam_table {
+    const char *name;          /* "accuracy"; the file is accuracy.csv */
+    const char *about;         /* one line */
+    const char *heads;         /* column names, separated by commas */
+    const char *const *labels; /* [rows] the first column as text, or NULL */
+    int64_t rows, columns;     /* of numbers, so without the labels */
+    const double *cells;       /* [rows, columns], NAN = none */
+} cgam_table;
+
+/* The column of numbers with that name, -1 = there is none. */
+CGAM_API int64_t cgam_table_column(const cgam_table *table, const char *name);
+/* As name.csv into the folder, which is made, with those above it. Numbers are the shortest that read
+ * back exactly, integers without a point, no value is an empty field, infinities are inf and -inf;
+ * labels are quoted where they have to be. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_table_write(cgam_env *env, const cgam_table *table,
+                                                     const char *folder);
 
 #ifdef __cplusplus
 }

@@ -25,7 +25,7 @@ typedef struct cgam_lm_progress {
 
 /* ---- What is fetched ---------------------------------------------------------------------- */
 typedef struct cgam_lm_fetched {
-    char runtime[1024], model[1024];     /* paths in the cache */
+    char runtime[4096], model[4096];     /* paths in the cache */
     bool runtime_fetched, model_fetched; /* false: it was there */
     int64_t model_bytes;
 } cgam_lm_fetched;

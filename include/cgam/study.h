@@ -11,6 +11,7 @@
 #define CGAM_STUDY_H
 
 #include <cgam/bank.h>
+#include <cgam/io.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -95,21 +96,9 @@ CGAM_API const cgam_study_opts *cgam_study_options(const cgam_study *study);
 /* The JSON summary: parameters, seed, version, machine, results. */
 CGAM_API const char *cgam_study_json(const cgam_study *study);
 
-typedef struct cgam_table {
-    const char *name;          /* "accuracy"; the file is accuracy.csv */
-    const char *about;         /* one line */
-    const char *heads;         /* column names, separated by commas */
-    const char *const *labels; /* [rows] the first column as text, or NULL */
-    int64_t rows, columns;     /* of numbers, so without the labels */
-    const double *cells;       /* [rows, columns], NAN = none */
-} cgam_table;
-
 CGAM_API int64_t cgam_study_tables(const cgam_study *study);
 CGAM_API const cgam_table *cgam_study_table(const cgam_study *study, int64_t i);
 CGAM_API const cgam_table *cgam_study_find(const cgam_study *study, const char *name); /* or NULL */
-/* The column of numbers with that name, -1 = there is none. */
-CGAM_API int64_t cgam_table_column(const cgam_table *table, const char *name);
-
 /* Writes every table as CSV and the summary as summary.json into the folder, which is made. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_study_write(const cgam_study *study, const char *folder);
 /* Removes the progress file, once everything is written. */

@@ -22,14 +22,14 @@ void cgam_put_lm(json_t *doc, const cgam_lm *lm)
 {
     cgam_lm_info info = cgam_lm_describe(lm);
     json_t *model = json_object();
-    cgam_put_text(model, "name", info.name);
-    cgam_put_text(model, "architecture", info.architecture);
-    cgam_put_text(model, "description", info.description);
-    cgam_put_int(model, "layers", info.layers);
-    cgam_put_int(model, "width", info.width);
-    cgam_put_int(model, "vocab", info.vocab);
-    cgam_put_int(model, "context", info.context);
-    cgam_put_int(model, "parameters", info.parameters);
-    cgam_put_bool(model, "tied", info.tied);
-    cgam_put(doc, "model", model);
+    cgam_json_put_text(model, "name", info.name);
+    cgam_json_put_text(model, "architecture", info.architecture);
+    cgam_json_put_text(model, "description", info.description);
+    cgam_json_put_int(model, "layers", info.layers);
+    cgam_json_put_int(model, "width", info.width);
+    cgam_json_put_int(model, "vocab", info.vocab);
+    cgam_json_put_int(model, "context", info.context);
+    cgam_json_put_int(model, "parameters", info.parameters);
+    cgam_json_put_bool(model, "tied", info.tied);
+    cgam_json_put(doc, "model", model);
 }

@@ -17,8 +17,8 @@ cgam_status cgam_lm_draw(cgam_call *call, cgam_models_part part)
     json_t *names = json_array();
     for (int i = 0; i < figures->count && !missing; i++)
         json_array_append_new(names, json_string(figures->figure[i].name));
-    cgam_put(call->doc, "figures", names);
-    if (missing) cgam_put_text(call->doc, "figures_missing", "gnuplot was not found");
+    cgam_json_put(call->doc, "figures", names);
+    if (missing) cgam_json_put_text(call->doc, "figures_missing", "gnuplot was not found");
     cgam_free(call->env, figures);
     return status;
 }

@@ -149,13 +149,14 @@ static cgam_status answers(trial *t, const float *states, bool *right[2])
 static json_t *best_json(const trial *t, const cgam_sweep_best *best, bool layered)
 {
     json_t *o = json_object();
-    if (layered) cgam_put_int(o, "context_layer", best->context % t->layers);
-    cgam_put_int(o, "query_layer", best->query_layer);
-    cgam_put(o, "lambda", cgam_reals_json((double[]){best->lambda.from, best->lambda.to}, 2));
-    cgam_put_real(o, "accuracy", best->accuracy);
-    cgam_put_real(o, "held_out", best->held_out);
-    cgam_put_real(o, "held_out_ties", best->held_out_ties);
-    cgam_put_real(o, "tied", best->tied);
+    if (layered) cgam_json_put_int(o, "context_layer", best->context % t->layers);
+    cgam_json_put_int(o, "query_layer", best->query_layer);
+    cgam_json_put(o, "lambda",
+                  cgam_json_reals((double[]){best->lambda.from, best->lambda.to}, 2, 1));
+    cgam_json_put_real(o, "accuracy", best->accuracy);
+    cgam_json_put_real(o, "held_out", best->held_out);
+    cgam_json_put_real(o, "held_out_ties", best->held_out_ties);
+    cgam_json_put_real(o, "tied", best->tied);
     return o;
 }
 
@@ -213,7 +214,7 @@ static void put_right(const trial *t, json_t *to, const char *name, const bool *
     for (int64_t i = 0; i < t->n && text; i++)
         if (t->study->target[i] >= 0) text[used++] = right[i] ? '1' : '0';
     if (text) text[used] = '\0';
-    cgam_put_text(to, name, text);
+    cgam_json_put_text(to, name, text);
     cgam_free(t->env, text);
 }
 
@@ -227,10 +228,10 @@ static cgam_status put_best(trial *t, json_t *to, int64_t first, int64_t count, 
         status = cgam_sweep_choose(t->sweep, (cgam_sweep_over)over, first, count, marks, &best);
         if (status != CGAM_OK) break;
         json_t *o = best_json(t, &best, count > 1);
-        cgam_put_real(o, "held_out_se",
-                      cgam_control_share(t->n, t->study->target, marks, NULL, t->seed).se);
+        cgam_json_put_real(o, "held_out_se",
+                           cgam_control_share(t->n, t->study->target, marks, NULL, t->seed).se);
         put_right(t, o, "right", marks);
-        cgam_put(to, over_names[over], o);
+        cgam_json_put(to, over_names[over], o);
         status = write_steps(t, over, (int)(first / t->layers), &best);
     }
     return status;
@@ -245,8 +246,8 @@ static cgam_status put_depths(trial *t, json_t *entry)
     cgam_status status = put_best(t, early, 0, half, NULL);
     if (status == CGAM_OK) status = put_best(t, late, half, t->layers - half, NULL);
     t->silent = false;
-    cgam_put(entry, "early", early);
-    cgam_put(entry, "late", late);
+    cgam_json_put(entry, "early", early);
+    cgam_json_put(entry, "late", late);
     return status;
 }
 
@@ -259,9 +260,9 @@ static cgam_status put_group(trial *t, json_t *controls, const char *name, int g
         json_array_append_new(
             cosine, cgam_json_real(cgam_control_cosine(t->d, vector_at(t, l, 0),
                                                        vector_at(t, group * t->layers + l, 0))));
-    cgam_put(o, "cosine", cosine);
-    if (group == OTHER_TASK) cgam_put_text(o, "dataset", t->other_name);
-    cgam_put(controls, name, o);
+    cgam_json_put(o, "cosine", cosine);
+    if (group == OTHER_TASK) cgam_json_put_text(o, "dataset", t->other_name);
+    cgam_json_put(controls, name, o);
     return status;
 }
 
@@ -311,11 +312,11 @@ static json_t *centred_json(const trial *t, const bool *right, bool *held, doubl
     choose_layer(t, right, held);
     cgam_share own = cgam_control_share(t->n, t->study->target, right + last * t->n, NULL, t->seed);
     cgam_share best = cgam_control_share(t->n, t->study->target, held, NULL, t->seed);
-    cgam_put_real(o, "accuracy", own.mean);
-    cgam_put_real(o, "accuracy_se", own.se);
-    cgam_put_real(o, "held_out", best.mean);
-    cgam_put_real(o, "held_out_se", best.se);
-    cgam_put(o, "by_layer", cgam_reals_json(by_layer, t->layers));
+    cgam_json_put_real(o, "accuracy", own.mean);
+    cgam_json_put_real(o, "accuracy_se", own.se);
+    cgam_json_put_real(o, "held_out", best.mean);
+    cgam_json_put_real(o, "held_out_se", best.se);
+    cgam_json_put(o, "by_layer", cgam_json_reals(by_layer, t->layers, 1));
     put_right(t, o, "right", right + last * t->n);
     put_right(t, o, "held_out_right", held);
     return o;
@@ -344,19 +345,19 @@ static cgam_status put_bias_controls(trial *t, json_t *controls)
         status = cgam_control_threshold(env, t->n, gap, target, !s->in_sample, &bound[l]);
     }
     if (status == CGAM_OK)
-        cgam_put(controls, "centred",
-                 centred_json(t, right, right + t->layers * t->n, column + 2 * t->layers));
+        cgam_json_put(controls, "centred",
+                      centred_json(t, right, right + t->layers * t->n, column + 2 * t->layers));
     if (status == CGAM_OK && used == 2) {
         json_t *o = json_object();
         double top = 0;
         for (int64_t l = 0; l < t->layers; l++) top = fmax(top, bound[l]);
-        cgam_put_real(o, "accuracy", bound[t->layers - 1]);
-        cgam_put_real(o, "auc", auc[t->layers - 1]);
-        cgam_put_real(o, "bound", top);
-        cgam_put(o, "by_layer", cgam_reals_json(bound, t->layers));
-        cgam_put(o, "auc_by_layer", cgam_reals_json(auc, t->layers));
-        cgam_put(controls, "threshold", o);
-    } else if (status == CGAM_OK) cgam_put(controls, "threshold", json_null());
+        cgam_json_put_real(o, "accuracy", bound[t->layers - 1]);
+        cgam_json_put_real(o, "auc", auc[t->layers - 1]);
+        cgam_json_put_real(o, "bound", top);
+        cgam_json_put(o, "by_layer", cgam_json_reals(bound, t->layers, 1));
+        cgam_json_put(o, "auc_by_layer", cgam_json_reals(auc, t->layers, 1));
+        cgam_json_put(controls, "threshold", o);
+    } else if (status == CGAM_OK) cgam_json_put(controls, "threshold", json_null());
     void *blocks[] = {scores, gap, target, right, column};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) cgam_free(env, blocks[i]);
     return status;
@@ -399,21 +400,21 @@ static cgam_status put_accuracies(trial *t, json_t *entry)
             cgam_control_recovery(t->n, t->study->target, t->zero_right[over], t->icl_right[over],
                                   t->retrieval_right[over], t->seed);
         char name[32];
-        cgam_put_real(zero, over_names[over], r.zero);
-        cgam_put_real(icl, over_names[over], r.icl);
+        cgam_json_put_real(zero, over_names[over], r.zero);
+        cgam_json_put_real(icl, over_names[over], r.icl);
         snprintf(name, sizeof name, "%s_se", over_names[over]);
-        cgam_put_real(zero, name, r.zero_se);
-        cgam_put_real(icl, name, r.icl_se);
+        cgam_json_put_real(zero, name, r.zero_se);
+        cgam_json_put_real(icl, name, r.icl_se);
         snprintf(name, sizeof name, "%s_right", over_names[over]);
         put_right(t, zero, name, t->zero_right[over]);
         put_right(t, icl, name, t->icl_right[over]);
-        cgam_put_real(entry, over ? "recovered_full" : "recovered", r.recovered);
-        cgam_put_real(entry, over ? "recovered_full_se" : "recovered_se", r.recovered_se);
-        cgam_put(entry, over ? "recovered_full_95" : "recovered_95",
-                 cgam_reals_json((double[]){r.recovered_low, r.recovered_high}, 2));
+        cgam_json_put_real(entry, over ? "recovered_full" : "recovered", r.recovered);
+        cgam_json_put_real(entry, over ? "recovered_full_se" : "recovered_se", r.recovered_se);
+        cgam_json_put(entry, over ? "recovered_full_95" : "recovered_95",
+                      cgam_json_reals((double[]){r.recovered_low, r.recovered_high}, 2, 1));
     }
-    cgam_put(entry, "zero_shot", zero);
-    cgam_put(entry, "icl", icl);
+    cgam_json_put(entry, "zero_shot", zero);
+    cgam_json_put(entry, "icl", icl);
     return CGAM_OK;
 }
 
@@ -454,9 +455,9 @@ static cgam_status put_log_p(trial *t, const cgam_sweep_input *in, json_t *entry
             sum += answer[i].log_p;
             square += answer[i].log_p * answer[i].log_p;
         }
-        cgam_put_real(to[which], "log_p", sum / n);
-        cgam_put_real(to[which], "log_p_se",
-                      sqrt(fmax(0, square / n - (sum / n) * (sum / n)) / fmax(1, n - 1)));
+        cgam_json_put_real(to[which], "log_p", sum / n);
+        cgam_json_put_real(to[which], "log_p_se",
+                           sqrt(fmax(0, square / n - (sum / n) * (sum / n)) / fmax(1, n - 1)));
     }
     cgam_free(env, x);
     cgam_free(env, token);
@@ -485,19 +486,19 @@ static cgam_status run_trial(trial *t, json_t *entry, const cgam_lm_progress *pr
     if (status == CGAM_OK) status = answers(t, s->zero, t->zero_right);
     if (status == CGAM_OK) status = answers(t, t->icl, t->icl_right);
     if (status != CGAM_OK) return status;
-    cgam_put_real(entry, "sweep_seconds", cgam_clock() - start);
+    cgam_json_put_real(entry, "sweep_seconds", cgam_clock() - start);
     json_t *best = json_object(), *controls = json_object(), *mean = json_object();
     status = put_best(t, best, 0, t->layers, t->retrieval_right);
-    cgam_put(entry, "best", best);
+    cgam_json_put(entry, "best", best);
     if (status == CGAM_OK) status = put_depths(t, entry);
     if (status == CGAM_OK) status = put_accuracies(t, entry);
     if (status == CGAM_OK) status = put_log_p(t, &in, entry);
     if (status == CGAM_OK) status = put_bias_controls(t, controls);
     if (status == CGAM_OK) status = put_best(t, mean, GROUPS * t->layers, 1, NULL);
-    cgam_put(controls, "label_mean", mean);
+    cgam_json_put(controls, "label_mean", mean);
     if (status == CGAM_OK) status = put_group(t, controls, "flipped", FLIPPED);
     if (status == CGAM_OK) status = put_group(t, controls, "other_task", OTHER_TASK);
-    cgam_put(entry, "controls", controls);
+    cgam_json_put(entry, "controls", controls);
     return status == CGAM_OK ? write_tables(t) : status;
 }
 
@@ -526,10 +527,10 @@ cgam_status cgam_sweep_study_shots(cgam_sweep_study *study, int64_t k, json_t *s
     int64_t counted = 0;
     for (int64_t i = 0; i < t.n; i++) counted += study->target[i] >= 0;
     json_t *entry = json_object();
-    cgam_put_int(entry, "k", k);
+    cgam_json_put_int(entry, "k", k);
     t.counted = (double)counted;
-    cgam_put_int(entry, "queries", counted);
-    cgam_put_int(entry, "left_out", t.n - counted);
+    cgam_json_put_int(entry, "queries", counted);
+    cgam_json_put_int(entry, "left_out", t.n - counted);
     cgam_bar bar;
     cgam_lm_progress progress = cgam_bar_begin(in->call, &bar);
     cgam_status status = t.vectors && t.context && marks ? run_trial(&t, entry, &progress)

@@ -3,7 +3,7 @@
 #define CGAM_SRC_APP_LM_SWEEP_H
 
 #include "app/lm.h"
-#include "app/output.h"
+#include "io/table.h"
 
 /* What all numbers of shots have in common. */
 typedef struct cgam_sweep_study {

@@ -2,9 +2,9 @@
 #include "app/net_files.h"
 
 #include "base/env.h"
+#include "io/folder.h"
 #include "net/draw.h"
 #include "report/page.h"
-#include "study/study.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -149,16 +149,6 @@ static void list_file(json_t *files, const char *folder, const char *name)
     json_array_append_new(files, json_string(path));
 }
 
-static cgam_status write_document(cgam_call *call, const char *path)
-{
-    cgam_outfile *out;
-    cgam_status status = cgam_outfile_begin(call->env, path, &out);
-    if (status != CGAM_OK) return status;
-    (void)cgam_json_write(cgam_outfile_stream(out), call->doc, 1);
-    fputc('\n', cgam_outfile_stream(out));
-    return cgam_outfile_commit(out);
-}
-
 cgam_status cgam_net_files_write(cgam_call *call, const cgam_net_file *file,
                                  const cgam_trajectory *trajectory, const char *folder,
                                  bool figures)
@@ -187,8 +177,7 @@ cgam_status cgam_net_files_write(cgam_call *call, const cgam_net_file *file,
     static const char *const pictures[] = {"energies.svg", "energies.png", "energies.pdf"};
     for (int i = 0; i < 3 && !no_gnuplot; i++) list_file(files, folder, pictures[i]);
     list_file(files, folder, "result.json");
-    cgam_put(call->doc, "files", files);
-    snprintf(path, sizeof path, "%s/result.json", folder);
-    if (status == CGAM_OK) status = write_document(call, path);
+    cgam_json_put(call->doc, "files", files);
+    if (status == CGAM_OK) status = cgam_json_save(env, folder, "result.json", call->doc);
     return status;
 }

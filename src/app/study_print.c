@@ -38,15 +38,15 @@ static void print_separation(const json_t *doc, FILE *to)
     fprintf(to, "\ngap at sigma_q near 1\n  lambda      25%%    median       75%%\n");
     for (size_t k = 0; k < json_array_size(boxes); k++) {
         const json_t *box = json_array_get(boxes, k);
-        fprintf(to, "  %6g", cgam_get_real(box, "lambda"));
-        number(to, 10, 4, cgam_get_real(box, "q25"));
-        number(to, 10, 4, cgam_get_real(box, "median"));
-        number(to, 10, 4, cgam_get_real(box, "q75"));
+        fprintf(to, "  %6g", cgam_json_get_real(box, "lambda"));
+        number(to, 10, 4, cgam_json_get_real(box, "q25"));
+        number(to, 10, 4, cgam_json_get_real(box, "median"));
+        number(to, 10, 4, cgam_json_get_real(box, "q75"));
         fprintf(to, "\n");
     }
     fprintf(to, "\n%lld of %lld points below the logistic bound\n",
-            (long long)cgam_get_int(doc, "bound_violations"),
-            (long long)cgam_get_int(doc, "bound_points"));
+            (long long)cgam_json_get_int(doc, "bound_violations"),
+            (long long)cgam_json_get_int(doc, "bound_points"));
 }
 
 static void print_competition(const json_t *doc, FILE *to)
@@ -55,7 +55,7 @@ static void print_competition(const json_t *doc, FILE *to)
     const json_t *se = json_object_get(doc, "peak_se");
     size_t rows = json_array_size(alpha), step = rows > 30 ? rows / 25 : 1;
     fprintf(to, "alpha_crit %g\n\n    alpha  mean peak      s.e.\n",
-            cgam_get_real(doc, "alpha_crit"));
+            cgam_json_get_real(doc, "alpha_crit"));
     for (size_t i = 0; i < rows; i += step) {
         fprintf(to, "  %7.4f", item(alpha, i));
         number(to, 11, 5, item(mean, i));
@@ -64,7 +64,7 @@ static void print_competition(const json_t *doc, FILE *to)
     }
     if (step > 1) fprintf(to, "  every %zuth of %zu rows\n", step, rows);
     fprintf(to, "\n%.1f memories above 1/N at alpha_crit\n",
-            cgam_get_real(doc, "above_uniform_mean"));
+            cgam_json_get_real(doc, "above_uniform_mean"));
 }
 
 static void print_coupled(const json_t *doc, FILE *to)
@@ -74,14 +74,15 @@ static void print_coupled(const json_t *doc, FILE *to)
             "alpha_crit %g; where the mean peak is 1/2, what the theorem says, where the branch "
             "folds\n\n  lambda      half      s.e.   theorem      fold   (25%%      75%%)   "
             "trials with a fold\n",
-            cgam_get_real(doc, "alpha_crit"));
+            cgam_json_get_real(doc, "alpha_crit"));
     for (size_t k = 0; k < json_array_size(curves); k++) {
         const json_t *c = json_array_get(curves, k);
         static const char *const keys[] = {"alpha_half",  "alpha_half_se", "alpha_theory",
                                            "fold_median", "fold_q25",      "fold_q75",
                                            "fold_share"};
-        fprintf(to, "  %6g", cgam_get_real(c, "lambda"));
-        for (size_t j = 0; j < 7; j++) number(to, 10, j == 6 ? 3 : 5, cgam_get_real(c, keys[j]));
+        fprintf(to, "  %6g", cgam_json_get_real(c, "lambda"));
+        for (size_t j = 0; j < 7; j++)
+            number(to, 10, j == 6 ? 3 : 5, cgam_json_get_real(c, keys[j]));
         fprintf(to, "\n");
     }
 }
@@ -106,9 +107,10 @@ static void print_theorems(const json_t *doc, FILE *to)
     fprintf(to, "  %-30s %6s %10s %13s\n", "statement", "cases", "violations", "worst margin");
     for (size_t i = 0; i < json_array_size(checks); i++) {
         const json_t *c = json_array_get(checks, i);
-        fprintf(to, "  %-30s %6lld %10lld %13.2e\n", cgam_get_text(c, "name"),
-                (long long)cgam_get_int(c, "cases"), (long long)cgam_get_int(c, "violations"),
-                cgam_get_real(c, "worst_margin"));
+        fprintf(to, "  %-30s %6lld %10lld %13.2e\n", cgam_json_get_text(c, "name"),
+                (long long)cgam_json_get_int(c, "cases"),
+                (long long)cgam_json_get_int(c, "violations"),
+                cgam_json_get_real(c, "worst_margin"));
     }
 }
 
@@ -141,18 +143,18 @@ void cgam_study_print(const json_t *doc, FILE *to)
                 {"theorems", print_theorems},
                 {"capacity", print_grid},
                 {"phase", print_grid}};
-    const char *study = cgam_get_text(doc, "study");
+    const char *study = cgam_json_get_text(doc, "study");
     if (json_object_get(doc, "trial")) { /* --only-trial: the document is the answer */
         cgam_json_write(to, doc, 1);
         fputc('\n', to);
         return;
     }
-    fprintf(to, "%s: %lld trials, seed %lld\n\n", study, (long long)cgam_get_int(doc, "trials"),
-            (long long)cgam_get_int(doc, "seed"));
+    fprintf(to, "%s: %lld trials, seed %lld\n\n", study,
+            (long long)cgam_json_get_int(doc, "trials"), (long long)cgam_json_get_int(doc, "seed"));
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)
         if (strcmp(list[i].name, study) == 0) list[i].print(doc, to);
-    const char *missing = cgam_get_text(doc, "figures_missing");
+    const char *missing = cgam_json_get_text(doc, "figures_missing");
     if (*missing) fprintf(to, "\n%s: no figures; tables and summary are complete\n", missing);
-    fprintf(to, "\n%.2f s; everything is in %s\n", cgam_get_real(doc, "seconds"),
-            cgam_get_text(doc, "out"));
+    fprintf(to, "\n%.2f s; everything is in %s\n", cgam_json_get_real(doc, "seconds"),
+            cgam_json_get_text(doc, "out"));
 }

@@ -107,21 +107,6 @@ int64_t cgam_args_words(const cgam_args *args, const char *name, const char *con
 /* Is the word an integer, and nothing else? */
 bool cgam_text_is_int(const char *text, int64_t *value);
 
-/* ---- Documents ---------------------------------------------------------------------------- */
-/* Puts name: value; non-finite numbers become null. Out of memory is noticed once, at the end, by
- * the door (a document that could not take a value is marked). */
-void cgam_put_int(json_t *object, const char *name, int64_t value);
-void cgam_put_real(json_t *object, const char *name, double value);
-void cgam_put_text(json_t *object, const char *name, const char *value); /* NULL: null */
-void cgam_put_bool(json_t *object, const char *name, bool value);
-void cgam_put(json_t *object, const char *name, json_t *value); /* takes the reference */
-json_t *cgam_reals_json(const double *values, int64_t n);
-
-/* Reading a document for printing: NAN for null. */
-double cgam_get_real(const json_t *object, const char *name);
-int64_t cgam_get_int(const json_t *object, const char *name);
-const char *cgam_get_text(const json_t *object, const char *name);
-
 /* ---- Help --------------------------------------------------------------------------------- */
 void cgam_help_all(FILE *to);
 void cgam_help_verb(const cgam_verb *verb, FILE *to);

@@ -337,18 +337,18 @@ static void put_ratios(const bench *b, const double *wall, const double *cpu)
         const ratio *r = &table[k];
         double value = r->of(b, wall);
         json_t *row = json_object();
-        cgam_put_text(row, "work", r->work);
-        cgam_put_text(row, "limit", r->limit);
-        cgam_put_real(row, "ratio", value);
-        cgam_put_real(row, "ratio_cpu", r->of(b, cpu));
-        cgam_put_real(row, "goal", r->goal);
-        cgam_put_text(row, "better", r->at_most ? "lower" : "higher");
+        cgam_json_put_text(row, "work", r->work);
+        cgam_json_put_text(row, "limit", r->limit);
+        cgam_json_put_real(row, "ratio", value);
+        cgam_json_put_real(row, "ratio_cpu", r->of(b, cpu));
+        cgam_json_put_real(row, "goal", r->goal);
+        cgam_json_put_text(row, "better", r->at_most ? "lower" : "higher");
         if (r->goal > 0)
-            cgam_put_bool(row, "reached",
-                          value > 0 && (r->at_most ? value <= r->goal : value >= r->goal));
+            cgam_json_put_bool(row, "reached",
+                               value > 0 && (r->at_most ? value <= r->goal : value >= r->goal));
         json_array_append_new(list, row);
     }
-    cgam_put(b->call->doc, "ratios", list);
+    cgam_json_put(b->call->doc, "ratios", list);
 }
 
 static cgam_status measure(bench *b, int64_t runs)
@@ -372,18 +372,18 @@ static cgam_status measure(bench *b, int64_t runs)
     json_t *times = json_object();
     for (int k = 0; k < PIECES; k++) {
         json_t *pair = json_object();
-        cgam_put_real(pair, "wall", wall[k]);
-        cgam_put_real(pair, "cpu", cpu[k]);
-        cgam_put(times, pieces[k].name, pair);
+        cgam_json_put_real(pair, "wall", wall[k]);
+        cgam_json_put_real(pair, "cpu", cpu[k]);
+        cgam_json_put(times, pieces[k].name, pair);
     }
-    cgam_put(b->call->doc, "seconds", times);
-    cgam_put_real(b->call->doc, "read_gb_s", 4e-9 * (double)b->n * (double)b->d / wall[READ]);
+    cgam_json_put(b->call->doc, "seconds", times);
+    cgam_json_put_real(b->call->doc, "read_gb_s", 4e-9 * (double)b->n * (double)b->d / wall[READ]);
     double gemm = 2e-9 * GEMM * GEMM * GEMM * (double)b->threads;
-    cgam_put_real(b->call->doc, "sgemm_gflop_s", gemm / wall[SGEMM]);
-    cgam_put_real(b->call->doc, "dgemm_gflop_s", gemm / wall[DGEMM]);
+    cgam_json_put_real(b->call->doc, "sgemm_gflop_s", gemm / wall[SGEMM]);
+    cgam_json_put_real(b->call->doc, "dgemm_gflop_s", gemm / wall[DGEMM]);
     double burnt = 2e-9 * BURNS * cgam_gemm_best()->burn_width * (double)b->threads;
-    cgam_put_real(b->call->doc, "fma_gflop_s", burnt / wall[BURN]);
-    cgam_put_real(b->call->doc, "exp_g_s", 1e-9 * EXPS / wall[EXP]);
+    cgam_json_put_real(b->call->doc, "fma_gflop_s", burnt / wall[BURN]);
+    cgam_json_put_real(b->call->doc, "exp_g_s", 1e-9 * EXPS / wall[EXP]);
     put_ratios(b, wall, cpu);
     return CGAM_OK;
 }
@@ -394,10 +394,10 @@ static cgam_status run(cgam_call *call)
     b.n = cgam_args_int(call->args, "rows");
     b.d = cgam_args_int(call->args, "columns");
     b.threads = cgam_env_threads(call->env);
-    cgam_put_int(call->doc, "n", b.n);
-    cgam_put_int(call->doc, "d", b.d);
-    cgam_put_int(call->doc, "threads", b.threads);
-    cgam_put_text(call->doc, "kernels", cgam_kernels_best()->name);
+    cgam_json_put_int(call->doc, "n", b.n);
+    cgam_json_put_int(call->doc, "d", b.d);
+    cgam_json_put_int(call->doc, "threads", b.threads);
+    cgam_json_put_text(call->doc, "kernels", cgam_kernels_best()->name);
     cgam_status status = bench_new(&b);
     if (status == CGAM_OK) status = measure(&b, cgam_args_int(call->args, "runs"));
     bench_free(&b);
@@ -407,25 +407,25 @@ static cgam_status run(cgam_call *call)
 static void print(const json_t *doc, FILE *to)
 {
     const json_t *ratios = json_object_get(doc, "ratios");
-    fprintf(to, "Bank %lld x %lld, %lld threads, %s kernels.\n", (long long)cgam_get_int(doc, "n"),
-            (long long)cgam_get_int(doc, "d"), (long long)cgam_get_int(doc, "threads"),
-            cgam_get_text(doc, "kernels"));
+    fprintf(to, "Bank %lld x %lld, %lld threads, %s kernels.\n",
+            (long long)cgam_json_get_int(doc, "n"), (long long)cgam_json_get_int(doc, "d"),
+            (long long)cgam_json_get_int(doc, "threads"), cgam_json_get_text(doc, "kernels"));
     fprintf(to,
             "Limits: reading %.1f GB/s; f32 multiply-adds %.0f, sgemm %.0f, dgemm %.0f GF/s; "
             "exp %.2f G/s.\n\n",
-            cgam_get_real(doc, "read_gb_s"), cgam_get_real(doc, "fma_gflop_s"),
-            cgam_get_real(doc, "sgemm_gflop_s"), cgam_get_real(doc, "dgemm_gflop_s"),
-            cgam_get_real(doc, "exp_g_s"));
+            cgam_json_get_real(doc, "read_gb_s"), cgam_json_get_real(doc, "fma_gflop_s"),
+            cgam_json_get_real(doc, "sgemm_gflop_s"), cgam_json_get_real(doc, "dgemm_gflop_s"),
+            cgam_json_get_real(doc, "exp_g_s"));
     fprintf(to, "  %-28s %8s %8s   %-16s %s\n", "work", "wall", "CPU", "of", "goal");
     for (size_t k = 0; k < json_array_size(ratios); k++) {
         const json_t *r = json_array_get(ratios, k);
-        bool lower = strcmp(cgam_get_text(r, "better"), "lower") == 0;
-        fprintf(to, "  %-28s %8.3f %8.3f   %-16s", cgam_get_text(r, "work"),
-                cgam_get_real(r, "ratio"), cgam_get_real(r, "ratio_cpu"),
-                cgam_get_text(r, "limit"));
+        bool lower = strcmp(cgam_json_get_text(r, "better"), "lower") == 0;
+        fprintf(to, "  %-28s %8.3f %8.3f   %-16s", cgam_json_get_text(r, "work"),
+                cgam_json_get_real(r, "ratio"), cgam_json_get_real(r, "ratio_cpu"),
+                cgam_json_get_text(r, "limit"));
         const json_t *reached = json_object_get(r, "reached");
         if (reached)
-            fprintf(to, " %s %.2f %s", lower ? "<=" : ">=", cgam_get_real(r, "goal"),
+            fprintf(to, " %s %.2f %s", lower ? "<=" : ">=", cgam_json_get_real(r, "goal"),
                     json_is_true(reached) ? "met" : "not met");
         fputc('\n', to);
     }

@@ -62,18 +62,18 @@ static cgam_status recall(cgam_call *call, const cgam_bank *bank, const double *
     json_t *rows = json_array();
     for (int k = 0; k < ROWS && status == CGAM_OK; k++) {
         json_t *row = json_object();
-        cgam_put_text(row, "context", names[k]);
-        cgam_put_int(row, "winner", results[k].winner);
-        cgam_put_real(row, "p", results[k].p);
-        cgam_put_real(row, "p_lower_bound", results[k].p_lower_bound);
-        cgam_put_real(row, "gap", results[k].gap);
-        cgam_put_real(row, "neff_entropy", results[k].neff_entropy);
-        cgam_put_int(row, "iterations", results[k].iterations);
-        cgam_put_text(row, "end", cgam_end_name(results[k].end));
+        cgam_json_put_text(row, "context", names[k]);
+        cgam_json_put_int(row, "winner", results[k].winner);
+        cgam_json_put_real(row, "p", results[k].p);
+        cgam_json_put_real(row, "p_lower_bound", results[k].p_lower_bound);
+        cgam_json_put_real(row, "gap", results[k].gap);
+        cgam_json_put_real(row, "neff_entropy", results[k].neff_entropy);
+        cgam_json_put_int(row, "iterations", results[k].iterations);
+        cgam_json_put_text(row, "end", cgam_end_name(results[k].end));
         call->negative |= results[k].end != CGAM_END_CONVERGED;
         json_array_append_new(rows, row);
     }
-    cgam_put(call->doc, "recalls", rows);
+    cgam_json_put(call->doc, "recalls", rows);
     return status;
 }
 
@@ -84,8 +84,8 @@ static cgam_status run(cgam_call *call)
     cgam_bank *bank;
     cgam_status status = cgam_bank_new(call->env, Z, CGAM_F64, N, D, NULL, &bank);
     if (status != CGAM_OK) return status;
-    cgam_put_int(call->doc, "n", N);
-    cgam_put_int(call->doc, "d", D);
+    cgam_json_put_int(call->doc, "n", N);
+    cgam_json_put_int(call->doc, "d", D);
     status = recall(call, bank, q, C);
     cgam_bank_free(bank);
     return status;
@@ -102,10 +102,10 @@ static void print(const json_t *doc, FILE *to)
             "N_eff");
     for (size_t k = 0; k < json_array_size(rows); k++) {
         const json_t *r = json_array_get(rows, k);
-        fprintf(to, "  %-10s %7lld %9.4f %12.4f %9.4f %8.2f\n", cgam_get_text(r, "context"),
-                (long long)cgam_get_int(r, "winner"), cgam_get_real(r, "p"),
-                cgam_get_real(r, "p_lower_bound"), cgam_get_real(r, "gap"),
-                cgam_get_real(r, "neff_entropy"));
+        fprintf(to, "  %-10s %7lld %9.4f %12.4f %9.4f %8.2f\n", cgam_json_get_text(r, "context"),
+                (long long)cgam_json_get_int(r, "winner"), cgam_json_get_real(r, "p"),
+                cgam_json_get_real(r, "p_lower_bound"), cgam_json_get_real(r, "gap"),
+                cgam_json_get_real(r, "neff_entropy"));
     }
     fprintf(to, "\np is the winner's probability, N_eff the number of memories in play. Next:\n"
                 "  cgam recall --bank Z.npy --query q.npy --context c.npy    on your own files\n"

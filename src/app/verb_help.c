@@ -42,12 +42,12 @@ static cgam_status help_run(cgam_call *call)
     else if (verb) cgam_help_verb(verb, to);
     else cgam_help_all(to);
     if (fclose(to) != 0) return cgam_fail_nomem(call->env, "help");
-    cgam_put_text(call->doc, "text", text);
+    cgam_json_put_text(call->doc, "text", text);
     free(text);
     return CGAM_OK;
 }
 
-static void help_print(const json_t *doc, FILE *to) { fputs(cgam_get_text(doc, "text"), to); }
+static void help_print(const json_t *doc, FILE *to) { fputs(cgam_json_get_text(doc, "text"), to); }
 
 const cgam_verb cgam_verb_help = {
     .name = "help",
@@ -61,13 +61,13 @@ const cgam_verb cgam_verb_help = {
 
 static cgam_status version_run(cgam_call *call)
 {
-    cgam_put_text(call->doc, "version", cgam_version());
+    cgam_json_put_text(call->doc, "version", cgam_version());
     return CGAM_OK;
 }
 
 static void version_print(const json_t *doc, FILE *to)
 {
-    fprintf(to, "cgam %s\n", cgam_get_text(doc, "version"));
+    fprintf(to, "cgam %s\n", cgam_json_get_text(doc, "version"));
 }
 
 static const cgam_param no_params[] = {{.name = ""}};

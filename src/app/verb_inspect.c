@@ -25,29 +25,29 @@ static cgam_status fill(cgam_call *call, cgam_bank *bank)
     cgam_gate_info g = cgam_gate_describe(gate);
     cgam_gate_free(gate);
     double contraction = cgam_contraction(beta, lambda, g.eta_min);
-    cgam_put_int(doc, "n", info.n);
-    cgam_put_int(doc, "d", info.d);
-    cgam_put_text(doc, "dtype", cgam_dtype_name(info.dtype));
-    cgam_put_bool(doc, "mapped", info.mapped);
-    cgam_put_real(doc, "norm_min", info.norm_min);
-    cgam_put_real(doc, "norm_max", info.norm_max);
-    cgam_put_bool(doc, "unit", info.unit);
-    cgam_put_int(doc, "zero_memories", info.zero_rows);
-    cgam_put_real(doc, "mu_min", gram.mu_min);
-    cgam_put_real(doc, "mu_max", gram.mu_max);
-    cgam_put_int(doc, "rank", gram.rank);
-    cgam_put_real(doc, "alpha", alpha);
-    cgam_put_real(doc, "lambda", lambda);
-    cgam_put_real(doc, "beta", beta);
-    cgam_put_real(doc, "alpha_crit", g.critical.alpha);
-    cgam_put(doc, "alpha_crit_bounds",
-             cgam_reals_json((double[]){g.critical.alpha_lo, g.critical.alpha_hi}, 2));
-    cgam_put_real(doc, "eta_min", g.eta_min);
-    cgam_put_text(doc, "regime", cgam_regime_name(g.regime));
-    cgam_put(doc, "negative_modes", json_integer(g.negative));
-    cgam_put_real(doc, "contraction", contraction);
-    cgam_put(doc, "unique", contraction < 1 - 1e-11 ? json_true() : json_null());
-    cgam_put_real(doc, "lambda_unique_max", cgam_lambda_unique_max(beta, g.eta_min));
+    cgam_json_put_int(doc, "n", info.n);
+    cgam_json_put_int(doc, "d", info.d);
+    cgam_json_put_text(doc, "dtype", cgam_dtype_name(info.dtype));
+    cgam_json_put_bool(doc, "mapped", info.mapped);
+    cgam_json_put_real(doc, "norm_min", info.norm_min);
+    cgam_json_put_real(doc, "norm_max", info.norm_max);
+    cgam_json_put_bool(doc, "unit", info.unit);
+    cgam_json_put_int(doc, "zero_memories", info.zero_rows);
+    cgam_json_put_real(doc, "mu_min", gram.mu_min);
+    cgam_json_put_real(doc, "mu_max", gram.mu_max);
+    cgam_json_put_int(doc, "rank", gram.rank);
+    cgam_json_put_real(doc, "alpha", alpha);
+    cgam_json_put_real(doc, "lambda", lambda);
+    cgam_json_put_real(doc, "beta", beta);
+    cgam_json_put_real(doc, "alpha_crit", g.critical.alpha);
+    cgam_json_put(doc, "alpha_crit_bounds",
+                  cgam_json_reals((double[]){g.critical.alpha_lo, g.critical.alpha_hi}, 2, 1));
+    cgam_json_put_real(doc, "eta_min", g.eta_min);
+    cgam_json_put_text(doc, "regime", cgam_regime_name(g.regime));
+    cgam_json_put(doc, "negative_modes", json_integer(g.negative));
+    cgam_json_put_real(doc, "contraction", contraction);
+    cgam_json_put(doc, "unique", contraction < 1 - 1e-11 ? json_true() : json_null());
+    cgam_json_put_real(doc, "lambda_unique_max", cgam_lambda_unique_max(beta, g.eta_min));
     return CGAM_OK;
 }
 
@@ -62,7 +62,7 @@ static cgam_status run(cgam_call *call)
 
 static void line(FILE *to, const json_t *doc, const char *key, const char *none, const char *words)
 {
-    double value = cgam_get_real(doc, key);
+    double value = cgam_json_get_real(doc, key);
     if (isnan(value)) fprintf(to, "  %-18s %-14s %s\n", key, none, words);
     else fprintf(to, "  %-18s %-14.9g %s\n", key, value, words);
 }
@@ -71,8 +71,8 @@ static void print(const json_t *doc, FILE *to)
 {
     const json_t *unique = json_object_get(doc, "unique");
     fprintf(to, "%lld memories in %lld dimensions, stored as %s%s\n\n",
-            (long long)cgam_get_int(doc, "n"), (long long)cgam_get_int(doc, "d"),
-            cgam_get_text(doc, "dtype"),
+            (long long)cgam_json_get_int(doc, "n"), (long long)cgam_json_get_int(doc, "d"),
+            cgam_json_get_text(doc, "dtype"),
             json_is_true(json_object_get(doc, "mapped")) ? ", mapped" : "");
     line(to, doc, "norm_min", "-", "shortest memory");
     line(to, doc, "norm_max", "-", "longest memory");
@@ -80,9 +80,9 @@ static void print(const json_t *doc, FILE *to)
     line(to, doc, "mu_max", "-", "largest");
     line(to, doc, "rank", "-", "independent directions");
     line(to, doc, "alpha_crit", "none", "penalty at which the gates turn critical");
-    fprintf(to, "\nat alpha %g, lambda %g, beta %g\n\n", cgam_get_real(doc, "alpha"),
-            cgam_get_real(doc, "lambda"), cgam_get_real(doc, "beta"));
-    fprintf(to, "  %-18s %s\n", "regime", cgam_get_text(doc, "regime"));
+    fprintf(to, "\nat alpha %g, lambda %g, beta %g\n\n", cgam_json_get_real(doc, "alpha"),
+            cgam_json_get_real(doc, "lambda"), cgam_json_get_real(doc, "beta"));
+    fprintf(to, "  %-18s %s\n", "regime", cgam_json_get_text(doc, "regime"));
     line(to, doc, "eta_min", "-", "smallest eigenvalue of the gate operator");
     line(to, doc, "contraction", "-", "below 1 coupled recall has one answer");
     fprintf(to, "  %-18s %s\n", "unique",

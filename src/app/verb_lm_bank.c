@@ -73,13 +73,13 @@ static cgam_status inspect(cgam_call *call, const void *Z, cgam_dtype dtype,
     status = cgam_bank_gram(bank, &gram);
     if (status == CGAM_OK) status = cgam_gate_critical(bank, CGAM_EFFORT_FULL, &critical);
     if (status == CGAM_OK) {
-        cgam_put_real(call->doc, "norm_min", b.norm_min);
-        cgam_put_real(call->doc, "norm_max", b.norm_max);
-        cgam_put_int(call->doc, "zero_memories", b.zero_rows);
-        cgam_put_real(call->doc, "mu_min", gram.mu_min);
-        cgam_put_real(call->doc, "mu_max", gram.mu_max);
-        cgam_put_int(call->doc, "rank", gram.rank);
-        cgam_put_real(call->doc, "alpha_crit", critical.alpha);
+        cgam_json_put_real(call->doc, "norm_min", b.norm_min);
+        cgam_json_put_real(call->doc, "norm_max", b.norm_max);
+        cgam_json_put_int(call->doc, "zero_memories", b.zero_rows);
+        cgam_json_put_real(call->doc, "mu_min", gram.mu_min);
+        cgam_json_put_real(call->doc, "mu_max", gram.mu_max);
+        cgam_json_put_int(call->doc, "rank", gram.rank);
+        cgam_json_put_real(call->doc, "alpha_crit", critical.alpha);
     }
     cgam_bank_free(bank);
     return status;
@@ -109,16 +109,16 @@ static cgam_status fill(cgam_call *call, cgam_lm *lm, float *Z, float *gain, flo
     if (status == CGAM_OK) status = write_bank(call, path, Z, dtype, has_norm ? gain : NULL, &info);
     if (status != CGAM_OK) return status;
     cgam_put_lm(call->doc, lm);
-    cgam_put_text(call->doc, "bank", path);
-    cgam_put_text(call->doc, "lens", lens_gain ? "gain" : "raw");
-    cgam_put_text(call->doc, "dtype", cgam_dtype_name(dtype));
-    cgam_put_int(call->doc, "n", info.vocab);
-    cgam_put_int(call->doc, "d", info.width);
-    cgam_put_bool(call->doc, "tied", info.tied);
-    cgam_put_real(call->doc, "norm_epsilon", has_norm ? norm.epsilon : (double)NAN);
+    cgam_json_put_text(call->doc, "bank", path);
+    cgam_json_put_text(call->doc, "lens", lens_gain ? "gain" : "raw");
+    cgam_json_put_text(call->doc, "dtype", cgam_dtype_name(dtype));
+    cgam_json_put_int(call->doc, "n", info.vocab);
+    cgam_json_put_int(call->doc, "d", info.width);
+    cgam_json_put_bool(call->doc, "tied", info.tied);
+    cgam_json_put_real(call->doc, "norm_epsilon", has_norm ? norm.epsilon : (double)NAN);
     if (has_norm) {
-        cgam_put_text(call->doc, "norm", norm.centred ? "layer" : "rms");
-        cgam_put_bool(call->doc, "norm_bias", norm.biased);
+        cgam_json_put_text(call->doc, "norm", norm.centred ? "layer" : "rms");
+        cgam_json_put_bool(call->doc, "norm_bias", norm.biased);
     }
     return cgam_args_flag(call->args, "no-inspect") ? CGAM_OK : inspect(call, Z, dtype, &info);
 }
@@ -143,19 +143,20 @@ static cgam_status run(cgam_call *call)
 
 static void print(const json_t *doc, FILE *to)
 {
-    fprintf(to, "%s: %lld words in %lld dimensions as %s, %s rows%s\n", cgam_get_text(doc, "bank"),
-            (long long)cgam_get_int(doc, "n"), (long long)cgam_get_int(doc, "d"),
-            cgam_get_text(doc, "dtype"), cgam_get_text(doc, "lens"),
+    fprintf(to, "%s: %lld words in %lld dimensions as %s, %s rows%s\n",
+            cgam_json_get_text(doc, "bank"), (long long)cgam_json_get_int(doc, "n"),
+            (long long)cgam_json_get_int(doc, "d"), cgam_json_get_text(doc, "dtype"),
+            cgam_json_get_text(doc, "lens"),
             json_is_true(json_object_get(doc, "tied")) ? ", tied to the embedding" : "");
     if (!json_object_get(doc, "mu_max")) return;
     fprintf(to, "\n  %-12s %-14.9g shortest row, longest %.9g\n", "norm_min",
-            cgam_get_real(doc, "norm_min"), cgam_get_real(doc, "norm_max"));
+            cgam_json_get_real(doc, "norm_min"), cgam_json_get_real(doc, "norm_max"));
     fprintf(to, "  %-12s %-14.9g largest eigenvalue of the Gram matrix\n", "mu_max",
-            cgam_get_real(doc, "mu_max"));
+            cgam_json_get_real(doc, "mu_max"));
     fprintf(to, "  %-12s %-14lld independent directions\n", "rank",
-            (long long)cgam_get_int(doc, "rank"));
+            (long long)cgam_json_get_int(doc, "rank"));
     fprintf(to, "  %-12s %-14.9g penalty at which the gates turn critical\n", "alpha_crit",
-            cgam_get_real(doc, "alpha_crit"));
+            cgam_json_get_real(doc, "alpha_crit"));
 }
 
 const cgam_verb cgam_verb_lm_bank = {

@@ -25,7 +25,7 @@ static cgam_status put_census(cgam_call *call, cgam_lm_input *in)
     census c = {0};
     cgam_status status = cgam_lm_sha256(in->lm, &c.model);
     if (status == CGAM_OK) status = cgam_store_list(in->store, count_others, &c);
-    cgam_put_int(call->doc, "other_models", c.others);
+    cgam_json_put_int(call->doc, "other_models", c.others);
     return status;
 }
 
@@ -42,8 +42,8 @@ static cgam_status run(cgam_call *call)
         for (int64_t i = 0; i < in.n_shots; i++)
             json_array_append_new(shots, json_integer(in.shots[i]));
         cgam_put_lm_input(call->doc, &in);
-        cgam_put(call->doc, "shots", shots);
-        cgam_put_text(call->doc, "store", cgam_args_text(call->args, "store"));
+        cgam_json_put(call->doc, "shots", shots);
+        cgam_json_put_text(call->doc, "store", cgam_args_text(call->args, "store"));
         status = put_census(call, &in);
     }
     cgam_lm_input_close(&in);
@@ -53,18 +53,19 @@ static cgam_status run(cgam_call *call)
 static void print(const json_t *doc, FILE *to)
 {
     const json_t *model = json_object_get(doc, "model"), *c = json_object_get(doc, "capture");
-    fprintf(to, "%s: %lld layers of %lld numbers\n", cgam_get_text(model, "description"),
-            (long long)cgam_get_int(model, "layers") + 1, (long long)cgam_get_int(model, "width"));
-    fprintf(to, "%lld prompts were in %s, %lld were run", (long long)cgam_get_int(c, "found"),
-            cgam_get_text(doc, "store"), (long long)cgam_get_int(c, "computed"));
-    if (cgam_get_int(c, "computed") > 0)
-        fprintf(to, ": %lld tokens in %.1f s", (long long)cgam_get_int(c, "tokens"),
-                cgam_get_real(c, "seconds"));
+    fprintf(to, "%s: %lld layers of %lld numbers\n", cgam_json_get_text(model, "description"),
+            (long long)cgam_json_get_int(model, "layers") + 1,
+            (long long)cgam_json_get_int(model, "width"));
+    fprintf(to, "%lld prompts were in %s, %lld were run", (long long)cgam_json_get_int(c, "found"),
+            cgam_json_get_text(doc, "store"), (long long)cgam_json_get_int(c, "computed"));
+    if (cgam_json_get_int(c, "computed") > 0)
+        fprintf(to, ": %lld tokens in %.1f s", (long long)cgam_json_get_int(c, "tokens"),
+                cgam_json_get_real(c, "seconds"));
     fputc('\n', to);
-    if (cgam_get_int(doc, "other_models") > 0)
+    if (cgam_json_get_int(doc, "other_models") > 0)
         fprintf(to, "%s holds states of %lld other model%s too; they are kept apart\n",
-                cgam_get_text(doc, "store"), (long long)cgam_get_int(doc, "other_models"),
-                cgam_get_int(doc, "other_models") > 1 ? "s" : "");
+                cgam_json_get_text(doc, "store"), (long long)cgam_json_get_int(doc, "other_models"),
+                cgam_json_get_int(doc, "other_models") > 1 ? "s" : "");
 }
 
 const cgam_verb cgam_verb_lm_capture = {

@@ -12,11 +12,11 @@ static cgam_status run(cgam_call *call)
     cgam_status status = cgam_lm_fetch(call->env, &progress, &got);
     cgam_bar_end(&bar);
     if (status != CGAM_OK) return status;
-    cgam_put_text(call->doc, "runtime", got.runtime);
-    cgam_put_bool(call->doc, "runtime_fetched", got.runtime_fetched);
-    cgam_put_text(call->doc, "model", got.model);
-    cgam_put_bool(call->doc, "model_fetched", got.model_fetched);
-    cgam_put_int(call->doc, "model_bytes", got.model_bytes);
+    cgam_json_put_text(call->doc, "runtime", got.runtime);
+    cgam_json_put_bool(call->doc, "runtime_fetched", got.runtime_fetched);
+    cgam_json_put_text(call->doc, "model", got.model);
+    cgam_json_put_bool(call->doc, "model_fetched", got.model_fetched);
+    cgam_json_put_int(call->doc, "model_bytes", got.model_bytes);
     return CGAM_OK;
 }
 
@@ -27,9 +27,10 @@ static const char *how(const json_t *doc, const char *key)
 
 static void print(const json_t *doc, FILE *to)
 {
-    fprintf(to, "libllama  %s (%s)\n", cgam_get_text(doc, "runtime"), how(doc, "runtime_fetched"));
-    fprintf(to, "model     %s (%s, %.0f MB)\n", cgam_get_text(doc, "model"),
-            how(doc, "model_fetched"), (double)cgam_get_int(doc, "model_bytes") / 1e6);
+    fprintf(to, "libllama  %s (%s)\n", cgam_json_get_text(doc, "runtime"),
+            how(doc, "runtime_fetched"));
+    fprintf(to, "model     %s (%s, %.0f MB)\n", cgam_json_get_text(doc, "model"),
+            how(doc, "model_fetched"), (double)cgam_json_get_int(doc, "model_bytes") / 1e6);
 }
 
 const cgam_verb cgam_verb_lm_get = {

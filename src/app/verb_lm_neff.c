@@ -1,9 +1,9 @@
 /* verb_lm_neff.c: how many words a state leaves in play, layer by layer. */
 #include "app/lm.h"
 #include "app/lm_draw.h"
-#include "app/output.h"
 #include "app/verbs.h"
 #include "base/env.h"
+#include "io/table.h"
 
 #include <cgam/lens.h>
 #include <math.h>
@@ -92,17 +92,17 @@ static cgam_status add_curve(cgam_lm_input *in, const cgam_lens *lens, const int
     cgam_status status = measure(in, lens, v->kind, tokens, states, k == 0, v->zero, &c);
     if (status == CGAM_OK) {
         json_t *row = json_object();
-        cgam_put_int(row, "k", k);
-        cgam_put_text(row, "kind", k == 0 ? "zero" : "icl");
-        cgam_put(row, "entropy", cgam_reals_json(c.entropy, L));
-        cgam_put(row, "ipr", cgam_reals_json(c.ipr, L));
-        cgam_put(row, "label_mass", cgam_reals_json(c.mass, L));
-        cgam_put(row, "log_entropy_sd", cgam_reals_json(c.entropy_sd, L));
-        cgam_put(row, "log_ipr_sd", cgam_reals_json(c.ipr_sd, L));
-        cgam_put(row, "label_mass_sd", cgam_reals_json(c.mass_sd, L));
+        cgam_json_put_int(row, "k", k);
+        cgam_json_put_text(row, "kind", k == 0 ? "zero" : "icl");
+        cgam_json_put(row, "entropy", cgam_json_reals(c.entropy, L, 1));
+        cgam_json_put(row, "ipr", cgam_json_reals(c.ipr, L, 1));
+        cgam_json_put(row, "label_mass", cgam_json_reals(c.mass, L, 1));
+        cgam_json_put(row, "log_entropy_sd", cgam_json_reals(c.entropy_sd, L, 1));
+        cgam_json_put(row, "log_ipr_sd", cgam_json_reals(c.ipr_sd, L, 1));
+        cgam_json_put(row, "label_mass_sd", cgam_json_reals(c.mass_sd, L, 1));
         if (k > 0) {
-            cgam_put(row, "log_drop", cgam_reals_json(c.drop, L));
-            cgam_put(row, "log_drop_se", cgam_reals_json(c.drop_se, L));
+            cgam_json_put(row, "log_drop", cgam_json_reals(c.drop, L, 1));
+            cgam_json_put(row, "log_drop_se", cgam_json_reals(c.drop_se, L, 1));
         }
         json_array_append_new(v->curves, row);
         for (int64_t l = 0; l < L; l++)
@@ -119,7 +119,7 @@ static cgam_status begin_view(cgam_lm_input *in, const char *file, view *v)
     cgam_env *env = in->call->env;
     v->zero = cgam_alloc(env, (size_t)((in->info.layers + 1) * in->queries), sizeof *v->zero);
     if (!v->zero) return cgam_fail_nomem(env, "measurements");
-    return cgam_csv_begin(in->call, file,
+    return cgam_csv_begin(in->call->env, cgam_args_text(in->call->args, "out"), file,
                           "shots,layer,neff_entropy,log_neff_entropy_sd,neff_ipr,log_neff_"
                           "ipr_sd,label_mass,label_mass_sd,queries,log_drop,log_drop_se",
                           &v->csv);
@@ -152,14 +152,16 @@ static cgam_status run(cgam_call *call)
     }
     for (int v = 0; v < VIEWS; v++) status = cgam_csv_end(&views[v].csv, status);
     if (status == CGAM_OK) cgam_put_lm_input(call->doc, &in);
-    cgam_put_text(call->doc, "lens", name);
-    cgam_put(call->doc, "curves", views[0].curves);
+    cgam_json_put_text(call->doc, "lens", name);
+    cgam_json_put(call->doc, "curves", views[0].curves);
     json_t *other = json_object();
-    cgam_put_text(other, "lens", lenses[views[1].kind]);
-    cgam_put(other, "curves", views[1].curves);
-    cgam_put(call->doc, "other_lens", other);
+    cgam_json_put_text(other, "lens", lenses[views[1].kind]);
+    cgam_json_put(other, "curves", views[1].curves);
+    cgam_json_put(call->doc, "other_lens", other);
     if (status == CGAM_OK) status = cgam_lm_draw(call, CGAM_MODELS_NEFF);
-    if (status == CGAM_OK) status = cgam_out_json(call, "neff.json");
+    if (status == CGAM_OK)
+        status =
+            cgam_json_save(call->env, cgam_args_text(call->args, "out"), "neff.json", call->doc);
     for (int v = 0; v < VIEWS; v++) cgam_free(call->env, views[v].zero);
     cgam_free(call->env, tokens);
     cgam_lens_free(lens);
@@ -175,10 +177,10 @@ static void print(const json_t *doc, FILE *to)
     fprintf(to,
             "N_eff (exp of the entropy) and the probability of the labels, %s lens, %lld "
             "queries of %s\n\nlayer",
-            cgam_get_text(doc, "lens"), (long long)cgam_get_int(doc, "queries"),
-            cgam_get_text(doc, "dataset"));
+            cgam_json_get_text(doc, "lens"), (long long)cgam_json_get_int(doc, "queries"),
+            cgam_json_get_text(doc, "dataset"));
     json_array_foreach(curves, i, row)
-        fprintf(to, "  %8lld shots      ", (long long)cgam_get_int(row, "k"));
+        fprintf(to, "  %8lld shots      ", (long long)cgam_json_get_int(row, "k"));
     fputc('\n', to);
     for (size_t l = 0; l < layers; l++) {
         fprintf(to, "%5zu", l);

@@ -1,9 +1,9 @@
 /* verb_lm_probe.c: separability and alignment, layer by layer. */
 #include "app/lm.h"
 #include "app/lm_draw.h"
-#include "app/output.h"
 #include "app/verbs.h"
 #include "base/env.h"
+#include "io/table.h"
 
 #include <math.h>
 
@@ -54,10 +54,10 @@ static cgam_status add_curve(probe_study *s, int64_t k, json_t *curves)
     }
     if (status == CGAM_OK) {
         json_t *row = json_object();
-        cgam_put_int(row, "k", k);
-        cgam_put_text(row, "kind", k == 0 ? "zero" : "icl");
+        cgam_json_put_int(row, "k", k);
+        cgam_json_put_text(row, "kind", k == 0 ? "zero" : "icl");
         for (int c = 0; c < COLUMNS; c++)
-            cgam_put(row, names[c], cgam_reals_json(column + c * L, L));
+            cgam_json_put(row, names[c], cgam_json_reals(column + c * L, L, 1));
         json_array_append_new(curves, row);
     }
     cgam_free(env, states);
@@ -81,7 +81,7 @@ static cgam_status begin(cgam_call *call, probe_study *s)
     for (int64_t i = 0; i < in->queries && status == CGAM_OK; i++, s->counted++)
         s->target[i] = (int32_t)cgam_quiz_label(in->quiz, i);
     if (status == CGAM_OK)
-        status = cgam_csv_begin(call, "probe.csv",
+        status = cgam_csv_begin(call->env, cgam_args_text(call->args, "out"), "probe.csv",
                                 "shots,layer,separability,separability_se,alignment,alignment_sd,"
                                 "margin,margin_sd",
                                 &s->csv);
@@ -98,9 +98,11 @@ static cgam_status run(cgam_call *call)
         status = add_curve(&s, in.shots[i], curves);
     status = cgam_csv_end(&s.csv, status);
     if (status == CGAM_OK) cgam_put_lm_input(call->doc, &in);
-    cgam_put(call->doc, "curves", curves);
+    cgam_json_put(call->doc, "curves", curves);
     if (status == CGAM_OK) status = cgam_lm_draw(call, CGAM_MODELS_PROBE);
-    if (status == CGAM_OK) status = cgam_out_json(call, "probe.json");
+    if (status == CGAM_OK)
+        status =
+            cgam_json_save(call->env, cgam_args_text(call->args, "out"), "probe.json", call->doc);
     cgam_free(call->env, s.tokens);
     cgam_free(call->env, s.target);
     cgam_lens_free(s.lens);
@@ -116,9 +118,9 @@ static void print(const json_t *doc, FILE *to)
     fprintf(to,
             "separability (held-out accuracy of a linear probe) and alignment (margin of the "
             "cosine\nwith the label's row), %lld queries of %s\n\nlayer",
-            (long long)cgam_get_int(doc, "queries"), cgam_get_text(doc, "dataset"));
+            (long long)cgam_json_get_int(doc, "queries"), cgam_json_get_text(doc, "dataset"));
     json_array_foreach(curves, i, row)
-        fprintf(to, "  %7lld shots    ", (long long)cgam_get_int(row, "k"));
+        fprintf(to, "  %7lld shots    ", (long long)cgam_json_get_int(row, "k"));
     fputc('\n', to);
     for (size_t l = 0; l < layers; l++) {
         fprintf(to, "%5zu", l);

@@ -5,10 +5,10 @@
  * q_i + lambda s c_{-i}; s brings the context to the mean norm of the queries, or is 1. */
 #include "app/lm.h"
 #include "app/lm_draw.h"
-#include "app/output.h"
 #include "app/verbs.h"
 #include "base/env.h"
 #include "base/rng.h"
+#include "io/table.h"
 
 #include <float.h>
 #include <math.h>
@@ -228,10 +228,10 @@ static cgam_status add_kind(steering *s, int64_t k, int kind, json_t *curves)
         }
         if (status != CGAM_OK) break;
         json_t *curve = json_object();
-        cgam_put_text(curve, "context", kinds[kind].name);
-        cgam_put_real(curve, "lambda", lambda[a]);
+        cgam_json_put_text(curve, "context", kinds[kind].name);
+        cgam_json_put_real(curve, "lambda", lambda[a]);
         for (int c = 0; c < MEASURES; c++)
-            cgam_put(curve, measures[c], cgam_reals_json(column + c * L, L));
+            cgam_json_put(curve, measures[c], cgam_json_reals(column + c * L, L, 1));
         json_array_append_new(curves, curve);
     }
     cgam_free(env, with);
@@ -245,12 +245,12 @@ static cgam_status add_shots(steering *s, int64_t k, json_t *shots)
     double m[MEASURES];
     push(s, NULL, 0, 0);
     cgam_status status = measure(s, true, false, NULL, m);
-    for (int c = 0; c < MEASURES; c++) cgam_put_real(baseline, measures[c], m[c]);
+    for (int c = 0; c < MEASURES; c++) cgam_json_put_real(baseline, measures[c], m[c]);
     for (int kind = 0; kind < KINDS && status == CGAM_OK; kind++)
         status = add_kind(s, k, kind, curves);
-    cgam_put_int(entry, "k", k);
-    cgam_put(entry, "baseline", baseline);
-    cgam_put(entry, "curves", curves);
+    cgam_json_put_int(entry, "k", k);
+    cgam_json_put(entry, "baseline", baseline);
+    cgam_json_put(entry, "curves", curves);
     json_array_append_new(shots, entry);
     return status;
 }
@@ -280,7 +280,7 @@ static cgam_status begin(cgam_call *call, steering *s)
         s->target[i] = s->tokens[cgam_quiz_label(in->quiz, i)];
     status = cgam_lm_input_states(in, 0, CGAM_DEMOS_TRUE, &s->zero);
     if (status == CGAM_OK)
-        status = cgam_csv_begin(call, "steer.csv",
+        status = cgam_csv_begin(call->env, cgam_args_text(call->args, "out"), "steer.csv",
                                 "shots,context,lambda,layer,p,log_p,log_p_se,log_p_low,log_p_high,"
                                 "rank_median,top1,mass,"
                                 "log_p_gain,log_p_gain_se,log_odds,log_odds_gain,log_odds_gain_se,"
@@ -300,10 +300,12 @@ static cgam_status run(cgam_call *call)
         status = add_shots(&s, in.shots[i], shots);
     status = cgam_csv_end(&s.csv, status);
     if (status == CGAM_OK) cgam_put_lm_input(call->doc, &in);
-    cgam_put_text(call->doc, "lambda_scale", cgam_args_text(call->args, "lambda-scale"));
-    cgam_put(call->doc, "shots", shots);
+    cgam_json_put_text(call->doc, "lambda_scale", cgam_args_text(call->args, "lambda-scale"));
+    cgam_json_put(call->doc, "shots", shots);
     if (status == CGAM_OK) status = cgam_lm_draw(call, CGAM_MODELS_STEER);
-    if (status == CGAM_OK) status = cgam_out_json(call, "steer.json");
+    if (status == CGAM_OK)
+        status =
+            cgam_json_save(call->env, cgam_args_text(call->args, "out"), "steer.json", call->doc);
     void *blocks[] = {s.tokens, s.target, s.verdict, s.zero, s.x, s.total, s.before, s.right};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) cgam_free(call->env, blocks[i]);
     cgam_lens_free(s.lens);
@@ -322,11 +324,12 @@ static void print(const json_t *doc, FILE *to)
         size_t layers = json_array_size(json_object_get(json_array_get(curves, 0), "log_p"));
         fprintf(to,
                 "%s%lld shots: mean log p of the answer; without context %.3f, first in %.3f\n\n",
-                i ? "\n" : "", (long long)cgam_get_int(entry, "k"), cgam_get_real(base, "log_p"),
-                cgam_get_real(base, "top1"));
+                i ? "\n" : "", (long long)cgam_json_get_int(entry, "k"),
+                cgam_json_get_real(base, "log_p"), cgam_json_get_real(base, "top1"));
         fputs("layer", to);
-        json_array_foreach(curves, c, curve) fprintf(
-            to, " %8.8s%5.2g", cgam_get_text(curve, "context"), cgam_get_real(curve, "lambda"));
+        json_array_foreach(curves, c, curve)
+            fprintf(to, " %8.8s%5.2g", cgam_json_get_text(curve, "context"),
+                    cgam_json_get_real(curve, "lambda"));
         fputc('\n', to);
         for (size_t l = 0; l < layers; l++) {
             fprintf(to, "%5zu", l);

@@ -28,13 +28,13 @@ static cgam_status list(void *user, const cgam_store_group *g)
 {
     listing *l = user;
     json_t *row = json_object();
-    cgam_put_text(row, "model", g->model);
-    cgam_put_text(row, "name", g->name);
-    cgam_put_text(row, "engine", g->engine);
-    cgam_put_int(row, "layers", g->layers);
-    cgam_put_int(row, "width", g->width);
-    cgam_put_int(row, "rows", g->rows);
-    cgam_put_int(row, "bytes", g->bytes);
+    cgam_json_put_text(row, "model", g->model);
+    cgam_json_put_text(row, "name", g->name);
+    cgam_json_put_text(row, "engine", g->engine);
+    cgam_json_put_int(row, "layers", g->layers);
+    cgam_json_put_int(row, "width", g->width);
+    cgam_json_put_int(row, "rows", g->rows);
+    cgam_json_put_int(row, "bytes", g->bytes);
     json_array_append_new(l->groups, row);
     if ((!l->engine || strcmp(l->engine, g->engine) == 0) &&
         (!l->sha256 || strcmp(l->sha256, g->model) == 0))
@@ -52,16 +52,16 @@ static cgam_status run(cgam_call *call)
     const char *file = cgam_args_text(args, "export");
     cgam_status status = cgam_store_open(call->env, cgam_args_text(args, "store"), false, &store);
     if (status == CGAM_OK) status = cgam_store_list(store, list, &l);
-    cgam_put(call->doc, "groups", l.groups);
+    cgam_json_put(call->doc, "groups", l.groups);
     if (status == CGAM_OK && cgam_args_flag(args, "check")) {
         cgam_store_verdict verdict;
         status = cgam_store_check(store, &verdict);
         if (status == CGAM_OK) {
             json_t *check = json_object();
-            cgam_put_int(check, "rows", verdict.rows);
-            cgam_put_int(check, "bad", verdict.bad);
-            cgam_put_bool(check, "sound", verdict.sound);
-            cgam_put(call->doc, "check", check);
+            cgam_json_put_int(check, "rows", verdict.rows);
+            cgam_json_put_int(check, "bad", verdict.bad);
+            cgam_json_put_bool(check, "sound", verdict.sound);
+            cgam_json_put(call->doc, "check", check);
             call->negative = !verdict.sound;
         }
     }
@@ -70,8 +70,8 @@ static cgam_status run(cgam_call *call)
         bool chosen = l.engine || l.sha256;
         status = cgam_store_export(store, chosen ? &l.last : NULL, file, &rows);
         if (status == CGAM_OK) {
-            cgam_put_text(call->doc, "exported", file);
-            cgam_put_int(call->doc, "exported_rows", rows);
+            cgam_json_put_text(call->doc, "exported", file);
+            cgam_json_put_int(call->doc, "exported_rows", rows);
         }
     }
     cgam_store_close(store);
@@ -82,21 +82,21 @@ static void print(const json_t *doc, FILE *to)
 {
     size_t i;
     json_t *row;
-    json_array_foreach(json_object_get(doc, "groups"), i, row)
-        fprintf(to, "%6lld prompts  %-5s  %lld x %lld  %8.1f MB  %s  %.12s\n",
-                (long long)cgam_get_int(row, "rows"), cgam_get_text(row, "engine"),
-                (long long)cgam_get_int(row, "layers") + 1, (long long)cgam_get_int(row, "width"),
-                (double)cgam_get_int(row, "bytes") / 1e6, cgam_get_text(row, "name"),
-                cgam_get_text(row, "model"));
+    json_array_foreach(json_object_get(doc, "groups"), i, row) fprintf(
+        to, "%6lld prompts  %-5s  %lld x %lld  %8.1f MB  %s  %.12s\n",
+        (long long)cgam_json_get_int(row, "rows"), cgam_json_get_text(row, "engine"),
+        (long long)cgam_json_get_int(row, "layers") + 1, (long long)cgam_json_get_int(row, "width"),
+        (double)cgam_json_get_int(row, "bytes") / 1e6, cgam_json_get_text(row, "name"),
+        cgam_json_get_text(row, "model"));
     if (i == 0) fputs("no states\n", to);
     const json_t *check = json_object_get(doc, "check");
     if (check)
-        fprintf(to, "%lld rows read, %lld bad: %s\n", (long long)cgam_get_int(check, "rows"),
-                (long long)cgam_get_int(check, "bad"),
+        fprintf(to, "%lld rows read, %lld bad: %s\n", (long long)cgam_json_get_int(check, "rows"),
+                (long long)cgam_json_get_int(check, "bad"),
                 json_is_true(json_object_get(check, "sound")) ? "sound" : "damaged");
     if (json_object_get(doc, "exported"))
-        fprintf(to, "%lld rows written to %s\n", (long long)cgam_get_int(doc, "exported_rows"),
-                cgam_get_text(doc, "exported"));
+        fprintf(to, "%lld rows written to %s\n", (long long)cgam_json_get_int(doc, "exported_rows"),
+                cgam_json_get_text(doc, "exported"));
 }
 
 const cgam_verb cgam_verb_lm_store = {

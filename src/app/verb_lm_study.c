@@ -5,7 +5,7 @@
 #include "app/lm_draw.h"
 #include "app/verbs.h"
 #include "base/env.h"
-#include "study/study.h"
+#include "io/folder.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -136,7 +136,7 @@ static void put_command(cgam_call *call)
         snprintf(text + used, sizeof text - used, " --%s%s%s%s%s", q->name, value ? " " : "",
                  quoted ? "'" : "", value ? value : "", quoted ? "'" : "");
     }
-    cgam_put_text(call->doc, "command", text);
+    cgam_json_put_text(call->doc, "command", text);
 }
 
 /* ---- Parts --------------------------------------------------------------------------------- */
@@ -173,24 +173,10 @@ static cgam_status run_part(cgam_call *call, const part *p, const place *to)
     if (status == CGAM_OK) status = cgam_args_parse(env, p->verb, count, words, &args);
     inner.args = args;
     if (status == CGAM_OK) status = p->verb->run(&inner);
-    cgam_put(call->doc, p->key, inner.doc);
+    cgam_json_put(call->doc, p->key, inner.doc);
     cgam_args_free(args);
     for (int i = 0; i < used; i++) cgam_free(env, owned[i]);
     return status;
-}
-
-/* study.json is written where the parts are, whatever way the place was named. */
-static cgam_status write_document(const cgam_call *call, const place *to)
-{
-    char path[PATH_MAX + 16];
-    cgam_outfile *file;
-    if (!to->out[0]) return CGAM_OK;
-    snprintf(path, sizeof path, "%s/study.json", to->out);
-    cgam_status status = cgam_outfile_begin(call->env, path, &file);
-    if (status != CGAM_OK) return status;
-    cgam_json_write(cgam_outfile_stream(file), call->doc, 1);
-    fputc('\n', cgam_outfile_stream(file));
-    return cgam_outfile_commit(file);
 }
 
 static cgam_status run(cgam_call *call)
@@ -199,17 +185,19 @@ static cgam_status run(cgam_call *call)
     cgam_status status = find_place(call, &to);
     put_command(call);
     for (int i = 0; i < PARTS && status == CGAM_OK; i++) {
-        if (parts[i].classes && open_ended(call)) cgam_put(call->doc, parts[i].key, json_null());
+        if (parts[i].classes && open_ended(call))
+            cgam_json_put(call->doc, parts[i].key, json_null());
         else status = run_part(call, &parts[i], &to);
     }
-    if (status == CGAM_OK) status = write_document(call, &to);
+    if (status == CGAM_OK && to.out[0])
+        status = cgam_json_save(call->env, to.out, "study.json", call->doc);
     if (status == CGAM_OK && to.report) {
         bool made;
         char page[PATH_MAX + 16];
         status = cgam_models_refresh(call->env, to.report, &made);
         snprintf(page, sizeof page, "%s/index.html", to.report);
-        cgam_put_text(call->doc, "study", to.out);
-        cgam_put_text(call->doc, "report", made ? page : NULL);
+        cgam_json_put_text(call->doc, "study", to.out);
+        cgam_json_put_text(call->doc, "report", made ? page : NULL);
     }
     return status;
 }
@@ -222,7 +210,7 @@ static void print(const json_t *doc, FILE *to)
         fprintf(to, "%s== %s\n\n", i ? "\n" : "", parts[i].key);
         parts[i].verb->print(inner, to);
     }
-    const char *study = cgam_get_text(doc, "study"), *page = cgam_get_text(doc, "report");
+    const char *study = cgam_json_get_text(doc, "study"), *page = cgam_json_get_text(doc, "report");
     if (*page) fprintf(to, "\nThe study is in %s and in %s\n", study, page);
     else if (*study)
         fprintf(to, "\nThe study is in %s; `cgam report` takes it into its page\n", study);

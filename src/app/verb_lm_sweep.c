@@ -59,18 +59,18 @@ static cgam_status begin(cgam_call *call, cgam_lm_input *in, cgam_sweep_study *s
     }
     if (status == CGAM_OK) status = cgam_lm_input_states(in, 0, CGAM_DEMOS_TRUE, &s->zero);
     if (status == CGAM_OK)
-        status = cgam_csv_begin(call, "sweep.csv",
+        status = cgam_csv_begin(call->env, cgam_args_text(call->args, "out"), "sweep.csv",
                                 "shots,context_layer,query_layer,restricted,restricted_from,"
                                 "restricted_to,full,full_from,full_to",
                                 &s->cells);
     if (status == CGAM_OK)
         status = cgam_csv_begin(
-            call, "sweep_steps.csv",
+            call->env, cgam_args_text(call->args, "out"), "sweep_steps.csv",
             "shots,context,over_vocabulary,context_layer,query_layer,lambda_from,lambda_to,"
             "accuracy",
             &s->steps);
     if (status == CGAM_OK)
-        status = cgam_csv_begin(call, "sweep_grid.csv",
+        status = cgam_csv_begin(call->env, cgam_args_text(call->args, "out"), "sweep_grid.csv",
                                 "shots,context_layer,query_layer,lambda,restricted,full", &s->grid);
     return status;
 }
@@ -89,13 +89,15 @@ static cgam_status run(cgam_call *call)
     status = cgam_csv_end(&s.steps, status);
     status = cgam_csv_end(&s.grid, status);
     if (status == CGAM_OK) cgam_put_lm_input(call->doc, &in);
-    cgam_put_text(call->doc, "lens", lenses[s.kind]);
-    cgam_put_bool(call->doc, "exact_lambda", s.kind != CGAM_LENS_NORM);
-    cgam_put_text(call->doc, "lambda_scale", cgam_args_text(call->args, "lambda-scale"));
-    cgam_put_bool(call->doc, "in_sample", s.in_sample);
-    cgam_put(call->doc, "shots", shots);
+    cgam_json_put_text(call->doc, "lens", lenses[s.kind]);
+    cgam_json_put_bool(call->doc, "exact_lambda", s.kind != CGAM_LENS_NORM);
+    cgam_json_put_text(call->doc, "lambda_scale", cgam_args_text(call->args, "lambda-scale"));
+    cgam_json_put_bool(call->doc, "in_sample", s.in_sample);
+    cgam_json_put(call->doc, "shots", shots);
     if (status == CGAM_OK) status = cgam_lm_draw(call, CGAM_MODELS_SWEEP);
-    if (status == CGAM_OK) status = cgam_out_json(call, "sweep.json");
+    if (status == CGAM_OK)
+        status =
+            cgam_json_save(call->env, cgam_args_text(call->args, "out"), "sweep.json", call->doc);
     cgam_free(call->env, s.tokens);
     cgam_free(call->env, s.target);
     cgam_free(call->env, s.zero);
@@ -112,12 +114,13 @@ static void print_best(FILE *to, const char *name, const json_t *best)
     if (json_is_null(end)) snprintf(range, sizeof range, "%.3g and above", from);
     else if (json_number_value(end) == from) snprintf(range, sizeof range, "%.3g", from);
     else snprintf(range, sizeof range, "%.3g to %.3g", from, json_number_value(end));
-    fprintf(to, "  %-34s %6.3f %9.3f  +- %.3f", name, cgam_get_real(best, "accuracy"),
-            cgam_get_real(best, "held_out"), cgam_get_real(best, "held_out_se"));
+    fprintf(to, "  %-34s %6.3f %9.3f  +- %.3f", name, cgam_json_get_real(best, "accuracy"),
+            cgam_json_get_real(best, "held_out"), cgam_json_get_real(best, "held_out_se"));
     if (json_object_get(best, "context_layer"))
-        fprintf(to, "  context %2lld,", (long long)cgam_get_int(best, "context_layer"));
+        fprintf(to, "  context %2lld,", (long long)cgam_json_get_int(best, "context_layer"));
     else fputs("             ", to);
-    fprintf(to, " query %2lld, lambda %s\n", (long long)cgam_get_int(best, "query_layer"), range);
+    fprintf(to, " query %2lld, lambda %s\n", (long long)cgam_json_get_int(best, "query_layer"),
+            range);
 }
 
 static void print_entry(FILE *to, const json_t *e)
@@ -127,32 +130,35 @@ static void print_entry(FILE *to, const json_t *e)
     const json_t *threshold = json_object_get(c, "threshold");
     static const char *const names[] = {"restricted", "full"};
     static const char *const words[] = {"over the labels", "over the whole vocabulary"};
-    fprintf(to, "\n%lld shots, %lld queries\n", (long long)cgam_get_int(e, "k"),
-            (long long)cgam_get_int(e, "queries"));
+    fprintf(to, "\n%lld shots, %lld queries\n", (long long)cgam_json_get_int(e, "k"),
+            (long long)cgam_json_get_int(e, "queries"));
     for (int over = 0; over < 2; over++) {
         char se[32];
         snprintf(se, sizeof se, "%s_se", names[over]);
         fprintf(to, "\n %-35s %6s %9s\n", words[over], "best", "held out");
         fprintf(to, "  %-34s %6s %9.3f  +- %.3f\n", "zero-shot", "",
-                cgam_get_real(zero, names[over]), cgam_get_real(zero, se));
+                cgam_json_get_real(zero, names[over]), cgam_json_get_real(zero, se));
         fprintf(to, "  %-34s %6s %9.3f  +- %.3f\n", "with demonstrations", "",
-                cgam_get_real(icl, names[over]), cgam_get_real(icl, se));
+                cgam_json_get_real(icl, names[over]), cgam_json_get_real(icl, se));
         print_best(to, "query + lambda context", json_object_get(best, names[over]));
-        double share = cgam_get_real(e, over ? "recovered_full" : "recovered");
+        double share = cgam_json_get_real(e, over ? "recovered_full" : "recovered");
         if (isnan(share)) fprintf(to, "  %-34s %6s %9s\n", "share of the gain recovered", "", "-");
         else
             fprintf(to, "  %-34s %6s %9.3f  +- %.3f\n", "share of the gain recovered", "", share,
-                    cgam_get_real(e, over ? "recovered_full_se" : "recovered_se"));
+                    cgam_json_get_real(e, over ? "recovered_full_se" : "recovered_se"));
         if (over == 0) {
             const json_t *centred = json_object_get(c, "centred");
             fprintf(to, "  %-34s %6s %9.3f  +- %.3f  last layer\n", "control: zero-shot, centred",
-                    "", cgam_get_real(centred, "accuracy"), cgam_get_real(centred, "accuracy_se"));
+                    "", cgam_json_get_real(centred, "accuracy"),
+                    cgam_json_get_real(centred, "accuracy_se"));
             fprintf(to, "  %-34s %6s %9.3f  +- %.3f  best layer\n", "", "",
-                    cgam_get_real(centred, "held_out"), cgam_get_real(centred, "held_out_se"));
+                    cgam_json_get_real(centred, "held_out"),
+                    cgam_json_get_real(centred, "held_out_se"));
             if (json_is_object(threshold))
                 fprintf(to, "  %-34s %6.3f %9s  at any layer; AUC at the last %.3f\n",
-                        "control: best threshold, zero-shot", cgam_get_real(threshold, "bound"), "",
-                        cgam_get_real(threshold, "auc"));
+                        "control: best threshold, zero-shot",
+                        cgam_json_get_real(threshold, "bound"), "",
+                        cgam_json_get_real(threshold, "auc"));
         }
         print_best(to, "control: mean of the labels' rows",
                    json_object_get(json_object_get(c, "label_mean"), names[over]));
@@ -167,8 +173,8 @@ static void print(const json_t *doc, FILE *to)
 {
     size_t i;
     json_t *entry;
-    fprintf(to, "%s, %s lens, lambda %s and %s, context %s\n", cgam_get_text(doc, "dataset"),
-            cgam_get_text(doc, "lens"), cgam_get_text(doc, "lambda_scale"),
+    fprintf(to, "%s, %s lens, lambda %s and %s, context %s\n", cgam_json_get_text(doc, "dataset"),
+            cgam_json_get_text(doc, "lens"), cgam_json_get_text(doc, "lambda_scale"),
             json_is_true(json_object_get(doc, "exact_lambda")) ? "exact" : "read on a grid",
             json_is_true(json_object_get(doc, "in_sample")) ? "from the same queries"
                                                             : "from the other half of the queries");

@@ -82,7 +82,7 @@ static json_t *parts_json(const cgam_net *net, const double *parts)
 {
     json_t *object = json_object();
     for (int i = 0; i < cgam_net_parts(net); i++)
-        cgam_put_real(object, cgam_net_part_name(net, i), parts[i]);
+        cgam_json_put_real(object, cgam_net_part_name(net, i), parts[i]);
     return object;
 }
 
@@ -99,14 +99,14 @@ static bool held_at(const cgam_flow_opts *flow, int layer, double time)
 static json_t *layer_json(const cgam_layer_view *layer, bool clamped)
 {
     json_t *object = json_object();
-    cgam_put(object, "shape", shape_json(layer));
-    cgam_put_int(object, "size", layer->size);
-    cgam_put_text(object, "lagrangian", layer->lagr->name);
+    cgam_json_put(object, "shape", shape_json(layer));
+    cgam_json_put_int(object, "size", layer->size);
+    cgam_json_put_text(object, "lagrangian", layer->lagr->name);
     for (int i = 0; i < CGAM_LAGR_PARAMS && layer->lagr->param[i].name; i++)
-        cgam_put_real(object, layer->lagr->param[i].name, layer->param[i]);
-    cgam_put_real(object, "scale", layer->scale);
-    cgam_put_real(object, "tau", layer->tau);
-    cgam_put_bool(object, "clamped", clamped);
+        cgam_json_put_real(object, layer->lagr->param[i].name, layer->param[i]);
+    cgam_json_put_real(object, "scale", layer->scale);
+    cgam_json_put_real(object, "tau", layer->tau);
+    cgam_json_put_bool(object, "clamped", clamped);
     return object;
 }
 
@@ -116,9 +116,10 @@ static void put_state(json_t *object, int64_t size, const double *x, const doubl
     int64_t best = 0;
     for (int64_t i = 1; i < size; i++)
         if (x[i] > x[best]) best = i;
-    cgam_put_int(object, "largest", best);
-    cgam_put(object, "state", size <= STATE_SHOWN ? cgam_reals_json(x, size) : json_null());
-    cgam_put(object, "activation", size <= STATE_SHOWN ? cgam_reals_json(a, size) : json_null());
+    cgam_json_put_int(object, "largest", best);
+    cgam_json_put(object, "state", size <= STATE_SHOWN ? cgam_json_reals(x, size, 1) : json_null());
+    cgam_json_put(object, "activation",
+                  size <= STATE_SHOWN ? cgam_json_reals(a, size, 1) : json_null());
 }
 
 static json_t *synapses_json(const cgam_net *net)
@@ -129,10 +130,10 @@ static json_t *synapses_json(const cgam_net *net)
         json_t *one = json_object(), *layers = json_array();
         for (int j = 0; j < s.k; j++)
             json_array_append_new(layers, json_string(cgam_net_layer(net, s.layers[j]).name));
-        cgam_put_text(one, "kind", s.kind);
-        cgam_put(one, "layers", layers);
-        cgam_put_real(one, "gain", s.gain);
-        cgam_put(object, s.name, one);
+        cgam_json_put_text(one, "kind", s.kind);
+        cgam_json_put(one, "layers", layers);
+        cgam_json_put_real(one, "gain", s.gain);
+        cgam_json_put(object, s.name, one);
     }
     return object;
 }
@@ -178,33 +179,33 @@ static cgam_status put_run(cgam_call *call, const cgam_net_file *file, const cga
     if (status == CGAM_OK)
         status = cgam_net_eval(net, 1, file->x, NULL,
                                &(cgam_net_values){.activation = a, .parts = parts});
-    cgam_put_text(doc, "title", file->title);
-    cgam_put_real(doc, "time", r->time);
-    cgam_put_text(doc, "end", cgam_flow_end_name(r->end));
-    cgam_put_text(doc, "method", cgam_flow_method_name(r->method));
-    cgam_put_int(doc, "steps", r->steps);
-    cgam_put_int(doc, "evaluations", r->evaluations);
-    cgam_put_real(doc, "energy_start", r->energy_start);
-    cgam_put_real(doc, "energy_end", r->energy_end);
-    cgam_put_real(doc, "energy_rise", r->energy_rise);
-    cgam_put_real(doc, "rise_time", r->rise_time);
-    cgam_put_real(doc, "power", r->power);
-    cgam_put_real(doc, "residual", r->residual);
-    cgam_put_real(doc, "settled", r->settled);
+    cgam_json_put_text(doc, "title", file->title);
+    cgam_json_put_real(doc, "time", r->time);
+    cgam_json_put_text(doc, "end", cgam_flow_end_name(r->end));
+    cgam_json_put_text(doc, "method", cgam_flow_method_name(r->method));
+    cgam_json_put_int(doc, "steps", r->steps);
+    cgam_json_put_int(doc, "evaluations", r->evaluations);
+    cgam_json_put_real(doc, "energy_start", r->energy_start);
+    cgam_json_put_real(doc, "energy_end", r->energy_end);
+    cgam_json_put_real(doc, "energy_rise", r->energy_rise);
+    cgam_json_put_real(doc, "rise_time", r->rise_time);
+    cgam_json_put_real(doc, "power", r->power);
+    cgam_json_put_real(doc, "residual", r->residual);
+    cgam_json_put_real(doc, "settled", r->settled);
     if (file->flow.watch >= 0) {
-        cgam_put_text(doc, "watched", cgam_net_layer(net, file->flow.watch).name);
-        cgam_put_int(doc, "winner", r->winner);
-        cgam_put_int(doc, "winner_changes", r->winner_changes);
-        cgam_put_real(doc, "winner_time", r->winner_time);
+        cgam_json_put_text(doc, "watched", cgam_net_layer(net, file->flow.watch).name);
+        cgam_json_put_int(doc, "winner", r->winner);
+        cgam_json_put_int(doc, "winner_changes", r->winner_changes);
+        cgam_json_put_real(doc, "winner_time", r->winner_time);
     }
-    if (status == CGAM_OK) cgam_put(doc, "parts", parts_json(net, parts));
+    if (status == CGAM_OK) cgam_json_put(doc, "parts", parts_json(net, parts));
     for (int i = 0; i < cgam_net_layers(net) && status == CGAM_OK; i++) {
         cgam_layer_view layer = cgam_net_layer(net, i);
         json_t *one = layer_json(&layer, held_at(&file->flow, i, r->time));
         put_state(one, layer.size, file->x + layer.offset, a + layer.offset);
-        cgam_put(layers, layer.name, one);
+        cgam_json_put(layers, layer.name, one);
     }
-    cgam_put(doc, "layers", layers);
+    cgam_json_put(doc, "layers", layers);
     cgam_free(env, a);
     cgam_free(env, parts);
     return status;
@@ -248,19 +249,19 @@ static void print_few(FILE *to, const json_t *list)
 
 static void print_run(const json_t *doc, FILE *to)
 {
-    const char *title = cgam_get_text(doc, "title");
-    const char *watched = cgam_get_text(doc, "watched");
+    const char *title = cgam_json_get_text(doc, "title");
+    const char *watched = cgam_json_get_text(doc, "watched");
     if (title) fprintf(to, "%s\n", title);
-    fprintf(to, "flowed to t = %g in %lld steps (%s): %s\n", cgam_get_real(doc, "time"),
-            (long long)cgam_get_int(doc, "steps"), cgam_get_text(doc, "method"),
-            cgam_get_text(doc, "end"));
+    fprintf(to, "flowed to t = %g in %lld steps (%s): %s\n", cgam_json_get_real(doc, "time"),
+            (long long)cgam_json_get_int(doc, "steps"), cgam_json_get_text(doc, "method"),
+            cgam_json_get_text(doc, "end"));
     fprintf(to, "energy %.9g -> %.9g, largest rise %.2g, |x - F(x)| %.2g\n",
-            cgam_get_real(doc, "energy_start"), cgam_get_real(doc, "energy_end"),
-            cgam_get_real(doc, "energy_rise"), cgam_get_real(doc, "residual"));
+            cgam_json_get_real(doc, "energy_start"), cgam_json_get_real(doc, "energy_end"),
+            cgam_json_get_real(doc, "energy_rise"), cgam_json_get_real(doc, "residual"));
     if (watched)
         fprintf(to, "winner of %s: %lld, changed %lld times\n", watched,
-                (long long)cgam_get_int(doc, "winner"),
-                (long long)cgam_get_int(doc, "winner_changes"));
+                (long long)cgam_json_get_int(doc, "winner"),
+                (long long)cgam_json_get_int(doc, "winner_changes"));
     fprintf(to, "\n%-16s %14s  %s\n", "part", "energy", "activation");
     json_t *parts = json_object_get(doc, "parts"), *layers = json_object_get(doc, "layers");
     for (void *it = json_object_iter(parts); it; it = json_object_iter_next(parts, it)) {
@@ -315,8 +316,8 @@ static cgam_status put_eigen(cgam_call *call, const cgam_net_file *file, const b
     if (!values) return cgam_fail_nomem(call->env, "eigenvalues");
     cgam_status status = cgam_net_eigen(file->net, file->x, clamped, count, 1e-9, values, &info);
     if (status == CGAM_OK) {
-        cgam_put(call->doc, "eigenvalues", cgam_reals_json(values, info.found));
-        cgam_put_bool(call->doc, "eigenvalues_converged", info.converged);
+        cgam_json_put(call->doc, "eigenvalues", cgam_json_reals(values, info.found, 1));
+        cgam_json_put_bool(call->doc, "eigenvalues_converged", info.converged);
         call->negative = !info.converged;
     }
     cgam_free(call->env, values);
@@ -336,17 +337,17 @@ static cgam_status put_show(cgam_call *call, cgam_net_file *file, bool *clamped,
         json_decref(layers);
         return status;
     }
-    cgam_put_text(doc, "title", file->title);
-    cgam_put_int(doc, "size", cgam_net_size(net));
+    cgam_json_put_text(doc, "title", file->title);
+    cgam_json_put_int(doc, "size", cgam_net_size(net));
     for (int i = 0; i < cgam_net_layers(net); i++) {
         cgam_layer_view layer = cgam_net_layer(net, i);
-        cgam_put(layers, layer.name, layer_json(&layer, clamped[i]));
+        cgam_json_put(layers, layer.name, layer_json(&layer, clamped[i]));
     }
-    cgam_put(doc, "layers", layers);
-    cgam_put(doc, "synapses", synapses_json(net));
-    cgam_put_real(doc, "energy", E);
-    cgam_put_real(doc, "power", power);
-    cgam_put(doc, "parts", parts_json(net, parts));
+    cgam_json_put(doc, "layers", layers);
+    cgam_json_put(doc, "synapses", synapses_json(net));
+    cgam_json_put_real(doc, "energy", E);
+    cgam_json_put_real(doc, "power", power);
+    cgam_json_put(doc, "parts", parts_json(net, parts));
     return put_eigen(call, file, clamped);
 }
 
@@ -358,7 +359,7 @@ static cgam_status put_table(cgam_call *call, const cgam_net *net, const double 
     FILE *to = open_memstream(&text, &size);
     if (!to) return cgam_fail_nomem(call->env, "a table");
     cgam_net_draw_text(net, parts, to);
-    if (fclose(to) == 0) cgam_put_text(call->doc, "table", text);
+    if (fclose(to) == 0) cgam_json_put_text(call->doc, "table", text);
     free(text);
     return CGAM_OK;
 }
@@ -391,13 +392,13 @@ static cgam_status show_net(cgam_call *call)
 
 static void print_show(const json_t *doc, FILE *to)
 {
-    const char *title = cgam_get_text(doc, "title"), *table = cgam_get_text(doc, "table");
+    const char *title = cgam_json_get_text(doc, "title"), *table = cgam_json_get_text(doc, "table");
     const json_t *values = json_object_get(doc, "eigenvalues");
     if (title) fprintf(to, "%s\n\n", title);
     if (table) fputs(table, to);
     fprintf(to, "\n%lld numbers; energy at the start %.9g, dE/dt %.6g\n",
-            (long long)cgam_get_int(doc, "size"), cgam_get_real(doc, "energy"),
-            cgam_get_real(doc, "power"));
+            (long long)cgam_json_get_int(doc, "size"), cgam_json_get_real(doc, "energy"),
+            cgam_json_get_real(doc, "power"));
     if (values) {
         fprintf(to, "largest eigenvalues of the Jacobian: ");
         print_few(to, values);

@@ -278,16 +278,16 @@ static cgam_status job_recall(job *j)
 
 static void put_proof(json_t *certificates, const char *name, double value, bool proved)
 {
-    if (!isnan(value)) cgam_put_text(certificates, name, proved ? "proved" : "estimate");
+    if (!isnan(value)) cgam_json_put_text(certificates, name, proved ? "proved" : "estimate");
 }
 
 static json_t *result_doc(const job *j, int64_t k)
 {
     const cgam_result *r = &j->results[k];
     json_t *doc = json_object(), *top = json_array(), *logs = json_array();
-    cgam_put_int(doc, "winner", r->winner);
-    cgam_put_real(doc, "p", r->p);
-    cgam_put_real(doc, "log_p", r->log_p);
+    cgam_json_put_int(doc, "winner", r->winner);
+    cgam_json_put_real(doc, "p", r->p);
+    cgam_json_put_real(doc, "log_p", r->log_p);
     for (int64_t i = 0; i < j->top; i++) {
         json_t *pair = json_array();
         json_array_append_new(pair, json_integer(j->top_index[k * j->top + i]));
@@ -295,35 +295,35 @@ static json_t *result_doc(const job *j, int64_t k)
         json_array_append_new(top, pair);
         json_array_append_new(logs, cgam_json_real(j->top_log_p[k * j->top + i]));
     }
-    cgam_put(doc, "top", top);
-    cgam_put(doc, "top_log_p", logs);
+    cgam_json_put(doc, "top", top);
+    cgam_json_put(doc, "top_log_p", logs);
     if (j->target) {
-        cgam_put_int(doc, "target", r->focus);
-        cgam_put_real(doc, "target_p", r->p);
-        cgam_put_int(doc, "target_rank", r->focus_rank);
+        cgam_json_put_int(doc, "target", r->focus);
+        cgam_json_put_real(doc, "target_p", r->p);
+        cgam_json_put_int(doc, "target_rank", r->focus_rank);
     }
-    cgam_put_real(doc, "neff_entropy", r->neff_entropy);
-    cgam_put_real(doc, "neff_ipr", r->neff_ipr);
-    cgam_put_real(doc, "gap", r->gap);
-    cgam_put_real(doc, "gap_raw", r->gap_raw);
-    cgam_put_real(doc, "gap_gate", r->gap_gate);
-    cgam_put_real(doc, "p_lower_bound", r->p_lower_bound);
-    cgam_put_real(doc, "readout_left_out", r->readout_left_out);
-    cgam_put_int(doc, "iterations", r->iterations);
-    cgam_put_int(doc, "newton_steps", r->newton_steps);
-    cgam_put_text(doc, "end", cgam_end_name(r->end));
-    cgam_put_real(doc, "change", r->change);
+    cgam_json_put_real(doc, "neff_entropy", r->neff_entropy);
+    cgam_json_put_real(doc, "neff_ipr", r->neff_ipr);
+    cgam_json_put_real(doc, "gap", r->gap);
+    cgam_json_put_real(doc, "gap_raw", r->gap_raw);
+    cgam_json_put_real(doc, "gap_gate", r->gap_gate);
+    cgam_json_put_real(doc, "p_lower_bound", r->p_lower_bound);
+    cgam_json_put_real(doc, "readout_left_out", r->readout_left_out);
+    cgam_json_put_int(doc, "iterations", r->iterations);
+    cgam_json_put_int(doc, "newton_steps", r->newton_steps);
+    cgam_json_put_text(doc, "end", cgam_end_name(r->end));
+    cgam_json_put_real(doc, "change", r->change);
     bool flows = strcmp(cgam_args_text(j->call->args, "mode"), cgam_mode_name(CGAM_FLOW)) == 0;
-    cgam_put_real(doc, "time", flows ? r->time : NAN);
-    cgam_put_real(doc, "energy_start", r->energy_start);
-    cgam_put_real(doc, "energy_end", r->energy_end);
-    cgam_put_real(doc, "energy_rise", r->energy_rise);
-    cgam_put_real(doc, "contraction", r->contraction);
-    cgam_put_real(doc, "local_contraction", r->local_contraction);
-    cgam_put(doc, "unique", r->unique < 0 ? json_null() : json_boolean(r->unique));
-    cgam_put_real(doc, "fold_margin", r->fold_margin);
-    cgam_put_bool(doc, "fold_margin_exact", r->fold_margin_exact);
-    cgam_put_real(doc, "p_error", r->p_error);
+    cgam_json_put_real(doc, "time", flows ? r->time : NAN);
+    cgam_json_put_real(doc, "energy_start", r->energy_start);
+    cgam_json_put_real(doc, "energy_end", r->energy_end);
+    cgam_json_put_real(doc, "energy_rise", r->energy_rise);
+    cgam_json_put_real(doc, "contraction", r->contraction);
+    cgam_json_put_real(doc, "local_contraction", r->local_contraction);
+    cgam_json_put(doc, "unique", r->unique < 0 ? json_null() : json_boolean(r->unique));
+    cgam_json_put_real(doc, "fold_margin", r->fold_margin);
+    cgam_json_put_bool(doc, "fold_margin_exact", r->fold_margin_exact);
+    cgam_json_put_real(doc, "p_error", r->p_error);
     json_t *proofs = json_object();
     put_proof(proofs, "p_lower_bound", r->p_lower_bound, true);
     put_proof(proofs, "contraction", r->contraction, r->contraction_proved);
@@ -331,7 +331,7 @@ static json_t *result_doc(const job *j, int64_t k)
     put_proof(proofs, "fold_margin", r->fold_margin, r->fold_margin_proved);
     put_proof(proofs, "p_error", r->p_error, r->p_error_proved);
     put_proof(proofs, "unique", r->unique < 0 ? NAN : r->unique, r->unique_proved);
-    cgam_put(doc, "certificates", proofs);
+    cgam_json_put(doc, "certificates", proofs);
     return doc;
 }
 
@@ -340,36 +340,37 @@ static void job_doc(job *j)
     json_t *doc = j->call->doc, *queries = json_array();
     cgam_bank_info bank = cgam_bank_describe(j->bank);
     cgam_gate_info gate = cgam_gate_describe(cgam_recall_gate(j->plan));
-    cgam_put_int(doc, "n", bank.n);
-    cgam_put_int(doc, "d", bank.d);
-    cgam_put_text(doc, "mode", cgam_args_text(j->call->args, "mode"));
-    cgam_put_real(doc, "alpha", gate.alpha);
-    cgam_put_real(doc, "beta", cgam_args_real(j->call->args, "beta"));
-    cgam_put_real(doc, "lambda", cgam_args_real(j->call->args, "lambda"));
-    cgam_put_text(doc, "regime", cgam_regime_name(gate.regime));
-    cgam_put_real(doc, "alpha_crit", gate.critical.alpha);
-    cgam_put_text(doc, "alpha_crit_known",
-                  isnan(gate.critical.alpha)   ? "bounds"
-                  : isinf(gate.critical.alpha) ? "none"
-                  : gate.critical.proved       ? "proved"
-                                               : "estimate");
-    cgam_put(doc, "alpha_crit_bounds",
-             cgam_reals_json((double[]){gate.critical.alpha_lo, gate.critical.alpha_hi}, 2));
-    cgam_put_real(doc, "eta_min", gate.eta_min);
-    cgam_put_bool(doc, "eta_min_exact", gate.eta_min_exact);
+    cgam_json_put_int(doc, "n", bank.n);
+    cgam_json_put_int(doc, "d", bank.d);
+    cgam_json_put_text(doc, "mode", cgam_args_text(j->call->args, "mode"));
+    cgam_json_put_real(doc, "alpha", gate.alpha);
+    cgam_json_put_real(doc, "beta", cgam_args_real(j->call->args, "beta"));
+    cgam_json_put_real(doc, "lambda", cgam_args_real(j->call->args, "lambda"));
+    cgam_json_put_text(doc, "regime", cgam_regime_name(gate.regime));
+    cgam_json_put_real(doc, "alpha_crit", gate.critical.alpha);
+    cgam_json_put_text(doc, "alpha_crit_known",
+                       isnan(gate.critical.alpha)   ? "bounds"
+                       : isinf(gate.critical.alpha) ? "none"
+                       : gate.critical.proved       ? "proved"
+                                                    : "estimate");
+    cgam_json_put(
+        doc, "alpha_crit_bounds",
+        cgam_json_reals((double[]){gate.critical.alpha_lo, gate.critical.alpha_hi}, 2, 1));
+    cgam_json_put_real(doc, "eta_min", gate.eta_min);
+    cgam_json_put_bool(doc, "eta_min_exact", gate.eta_min_exact);
     if (cgam_args_flag(j->call->args, "free-context")) {
         double margin = cgam_recall_context_margin(j->plan);
-        cgam_put_real(doc, "context_margin", margin);
-        cgam_put_bool(doc, "context_stable", margin > 0);
+        cgam_json_put_real(doc, "context_margin", margin);
+        cgam_json_put_bool(doc, "context_stable", margin > 0);
     }
     for (int64_t k = 0; k < j->q.rows; k++) {
         cgam_end end = j->results[k].end;
         j->call->negative |=
             end != CGAM_END_DIRECT && end != CGAM_END_CONVERGED && end != CGAM_END_HORIZON;
         if (json_array_append_new(queries, result_doc(j, k)) != 0)
-            cgam_put_bool(doc, "incomplete", true);
+            cgam_json_put_bool(doc, "incomplete", true);
     }
-    cgam_put(doc, "queries", queries);
+    cgam_json_put(doc, "queries", queries);
 }
 
 static cgam_status run(cgam_call *call)
@@ -405,37 +406,39 @@ static void print_query(const json_t *q, bool coupled, bool flow, FILE *to)
     bool target = json_object_get(q, "target") != NULL;
     const json_t *unique = json_object_get(q, "unique");
     fprintf(to, "  %-18s %-14lld the memory with the largest score\n", "winner",
-            (long long)cgam_get_int(q, "winner"));
+            (long long)cgam_json_get_int(q, "winner"));
     if (target)
         fprintf(to, "  %-18s %-14lld rank %lld; the numbers below speak of it\n", "target",
-                (long long)cgam_get_int(q, "target"), (long long)cgam_get_int(q, "target_rank"));
-    print_line(to, "p", cgam_get_real(q, "p"), "its probability");
-    print_line(to, "p >=", cgam_get_real(q, "p_lower_bound"), "proved from the gap");
-    print_line(to, "gap", cgam_get_real(q, "gap"), "lead in score over the best rival");
-    print_line(to, "gap, query", cgam_get_real(q, "gap_raw"), "lead by the query alone");
-    print_line(to, "gap, gates", cgam_get_real(q, "gap_gate"), "lead by the gates alone");
-    print_line(to, "N_eff, entropy", cgam_get_real(q, "neff_entropy"),
+                (long long)cgam_json_get_int(q, "target"),
+                (long long)cgam_json_get_int(q, "target_rank"));
+    print_line(to, "p", cgam_json_get_real(q, "p"), "its probability");
+    print_line(to, "p >=", cgam_json_get_real(q, "p_lower_bound"), "proved from the gap");
+    print_line(to, "gap", cgam_json_get_real(q, "gap"), "lead in score over the best rival");
+    print_line(to, "gap, query", cgam_json_get_real(q, "gap_raw"), "lead by the query alone");
+    print_line(to, "gap, gates", cgam_json_get_real(q, "gap_gate"), "lead by the gates alone");
+    print_line(to, "N_eff, entropy", cgam_json_get_real(q, "neff_entropy"),
                "memories in play, exp(entropy)");
-    print_line(to, "N_eff, 1/sum p^2", cgam_get_real(q, "neff_ipr"),
+    print_line(to, "N_eff, 1/sum p^2", cgam_json_get_real(q, "neff_ipr"),
                "memories in play, by collision");
     if (coupled || flow) {
         fprintf(to, "  %-18s %-14lld ended: %s\n", flow ? "steps" : "iterations",
-                (long long)cgam_get_int(q, "iterations"), cgam_get_text(q, "end"));
-        if (flow) print_line(to, "time", cgam_get_real(q, "time"), "at the end");
-        print_line(to, "energy, start", cgam_get_real(q, "energy_start"), "");
-        print_line(to, "energy, end", cgam_get_real(q, "energy_end"), "");
-        print_line(to, "energy, rise", cgam_get_real(q, "energy_rise"),
+                (long long)cgam_json_get_int(q, "iterations"), cgam_json_get_text(q, "end"));
+        if (flow) print_line(to, "time", cgam_json_get_real(q, "time"), "at the end");
+        print_line(to, "energy, start", cgam_json_get_real(q, "energy_start"), "");
+        print_line(to, "energy, end", cgam_json_get_real(q, "energy_end"), "");
+        print_line(to, "energy, rise", cgam_json_get_real(q, "energy_rise"),
                    "largest step up; 0 but for rounding");
     }
     if (coupled) {
-        print_line(to, "contraction", cgam_get_real(q, "contraction"),
+        print_line(to, "contraction", cgam_json_get_real(q, "contraction"),
                    "below 1 the fixed point is unique");
         fprintf(to, "  %-18s %-14s\n", "unique",
                 json_is_null(unique)   ? "not decided"
                 : json_is_true(unique) ? "yes, proved"
                                        : "no");
         bool exact = json_is_true(json_object_get(q, "fold_margin_exact"));
-        print_line(to, exact ? "fold margin" : "fold margin >=", cgam_get_real(q, "fold_margin"),
+        print_line(to,
+                   exact ? "fold margin" : "fold margin >=", cgam_json_get_real(q, "fold_margin"),
                    exact ? "above 0 the state is stable" : "a free bound; --certify for the value");
     }
     fprintf(to, "  %-18s ", "top");
@@ -447,19 +450,19 @@ static void print(const json_t *doc, FILE *to)
 {
     const json_t *queries = json_object_get(doc, "queries");
     size_t count = json_array_size(queries);
-    bool coupled = strcmp(cgam_get_text(doc, "mode"), "coupled") == 0;
-    bool flow = strcmp(cgam_get_text(doc, "mode"), "flow") == 0;
-    double crit = cgam_get_real(doc, "alpha_crit");
+    bool coupled = strcmp(cgam_json_get_text(doc, "mode"), "coupled") == 0;
+    bool flow = strcmp(cgam_json_get_text(doc, "mode"), "flow") == 0;
+    double crit = cgam_json_get_real(doc, "alpha_crit");
     fprintf(to, "%lld memories in %lld dimensions, mode %s: alpha %g, beta %g, lambda %g\n",
-            (long long)cgam_get_int(doc, "n"), (long long)cgam_get_int(doc, "d"),
-            cgam_get_text(doc, "mode"), cgam_get_real(doc, "alpha"), cgam_get_real(doc, "beta"),
-            cgam_get_real(doc, "lambda"));
-    fprintf(to, "gates %s", cgam_get_text(doc, "regime"));
+            (long long)cgam_json_get_int(doc, "n"), (long long)cgam_json_get_int(doc, "d"),
+            cgam_json_get_text(doc, "mode"), cgam_json_get_real(doc, "alpha"),
+            cgam_json_get_real(doc, "beta"), cgam_json_get_real(doc, "lambda"));
+    fprintf(to, "gates %s", cgam_json_get_text(doc, "regime"));
     if (!isnan(crit)) fprintf(to, ", alpha_crit %.8g", crit);
     const json_t *stable = json_object_get(doc, "context_stable");
     if (stable)
         fprintf(to, "\nfree context: it %s settle, lambda_min(I - W'A^-1 W) = %.4g",
-                json_is_true(stable) ? "can" : "cannot", cgam_get_real(doc, "context_margin"));
+                json_is_true(stable) ? "can" : "cannot", cgam_json_get_real(doc, "context_margin"));
     fprintf(to, "\n\n");
     if (count == 1) {
         print_query(json_array_get(queries, 0), coupled, flow, to);
@@ -470,14 +473,14 @@ static void print(const json_t *doc, FILE *to)
             target ? "   target   rank " : "", "p", "gap", "N_eff", "p >=", "iter", "end");
     for (size_t k = 0; k < count; k++) {
         const json_t *q = json_array_get(queries, k);
-        fprintf(to, "%7zu %9lld ", k, (long long)cgam_get_int(q, "winner"));
+        fprintf(to, "%7zu %9lld ", k, (long long)cgam_json_get_int(q, "winner"));
         if (target)
-            fprintf(to, "%9lld %6lld ", (long long)cgam_get_int(q, "target"),
-                    (long long)cgam_get_int(q, "target_rank"));
-        fprintf(to, "%11.5g %11.5g %10.4g %10.4g %6lld  %s\n", cgam_get_real(q, "p"),
-                cgam_get_real(q, "gap"), cgam_get_real(q, "neff_entropy"),
-                cgam_get_real(q, "p_lower_bound"), (long long)cgam_get_int(q, "iterations"),
-                cgam_get_text(q, "end"));
+            fprintf(to, "%9lld %6lld ", (long long)cgam_json_get_int(q, "target"),
+                    (long long)cgam_json_get_int(q, "target_rank"));
+        fprintf(to, "%11.5g %11.5g %10.4g %10.4g %6lld  %s\n", cgam_json_get_real(q, "p"),
+                cgam_json_get_real(q, "gap"), cgam_json_get_real(q, "neff_entropy"),
+                cgam_json_get_real(q, "p_lower_bound"),
+                (long long)cgam_json_get_int(q, "iterations"), cgam_json_get_text(q, "end"));
     }
     if (target) fprintf(to, "\np, gap and the bound speak of the target\n");
 }

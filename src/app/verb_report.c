@@ -47,11 +47,11 @@ static void put_claims(json_t *to, const cgam_claims *claims)
     for (int i = 0; i < claims->count; i++) {
         const cgam_claim *c = &claims->claim[i];
         json_t *one = json_object();
-        cgam_put_text(one, "where", c->where);
-        cgam_put_text(one, "claim", c->says);
-        cgam_put_text(one, "verdict", cgam_verdict_text(c, verdict));
-        cgam_put_text(one, "numbers", c->numbers);
-        cgam_put_text(one, "test", c->test);
+        cgam_json_put_text(one, "where", c->where);
+        cgam_json_put_text(one, "claim", c->says);
+        cgam_json_put_text(one, "verdict", cgam_verdict_text(c, verdict));
+        cgam_json_put_text(one, "numbers", c->numbers);
+        cgam_json_put_text(one, "test", c->test);
         json_array_append_new(to, one);
     }
 }
@@ -61,15 +61,15 @@ static void put_runs(json_t *doc, const cgam_report *r)
     json_t *runs = json_array(), *claims = json_array(), *models = json_array();
     for (int i = 0; i < CGAM_RUNS; i++) {
         json_t *one = json_object();
-        cgam_put_text(one, "name", r->runs[i].folder);
-        cgam_put_real(one, "seconds", r->runs[i].seconds);
+        cgam_json_put_text(one, "name", r->runs[i].folder);
+        cgam_json_put_real(one, "seconds", r->runs[i].seconds);
         json_array_append_new(runs, one);
     }
     put_claims(claims, &r->claims);
     put_claims(models, &r->model_claims);
-    cgam_put(doc, "claims", claims);
-    cgam_put(doc, "model_claims", models);
-    cgam_put(doc, "studies", runs);
+    cgam_json_put(doc, "claims", claims);
+    cgam_json_put(doc, "model_claims", models);
+    cgam_json_put(doc, "studies", runs);
 }
 
 static cgam_status run(cgam_call *call)
@@ -88,13 +88,14 @@ static cgam_status run(cgam_call *call)
     cgam_progress_clear(&bar);
     if (status != CGAM_OK) return status;
     snprintf(page, sizeof page, "%s/index.html", o.out);
-    cgam_put_text(call->doc, "report", page);
-    cgam_put_text(call->doc, "version", cgam_version());
-    cgam_put_int(call->doc, "seed", (int64_t)o.seed);
-    cgam_put_real(call->doc, "scale", o.scale);
-    cgam_put_real(call->doc, "seconds", r->seconds);
-    cgam_put_real(call->doc, "figure_seconds", r->figure_seconds);
-    if (r->figures_missing) cgam_put_text(call->doc, "figures_missing", "gnuplot was not found");
+    cgam_json_put_text(call->doc, "report", page);
+    cgam_json_put_text(call->doc, "version", cgam_version());
+    cgam_json_put_int(call->doc, "seed", (int64_t)o.seed);
+    cgam_json_put_real(call->doc, "scale", o.scale);
+    cgam_json_put_real(call->doc, "seconds", r->seconds);
+    cgam_json_put_real(call->doc, "figure_seconds", r->figure_seconds);
+    if (r->figures_missing)
+        cgam_json_put_text(call->doc, "figures_missing", "gnuplot was not found");
     put_runs(call->doc, r);
     cgam_report_free(r);
     return CGAM_OK;
@@ -105,13 +106,13 @@ static void print_claims(FILE *to, const json_t *claims)
     int count[4] = {0};
     for (size_t i = 0; i < json_array_size(claims); i++) {
         const json_t *c = json_array_get(claims, i);
-        const char *verdict = cgam_get_text(c, "verdict");
+        const char *verdict = cgam_json_get_text(c, "verdict");
         count[strcmp(verdict, "holds") == 0 ? 0
               : verdict[0] == 'h'           ? 1
               : verdict[0] == 'd'           ? 2
                                             : 3]++;
-        fprintf(to, "  %s\n      %s: %s\n", cgam_get_text(c, "claim"), cgam_get_text(c, "where"),
-                verdict);
+        fprintf(to, "  %s\n      %s: %s\n", cgam_json_get_text(c, "claim"),
+                cgam_json_get_text(c, "where"), verdict);
     }
     fprintf(to, "\n  %d hold, %d hold under a condition, %d do not hold", count[0], count[1],
             count[2]);
@@ -130,12 +131,13 @@ static void print(const json_t *doc, FILE *to)
     }
     for (size_t i = 0; i < json_array_size(runs); i++) {
         const json_t *one = json_array_get(runs, i);
-        fprintf(to, "  %-22s %6.2f s\n", cgam_get_text(one, "name"), cgam_get_real(one, "seconds"));
+        fprintf(to, "  %-22s %6.2f s\n", cgam_json_get_text(one, "name"),
+                cgam_json_get_real(one, "seconds"));
     }
-    const char *missing = cgam_get_text(doc, "figures_missing");
+    const char *missing = cgam_json_get_text(doc, "figures_missing");
     if (*missing) fprintf(to, "\n%s: no figures; tables and summaries are complete\n", missing);
-    else fprintf(to, "  %-22s %6.2f s\n", "figures", cgam_get_real(doc, "figure_seconds"));
-    fprintf(to, "\nEverything is in %s\n", cgam_get_text(doc, "report"));
+    else fprintf(to, "  %-22s %6.2f s\n", "figures", cgam_json_get_real(doc, "figure_seconds"));
+    fprintf(to, "\nEverything is in %s\n", cgam_json_get_text(doc, "report"));
 }
 
 const cgam_verb cgam_verb_report = {

@@ -308,7 +308,7 @@ static cgam_status merge(cgam_call *call, const char *text)
     json_t *doc;
     cgam_status status = cgam_json_parse(call->env, "summary", text, strlen(text), &doc);
     if (status != CGAM_OK) return status;
-    if (json_object_update(call->doc, doc) != 0) cgam_put_bool(call->doc, "incomplete", true);
+    if (json_object_update(call->doc, doc) != 0) cgam_json_put_bool(call->doc, "incomplete", true);
     json_decref(doc);
     return CGAM_OK;
 }
@@ -334,8 +334,8 @@ static cgam_status draw(cgam_call *call, const cgam_study *study, const char *ou
     json_t *names = json_array();
     for (int i = 0; i < figures.count && !missing; i++)
         json_array_append_new(names, json_string(figures.figure[i].name));
-    cgam_put(call->doc, "figures", names);
-    if (missing) cgam_put_text(call->doc, "figures_missing", "gnuplot was not found");
+    cgam_json_put(call->doc, "figures", names);
+    if (missing) cgam_json_put_text(call->doc, "figures_missing", "gnuplot was not found");
     return CGAM_OK;
 }
 
@@ -374,8 +374,8 @@ static cgam_status run_kind(cgam_call *call, cgam_study_kind kind)
     if (status == CGAM_OK && chosen(call->args, "figures", "yes")) status = draw(call, study, out);
     if (status == CGAM_OK) {
         if (kind == CGAM_STUDY_THEOREMS) call->negative = violated(study);
-        cgam_put_text(call->doc, "out", out);
-        cgam_put_real(call->doc, "seconds", cgam_clock() - begun);
+        cgam_json_put_text(call->doc, "out", out);
+        cgam_json_put_real(call->doc, "seconds", cgam_clock() - begun);
         cgam_study_forget(study);
     }
     cgam_study_free(study);
@@ -460,11 +460,11 @@ static cgam_status list_run(cgam_call *call)
     json_t *list = json_array();
     for (int k = 0; k < CGAM_STUDY_KINDS; k++) {
         json_t *one = json_object();
-        cgam_put_text(one, "name", cgam_study_name((cgam_study_kind)k));
-        cgam_put_text(one, "about", cgam_study_about((cgam_study_kind)k));
+        cgam_json_put_text(one, "name", cgam_study_name((cgam_study_kind)k));
+        cgam_json_put_text(one, "about", cgam_study_about((cgam_study_kind)k));
         json_array_append_new(list, one);
     }
-    cgam_put(call->doc, "studies", list);
+    cgam_json_put(call->doc, "studies", list);
     return CGAM_OK;
 }
 
@@ -473,8 +473,8 @@ static void list_print(const json_t *doc, FILE *to)
     const json_t *list = json_object_get(doc, "studies");
     for (size_t k = 0; k < json_array_size(list); k++) {
         const json_t *one = json_array_get(list, k);
-        fprintf(to, "  cgam study %-12s %s\n", cgam_get_text(one, "name"),
-                cgam_get_text(one, "about"));
+        fprintf(to, "  cgam study %-12s %s\n", cgam_json_get_text(one, "name"),
+                cgam_json_get_text(one, "about"));
     }
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/env.h"
 #include "io/file.h"
+#include "io/folder.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -40,6 +41,78 @@ cgam_status cgam_json_load(cgam_env *env, const char *path, json_t **out)
 
 json_t *cgam_json_real(double value) { return isfinite(value) ? json_real(value) : json_null(); }
 
+/* ---- Documents: jansson's *_set_new calls take the reference even when they fail, so nothing leaks */
+void cgam_json_put(json_t *object, const char *name, json_t *value)
+{
+    if (json_object_set_new(object, name, value) != 0)
+        json_object_set_new(object, "incomplete", json_true());
+}
+
+void cgam_json_put_int(json_t *object, const char *name, int64_t value)
+{
+    cgam_json_put(object, name, json_integer(value));
+}
+
+void cgam_json_put_real(json_t *object, const char *name, double value)
+{
+    cgam_json_put(object, name, cgam_json_real(value));
+}
+
+void cgam_json_put_text(json_t *object, const char *name, const char *value)
+{
+    cgam_json_put(object, name, value ? json_string(value) : json_null());
+}
+
+void cgam_json_put_bool(json_t *object, const char *name, bool value)
+{
+    cgam_json_put(object, name, json_boolean(value));
+}
+
+json_t *cgam_json_reals(const double *values, int64_t n, int64_t stride)
+{
+    json_t *array = json_array();
+    for (int64_t i = 0; array && i < n; i++)
+        if (json_array_append_new(array, cgam_json_real(values[i * stride])) != 0) {
+            json_decref(array);
+            return NULL;
+        }
+    return array;
+}
+
+const json_t *cgam_json_at(const json_t *doc, const char *path)
+{
+    while (doc && *path) {
+        size_t length = strcspn(path, ".");
+        doc = json_object_getn(doc, path, length);
+        path += length + (path[length] == '.');
+    }
+    return doc;
+}
+
+double cgam_json_get_real(const json_t *doc, const char *path)
+{
+    const json_t *value = cgam_json_at(doc, path);
+    return json_is_number(value) ? json_number_value(value) : (double)NAN;
+}
+
+int64_t cgam_json_get_int(const json_t *doc, const char *path)
+{
+    return json_integer_value(cgam_json_at(doc, path));
+}
+
+const char *cgam_json_get_text(const json_t *doc, const char *path)
+{
+    const char *text = json_string_value(cgam_json_at(doc, path));
+    return text ? text : "";
+}
+
+double cgam_json_get_entry(const json_t *doc, const char *path, int64_t i)
+{
+    const json_t *value = i < 0 ? NULL : json_array_get(cgam_json_at(doc, path), (size_t)i);
+    return json_is_number(value) ? json_number_value(value) : (double)NAN;
+}
+
+/* ---- Writing --------------------------------------------------------------------------------- */
 /* printf and strtod follow the program's locale, so the decimal point may be a comma or even
  * several bytes. The round trip is tried before that is put right. */
 const char *cgam_real_text(double value, char *text)
@@ -143,4 +216,18 @@ bool cgam_json_write(FILE *to, const json_t *value, int indent)
 {
     write_value(to, value, indent, 0);
     return !ferror(to);
+}
+
+cgam_status cgam_json_save(cgam_env *env, const char *folder, const char *name, const json_t *doc)
+{
+    char path[CGAM_PATH_ROOM];
+    cgam_outfile *file;
+    if (!folder) return CGAM_OK;
+    cgam_status status = cgam_folder_make(env, folder);
+    if (status == CGAM_OK) status = cgam_path_join(env, folder, name, path);
+    if (status == CGAM_OK) status = cgam_outfile_begin(env, path, &file);
+    if (status != CGAM_OK) return status;
+    cgam_json_write(cgam_outfile_stream(file), doc, 1);
+    fputc('\n', cgam_outfile_stream(file));
+    return cgam_outfile_commit(file);
 }

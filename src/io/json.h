@@ -17,6 +17,32 @@ CGAM_NODISCARD cgam_status cgam_json_parse(cgam_env *env, const char *name, cons
 /* A number, or null for NaN and infinities, which JSON does not have. NULL when out of memory. */
 json_t *cgam_json_real(double value);
 
+/* ---- Documents ------------------------------------------------------------------------------- */
+/* Puts name: value; NaN, infinities and NULL become null. Out of memory is noticed once, at the end:
+ * a document that could not take a value has the key "incomplete". */
+void cgam_json_put(json_t *object, const char *name, json_t *value); /* takes the reference */
+void cgam_json_put_int(json_t *object, const char *name, int64_t value);
+void cgam_json_put_real(json_t *object, const char *name, double value);
+void cgam_json_put_text(json_t *object, const char *name, const char *value);
+void cgam_json_put_bool(json_t *object, const char *name, bool value);
+/* values[i * stride] for i below n. */
+json_t *cgam_json_reals(const double *values, int64_t n, int64_t stride);
+
+/* The value at a path of keys, "best.restricted.held_out"; NULL, NAN, 0 or "" where there is none of
+ * the kind. */
+const json_t *cgam_json_at(const json_t *doc, const char *path);
+double cgam_json_get_real(const json_t *doc, const char *path);
+int64_t cgam_json_get_int(const json_t *doc, const char *path);
+const char *cgam_json_get_text(const json_t *doc, const char *path);
+/* Entry i of the array at a path. */
+double cgam_json_get_entry(const json_t *doc, const char *path, int64_t i);
+
+/* ---- Writing --------------------------------------------------------------------------------- */
+/* The tree as the file folder/name, for people to read; the folder is made. folder NULL: nothing is
+ * written. */
+CGAM_NODISCARD cgam_status cgam_json_save(cgam_env *env, const char *folder, const char *name,
+                                          const json_t *doc);
+
 /* Prints a tree, keys in the order they were put in. indent 0 gives one line; otherwise each
  * object and each array that holds arrays or objects is spread over lines, indented by that many
  * spaces a level. No newline at the end. False when the stream failed. */

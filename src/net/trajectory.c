@@ -2,7 +2,7 @@
 #include <cgam/flow.h>
 
 #include "io/file.h"
-#include "io/json.h"
+#include "io/table.h"
 #include "net/net.h"
 
 #include <math.h>
@@ -102,24 +102,6 @@ cgam_trajectory_view cgam_trajectory_look(const cgam_trajectory *t)
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-static void csv_number(FILE *to, double value)
-{
-    char text[CGAM_REAL_TEXT];
-    fputs(isfinite(value) ? cgam_real_text(value, text) : "nan", to);
-}
-
-/* A name as a heading: quoted where it has to be. */
-static void csv_name(FILE *to, const char *name)
-{
-    bool plain = !strpbrk(name, ",\"\r\n;\t ");
-    if (!plain) fputc('"', to);
-    for (; *name; name++) {
-        if (*name == '"') fputc('"', to);
-        fputc(*name, to);
-    }
-    if (!plain) fputc('"', to);
-}
-
 static cgam_status write_csv(const cgam_trajectory *t, const char *path)
 {
     cgam_outfile *out;
@@ -130,19 +112,19 @@ static cgam_status write_csv(const cgam_trajectory *t, const char *path)
     fputs("time,energy,power,residual,events,winner", to);
     for (int i = 0; i < parts; i++) {
         fputc(',', to);
-        csv_name(to, cgam_net_part_name(t->net, i));
+        cgam_csv_text(to, cgam_net_part_name(t->net, i));
     }
     fputc('\n', to);
     for (int64_t k = 0; k < t->count; k++) {
         const double numbers[] = {t->time[k], t->energy[k], t->power[k], t->residual[k]};
         for (int i = 0; i < 4; i++) {
-            csv_number(to, numbers[i]);
+            cgam_csv_real(to, numbers[i]);
             fputc(',', to);
         }
         fprintf(to, "%lld,%lld", (long long)t->events[k], (long long)t->winner[k]);
         for (int i = 0; i < parts; i++) {
             fputc(',', to);
-            csv_number(to, t->parts[k * parts + i]);
+            cgam_csv_real(to, t->parts[k * parts + i]);
         }
         fputc('\n', to);
     }

@@ -10,46 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const json_t *cgam_models_at(const json_t *doc, const char *path)
-{
-    char key[64];
-    while (doc && *path) {
-        size_t length = strcspn(path, ".");
-        if (length >= sizeof key) return NULL;
-        memcpy(key, path, length);
-        key[length] = '\0';
-        doc = json_object_get(doc, key);
-        path += length + (path[length] == '.');
-    }
-    return doc;
-}
-
-double cgam_models_real(const json_t *doc, const char *path)
-{
-    const json_t *value = cgam_models_at(doc, path);
-    return json_is_number(value) ? json_number_value(value) : (double)NAN;
-}
-
-int64_t cgam_models_int(const json_t *doc, const char *path)
-{
-    return json_integer_value(cgam_models_at(doc, path));
-}
-
-const char *cgam_models_text(const json_t *doc, const char *path)
-{
-    const char *text = json_string_value(cgam_models_at(doc, path));
-    return text ? text : "";
-}
-
-double cgam_models_entry(const json_t *doc, const char *path, int64_t i)
-{
-    const json_t *value = i < 0 ? NULL : json_array_get(cgam_models_at(doc, path), (size_t)i);
-    return json_is_number(value) ? json_number_value(value) : (double)NAN;
-}
-
 int64_t cgam_models_layers(const json_t *doc)
 {
-    int64_t layers = cgam_models_int(doc, "model.layers");
+    int64_t layers = cgam_json_get_int(doc, "model.layers");
     return layers > 0 && layers < 10000 ? layers + 1 : 0;
 }
 

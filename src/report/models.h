@@ -10,14 +10,6 @@
 #include "report/report.h"
 
 /* ---- Reading documents ------------------------------------------------------------------- */
-/* The value at a path of keys, "best.restricted.held_out"; NULL, NAN, 0 or "" where there is
- * none. */
-const json_t *cgam_models_at(const json_t *doc, const char *path);
-double cgam_models_real(const json_t *doc, const char *path);
-int64_t cgam_models_int(const json_t *doc, const char *path);
-const char *cgam_models_text(const json_t *doc, const char *path);
-/* Entry i of the array at a path; NAN where there is none. */
-double cgam_models_entry(const json_t *doc, const char *path, int64_t i);
 /* Residual layers with the embedding, 0 where the document does not say. */
 int64_t cgam_models_layers(const json_t *doc);
 

@@ -63,15 +63,16 @@ typedef outcome (*tester)(const json_t *study, cgam_claim *claim);
 /* The entry of the largest number of shots, and of the smallest. */
 static const json_t *most_shots(const json_t *study, const char *path)
 {
-    const json_t *list = cgam_models_at(study, path);
+    const json_t *list = cgam_json_at(study, path);
     return json_array_get(list, json_array_size(list) - 1);
 }
 
 static const json_t *least_shots(const json_t *study, const char *path)
 {
-    const json_t *list = cgam_models_at(study, path);
+    const json_t *list = cgam_json_at(study, path);
     size_t i = 0;
-    while (i + 1 < json_array_size(list) && cgam_models_int(json_array_get(list, i), "k") == 0) i++;
+    while (i + 1 < json_array_size(list) && cgam_json_get_int(json_array_get(list, i), "k") == 0)
+        i++;
     return json_array_get(list, i);
 }
 
@@ -80,37 +81,38 @@ static const json_t *least_shots(const json_t *study, const char *path)
 static int64_t deepest(const json_t *study, const json_t *curve)
 {
     int64_t best = -1;
-    for (int64_t l = 0; l < cgam_models_layers(cgam_models_at(study, "neff")); l++)
-        if (best < 0 ||
-            cgam_models_entry(curve, "log_drop", l) > cgam_models_entry(curve, "log_drop", best))
+    for (int64_t l = 0; l < cgam_models_layers(cgam_json_at(study, "neff")); l++)
+        if (best < 0 || cgam_json_get_entry(curve, "log_drop", l) >
+                            cgam_json_get_entry(curve, "log_drop", best))
             best = l;
-    return cgam_models_int(curve, "k") > 0 ? best : -1;
+    return cgam_json_get_int(curve, "k") > 0 ? best : -1;
 }
 
 static outcome collapses(const json_t *study, cgam_claim *claim)
 {
     const json_t *curve = most_shots(study, "neff.curves");
-    const json_t *zero = json_array_get(cgam_models_at(study, "neff.curves"), 0);
+    const json_t *zero = json_array_get(cgam_json_at(study, "neff.curves"), 0);
     int64_t at = deepest(study, curve);
     if (at < 0) return SILENT;
-    double drop = cgam_models_entry(curve, "log_drop", at);
-    double se = cgam_models_entry(curve, "log_drop_se", at);
+    double drop = cgam_json_get_entry(curve, "log_drop", at);
+    double se = cgam_json_get_entry(curve, "log_drop_se", at);
     cgam_claim_tell(claim, "%.4g words without and %.3g with %d shots after layer %d",
-                    cgam_models_entry(zero, "entropy", at), cgam_models_entry(curve, "entropy", at),
-                    (int)cgam_models_int(curve, "k"), (int)at);
-    double z = cgam_claim_limit((double)cgam_models_layers(cgam_models_at(study, "neff")));
+                    cgam_json_get_entry(zero, "entropy", at),
+                    cgam_json_get_entry(curve, "entropy", at), (int)cgam_json_get_int(curve, "k"),
+                    (int)at);
+    double z = cgam_claim_limit((double)cgam_models_layers(cgam_json_at(study, "neff")));
     return drop - z * se > log(10) ? YES : NO;
 }
 
 static outcome collapses_late(const json_t *study, cgam_claim *claim)
 {
     const json_t *curve = most_shots(study, "neff.curves");
-    int64_t layers = cgam_models_layers(cgam_models_at(study, "neff")), first = -1, count = 0;
+    int64_t layers = cgam_models_layers(cgam_json_at(study, "neff")), first = -1, count = 0;
     if (deepest(study, curve) < 0) return SILENT;
     double z = cgam_claim_limit((double)layers);
     for (int64_t l = 0; l < layers; l++) {
-        double drop = cgam_models_entry(curve, "log_drop", l);
-        if (!(drop - z * cgam_models_entry(curve, "log_drop_se", l) > log(10))) continue;
+        double drop = cgam_json_get_entry(curve, "log_drop", l);
+        if (!(drop - z * cgam_json_get_entry(curve, "log_drop_se", l) > log(10))) continue;
         if (first < 0) first = l;
         count++;
     }
@@ -124,30 +126,31 @@ static outcome collapses_late(const json_t *study, cgam_claim *claim)
 static outcome onto_labels(const json_t *study, cgam_claim *claim)
 {
     const json_t *curve = most_shots(study, "neff.curves");
-    double n = (double)cgam_models_int(study, "neff.queries");
+    double n = (double)cgam_json_get_int(study, "neff.queries");
     int64_t at = deepest(study, curve);
     if (at < 0) return SILENT;
-    double mass = cgam_models_entry(curve, "label_mass", at);
-    double se = cgam_models_entry(curve, "label_mass_sd", at) / sqrt(n);
+    double mass = cgam_json_get_entry(curve, "label_mass", at);
+    double se = cgam_json_get_entry(curve, "label_mass_sd", at) / sqrt(n);
     cgam_claim_tell(claim, "%.3f ± %.3f after layer %d", mass, se, (int)at);
     return mass - cgam_claim_limit(1) * se > 0.5 ? YES : NO;
 }
 
 static outcome shots_collapse(const json_t *study, cgam_claim *claim)
 {
-    const json_t *curves = cgam_models_at(study, "neff.curves");
+    const json_t *curves = cgam_json_at(study, "neff.curves");
     const json_t *last = most_shots(study, "neff.curves");
     int64_t at = deepest(study, last), steps = 0, good = 0;
     for (size_t i = 2; i < json_array_size(curves); i++) steps++;
     if (at < 0 || steps == 0) return SILENT;
     for (size_t i = 1; i < json_array_size(curves); i++) {
         const json_t *now = json_array_get(curves, i), *before = json_array_get(curves, i - 1);
-        cgam_claim_tell(claim, "%s%.3g", i > 1 ? ", " : "", cgam_models_entry(now, "entropy", at));
+        cgam_claim_tell(claim, "%s%.3g", i > 1 ? ", " : "",
+                        cgam_json_get_entry(now, "entropy", at));
         if (i == 1) continue;
         double rise =
-            cgam_models_entry(now, "log_drop", at) - cgam_models_entry(before, "log_drop", at);
-        double se = hypot(cgam_models_entry(now, "log_drop_se", at),
-                          cgam_models_entry(before, "log_drop_se", at));
+            cgam_json_get_entry(now, "log_drop", at) - cgam_json_get_entry(before, "log_drop", at);
+        double se = hypot(cgam_json_get_entry(now, "log_drop_se", at),
+                          cgam_json_get_entry(before, "log_drop_se", at));
         good += rise > cgam_claim_limit((double)steps) * se;
     }
     cgam_claim_tell(claim, " words after layer %d, %d of %d steps fall", (int)at, (int)good,
@@ -160,7 +163,7 @@ static outcome reaches_icl(const json_t *study, cgam_claim *claim, const char *r
                            const char *icl)
 {
     const json_t *entry = most_shots(study, "sweep.shots");
-    const char *own = cgam_models_text(entry, right), *full = cgam_models_text(entry, icl);
+    const char *own = cgam_json_get_text(entry, right), *full = cgam_json_get_text(entry, icl);
     if (!*own || !*full) return SILENT;
     cgam_claim_tell(claim, "%.3f of %.3f", share_of(own), share_of(full));
     return reaches(own, full, 0.75) ? YES : NO;
@@ -185,12 +188,12 @@ static outcome beats(const json_t *study, cgam_claim *claim, const char *own,
                      const control *controls, int count)
 {
     const json_t *entry = most_shots(study, "sweep.shots");
-    const char *right = cgam_models_text(entry, own);
+    const char *right = cgam_json_get_text(entry, own);
     bool all = true;
     if (!*right) return SILENT;
     cgam_claim_tell(claim, "%.3f against ", share_of(right));
     for (int i = 0; i < count; i++) {
-        const char *other = cgam_models_text(entry, controls[i].path);
+        const char *other = cgam_json_get_text(entry, controls[i].path);
         bool beaten = better(right, other, count);
         all = all && beaten;
         cgam_claim_tell(claim, "%s%s %.3f%s", i ? ", " : "", controls[i].name, share_of(other),
@@ -234,12 +237,12 @@ static outcome shots_help(const json_t *study, cgam_claim *claim)
 {
     const json_t *most = most_shots(study, "sweep.shots");
     const json_t *least = least_shots(study, "sweep.shots");
-    const char *now = cgam_models_text(most, "best.full.right");
-    const char *before = cgam_models_text(least, "best.full.right");
+    const char *now = cgam_json_get_text(most, "best.full.right");
+    const char *before = cgam_json_get_text(least, "best.full.right");
     if (most == least || !*now || !*before) return SILENT;
     cgam_claim_tell(claim, "%.3f with %d, %.3f with %d", share_of(before),
-                    (int)cgam_models_int(least, "k"), share_of(now),
-                    (int)cgam_models_int(most, "k"));
+                    (int)cgam_json_get_int(least, "k"), share_of(now),
+                    (int)cgam_json_get_int(most, "k"));
     return better(now, before, 1) ? YES : NO;
 }
 
@@ -247,10 +250,10 @@ static outcome shots_help(const json_t *study, cgam_claim *claim)
 /* Comparisons made for one kind of context: couplings times layers. */
 static double steer_tests(const json_t *entry)
 {
-    const json_t *curves = cgam_models_at(entry, "curves");
+    const json_t *curves = cgam_json_at(entry, "curves");
     double tests = 0;
     for (size_t i = 0; i < json_array_size(curves); i++)
-        tests += (double)json_array_size(cgam_models_at(json_array_get(curves, i), "log_p"));
+        tests += (double)json_array_size(cgam_json_at(json_array_get(curves, i), "log_p"));
     return fmax(1, tests / 3);
 }
 
@@ -259,7 +262,7 @@ static double z_at(const json_t *curve, const char *measure, int64_t l)
 {
     char error[40];
     snprintf(error, sizeof error, "%s_se", measure);
-    double x = cgam_models_entry(curve, measure, l), se = cgam_models_entry(curve, error, l);
+    double x = cgam_json_get_entry(curve, measure, l), se = cgam_json_get_entry(curve, error, l);
     return se > 0 ? x / se : 0;
 }
 
@@ -268,14 +271,14 @@ static double z_at(const json_t *curve, const char *measure, int64_t l)
 static const json_t *extreme(const json_t *entry, const char *context, int sign, double apart,
                              int64_t *layer)
 {
-    const json_t *curves = cgam_models_at(entry, "curves"), *best = NULL;
+    const json_t *curves = cgam_json_at(entry, "curves"), *best = NULL;
     for (size_t i = 0; i < json_array_size(curves); i++) {
         const json_t *one = json_array_get(curves, i);
-        if (strcmp(cgam_models_text(one, "context"), context) != 0) continue;
-        for (int64_t l = 0; l < (int64_t)json_array_size(cgam_models_at(one, "log_p_gain")); l++) {
-            double gain = sign * cgam_models_entry(one, "log_p_gain", l);
+        if (strcmp(cgam_json_get_text(one, "context"), context) != 0) continue;
+        for (int64_t l = 0; l < (int64_t)json_array_size(cgam_json_at(one, "log_p_gain")); l++) {
+            double gain = sign * cgam_json_get_entry(one, "log_p_gain", l);
             if (apart > 0 && !(z_at(one, "behind_right", l) > apart)) continue;
-            if (best && !(gain > sign * cgam_models_entry(best, "log_p_gain", *layer))) continue;
+            if (best && !(gain > sign * cgam_json_get_entry(best, "log_p_gain", *layer))) continue;
             best = one;
             *layer = l;
         }
@@ -286,9 +289,9 @@ static const json_t *extreme(const json_t *entry, const char *context, int sign,
 static void tell_steer(cgam_claim *claim, const json_t *curve, int64_t layer)
 {
     cgam_claim_tell(claim, "%+.2f ± %.2f at λ = %g, context after layer %d",
-                    cgam_models_entry(curve, "log_p_gain", layer),
-                    cgam_models_entry(curve, "log_p_gain_se", layer),
-                    cgam_models_real(curve, "lambda"), (int)layer);
+                    cgam_json_get_entry(curve, "log_p_gain", layer),
+                    cgam_json_get_entry(curve, "log_p_gain_se", layer),
+                    cgam_json_get_real(curve, "lambda"), (int)layer);
 }
 
 static outcome steers_up(const json_t *study, cgam_claim *claim)
@@ -316,8 +319,8 @@ static outcome steers_down(const json_t *study, cgam_claim *claim, const char *c
     }
     tell_steer(claim, curve, layer);
     cgam_claim_tell(claim, ", %.2f ± %.2f behind right facts",
-                    cgam_models_entry(curve, "behind_right", layer),
-                    cgam_models_entry(curve, "behind_right_se", layer));
+                    cgam_json_get_entry(curve, "behind_right", layer),
+                    cgam_json_get_entry(curve, "behind_right_se", layer));
     return -z_at(curve, "log_p_gain", layer) > z ? YES : NO;
 }
 
@@ -335,20 +338,21 @@ static outcome foreign_steers_down(const json_t *study, cgam_claim *claim)
 static outcome right_beats_wrong(const json_t *study, cgam_claim *claim)
 {
     const json_t *entry = most_shots(study, "steer.shots");
-    const json_t *curves = cgam_models_at(entry, "curves");
+    const json_t *curves = cgam_json_at(entry, "curves");
     int64_t at = 0;
     const json_t *curve = extreme(entry, "positive", 1, 0, &at);
     for (size_t i = 0; i < json_array_size(curves) && curve; i++) {
         const json_t *wrong = json_array_get(curves, i);
-        if (strcmp(cgam_models_text(wrong, "context"), "wrong_object") != 0 ||
-            cgam_models_real(wrong, "lambda") != cgam_models_real(curve, "lambda"))
+        if (strcmp(cgam_json_get_text(wrong, "context"), "wrong_object") != 0 ||
+            cgam_json_get_real(wrong, "lambda") != cgam_json_get_real(curve, "lambda"))
             continue;
-        cgam_claim_tell(
-            claim,
-            "%+.2f with right and %+.2f with wrong ones at λ = %g, layer %d "
-            "(z = %.1f)",
-            cgam_models_entry(curve, "log_p_gain", at), cgam_models_entry(wrong, "log_p_gain", at),
-            cgam_models_real(curve, "lambda"), (int)at, z_at(wrong, "behind_right", at));
+        cgam_claim_tell(claim,
+                        "%+.2f with right and %+.2f with wrong ones at λ = %g, layer %d "
+                        "(z = %.1f)",
+                        cgam_json_get_entry(curve, "log_p_gain", at),
+                        cgam_json_get_entry(wrong, "log_p_gain", at),
+                        cgam_json_get_real(curve, "lambda"), (int)at,
+                        z_at(wrong, "behind_right", at));
         return z_at(wrong, "behind_right", at) > cgam_claim_limit(1) ? YES : NO;
     }
     return SILENT;
@@ -357,9 +361,9 @@ static outcome right_beats_wrong(const json_t *study, cgam_claim *claim)
 /* ---- (iv) Probe -------------------------------------------------------------------------- */
 static int64_t top_layer(const json_t *curve, const char *measure)
 {
-    int64_t best = 0, layers = (int64_t)json_array_size(cgam_models_at(curve, measure));
+    int64_t best = 0, layers = (int64_t)json_array_size(cgam_json_at(curve, measure));
     for (int64_t l = 1; l < layers; l++)
-        if (cgam_models_entry(curve, measure, l) > cgam_models_entry(curve, measure, best))
+        if (cgam_json_get_entry(curve, measure, l) > cgam_json_get_entry(curve, measure, best))
             best = l;
     return best;
 }
@@ -367,27 +371,27 @@ static int64_t top_layer(const json_t *curve, const char *measure)
 /* The first layer with 90% of a measure's rise from layer 0 to its top. */
 static int64_t risen(const json_t *curve, const char *measure)
 {
-    double from = cgam_models_entry(curve, measure, 0);
+    double from = cgam_json_get_entry(curve, measure, 0);
     int64_t top = top_layer(curve, measure), l = 0;
-    double to = cgam_models_entry(curve, measure, top);
-    while (l < top && cgam_models_entry(curve, measure, l) < from + 0.9 * (to - from)) l++;
+    double to = cgam_json_get_entry(curve, measure, top);
+    while (l < top && cgam_json_get_entry(curve, measure, l) < from + 0.9 * (to - from)) l++;
     return l;
 }
 
 static outcome separates_early(const json_t *study, cgam_claim *claim)
 {
     const json_t *curve = most_shots(study, "probe.curves");
-    int64_t layers = cgam_models_layers(cgam_models_at(study, "probe")), early = 0;
+    int64_t layers = cgam_models_layers(cgam_json_at(study, "probe")), early = 0;
     if (!curve || layers < 2) return SILENT;
     int64_t top = top_layer(curve, "separability");
     for (int64_t l = 1; l <= (layers - 1) / 2; l++)
-        if (cgam_models_entry(curve, "separability", l) >
-            cgam_models_entry(curve, "separability", early))
+        if (cgam_json_get_entry(curve, "separability", l) >
+            cgam_json_get_entry(curve, "separability", early))
             early = l;
-    double best = cgam_models_entry(curve, "separability", top);
-    double then = cgam_models_entry(curve, "separability", early);
-    double se = hypot(cgam_models_entry(curve, "separability_se", top),
-                      cgam_models_entry(curve, "separability_se", early));
+    double best = cgam_json_get_entry(curve, "separability", top);
+    double then = cgam_json_get_entry(curve, "separability", early);
+    double se = hypot(cgam_json_get_entry(curve, "separability_se", top),
+                      cgam_json_get_entry(curve, "separability_se", early));
     cgam_claim_tell(claim, "best %.3f after layer %d, in the first half %.3f after layer %d", best,
                     (int)top, then, (int)early);
     return best - then <= cgam_claim_limit(1) * se ? YES : NO;
@@ -396,16 +400,16 @@ static outcome separates_early(const json_t *study, cgam_claim *claim)
 static outcome aligns_late(const json_t *study, cgam_claim *claim)
 {
     const json_t *curve = most_shots(study, "probe.curves");
-    int64_t layers = cgam_models_layers(cgam_models_at(study, "probe")), good = 0, tests = 0;
-    double n = sqrt((double)cgam_models_int(study, "probe.queries"));
+    int64_t layers = cgam_models_layers(cgam_json_at(study, "probe")), good = 0, tests = 0;
+    double n = sqrt((double)cgam_json_get_int(study, "probe.queries"));
     if (!curve || layers < 3) return SILENT;
     int64_t top = top_layer(curve, "margin"), end = 2 * (layers - 1) / 3;
-    double best = cgam_models_entry(curve, "margin", top);
-    double best_se = cgam_models_entry(curve, "margin_sd", top) / n;
+    double best = cgam_json_get_entry(curve, "margin", top);
+    double best_se = cgam_json_get_entry(curve, "margin_sd", top) / n;
     double z = cgam_claim_limit((double)end + 1);
     for (int64_t l = 0; l <= end; l++, tests++)
-        good += best / 2 - cgam_models_entry(curve, "margin", l) >
-                z * hypot(best_se / 2, cgam_models_entry(curve, "margin_sd", l) / n);
+        good += best / 2 - cgam_json_get_entry(curve, "margin", l) >
+                z * hypot(best_se / 2, cgam_json_get_entry(curve, "margin_sd", l) / n);
     cgam_claim_tell(claim, "best margin %.4f after layer %d, %d of %d layers below half of it",
                     best, (int)top, (int)good, (int)tests);
     return good == tests ? YES : NO;
@@ -414,15 +418,15 @@ static outcome aligns_late(const json_t *study, cgam_claim *claim)
 static outcome separates_first(const json_t *study, cgam_claim *claim)
 {
     const json_t *curve = most_shots(study, "probe.curves");
-    double n = sqrt((double)cgam_models_int(study, "probe.queries"));
-    if (!curve || cgam_models_layers(cgam_models_at(study, "probe")) < 3) return SILENT;
+    double n = sqrt((double)cgam_json_get_int(study, "probe.queries"));
+    if (!curve || cgam_models_layers(cgam_json_at(study, "probe")) < 3) return SILENT;
     int64_t early = risen(curve, "separability"), late = risen(curve, "margin");
     int64_t top = top_layer(curve, "margin");
-    double from = cgam_models_entry(curve, "margin", 0),
-           to = cgam_models_entry(curve, "margin", top);
-    double left = from + 0.9 * (to - from) - cgam_models_entry(curve, "margin", early);
-    double se = hypot(0.9 * cgam_models_entry(curve, "margin_sd", top),
-                      cgam_models_entry(curve, "margin_sd", early)) /
+    double from = cgam_json_get_entry(curve, "margin", 0),
+           to = cgam_json_get_entry(curve, "margin", top);
+    double left = from + 0.9 * (to - from) - cgam_json_get_entry(curve, "margin", early);
+    double se = hypot(0.9 * cgam_json_get_entry(curve, "margin_sd", top),
+                      cgam_json_get_entry(curve, "margin_sd", early)) /
                 n;
     cgam_claim_tell(claim, "separability after layer %d, alignment after layer %d", (int)early,
                     (int)late);
@@ -504,10 +508,7 @@ static const struct {
      separates_first, false},
 };
 
-static bool about_facts(const json_t *study)
-{
-    return json_is_null(cgam_models_at(study, "probe"));
-}
+static bool about_facts(const json_t *study) { return json_is_null(cgam_json_at(study, "probe")); }
 
 static void append(char *text, size_t size, const char *word)
 {
@@ -533,7 +534,7 @@ void cgam_models_claims(const cgam_models *models, cgam_claims *out)
             /* sets of classes steer the shipped facts, all of them the same */
             bool shipped = list[k].facts && !about_facts(s->doc);
             if (shipped && heard > 0) break;
-            const char *name = shipped ? cgam_models_text(s->doc, "steer.dataset") : s->name;
+            const char *name = shipped ? cgam_json_get_text(s->doc, "steer.dataset") : s->name;
             cgam_claim_tell(claim, "%s: ", name);
             outcome result = list[k].of(s->doc, claim);
             if (result == SILENT) {
@@ -542,7 +543,7 @@ void cgam_models_claims(const cgam_models *models, cgam_claims *out)
             }
             cgam_claim_tell(claim, "%s; ", result == YES ? "" : ": no");
             heard++;
-            int64_t queries = cgam_models_int(s->doc, "neff.queries");
+            int64_t queries = cgam_json_get_int(s->doc, "neff.queries");
             most = queries > most ? queries : most;
             if (result == YES) good++, append(on, sizeof on, name);
         }

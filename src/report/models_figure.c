@@ -42,25 +42,25 @@ static void add(char *text, const char *format, ...)
 static void caption(cgam_models_part part, const json_t *doc, char *text)
 {
     char file[80], data[80];
-    plain(cgam_models_text(doc, "model.file"), file, sizeof file);
-    plain(cgam_models_text(doc, "dataset"), data, sizeof data);
+    plain(cgam_json_get_text(doc, "model.file"), file, sizeof file);
+    plain(cgam_json_get_text(doc, "dataset"), data, sizeof data);
     text[0] = '\0';
     add(text, "cgam %s, lm %s: %s, %s, %lld queries, seed %lld, demonstrations %s, states %s",
-        CGAM_VERSION, part_names[part], data, file, (long long)cgam_models_int(doc, "queries"),
-        (long long)cgam_models_int(doc, "seed"),
-        strcmp(cgam_models_text(doc, "demos"), "shared") == 0 ? "shared" : "per query",
-        strcmp(cgam_models_text(doc, "engine"), "exact") == 0 ? "exact" : "by libllama");
+        CGAM_VERSION, part_names[part], data, file, (long long)cgam_json_get_int(doc, "queries"),
+        (long long)cgam_json_get_int(doc, "seed"),
+        strcmp(cgam_json_get_text(doc, "demos"), "shared") == 0 ? "shared" : "per query",
+        strcmp(cgam_json_get_text(doc, "engine"), "exact") == 0 ? "exact" : "by libllama");
     if (part == CGAM_MODELS_NEFF || part == CGAM_MODELS_SWEEP) {
-        plain(cgam_models_text(doc, "lens"), file, sizeof file);
+        plain(cgam_json_get_text(doc, "lens"), file, sizeof file);
         add(text, ", lens %s", file);
     }
     if (part == CGAM_MODELS_SWEEP || part == CGAM_MODELS_STEER) {
-        plain(cgam_models_text(doc, "lambda_scale"), file, sizeof file);
+        plain(cgam_json_get_text(doc, "lambda_scale"), file, sizeof file);
         add(text, ", λ %s", file);
     }
     if (part == CGAM_MODELS_SWEEP)
         add(text, ", contexts from %s",
-            json_is_true(cgam_models_at(doc, "in_sample")) ? "the same queries" : "the other half");
+            json_is_true(cgam_json_at(doc, "in_sample")) ? "the same queries" : "the other half");
 }
 
 /* ---- The list ---------------------------------------------------------------------------- */
@@ -85,7 +85,7 @@ static void add_figure(cgam_figures *out, const char *caption_text, const char *
 void cgam_models_figures(cgam_models_part part, const json_t *doc, cgam_figures *out)
 {
     char text[CGAM_CAPTION_MAX];
-    const json_t *shots = cgam_models_at(doc, "shots");
+    const json_t *shots = cgam_json_at(doc, "shots");
     out->count = 0;
     caption(part, doc, text);
     switch (part) {
@@ -97,12 +97,12 @@ void cgam_models_figures(cgam_models_part part, const json_t *doc, cgam_figures 
         if (json_array_size(shots) > 1)
             add_figure(out, text, "shots", -1, "Accuracy against the number of demonstrations");
         for (size_t i = 0; i < json_array_size(shots); i++)
-            add_figure(out, text, "sweep", cgam_models_int(json_array_get(shots, i), "k"),
+            add_figure(out, text, "sweep", cgam_json_get_int(json_array_get(shots, i), "k"),
                        "Retrieval for every pair of layers");
         break;
     case CGAM_MODELS_STEER:
         for (size_t i = 0; i < json_array_size(shots); i++)
-            add_figure(out, text, "steer", cgam_models_int(json_array_get(shots, i), "k"),
+            add_figure(out, text, "steer", cgam_json_get_int(json_array_get(shots, i), "k"),
                        "Steering by contexts of each layer");
         break;
     case CGAM_MODELS_PROBE:
@@ -133,7 +133,7 @@ static void shots_curves(FILE *to, const json_t *curves, const banded *b)
 {
     size_t count = json_array_size(curves);
     for (size_t i = 0; i < count; i++) {
-        int64_t k = cgam_models_int(json_array_get(curves, i), "k");
+        int64_t k = cgam_json_get_int(json_array_get(curves, i), "k");
         fprintf(to,
                 "  '%s' using (column('shots') == %d ? column('layer') : NaN):(%s):(%s) with "
                 "filledcurves lt %d fs transparent solid 0.15 noborder notitle, \\\n",
@@ -141,7 +141,7 @@ static void shots_curves(FILE *to, const json_t *curves, const banded *b)
     }
     for (size_t i = 0; i < count; i++) {
         char text[32];
-        int64_t k = cgam_models_int(json_array_get(curves, i), "k");
+        int64_t k = cgam_json_get_int(json_array_get(curves, i), "k");
         fprintf(to,
                 "  '%s' using (column('shots') == %d ? column('layer') : NaN):(%s) with "
                 "linespoints lt %d title '%s'%s",
@@ -173,9 +173,9 @@ static cgam_status draw_neff(cgam_env *env, const json_t *doc, const char *folde
             "set format y '10^{%%T}'\nset yrange [0.9:%g]\nset xrange [-0.5:%d]\n"
             "set key outside right center\nplot \\\n"
             "  %d with lines lc rgb '#888888' dt 3 lw 1.5 title 'labels', \\\n",
-            1.6 * fmax(10, cgam_models_real(doc, "model.vocab")), (int)cgam_models_layers(doc),
-            (int)cgam_models_int(doc, "labels"));
-    shots_curves(p.to, cgam_models_at(doc, "curves"),
+            1.6 * fmax(10, cgam_json_get_real(doc, "model.vocab")), (int)cgam_models_layers(doc),
+            (int)cgam_json_get_int(doc, "labels"));
+    shots_curves(p.to, cgam_json_at(doc, "curves"),
                  &(banded){"neff.csv", "column('neff_entropy')",
                            "column('neff_entropy')*exp(-1.96*column('log_neff_entropy_sd')/"
                            "sqrt(column('queries')))",
@@ -195,7 +195,7 @@ static cgam_status draw_mass(cgam_env *env, const json_t *doc, const char *folde
             "set yrange [-0.02:1.02]\nset xrange [-0.5:%d]\nset key outside right center\n"
             "plot \\\n",
             (int)cgam_models_layers(doc));
-    shots_curves(p.to, cgam_models_at(doc, "curves"),
+    shots_curves(p.to, cgam_json_at(doc, "curves"),
                  &(banded){"neff.csv", "column('label_mass')",
                            "column('label_mass')-1.96*column('label_mass_sd')/sqrt(column('queries'"
                            "))",
@@ -228,13 +228,13 @@ static double answer(const json_t *entry, int which, int over)
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
     snprintf(path, sizeof path, answers[which].path, over_names[over]);
 #pragma GCC diagnostic pop
-    return cgam_models_real(entry, path);
+    return cgam_json_get_real(entry, path);
 }
 
 static cgam_status draw_shots(cgam_env *env, const json_t *doc, const char *folder,
                               const cgam_figure *f)
 {
-    const json_t *shots = cgam_models_at(doc, "shots");
+    const json_t *shots = cgam_json_at(doc, "shots");
     size_t count = json_array_size(shots);
     cgam_page p;
     cgam_status status = cgam_page_head(env, folder, f, &p);
@@ -244,7 +244,7 @@ static cgam_status draw_shots(cgam_env *env, const json_t *doc, const char *fold
         for (int a = 0; a < ANSWERS; a++) fprintf(p.to, ",a%d", a);
         for (size_t i = 0; i < count; i++) {
             const json_t *entry = json_array_get(shots, i);
-            fprintf(p.to, "\n%d", (int)cgam_models_int(entry, "k"));
+            fprintf(p.to, "\n%d", (int)cgam_json_get_int(entry, "k"));
             for (int a = 0; a < ANSWERS; a++) fprintf(p.to, ",%.6g", answer(entry, a, over));
         }
         fprintf(p.to, "\nEOD\n");
@@ -262,7 +262,7 @@ static cgam_status draw_shots(cgam_env *env, const json_t *doc, const char *fold
         else fprintf(p.to, "unset key\n");
         fprintf(p.to, "set xtics (");
         for (size_t i = 0; i < count; i++) {
-            int k = (int)cgam_models_int(json_array_get(shots, i), "k");
+            int k = (int)cgam_json_get_int(json_array_get(shots, i), "k");
             fprintf(p.to, "%s'%d' %d", i ? ", " : "", k, k);
         }
         fprintf(p.to, ")\nplot \\\n");
@@ -316,8 +316,8 @@ static void steps_panel(FILE *to, const json_t *entry, int64_t k, int over)
 static cgam_status draw_sweep(cgam_env *env, const json_t *doc, const char *folder, int64_t index,
                               const cgam_figure *f)
 {
-    const json_t *entry = json_array_get(cgam_models_at(doc, "shots"), (size_t)index);
-    int64_t layers = cgam_models_layers(doc), k = cgam_models_int(entry, "k");
+    const json_t *entry = json_array_get(cgam_json_at(doc, "shots"), (size_t)index);
+    int64_t layers = cgam_models_layers(doc), k = cgam_json_get_int(entry, "k");
     cgam_page p;
     cgam_status status = cgam_page_open(env, folder, f, 1080, 900, &p);
     if (status != CGAM_OK) return status;
@@ -328,26 +328,27 @@ static cgam_status draw_sweep(cgam_env *env, const json_t *doc, const char *fold
         double top = over ? 0.48 : 0.95;
         char path[64];
         snprintf(path, sizeof path, "best.%s", over_names[over]);
-        const json_t *best = cgam_models_at(entry, path);
-        fprintf(
-            p.to,
-            "set tmargin at screen %.3f\nset bmargin at screen %.3f\nset lmargin at screen "
-            "0.065\nset rmargin at screen 0.385\nunset logscale x\nset format x '%%g'\n"
-            "set title 'best accuracy %s'\nset xlabel 'query layer'\nset ylabel 'context "
-            "layer'\nset xrange [-0.5:%g]\nset yrange [-0.5:%g]\nunset grid\nunset key\n"
-            "set colorbox user origin screen 0.395, screen %.3f size screen 0.012, screen "
-            "0.33\n"
-            "plot 'sweep.csv' every ::%lld::%lld using (column('query_layer')):"
-            "(column('context_layer')):(column('%s')) with image pixels, \\\n"
-            "  '+' using (%d):(%d) every ::0::0 with points pt 4 ps 1.6 lw 3 lc rgb "
-            "'#ffffff', \\\n"
-            "  '+' using (%d):(%d) every ::0::0 with points pt 4 ps 1.3 lw 1.5 lc rgb "
-            "'#000000'\n",
-            top, top - 0.33, over_titles[over], (double)layers - 0.5, (double)layers - 0.5,
-            top - 0.33, (long long)(index * layers * layers),
-            (long long)((index + 1) * layers * layers - 1), over_names[over],
-            (int)cgam_models_int(best, "query_layer"), (int)cgam_models_int(best, "context_layer"),
-            (int)cgam_models_int(best, "query_layer"), (int)cgam_models_int(best, "context_layer"));
+        const json_t *best = cgam_json_at(entry, path);
+        fprintf(p.to,
+                "set tmargin at screen %.3f\nset bmargin at screen %.3f\nset lmargin at screen "
+                "0.065\nset rmargin at screen 0.385\nunset logscale x\nset format x '%%g'\n"
+                "set title 'best accuracy %s'\nset xlabel 'query layer'\nset ylabel 'context "
+                "layer'\nset xrange [-0.5:%g]\nset yrange [-0.5:%g]\nunset grid\nunset key\n"
+                "set colorbox user origin screen 0.395, screen %.3f size screen 0.012, screen "
+                "0.33\n"
+                "plot 'sweep.csv' every ::%lld::%lld using (column('query_layer')):"
+                "(column('context_layer')):(column('%s')) with image pixels, \\\n"
+                "  '+' using (%d):(%d) every ::0::0 with points pt 4 ps 1.6 lw 3 lc rgb "
+                "'#ffffff', \\\n"
+                "  '+' using (%d):(%d) every ::0::0 with points pt 4 ps 1.3 lw 1.5 lc rgb "
+                "'#000000'\n",
+                top, top - 0.33, over_titles[over], (double)layers - 0.5, (double)layers - 0.5,
+                top - 0.33, (long long)(index * layers * layers),
+                (long long)((index + 1) * layers * layers - 1), over_names[over],
+                (int)cgam_json_get_int(best, "query_layer"),
+                (int)cgam_json_get_int(best, "context_layer"),
+                (int)cgam_json_get_int(best, "query_layer"),
+                (int)cgam_json_get_int(best, "context_layer"));
         fprintf(
             p.to,
             "unset label 1\nset lmargin at screen 0.535\nset rmargin at screen 0.775\nset title 'at the best "
@@ -373,12 +374,12 @@ static cgam_status draw_steer(cgam_env *env, const json_t *doc, const char *fold
     static const char *const rows[2] = {"log_p", "log_odds"};
     static const char *const labels[2] = {"mean log p of the answer",
                                           "log odds against other objects"};
-    const json_t *entry = json_array_get(cgam_models_at(doc, "shots"), (size_t)index);
-    const json_t *curves = cgam_models_at(entry, "curves");
+    const json_t *entry = json_array_get(cgam_json_at(doc, "shots"), (size_t)index);
+    const json_t *curves = cgam_json_at(entry, "curves");
     double lambda[PANELS];
-    int panels = 0, k = (int)cgam_models_int(entry, "k");
+    int panels = 0, k = (int)cgam_json_get_int(entry, "k");
     for (size_t i = 0; i < json_array_size(curves); i++) {
-        double x = cgam_models_real(json_array_get(curves, i), "lambda");
+        double x = cgam_json_get_real(json_array_get(curves, i), "lambda");
         bool known = false;
         for (int j = 0; j < panels; j++) known = known || lambda[j] == x;
         if (!known && panels < PANELS) lambda[panels++] = x;
@@ -387,12 +388,12 @@ static cgam_status draw_steer(cgam_env *env, const json_t *doc, const char *fold
     for (int row = 0; row < 2; row++) {
         char path[32];
         snprintf(path, sizeof path, "baseline.%s", rows[row]);
-        least[row] = most[row] = cgam_models_real(entry, path);
+        least[row] = most[row] = cgam_json_get_real(entry, path);
         for (size_t i = 0; i < json_array_size(curves); i++)
             for (int64_t l = 0; l < cgam_models_layers(doc); l++) {
                 const json_t *curve = json_array_get(curves, i);
-                double low = cgam_models_entry(curve, row ? rows[1] : "log_p_low", l);
-                double high = cgam_models_entry(curve, row ? rows[1] : "log_p_high", l);
+                double low = cgam_json_get_entry(curve, row ? rows[1] : "log_p_low", l);
+                double high = cgam_json_get_entry(curve, row ? rows[1] : "log_p_high", l);
                 least[row] = fmin(least[row], low);
                 most[row] = fmax(most[row], high);
             }
@@ -445,7 +446,7 @@ static cgam_status draw_steer(cgam_env *env, const json_t *doc, const char *fold
                 p.to,
                 "  %.6g with lines lc rgb '#000000' dt 3 lw 1.5 title 'no context'\nunset label "
                 "1\n",
-                cgam_models_real(entry, path));
+                cgam_json_get_real(entry, path));
         }
     fprintf(p.to, "set lmargin at screen 0.08\nset rmargin at screen 0.97\nset tmargin at screen "
                   "0.12\nset bmargin at screen 0.06\nunset border\nunset tics\nunset grid\n"
@@ -465,8 +466,8 @@ static cgam_status draw_steer(cgam_env *env, const json_t *doc, const char *fold
 static cgam_status draw_probe(cgam_env *env, const json_t *doc, const char *folder,
                               const cgam_figure *f)
 {
-    const json_t *curves = cgam_models_at(doc, "curves");
-    double n = (double)cgam_models_int(doc, "queries");
+    const json_t *curves = cgam_json_at(doc, "curves");
+    double n = (double)cgam_json_get_int(doc, "queries");
     char low[120], high[120];
     cgam_page p;
     cgam_status status = cgam_page_open(env, folder, f, 1080, 450, &p);
@@ -478,7 +479,7 @@ static cgam_status draw_probe(cgam_env *env, const json_t *doc, const char *fold
             "set lmargin at screen 0.08\nset rmargin at screen 0.42\nunset key\n"
             "set title 'separability'\nset ylabel 'held-out accuracy of a linear probe'\n"
             "set yrange [0:1.02]\nplot %.6g with lines lc rgb '#888888' dt 3 lw 1.5 notitle, \\\n",
-            (int)cgam_models_layers(doc), 1 / fmax(1, (double)cgam_models_int(doc, "labels")));
+            (int)cgam_models_layers(doc), 1 / fmax(1, (double)cgam_json_get_int(doc, "labels")));
     shots_curves(p.to, curves,
                  &(banded){"probe.csv", "column('separability')",
                            "column('separability')-1.96*column('separability_se')",

@@ -7,7 +7,7 @@
 #include "report/models.h"
 
 #include "base/env.h"
-#include "study/study.h"
+#include "io/folder.h"
 
 #include <limits.h>
 #include <math.h>
@@ -48,7 +48,7 @@ void cgam_models_claims_html(FILE *to, const cgam_models *models, const cgam_cla
     } else {
         bool small = false;
         for (int i = 0; i < models->count; i++) {
-            int64_t n = cgam_models_int(models->study[i].doc, "sweep.queries");
+            int64_t n = cgam_json_get_int(models->study[i].doc, "sweep.queries");
             small = small || (n > 0 && n < 100);
         }
         say(to,
@@ -92,14 +92,14 @@ static double at(const json_t *entry, const char *format, const char *over)
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
     snprintf(path, sizeof path, format, over);
 #pragma GCC diagnostic pop
-    return cgam_models_real(entry, path);
+    return cgam_json_get_real(entry, path);
 }
 
 static void accuracies(FILE *to, const json_t *sweep)
 {
     static const char *const names[] = {"restricted", "full"};
     static const char *const titles[] = {"over the labels", "over all words"};
-    const json_t *shots = cgam_models_at(sweep, "shots");
+    const json_t *shots = cgam_json_at(sweep, "shots");
     fprintf(
         to,
         "<div class=\"wide\"><table class=\"tight\">\n<thead><tr><th class=\"n\">shots</th><th>accuracy"
@@ -113,20 +113,21 @@ static void accuracies(FILE *to, const json_t *sweep)
         for (int over = 0; over < 2; over++) {
             char path[40];
             snprintf(path, sizeof path, "best.%s", names[over]);
-            const json_t *best = cgam_models_at(entry, path);
+            const json_t *best = cgam_json_at(entry, path);
             fprintf(to, "<tr><td class=\"n\">%d</td><td style=\"white-space:nowrap\">%s</td>",
-                    (int)cgam_models_int(entry, "k"), titles[over]);
+                    (int)cgam_json_get_int(entry, "k"), titles[over]);
             for (size_t c = 0; c < sizeof columns / sizeof *columns; c++)
                 number(to, at(entry, columns[c].value, names[over]),
                        at(entry, columns[c].error, names[over]));
-            number(to, over ? (double)NAN : cgam_models_real(entry, "controls.centred.held_out"),
+            number(to, over ? (double)NAN : cgam_json_get_real(entry, "controls.centred.held_out"),
                    NAN);
-            number(to, cgam_models_real(entry, over ? "recovered_full" : "recovered"),
-                   cgam_models_real(entry, over ? "recovered_full_se" : "recovered_se"));
-            double from = cgam_models_entry(best, "lambda", 0);
-            double to_lambda = cgam_models_entry(best, "lambda", 1);
-            fprintf(to, "<td class=\"n\">%d, %d; %.3g", (int)cgam_models_int(best, "context_layer"),
-                    (int)cgam_models_int(best, "query_layer"), from);
+            number(to, cgam_json_get_real(entry, over ? "recovered_full" : "recovered"),
+                   cgam_json_get_real(entry, over ? "recovered_full_se" : "recovered_se"));
+            double from = cgam_json_get_entry(best, "lambda", 0);
+            double to_lambda = cgam_json_get_entry(best, "lambda", 1);
+            fprintf(to, "<td class=\"n\">%d, %d; %.3g",
+                    (int)cgam_json_get_int(best, "context_layer"),
+                    (int)cgam_json_get_int(best, "query_layer"), from);
             if (isnan(to_lambda)) fprintf(to, " and above</td></tr>\n");
             else fprintf(to, "–%.3g</td></tr>\n", to_lambda);
         }
@@ -169,7 +170,7 @@ static void pictures(FILE *to, cgam_env *env, const char *out, const cgam_models
     snprintf(folder, sizeof folder, "lm/%s", s->name);
     fprintf(to, "<div class=\"figures\">\n");
     for (int part = 0; part < CGAM_MODELS_PARTS; part++) {
-        const json_t *doc = cgam_models_at(s->doc, cgam_models_part_name((cgam_models_part)part));
+        const json_t *doc = cgam_json_at(s->doc, cgam_models_part_name((cgam_models_part)part));
         if (!json_is_object(doc) || (part == CGAM_MODELS_STEER && !steering)) continue;
         cgam_models_figures((cgam_models_part)part, doc, figures);
         for (int i = 0; i < figures->count; i++) {
@@ -189,7 +190,7 @@ static void one_study(FILE *to, cgam_env *env, const char *out, const cgam_model
     static const char *const files[] = {"study.json",      "neff.csv",       "sweep.csv",
                                         "sweep_steps.csv", "sweep_grid.csv", "steer.csv",
                                         "probe.csv"};
-    const json_t *neff = cgam_models_at(s->doc, "neff");
+    const json_t *neff = cgam_json_at(s->doc, "neff");
     char path[PATH_MAX];
     fprintf(to, "<h3>");
     cgam_html_text(to, s->name);
@@ -201,21 +202,22 @@ static void one_study(FILE *to, cgam_env *env, const char *out, const cgam_model
         return;
     }
     fprintf(to, "<p class=\"soft\">");
-    cgam_html_text(to, cgam_models_text(neff, "model.file"));
+    cgam_html_text(to, cgam_json_get_text(neff, "model.file"));
     fprintf(to, " (");
-    cgam_html_text(to, cgam_models_text(neff, "model.description"));
+    cgam_html_text(to, cgam_json_get_text(neff, "model.description"));
     fprintf(to, "), %d layers, d = %d, %d words · %d queries, %d labels, seed %lld</p>\n",
-            (int)cgam_models_int(neff, "model.layers"), (int)cgam_models_int(neff, "model.width"),
-            (int)cgam_models_int(neff, "model.vocab"), (int)cgam_models_int(neff, "queries"),
-            (int)cgam_models_int(neff, "labels"), (long long)cgam_models_int(neff, "seed"));
-    accuracies(to, cgam_models_at(s->doc, "sweep"));
+            (int)cgam_json_get_int(neff, "model.layers"),
+            (int)cgam_json_get_int(neff, "model.width"),
+            (int)cgam_json_get_int(neff, "model.vocab"), (int)cgam_json_get_int(neff, "queries"),
+            (int)cgam_json_get_int(neff, "labels"), (long long)cgam_json_get_int(neff, "seed"));
+    accuracies(to, cgam_json_at(s->doc, "sweep"));
     fprintf(to,
             "<p class=\"soft\">ICL: the model with its demonstrations. Retrieval: ⟨ζ, q⟩ + λ⟨ζ, "
             "c⟩, and beside it the same with the controls' contexts; centred: zero-shot scores "
             "less their means. ± standard errors.</p>\n");
     pictures(to, env, out, s, steering);
     fprintf(to, "<pre>");
-    cgam_html_text(to, cgam_models_text(s->doc, "command"));
+    cgam_html_text(to, cgam_json_get_text(s->doc, "command"));
     fprintf(to, "</pre>\n<p class=\"soft\">Data:");
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         snprintf(path, sizeof path, "%s/lm/%s/%s", out, s->name, files[i]);
@@ -250,11 +252,11 @@ void cgam_models_html(FILE *to, cgam_env *env, const char *folder, const cgam_mo
             "say how far that carries.");
         for (int i = 0; i < models->count; i++)
             facts = facts || (models->study[i].doc &&
-                              json_is_null(cgam_models_at(models->study[i].doc, "probe")));
+                              json_is_null(cgam_json_at(models->study[i].doc, "probe")));
         for (int i = 0; i < models->count; i++) {
             const json_t *doc = models->study[i].doc;
             /* sets of classes steer the shipped facts: shown where no study is about facts */
-            bool own = doc && json_is_null(cgam_models_at(doc, "probe"));
+            bool own = doc && json_is_null(cgam_json_at(doc, "probe"));
             one_study(to, env, folder, &models->study[i], own || !facts);
         }
     }

@@ -2,9 +2,10 @@
 #include "report/report.h"
 
 #include "base/env.h"
+#include "io/folder.h"
+#include "io/table.h"
 #include "report/models.h"
 #include "report/text.h"
-#include "study/study.h"
 
 #include <limits.h>
 #include <math.h>
@@ -153,17 +154,6 @@ cgam_status cgam_report_make(cgam_env *env, const cgam_report_opts *opts, cgam_r
     return CGAM_OK;
 }
 
-/* A field of CSV with text in it. */
-static void quoted(FILE *to, const char *text)
-{
-    fputc('"', to);
-    for (; *text; text++) {
-        if (*text == '"') fputc('"', to);
-        fputc(*text, to);
-    }
-    fputc('"', to);
-}
-
 cgam_status cgam_claims_write(cgam_env *env, const cgam_claims *claims, const char *folder)
 {
     char path[PATH_MAX + 16], verdict[200];
@@ -179,7 +169,7 @@ cgam_status cgam_claims_write(cgam_env *env, const cgam_claims *claims, const ch
                                 c->test};
         for (int k = 0; k < 5; k++) {
             if (k) fputc(',', to);
-            quoted(to, fields[k]);
+            cgam_csv_text(to, fields[k]);
         }
         fputc('\n', to);
     }

@@ -5,6 +5,7 @@
  * cut back. The header carries a fingerprint of everything the numbers depend on (version, options,
  * seed, vector code, a given bank's rows), so a file from another run is never continued but replaced. */
 #include "io/file.h"
+#include "io/folder.h"
 #include "study/study.h"
 
 #include <errno.h>
@@ -254,29 +255,4 @@ cgam_status cgam_blocks_run(cgam_study *study, cgam_blocks *b)
     cgam_free(study->env, done);
     cgam_free(study->env, r);
     return status;
-}
-
-cgam_status cgam_folder_make(cgam_env *env, const char *path)
-{
-    char part[PATH_MAX], text[128];
-    size_t length = strlen(path);
-    if (length == 0 || length >= sizeof part)
-        return cgam_fail(env, CGAM_E_ARG,
-                         "the name of the folder has %zu bytes, 1 to %zu are meant", length,
-                         sizeof part - 1);
-    memcpy(part, path, length + 1);
-    for (size_t i = 1; i <= length; i++) {
-        if (part[i] != '/' && part[i] != '\0') continue;
-        part[i] = '\0';
-        int error = mkdir(part, 0777) == 0 ? 0 : errno;
-        struct stat st;
-        if (error && (stat(part, &st) != 0 || !S_ISDIR(st.st_mode)))
-            return cgam_fail(env, CGAM_E_IO, "%s: cannot make the folder: %s", cgam_path_tail(part),
-                             strerror_r(error == EEXIST ? ENOTDIR : error, text, sizeof text));
-        part[i] = path[i];
-    }
-    if (access(path, W_OK | X_OK) != 0)
-        return cgam_fail(env, CGAM_E_IO, "%s: cannot write into the folder: %s",
-                         cgam_path_tail(path), strerror_r(errno, text, sizeof text));
-    return CGAM_OK;
 }

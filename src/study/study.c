@@ -1,8 +1,6 @@
 /* study.c: the list of studies, their tables, and what is written of them. */
 #include "study/study.h"
 
-#include "io/file.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -291,89 +289,16 @@ const cgam_table *cgam_study_find(const cgam_study *study, const char *name)
     return NULL;
 }
 
-int64_t cgam_table_column(const cgam_table *table, const char *name)
-{
-    int64_t column = table->labels ? -1 : 0;
-    size_t length = strlen(name);
-    for (const char *at = table->heads;; column++) {
-        size_t own = strcspn(at, ",");
-        if (own == length && strncmp(at, name, own) == 0) return column;
-        if (!at[own]) return -1;
-        at += own + 1;
-    }
-}
-
-/* A label as one field of CSV (RFC 4180): quoted where it has a comma or a quote. */
-static void write_label(FILE *to, const char *label)
-{
-    if (!strpbrk(label, ",\"\n")) {
-        fputs(label, to);
-        return;
-    }
-    fputc('"', to);
-    for (const char *c = label; *c; c++) {
-        if (*c == '"') fputc('"', to);
-        fputc(*c, to);
-    }
-    fputc('"', to);
-}
-
-static cgam_status write_table(cgam_env *env, const cgam_table *t, const char *folder)
-{
-    char path[4200], number[CGAM_REAL_TEXT];
-    snprintf(path, sizeof path, "%s/%s.csv", folder, t->name);
-    cgam_outfile *file;
-    cgam_status status = cgam_outfile_begin(env, path, &file);
-    if (status != CGAM_OK) return status;
-    FILE *to = cgam_outfile_stream(file);
-    fprintf(to, "%s\n", t->heads);
-    for (int64_t i = 0; i < t->rows; i++) {
-        if (t->labels) write_label(to, t->labels[i]);
-        for (int64_t j = 0; j < t->columns; j++) {
-            double value = t->cells[i * t->columns + j];
-            if (j || t->labels) fputc(',', to);
-            /* an empty field is "no value" to every program that reads CSV */
-            if (value == rint(value) && fabs(value) < 1e15) fprintf(to, "%.0f", value);
-            else if (isfinite(value)) fputs(cgam_real_text(value, number), to);
-        }
-        fputc('\n', to);
-    }
-    return cgam_outfile_commit(file);
-}
-
 cgam_status cgam_study_write(const cgam_study *study, const char *folder)
 {
-    char path[4200];
-    cgam_status status = cgam_folder_make(study->env, folder);
+    cgam_status status = CGAM_OK;
     for (int64_t i = 0; i < study->tables && status == CGAM_OK; i++)
-        status = write_table(study->env, &study->table[i], folder);
-    if (status != CGAM_OK) return status;
-    snprintf(path, sizeof path, "%s/summary.json", folder);
-    cgam_outfile *file;
-    status = cgam_outfile_begin(study->env, path, &file);
-    if (status != CGAM_OK) return status;
-    fputs(study->json, cgam_outfile_stream(file));
-    return cgam_outfile_commit(file);
+        status = cgam_table_write(study->env, &study->table[i], folder);
+    if (status == CGAM_OK) status = cgam_json_save(study->env, folder, "summary.json", study->doc);
+    return status;
 }
 
-/* ---- Documents and sums ---------------------------------------------------------------------- */
-void cgam_json_put(json_t *object, const char *name, json_t *value)
-{
-    if (json_object_set_new(object, name, value) != 0)
-        json_object_set_new(object, "incomplete", json_true());
-}
-
-json_t *cgam_json_reals(const double *values, int64_t n, int64_t stride)
-{
-    json_t *array = json_array();
-    for (int64_t i = 0; array && i < n; i++)
-        if (json_array_append_new(array, cgam_json_real(values[i * stride])) != 0) {
-            json_decref(array);
-            return NULL;
-        }
-    return array;
-}
-
+/* ---- Sums ------------------------------------------------------------------------------------ */
 void cgam_record_add(double *mean, double *squares, int64_t n, double x)
 {
     double off = x - *mean;

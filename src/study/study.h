@@ -68,14 +68,6 @@ typedef struct cgam_blocks {
  * folder for it. */
 cgam_status cgam_blocks_run(cgam_study *study, cgam_blocks *b);
 
-/* Makes a folder and those above it. */
-cgam_status cgam_folder_make(cgam_env *env, const char *path);
-
-/* ---- Documents ------------------------------------------------------------------------------- */
-json_t *cgam_json_reals(const double *values, int64_t n, int64_t stride);
-/* Puts name: value; a document that could not take it is marked and refused at the end. */
-void cgam_json_put(json_t *object, const char *name, json_t *value);
-
 /* ---- Small sums ------------------------------------------------------------------------------ */
 /* Mean and sum of squared deviations of a series, by updates that do not cancel (Welford 1962; Chan,
  * Golub and LeVeque 1979): numbers that are all alike have a spread of exactly 0. All zero at first. */

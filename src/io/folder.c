@@ -1,0 +1,45 @@
+/* folder.c: folders with those above them, and paths inside. */
+#include "io/folder.h"
+
+#include "base/env.h"
+#include "io/file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+cgam_status cgam_folder_make(cgam_env *env, const char *path)
+{
+    char part[CGAM_PATH_ROOM], text[128];
+    size_t length = strlen(path);
+    if (length == 0 || length >= sizeof part)
+        return cgam_fail(env, CGAM_E_ARG,
+                         "the name of the folder has %zu bytes, 1 to %zu are meant", length,
+                         sizeof part - 1);
+    memcpy(part, path, length + 1);
+    for (size_t i = 1; i <= length; i++) {
+        if (part[i] != '/' && part[i] != '\0') continue;
+        part[i] = '\0';
+        int error = mkdir(part, 0777) == 0 ? 0 : errno;
+        struct stat st;
+        if (error && (stat(part, &st) != 0 || !S_ISDIR(st.st_mode)))
+            return cgam_fail(env, CGAM_E_IO, "%s: cannot make the folder: %s", cgam_path_tail(part),
+                             strerror_r(error == EEXIST ? ENOTDIR : error, text, sizeof text));
+        part[i] = path[i];
+    }
+    if (access(path, W_OK | X_OK) != 0)
+        return cgam_fail(env, CGAM_E_IO, "%s: cannot write into the folder: %s",
+                         cgam_path_tail(path), strerror_r(errno, text, sizeof text));
+    return CGAM_OK;
+}
+
+cgam_status cgam_path_join(cgam_env *env, const char *folder, const char *name,
+                           char path[CGAM_PATH_ROOM])
+{
+    int length = snprintf(path, CGAM_PATH_ROOM, "%s/%s", folder, name);
+    return length < CGAM_PATH_ROOM
+               ? CGAM_OK
+               : cgam_fail(env, CGAM_E_ARG, "a path of %d characters is too long", length);
+}

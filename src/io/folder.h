@@ -1,0 +1,16 @@
+/* folder.h: folders to write into, and paths of files inside them. */
+#ifndef CGAM_SRC_IO_FOLDER_H
+#define CGAM_SRC_IO_FOLDER_H
+
+#include <cgam/base.h>
+
+enum { CGAM_PATH_ROOM = 4096 }; /* bytes of a path with its end */
+
+/* Makes a folder and those above it, and sees that files can be made there. */
+CGAM_NODISCARD cgam_status cgam_folder_make(cgam_env *env, const char *path);
+
+/* path = folder/name; CGAM_E_ARG when that has no room. */
+CGAM_NODISCARD cgam_status cgam_path_join(cgam_env *env, const char *folder, const char *name,
+                                          char path[CGAM_PATH_ROOM]);
+
+#endif
