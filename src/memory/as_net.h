@@ -9,8 +9,8 @@
 /* The network of a plan in mode flow, and the margin of a free context. */
 CGAM_NODISCARD cgam_status cgam_recall_net(cgam_recall *plan);
 
-/* Mode flow for `count` moments that have b: q [count, d], c NULL, [d_c] or [count, d_c]. */
-CGAM_NODISCARD cgam_status cgam_recall_flow(const cgam_recall *plan, int64_t count, cgam_moment *m,
+/* Mode flow for `count` queries that have b: q [count, d], c NULL, [d_c] or [count, d_c]. */
+CGAM_NODISCARD cgam_status cgam_recall_flow(const cgam_recall *plan, int64_t count, cgam_query *m,
                                             const double *q, const double *c, bool c_per_query);
 
 #endif

@@ -30,9 +30,9 @@ enum { QUERIES_MIN = 8, MOST = CGAM_PASS_WIDTH, SLOW = 60, PATIENCE = 8 };
 static const double LEAP = 60;       /* y beyond which f32 would overflow */
 static const double NOISE = 0x1p-20; /* of a step in f32, relative to its delta */
 
-/* One query on its way. Its moment's s is p1, r is r1, p is p2 until the next reference. */
+/* A query on its way: its s is p1, r is r1, p is p2 until the next reference. */
 typedef struct way {
-    cgam_moment *m;
+    cgam_query *m;
     double *g, *g1; /* [d] Z' (dinv delta), Z' (dinv p1) */
     double factor;  /* c of the last pass */
     double best;    /* the least change */
@@ -158,7 +158,7 @@ static void score_exactly(const batch *b, cgam_pass_tile *t)
     int64_t width = b->wide.width, edge = cgam_dplr_border(plan->gate->A, NULL);
     double l2 = plan->opts.lambda * plan->opts.lambda;
     for (int64_t v = 0; v < b->count; v++) {
-        const cgam_moment *m = b->ways[v]->m;
+        const cgam_query *m = b->ways[v]->m;
         const double *p1 = m->s + t->begin, *a = m->a + t->begin;
         double *r1 = m->r + t->begin;
         for (int64_t r = 0; r < t->count; r++)
@@ -265,7 +265,7 @@ static cgam_status solve_small(batch *b, double *const *g, bool of_delta)
 /* Books a step that changed p by `change`: rate, and whether the query is better off alone. */
 static void book(const cgam_recall *plan, way *w, double change)
 {
-    cgam_moment *m = w->m;
+    cgam_query *m = w->m;
     double before = m->change;
     m->change = change;
     m->iterations++;
@@ -326,10 +326,10 @@ static cgam_status step(batch *b)
 /* How a step in double ended: p1 in s, r1 in r; p2 goes to p. */
 static void judge(const cgam_recall *plan, way *w)
 {
-    cgam_moment *m = w->m;
+    cgam_query *m = w->m;
     int64_t n = plan->bank->Z.n;
     double feedback = 0, largest = 0, squares = 0, tol = plan->opts.tol;
-    bool finite = cgam_moment_softmax(plan, m);
+    bool finite = cgam_query_softmax(plan, m);
     for (int64_t i = 0; i < n; i++) {
         double move = fabs(m->p[i] - m->s[i]);
         feedback += m->s[i] * (m->r[i] - m->a[i]);
@@ -378,7 +378,7 @@ static cgam_status lay_rows(void *arg, int64_t chunk)
     int64_t width = b->narrow.width, end = cgam_pass_begin(&b->narrow, chunk + 1);
     for (int64_t i = cgam_pass_begin(&b->narrow, chunk); i < end; i++)
         for (int64_t v = 0; v < b->count; v++) {
-            const cgam_moment *m = b->ways[v]->m;
+            const cgam_query *m = b->ways[v]->m;
             double p2 = m->p[i], kappa = p2 - m->s[i];
             /* below the normal range: slow, and of no weight */
             float *state = b->state + 3 * i * width + v;
@@ -424,11 +424,11 @@ static cgam_status begin(void *arg, int64_t v)
 {
     const batch *b = arg;
     way *w = b->ways[v];
-    cgam_moment *m = w->m;
+    cgam_query *m = w->m;
     size_t bytes = (size_t)b->plan->bank->Z.n * sizeof(double);
     memcpy(m->r, m->a, bytes);
     memset(m->s, 0, bytes);
-    w->leapt = !cgam_moment_softmax(b->plan, m);
+    w->leapt = !cgam_query_softmax(b->plan, m);
     m->energy_start = m->energy_end = -m->half_us0 - m->lse / b->plan->opts.beta;
     w->factor = 1;
     w->best = INFINITY;
@@ -439,7 +439,7 @@ static cgam_status begin(void *arg, int64_t v)
 static cgam_status end(void *arg, int64_t v)
 {
     const batch *b = arg;
-    cgam_moment *m = b->ways[v]->m;
+    cgam_query *m = b->ways[v]->m;
     double lambda = b->plan->opts.lambda;
     for (int64_t i = 0; i < b->plan->bank->Z.n; i++)
         m->s[i] = m->s0[i] + (m->r[i] - m->a[i]) / lambda;
@@ -456,8 +456,8 @@ static void keep(batch *b)
     b->count = kept;
 }
 
-cgam_status cgam_coupled_batch(const cgam_recall *plan, int64_t count, cgam_moment *m,
-                               int64_t *back, int64_t *given_back)
+cgam_status cgam_coupled_batch(const cgam_recall *plan, int64_t count, cgam_query *m, int64_t *back,
+                               int64_t *given_back)
 {
     cgam_env *env = plan->bank->env;
     int64_t n = plan->bank->Z.n, d = plan->bank->Z.d;

@@ -17,7 +17,7 @@ enum { STARTS_MAX = 5 };
 
 /* Bound of |p - p*|_2 where p = f(s) and the last plain step moved p by change_norm. Rounding of the
  * scores moves p too, and both are amplified alike. */
-static void bound_error(const cgam_recall *plan, const cgam_moment *m, cgam_result *out)
+static void bound_error(const cgam_recall *plan, const cgam_query *m, cgam_result *out)
 {
     const cgam_recall_opts *o = &plan->opts;
     double eta = plan->gate->info.eta_min, L = out->contraction, local = out->local_contraction;
@@ -63,7 +63,7 @@ void cgam_bound_freely(const cgam_recall *plan, double spread, double largest, c
     out->local_contraction_proved = eta > 0;
 }
 
-static void bound_freely(const cgam_recall *plan, const cgam_moment *m, cgam_result *out)
+static void bound_freely(const cgam_recall *plan, const cgam_query *m, cgam_result *out)
 {
     double spread = 0, largest = 0;
     for (int64_t i = 0; i < plan->bank->Z.n; i++) {
@@ -76,7 +76,7 @@ static void bound_freely(const cgam_recall *plan, const cgam_moment *m, cgam_res
 /* How far p may still be from its fixed point, to first order: the last step over 1 - rate. Two
  * recalls that stopped early, at a loose tolerance or a slow rate, are apart by as much and bound for
  * the same point. */
-static cgam_status left_to_go(const cgam_recall *plan, const cgam_moment *m, double *left)
+static cgam_status left_to_go(const cgam_recall *plan, const cgam_query *m, double *left)
 {
     double rate;
     cgam_status status =
@@ -87,18 +87,18 @@ static cgam_status left_to_go(const cgam_recall *plan, const cgam_moment *m, dou
 
 /* Other starts: all weight on each of the leading memories, and none on any. A fixed point apart
  * from ours says that there are two; it is a proof where the error bounds of both keep them apart. */
-static cgam_status look_for_second(const cgam_recall *plan, const cgam_moment *m, cgam_result *out)
+static cgam_status look_for_second(const cgam_recall *plan, const cgam_query *m, cgam_result *out)
 {
     cgam_env *env = plan->bank->env;
     int64_t n = plan->bank->Z.n, leaders = n < STARTS_MAX ? n : STARTS_MAX;
     int64_t index[STARTS_MAX];
     double *room = cgam_alloc(env, (size_t)(4 * n), sizeof *room);
     if (!room) return cgam_fail_nomem(env, "a second fixed point");
-    cgam_moment_top(m, n, leaders, index);
+    cgam_query_top(m, n, leaders, index);
     double mine_left, theirs_left;
     cgam_status status = left_to_go(plan, m, &mine_left);
     for (int64_t k = 0; k <= leaders && !out->unique_proved && status == CGAM_OK; k++) {
-        cgam_moment other = {.b = m->b, .s0 = m->s0, .a = m->a, .half_us0 = m->half_us0};
+        cgam_query other = {.b = m->b, .s0 = m->s0, .a = m->a, .half_us0 = m->half_us0};
         double *start = room + 3 * n, apart = 0;
         other.s = room;
         other.r = room + n;
@@ -122,7 +122,7 @@ static cgam_status look_for_second(const cgam_recall *plan, const cgam_moment *m
     return status;
 }
 
-cgam_status cgam_moment_certify(const cgam_recall *plan, const cgam_moment *m, cgam_result *out)
+cgam_status cgam_query_certify(const cgam_recall *plan, const cgam_query *m, cgam_result *out)
 {
     const cgam_recall_opts *o = &plan->opts;
     bool coupled = o->mode == CGAM_COUPLED;

@@ -27,7 +27,7 @@ enum { GROUP_MAX = 8, STALL_ROUNDS = 60, SETTLE_ROWS = 512 };
 static const double F32_SCORES = 1e-3; /* beta times the error of r that f32 may cause */
 static const double F32_END = 1e-6, F32_RATE = 0.7;
 
-static void set_sums(cgam_moment *m, double beta, double top, double sum)
+static void set_sums(cgam_query *m, double beta, double top, double sum)
 {
     m->top = top;
     m->sum = sum;
@@ -35,7 +35,7 @@ static void set_sums(cgam_moment *m, double beta, double top, double sum)
 }
 
 /* Weights by blocks, their sums added up with the rounding of each addition kept. */
-bool cgam_moment_softmax(const cgam_recall *plan, cgam_moment *m)
+bool cgam_query_softmax(const cgam_recall *plan, cgam_query *m)
 {
     const cgam_kernels *kernels = plan->bank->Z.kernels;
     int64_t n = plan->bank->Z.n;
@@ -54,26 +54,26 @@ bool cgam_moment_softmax(const cgam_recall *plan, cgam_moment *m)
     return isfinite(m->lse);
 }
 
-/* One map step for one moment when A^-1 p is at hand as a vector: r, then what the pass gathers. */
+/* One map step for one query when A^-1 p is at hand as a vector: r, then what the pass gathers. */
 typedef struct gathered {
     double top, sum, feedback; /* max r, sum exp(beta (r - top)), sum p (r - a) */
 } gathered;
 
 typedef struct pass {
     const cgam_recall *plan;
-    int64_t count;   /* active moments */
-    cgam_moment **m; /* [count] */
+    int64_t count;   /* active queries */
+    cgam_query **m;  /* [count] */
     const double *t; /* [count, d] */
     gathered *part;  /* [chunks, count] */
     double *g_part;  /* [chunks, count, d] */
     const cgam_f32 *f32;
-    const float *t32; /* [count, ld] t laid out for f32, for the moments in it */
+    const float *t32; /* [count, ld] t laid out for f32, for the queries in it */
     int64_t ld;
 } pass;
 
 /* New r of rows [i, i + rows) from dot = <zeta, t>, and their share of the sums; weight[] is set
  * to dinv_i exp(beta (r_i - top)). Returns the factor by which earlier sums must shrink. */
-static double take_tile(const pass *ps, cgam_moment *m, int64_t i, int64_t rows, const double *dot,
+static double take_tile(const pass *ps, cgam_query *m, int64_t i, int64_t rows, const double *dot,
                         const double *dinv, gathered *sums, double *weight)
 {
     const cgam_kernels *kernels = ps->plan->bank->Z.kernels;
@@ -98,7 +98,7 @@ static double take_tile(const pass *ps, cgam_moment *m, int64_t i, int64_t rows,
     return shrink;
 }
 
-/* Rows that together weigh less than 2^-54 of all are not added to g. With one moment the sum for a
+/* Rows that together weigh less than 2^-54 of all are not added to g. With one query the sum for a
  * tile goes with the scores of the next (num/readout.h). */
 static cgam_status pass_chunk(void *arg, int64_t chunk)
 {
@@ -154,11 +154,11 @@ static cgam_status pass_chunk(void *arg, int64_t chunk)
     return CGAM_OK;
 }
 
-/* Joins the chunks of moment v in their order: lse, the energy, and g for the next pass. */
+/* Joins the chunks of query v in their order: lse, the energy, and g for the next pass. */
 static void join(const pass *ps, int64_t v, double *energy, double *g)
 {
     const cgam_rows *Z = &ps->plan->bank->Z;
-    cgam_moment *m = ps->m[v];
+    cgam_query *m = ps->m[v];
     double beta = ps->plan->opts.beta, top = -INFINITY, sum = 0, feedback = 0;
     int64_t chunks = cgam_rows_chunks(Z), d = Z->d;
     for (int64_t c = 0; c < chunks; c++) top = fmax(top, ps->part[c * ps->count + v].top);
@@ -177,7 +177,7 @@ static void join(const pass *ps, int64_t v, double *energy, double *g)
 }
 
 /* The same without streaming: A^-1 p by a solve of its own. solve is refined where `exact`. */
-static cgam_status step_apart(const cgam_recall *plan, cgam_moment *m, bool exact, double *work,
+static cgam_status step_apart(const cgam_recall *plan, cgam_query *m, bool exact, double *work,
                               double *energy)
 {
     int64_t n = plan->bank->Z.n;
@@ -206,7 +206,7 @@ static cgam_status step_apart(const cgam_recall *plan, cgam_moment *m, bool exac
 
 typedef struct settling {
     const cgam_recall *plan;
-    cgam_moment *m;
+    cgam_query *m;
     double largest[CGAM_CHUNKS_MAX], squares[CGAM_CHUNKS_MAX];
 } settling;
 
@@ -214,7 +214,7 @@ static cgam_status settle_chunk(void *arg, int64_t chunk)
 {
     settling *job = arg;
     const cgam_rows *Z = &job->plan->bank->Z;
-    cgam_moment *m = job->m;
+    cgam_query *m = job->m;
     double largest = 0, squares = 0, e[SETTLE_ROWS], sums[3];
     int64_t end = cgam_rows_chunk_begin(Z, chunk + 1);
     for (int64_t i = cgam_rows_chunk_begin(Z, chunk); i < end; i += SETTLE_ROWS) {
@@ -234,7 +234,7 @@ static cgam_status settle_chunk(void *arg, int64_t chunk)
 
 /* p = exp(beta (r - top)) / sum, which keeps the digits that exp(beta r - lse) would lose to the
  * size of r, and how far that is from the p before. */
-static bool settle(const cgam_recall *plan, cgam_moment *m)
+static bool settle(const cgam_recall *plan, cgam_query *m)
 {
     settling job = {.plan = plan, .m = m};
     int64_t chunks = cgam_rows_chunks(&plan->bank->Z);
@@ -261,7 +261,7 @@ static bool f32_begins(const cgam_recall *plan)
 }
 
 /* May the next pass of m, with t, be in f32? */
-static bool f32_suits(const cgam_recall *plan, const cgam_moment *m, const double *t)
+static bool f32_suits(const cgam_recall *plan, const cgam_query *m, const double *t)
 {
     double l2 = plan->opts.lambda * plan->opts.lambda, size = cgam_vec_norm(plan->bank->Z.d, t);
     bool near = m->change <= F32_END / m->sum || m->rate > F32_RATE; /* max p = 1 / sum */
@@ -271,8 +271,8 @@ static bool f32_suits(const cgam_recall *plan, const cgam_moment *m, const doubl
     return plan->opts.beta * off <= F32_SCORES;
 }
 
-/* Feedback by the streaming pass for `active` moments; g [active, d] in and out. */
-static cgam_status step_streaming(const cgam_recall *plan, int64_t active, cgam_moment **m,
+/* Feedback by the streaming pass for `active` queries; g [active, d] in and out. */
+static cgam_status step_streaming(const cgam_recall *plan, int64_t active, cgam_query **m,
                                   double *g, double *energy)
 {
     cgam_env *env = plan->bank->env;
@@ -318,7 +318,7 @@ static cgam_status step_streaming(const cgam_recall *plan, int64_t active, cgam_
 
 typedef struct gathering {
     const cgam_recall *plan;
-    const cgam_moment *m;
+    const cgam_query *m;
     const cgam_f32 *f32; /* NULL: in double */
     int64_t ld;
     double *g_part; /* [chunks, d] */
@@ -353,7 +353,7 @@ static cgam_status gather_chunk(void *arg, int64_t chunk)
 }
 
 /* g = sum_i dinv_i p_i zeta_i from scratch: at the start, and after Newton has moved p. */
-static cgam_status gather(const cgam_recall *plan, cgam_moment *m, double *g)
+static cgam_status gather(const cgam_recall *plan, cgam_query *m, double *g)
 {
     const cgam_rows *Z = &plan->bank->Z;
     cgam_env *env = plan->bank->env;
@@ -373,7 +373,7 @@ static cgam_status gather(const cgam_recall *plan, cgam_moment *m, double *g)
 /* Would Newton get there sooner? Costs in units of one multiplication per row: an iteration reads
  * the bank, a Newton step factors an operator (matrix products run about eight times as fast per
  * multiplication as the memory-bound pass), and about five factorisations are needed. */
-static bool newton_pays(const cgam_recall *plan, const cgam_moment *m)
+static bool newton_pays(const cgam_recall *plan, const cgam_query *m)
 {
     double n = (double)plan->bank->Z.n, d = (double)plan->bank->Z.d;
     if (plan->opts.plain || plan->opts.lambda == 0 || !plan->gate->A) return false;
@@ -385,9 +385,9 @@ static bool newton_pays(const cgam_recall *plan, const cgam_moment *m)
     return left * once > 5 * factor + 10 * once;
 }
 
-/* Books one more plain step: rate, energy, end. Returns true when the moment is done. */
-static bool book(const cgam_recall *plan, cgam_moment *m, double energy, double before,
-                 double *best, int64_t *since)
+/* Books one more plain step: rate, energy, end. Returns true when the query is done. */
+static bool book(const cgam_recall *plan, cgam_query *m, double energy, double before, double *best,
+                 int64_t *since)
 {
     m->iterations++;
     bool exact = !m->f32 && !m->trails; /* else energies are as good as f32 */
@@ -420,9 +420,9 @@ static bool book(const cgam_recall *plan, cgam_moment *m, double energy, double 
     return false;
 }
 
-/* The last word on one moment: where the streamed solve is not exact enough, iterate on with
+/* The last word on one query: where the streamed solve is not exact enough, iterate on with
  * refined solves, then s from r. */
-static cgam_status finish(const cgam_recall *plan, cgam_moment *m, double *work)
+static cgam_status finish(const cgam_recall *plan, cgam_query *m, double *work)
 {
     int64_t n = plan->bank->Z.n;
     double lambda = plan->opts.lambda, best = INFINITY;
@@ -446,12 +446,12 @@ static cgam_status finish(const cgam_recall *plan, cgam_moment *m, double *work)
     return status;
 }
 
-static cgam_status solve_group(const cgam_recall *plan, int64_t count, cgam_moment *all,
+static cgam_status solve_group(const cgam_recall *plan, int64_t count, cgam_query *all,
                                const double *start)
 {
     cgam_env *env = plan->bank->env;
     int64_t n = plan->bank->Z.n, d = plan->bank->Z.d, active = 0;
-    cgam_moment *m[GROUP_MAX];
+    cgam_query *m[GROUP_MAX];
     double energy[GROUP_MAX], best[GROUP_MAX];
     int64_t since[GROUP_MAX] = {0};
     cgam_status status = CGAM_OK;
@@ -462,10 +462,10 @@ static cgam_status solve_group(const cgam_recall *plan, int64_t count, cgam_mome
         goto done;
     }
     for (int64_t k = 0; k < count; k++) {
-        cgam_moment *x = &all[k];
+        cgam_query *x = &all[k];
         x->level = x->level && !start;
         memcpy(x->r, x->a, (size_t)n * sizeof *x->r);
-        bool finite = cgam_moment_softmax(plan, x);
+        bool finite = cgam_query_softmax(plan, x);
         x->energy_start = x->energy_end = -x->half_us0 - x->lse / plan->opts.beta;
         if (start) {
             memcpy(x->p, start + k * n, (size_t)n * sizeof *x->p);
@@ -486,7 +486,7 @@ static cgam_status solve_group(const cgam_recall *plan, int64_t count, cgam_mome
         else if (plan->streams) status = step_streaming(plan, active, m, g, energy);
         int64_t kept = 0;
         for (int64_t v = 0; v < active && status == CGAM_OK; v++) {
-            cgam_moment *x = m[v];
+            cgam_query *x = m[v];
             double before = x->change;
             if (!plan->streams) status = step_apart(plan, x, false, work, &energy[v]);
             if (status != CGAM_OK) break;
@@ -521,7 +521,7 @@ done:
     return status;
 }
 
-cgam_status cgam_coupled_solve(const cgam_recall *plan, int64_t count, cgam_moment *m,
+cgam_status cgam_coupled_solve(const cgam_recall *plan, int64_t count, cgam_query *m,
                                const double *start)
 {
     cgam_status status = CGAM_OK;

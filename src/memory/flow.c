@@ -89,13 +89,13 @@ static void start(const cgam_recall *plan, const double *q, const double *c, dou
 }
 
 static void finish(const cgam_recall *plan, const double *x, const cgam_flow_report *r,
-                   cgam_moment *m)
+                   cgam_query *m)
 {
     cgam_layer_view s = cgam_net_layer(plan->net, CGAM_NET_GATES);
     cgam_layer_view retrieval = cgam_net_layer(plan->net, CGAM_NET_RETRIEVAL);
     memcpy(m->s, x + s.offset, (size_t)s.size * sizeof *x);
     memcpy(m->r, x + retrieval.offset, (size_t)retrieval.size * sizeof *x);
-    m->end = cgam_moment_softmax(plan, m) ? end_of(r->end) : CGAM_END_DIVERGED;
+    m->end = cgam_query_softmax(plan, m) ? end_of(r->end) : CGAM_END_DIVERGED;
     m->iterations = r->steps;
     m->time = r->time;
     m->change = r->residual;
@@ -104,8 +104,8 @@ static void finish(const cgam_recall *plan, const double *x, const cgam_flow_rep
     m->energy_rise = r->energy_rise;
 }
 
-cgam_status cgam_recall_flow(const cgam_recall *plan, int64_t count, cgam_moment *m,
-                             const double *q, const double *c, bool c_per_query)
+cgam_status cgam_recall_flow(const cgam_recall *plan, int64_t count, cgam_query *m, const double *q,
+                             const double *c, bool c_per_query)
 {
     const cgam_recall_opts *o = &plan->opts;
     cgam_env *env = plan->bank->env;

@@ -14,8 +14,8 @@ static double best_other(const double *x, int64_t n, int64_t except)
     return best;
 }
 
-void cgam_moment_measure(const cgam_recall *plan, const cgam_moment *m, int64_t target,
-                         cgam_result *out)
+void cgam_query_measure(const cgam_recall *plan, const cgam_query *m, int64_t target,
+                        cgam_result *out)
 {
     int64_t n = plan->bank->Z.n;
     double beta = plan->opts.beta;
@@ -75,7 +75,7 @@ static void sift(const double *r, int64_t *heap, int64_t size, int64_t at)
     }
 }
 
-void cgam_moment_top(const cgam_moment *m, int64_t n, int64_t k, int64_t *index)
+void cgam_query_top(const cgam_query *m, int64_t n, int64_t k, int64_t *index)
 {
     for (int64_t i = 0; i < k; i++) index[i] = i;
     for (int64_t i = k / 2; i-- > 0;) sift(m->r, index, k, i);

@@ -40,7 +40,7 @@ double cgam_basin_theta(double beta, double lambda, double eta_min, double step,
 
 typedef struct newton {
     const cgam_recall *plan;
-    cgam_moment *m;
+    cgam_query *m;
     double *pi, *ds, *rhs, *D;  /* [n] */
     double *s_try, *pi_try;     /* [n] */
     double *s_first, *pi_first; /* [n] the centre of the ball */
@@ -51,11 +51,11 @@ typedef struct newton {
  * lambda s0'pi. Sets r, f (in m->p) and lse at s. */
 static double energy_at(newton *w, const double *s, const double *pi)
 {
-    cgam_moment *m = w->m;
+    cgam_query *m = w->m;
     int64_t n = w->plan->bank->Z.n;
     double lambda = w->plan->opts.lambda;
     for (int64_t i = 0; i < n; i++) m->r[i] = m->b[i] + lambda * s[i];
-    cgam_moment_softmax(w->plan, m);
+    cgam_query_softmax(w->plan, m);
     double us = 2 * m->half_us0 + lambda * cgam_vec_dot(n, m->s0, pi);
     return 0.5 * (lambda * cgam_vec_dot(n, pi, s) - us) - m->lse / w->plan->opts.beta;
 }
@@ -99,7 +99,7 @@ static cgam_status guard(newton *w, bool *safe)
 static cgam_status step(newton *w, double *energy, bool *done)
 {
     const cgam_recall_opts *o = &w->plan->opts;
-    cgam_moment *m = w->m;
+    cgam_query *m = w->m;
     int64_t n = w->plan->bank->Z.n;
     double residual = 0, scale = o->lambda * o->beta;
     for (int64_t i = 0; i < n; i++) {
@@ -140,7 +140,7 @@ static cgam_status step(newton *w, double *energy, bool *done)
     return CGAM_OK;
 }
 
-cgam_status cgam_coupled_newton(const cgam_recall *plan, cgam_moment *m, bool *moved)
+cgam_status cgam_coupled_newton(const cgam_recall *plan, cgam_query *m, bool *moved)
 {
     cgam_env *env = plan->bank->env;
     int64_t n = plan->bank->Z.n;

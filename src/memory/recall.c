@@ -149,8 +149,8 @@ double cgam_recall_context_margin(const cgam_recall *plan) { return plan->contex
 typedef struct group {
     const cgam_recall *plan;
     int64_t size;
-    cgam_moment m[CGAM_COUPLED_BATCH];
-    double *block;    /* all vectors of all moments */
+    cgam_query m[CGAM_COUPLED_BATCH];
+    double *block;    /* all vectors of all queries */
     double *shared;   /* s0 and u of a context that all queries have in common: [2, n] */
     double *X, *Y;    /* [3 GROUP_MAX, d] vectors to score, [3 GROUP_MAX, n] their scores */
     int64_t *leaders; /* [size, top] where the caller has no use for them, else NULL */
@@ -251,16 +251,16 @@ static cgam_status score(group *g, const cgam_recall_in *in, int64_t from, int64
                      ? cgam_pass_scores(bank->env, &bank->Z, rows, g->X, g->Y)
                      : cgam_rows_score_many(bank->env, &bank->Z, rows, g->X, g->Y);
     for (int64_t k = 0; k < count && status == CGAM_OK; k++) {
-        cgam_moment *m = &g->m[k];
+        cgam_query *m = &g->m[k];
         const double *b = g->Y + k * n;
         double *block = g->block + k * VECTORS * n, *u = NULL;
-        *m = (cgam_moment){.b = b,
-                           .level = true,
-                           .s0 = block,
-                           .a = block + n,
-                           .s = block + 2 * n,
-                           .r = block + 3 * n,
-                           .p = block + 4 * n};
+        *m = (cgam_query){.b = b,
+                          .level = true,
+                          .s0 = block,
+                          .a = block + n,
+                          .s = block + 2 * n,
+                          .r = block + 3 * n,
+                          .p = block + 4 * n};
         if (!in->c) {
             memset(m->s0, 0, (size_t)n * sizeof *m->s0);
         } else if (!own) {
@@ -293,10 +293,10 @@ static cgam_status flow(group *g, const cgam_recall_in *in, int64_t from, int64_
     cgam_status status = cgam_rows_score_many(bank->env, &bank->Z, count, q, g->Y);
     for (int64_t k = 0; k < count; k++) {
         double *block = g->block + k * VECTORS * bank->Z.n;
-        g->m[k] = (cgam_moment){.b = g->Y + k * bank->Z.n,
-                                .s = block + 2 * bank->Z.n,
-                                .r = block + 3 * bank->Z.n,
-                                .p = block + 4 * bank->Z.n};
+        g->m[k] = (cgam_query){.b = g->Y + k * bank->Z.n,
+                               .s = block + 2 * bank->Z.n,
+                               .r = block + 3 * bank->Z.n,
+                               .p = block + 4 * bank->Z.n};
     }
     if (c && in->c_per_query) c += from * plan->d_c;
     if (status == CGAM_OK) status = cgam_recall_flow(plan, count, g->m, q, c, in->c_per_query);
@@ -320,10 +320,10 @@ static cgam_status solve(group *g, int64_t count)
     int64_t n = plan->bank->Z.n;
     if (plan->opts.mode == CGAM_COUPLED) return solve_coupled(g, count);
     for (int64_t k = 0; k < count; k++) {
-        cgam_moment *m = &g->m[k];
+        cgam_query *m = &g->m[k];
         memcpy(m->s, m->s0, (size_t)n * sizeof *m->s);
         memcpy(m->r, m->a, (size_t)n * sizeof *m->r);
-        m->end = cgam_moment_softmax(plan, m) ? CGAM_END_DIRECT : CGAM_END_DIVERGED;
+        m->end = cgam_query_softmax(plan, m) ? CGAM_END_DIRECT : CGAM_END_DIVERGED;
         m->energy_start = m->energy_end = m->energy_rise = NAN;
         m->change = NAN;
     }
@@ -343,17 +343,17 @@ static cgam_status report_one(void *arg, int64_t k)
     const reporting *job = arg;
     const cgam_recall_out *out = job->out;
     const cgam_recall *plan = job->g->plan;
-    const cgam_moment *m = &job->g->m[k];
+    const cgam_query *m = &job->g->m[k];
     int64_t n = plan->bank->Z.n, top = job->top, at = job->from + k;
     cgam_status status = CGAM_OK;
     if (out->results) {
         cgam_result *result = &out->results[at];
-        cgam_moment_measure(plan, m, job->in->target ? job->in->target[at] : -1, result);
-        status = cgam_moment_certify(plan, m, result);
+        cgam_query_measure(plan, m, job->in->target ? job->in->target[at] : -1, result);
+        status = cgam_query_certify(plan, m, result);
     }
     if (top > 0 && (out->top_index || out->top_p || out->top_log_p)) {
         int64_t *index = out->top_index ? out->top_index + at * top : job->g->leaders + k * top;
-        cgam_moment_top(m, n, top, index);
+        cgam_query_top(m, n, top, index);
         for (int64_t j = 0; j < top; j++) {
             if (out->top_p) out->top_p[at * top + j] = m->p[index[j]];
             if (out->top_log_p)
@@ -365,7 +365,7 @@ static cgam_status report_one(void *arg, int64_t k)
     if (out->p) memcpy(out->p + at * n, m->p, bytes);
     if (out->s) memcpy(out->s + at * n, m->s, bytes);
     if (out->r) memcpy(out->r + at * n, m->r, bytes);
-    /* the moments' p lie VECTORS n apart, so they are gathered where the scores were */
+    /* the queries' p lie VECTORS n apart, so they are gathered where the scores were */
     if (out->readout) memcpy(job->g->Y + (job->g->size + k) * n, m->p, bytes);
     return status;
 }

@@ -23,7 +23,7 @@ struct cgam_recall {
 };
 
 /* One query. All vectors are [n]. */
-typedef struct cgam_moment {
+typedef struct cgam_query {
     const double *b; /* Z q */
     double *s0;      /* A^-1 u */
     double *a;       /* b + lambda s0: the scores without feedback */
@@ -42,7 +42,7 @@ typedef struct cgam_moment {
     double change, change_norm, rate; /* last max|dp|, |dp|_2, and the observed contraction */
     double energy_start, energy_end, energy_rise;
     double time; /* of a flow's end, else NAN */
-} cgam_moment;
+} cgam_query;
 
 /* v[d] = P c: what the context looks like in memory space. */
 void cgam_recall_project(const cgam_recall *plan, const double *c, double *v);
@@ -57,27 +57,27 @@ cgam_status cgam_first_run(const cgam_recall *plan, const cgam_recall_in *in,
                            const cgam_recall_out *out);
 
 /* p = softmax(beta r) and lse; false when a score is not a number. */
-bool cgam_moment_softmax(const cgam_recall *plan, cgam_moment *m);
+bool cgam_query_softmax(const cgam_recall *plan, cgam_query *m);
 
-/* Mode coupled for `count` moments that have b, s0, a and half_us0. start: NULL, or the p to
+/* Mode coupled for `count` queries that have b, s0, a and half_us0. start: NULL, or the p to
  * begin with ([count, n]) instead of softmax(beta a). */
-cgam_status cgam_coupled_solve(const cgam_recall *plan, int64_t count, cgam_moment *m,
+cgam_status cgam_coupled_solve(const cgam_recall *plan, int64_t count, cgam_query *m,
                                const double *start);
 
 /* The guarded Newton finish: from p (with r the scores it came from) to the fixed point that the
  * plain iteration is bound for. *moved says whether p was changed. */
-cgam_status cgam_coupled_newton(const cgam_recall *plan, cgam_moment *m, bool *moved);
+cgam_status cgam_coupled_newton(const cgam_recall *plan, cgam_query *m, bool *moved);
 
 /* Numbers of a result from its vectors; target < 0 = none. */
-void cgam_moment_measure(const cgam_recall *plan, const cgam_moment *m, int64_t target,
-                         cgam_result *out);
+void cgam_query_measure(const cgam_recall *plan, const cgam_query *m, int64_t target,
+                        cgam_result *out);
 /* The k largest r: indices by falling r, ties to the lowest. heap: caller's [k]. */
-void cgam_moment_top(const cgam_moment *m, int64_t n, int64_t k, int64_t *index);
+void cgam_query_top(const cgam_query *m, int64_t n, int64_t k, int64_t *index);
 
 /* What eta_min and p say without further work: spread = max p (1 - p), largest = max p. */
 void cgam_bound_freely(const cgam_recall *plan, double spread, double largest, cgam_result *out);
 /* Contraction, uniqueness, fold margin, errors: the free bounds, or all with opts.certify. */
-cgam_status cgam_moment_certify(const cgam_recall *plan, const cgam_moment *m, cgam_result *out);
+cgam_status cgam_query_certify(const cgam_recall *plan, const cgam_query *m, cgam_result *out);
 
 /* The largest theta < 1 for which "theta A - lambda^2 beta C(p) >= 0 at this point" proves that
  * the energy is strongly convex on a ball that holds the whole valley around the point; step is

@@ -123,12 +123,12 @@ static cgam_status trial(branch *br, double alpha, bool first, double *margin, b
     cgam_recall *plan;
     cgam_status status = cgam_recall_new(br->bank, &o, &plan);
     if (status != CGAM_OK) return status;
-    cgam_moment m = {.b = br->b,
-                     .s0 = br->room,
-                     .a = br->room + n,
-                     .s = br->room + 2 * n,
-                     .r = br->room + 3 * n,
-                     .p = br->room + 4 * n};
+    cgam_query m = {.b = br->b,
+                    .s0 = br->room,
+                    .a = br->room + n,
+                    .s = br->room + 2 * n,
+                    .r = br->room + 3 * n,
+                    .p = br->room + 4 * n};
     status = cgam_gate_solve(plan->gate, br->u, m.s0, NULL);
     m.half_us0 = 0.5 * cgam_vec_dot(n, br->u, m.s0);
     for (int64_t i = 0; i < n; i++) m.a[i] = br->b[i] + br->lambda * m.s0[i];
