@@ -2,36 +2,7 @@
 #ifndef CGAM_SRC_APP_INPUT_H
 #define CGAM_SRC_APP_INPUT_H
 
-#include "app/verb.h"
-
-#include <math.h>
-
-/* ---- Parameters that several verbs share --------------------------------------------------- */
-#define CGAM_PARAM_BANK                                                                            \
-    {                                                                                              \
-        .name = "bank", .kind = CGAM_TEXT, .value = "FILE[:NAME]", .required = true,               \
-        .help = "memories, one a row: .npy, .npz, .safetensors or .csv; NAME picks an array "      \
-                "where a file holds several"                                                       \
-    }
-#define CGAM_PARAM_NORMALIZE                                                                       \
-    {                                                                                              \
-        .name = "normalize", .kind = CGAM_FLAG, .help = "divide each memory by its norm"           \
-    }
-#define CGAM_PARAM_ALPHA(default_)                                                                 \
-    {                                                                                              \
-        .name = "alpha", .kind = CGAM_REAL, .value = "X", .fallback = default_, .max = INFINITY,   \
-        .help = "penalty between similar memories, 0 or more"                                      \
-    }
-#define CGAM_PARAM_LAMBDA(default_)                                                                \
-    {                                                                                              \
-        .name = "lambda", .kind = CGAM_REAL, .value = "X", .fallback = default_, .max = INFINITY,  \
-        .help = "coupling between gates and retrieval, 0 or more"                                  \
-    }
-#define CGAM_PARAM_BETA(default_)                                                                  \
-    {                                                                                              \
-        .name = "beta", .kind = CGAM_REAL, .value = "X", .fallback = default_,                     \
-        .min = CGAM_ABOVE_0, .max = INFINITY, .help = "inverse temperature, above 0"               \
-    }
+#include "app/params.h"
 
 /* The bank of --bank, with --normalize. */
 cgam_status cgam_input_bank(cgam_call *call, cgam_bank **out);

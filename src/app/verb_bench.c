@@ -8,6 +8,7 @@
  * Queries are memories spread over the bank, the one that goes alone from its middle, so that what
  * a peaked softmax may leave out is known only from there on. Coupled recalls start between two
  * memories, which keeps every iteration in motion. */
+#include "app/params.h"
 #include "app/verbs.h"
 #include "base/env.h"
 #include "base/rng.h"
@@ -26,34 +27,11 @@ enum { BATCH = 64, GEMM = 1024, EXPS = 1 << 20, SLICES = 16, BURNS = 1 << 21 };
 static const double GRAM_WORK = 3.4e10; /* multiply-adds of the gate set-up that is measured */
 
 static const cgam_param params[] = {
-    {.name = "rows",
-     .kind = CGAM_INT,
-     .value = "N",
-     .fallback = "32000",
-     .min = 2,
-     .max = 1e9,
-     .help = "memories of the bank"},
-    {.name = "columns",
-     .kind = CGAM_INT,
-     .value = "N",
-     .fallback = "2048",
-     .min = 1,
-     .max = 1e6,
-     .help = "their dimension"},
-    {.name = "runs",
-     .kind = CGAM_INT,
-     .value = "N",
-     .fallback = "5",
-     .min = 1,
-     .max = 1000,
-     .help = "rounds; the best time of each piece counts"},
-    {.name = "seed",
-     .kind = CGAM_INT,
-     .value = "N",
-     .fallback = "1",
-     .max = 9e15,
-     .help = "seed of the random bank"},
-    {.name = ""},
+    CGAM_PARAM_INT("rows", "N", "32000", 2, 1e9, "memories of the bank"),
+    CGAM_PARAM_INT("columns", "N", "2048", 1, 1e6, "their dimension"),
+    CGAM_PARAM_INT("runs", "N", "5", 1, 1000, "rounds; the best time of each piece counts"),
+    CGAM_PARAM_SEED("seed of the random bank"),
+    CGAM_PARAM_END,
 };
 
 typedef struct bench {

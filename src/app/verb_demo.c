@@ -8,16 +8,11 @@
 enum { N = 60, D = 16, LEFT = 7, RIGHT = 23, OTHER = 41, ROWS = 4 };
 
 static const cgam_param params[] = {
-    {.name = "seed",
-     .kind = CGAM_INT,
-     .value = "N",
-     .fallback = "1",
-     .max = 9e15,
-     .help = "seed of the random bank"},
+    CGAM_PARAM_SEED("seed of the random bank"),
     CGAM_PARAM_LAMBDA("0.8"),
     CGAM_PARAM_ALPHA("0.2"),
     CGAM_PARAM_BETA("4"),
-    {.name = ""},
+    CGAM_PARAM_END,
 };
 
 /* The query lies between memories LEFT and RIGHT; contexts hint at one of them, or elsewhere. */

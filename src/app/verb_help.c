@@ -1,18 +1,16 @@
 /* verb_help.c: help and version. */
+#include "app/params.h"
 #include "app/verbs.h"
 #include "base/env.h"
 
 #include <stdlib.h>
 
 static const cgam_param help_params[] = {
-    {.name = "VERB", .kind = CGAM_TEXT, .value = "VERB", .help = "the verb to explain"},
-    {.name = "SECOND",
-     .kind = CGAM_TEXT,
-     .value = "WORD",
-     .help = "its second word, if it has two"},
-    {.name = "man", .kind = CGAM_FLAG, .help = "print the man page source"},
-    {.name = "verbs", .kind = CGAM_FLAG, .help = "print the names of all verbs, one a line"},
-    {.name = ""},
+    CGAM_PARAM_TEXT("VERB", "VERB", "the verb to explain"),
+    CGAM_PARAM_TEXT("SECOND", "WORD", "its second word, if it has two"),
+    CGAM_PARAM_FLAG("man", "print the man page source"),
+    CGAM_PARAM_FLAG("verbs", "print the names of all verbs, one a line"),
+    CGAM_PARAM_END,
 };
 
 /* What was asked for, as text in the document: the door prints it as it stands. */
@@ -70,13 +68,10 @@ static void version_print(const json_t *doc, FILE *to)
     fprintf(to, "cgam %s\n", cgam_json_get_text(doc, "version"));
 }
 
-static const cgam_param no_params[] = {{.name = ""}};
-
 const cgam_verb cgam_verb_version = {
     .name = "version",
     .summary = "print the version",
     .about = "Prints the version of the program and library.",
-    .params = no_params,
     .run = version_run,
     .print = version_print,
 };

@@ -6,7 +6,7 @@
 
 static const cgam_param params[] = {
     CGAM_PARAM_BANK,      CGAM_PARAM_ALPHA("0"), CGAM_PARAM_LAMBDA("1"),
-    CGAM_PARAM_BETA("1"), CGAM_PARAM_NORMALIZE,  {.name = ""},
+    CGAM_PARAM_BETA("1"), CGAM_PARAM_NORMALIZE,  CGAM_PARAM_END,
 };
 
 static cgam_status fill(cgam_call *call, cgam_bank *bank)

@@ -19,7 +19,7 @@ static const cgam_param params[] = {
      .kind = CGAM_TEXT,
      .value = "DIR",
      .help = "write neff.csv, neff.json and figures here"},
-    CGAM_PARAM_FIGURES,
+    CGAM_PARAM_LM_FIGURES,
     {.name = ""},
 };
 

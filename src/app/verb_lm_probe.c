@@ -13,7 +13,7 @@ static const cgam_param params[] = {
      .kind = CGAM_TEXT,
      .value = "DIR",
      .help = "write probe.csv, probe.json and figures here"},
-    CGAM_PARAM_FIGURES,
+    CGAM_PARAM_LM_FIGURES,
     {.name = ""},
 };
 

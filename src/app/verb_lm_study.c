@@ -22,7 +22,7 @@ static const cgam_param params[] = {
      .help =
          "add the study to the report in DIR: --out is then DIR/lm/NAME, --store DIR/lm/states.db "
          "if not given"},
-    CGAM_PARAM_FIGURES,
+    CGAM_PARAM_LM_FIGURES,
     {.name = ""},
 };
 

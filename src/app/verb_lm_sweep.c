@@ -25,7 +25,7 @@ static const cgam_param params[] = {
      .kind = CGAM_TEXT,
      .value = "DIR",
      .help = "write sweep.json, sweep.csv, sweep_steps.csv, sweep_grid.csv and figures here"},
-    CGAM_PARAM_FIGURES,
+    CGAM_PARAM_LM_FIGURES,
     {.name = ""},
 };
 

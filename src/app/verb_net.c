@@ -1,5 +1,6 @@
 /* verb_net.c: networks in JSON files, shown and run. */
 #include "app/net_files.h"
+#include "app/params.h"
 #include "app/progress.h"
 #include "app/verbs.h"
 #include "base/env.h"
@@ -11,61 +12,33 @@
 
 enum { STATE_SHOWN = 256 }; /* numbers of a layer that the document prints */
 
-#define FILE_PARAM                                                                                 \
-    {                                                                                              \
-        .name = "FILE", .kind = CGAM_TEXT, .value = "FILE.json", .required = true,                 \
-        .help = "a network: docs/format/network.md"                                                \
-    }
+#define NET_FILE                                                                                   \
+    CGAM_PARAM_TEXT("FILE", "FILE.json", "a network: docs/format/network.md", .required = true)
 
 static const cgam_param run_params[] = {
-    FILE_PARAM,
-    {.name = "out",
-     .kind = CGAM_TEXT,
-     .value = "DIR",
-     .help = "folder for the trajectory (.npz with states, .csv), the figure of energies by part, "
-             "the drawing of the graph and this document"},
-    {.name = "method",
-     .kind = CGAM_CHOICE,
-     .value = "auto|adams|bdf|rk4|euler",
-     .help = "integrator, instead of the file's"},
-    {.name = "t-end",
-     .kind = CGAM_REAL,
-     .value = "T",
-     .min = 0x1p-1000,
-     .max = INFINITY,
-     .help = "horizon, instead of the file's"},
-    {.name = "sample",
-     .kind = CGAM_REAL,
-     .value = "DT",
-     .max = INFINITY,
-     .help = "distance of the samples in the trajectory, 0 for every step, instead of the file's"},
-    {.name = "figures",
-     .kind = CGAM_CHOICE,
-     .value = "yes|no",
-     .fallback = "yes",
-     .help = "with --out: draw the figure (SVG, PNG, PDF; needs gnuplot) and the graph (SVG; needs "
-             "Graphviz)"},
-    {.name = ""},
+    NET_FILE,
+    CGAM_PARAM_OUT(NULL, "folder for the trajectory (.npz with states, .csv), the figure of "
+                         "energies by part, the drawing of the graph and this document"),
+    CGAM_PARAM_CHOICE("method", "auto|adams|bdf|rk4|euler", NULL,
+                      "integrator, instead of the file's"),
+    CGAM_PARAM_REAL("t-end", "T", NULL, CGAM_ABOVE_0, INFINITY, "horizon, instead of the file's"),
+    CGAM_PARAM_REAL("sample", "DT", NULL, 0, INFINITY,
+                    "distance of the samples in the trajectory, 0 for every step, instead of the "
+                    "file's"),
+    CGAM_PARAM_FIGURES("with --out: draw the figure (SVG, PNG, PDF; needs gnuplot) and the graph "
+                       "(SVG; needs Graphviz)"),
+    CGAM_PARAM_END,
 };
 
 static const cgam_param show_params[] = {
-    FILE_PARAM,
-    {.name = "svg",
-     .kind = CGAM_TEXT,
-     .value = "FILE.svg",
-     .help = "draw the graph, through Graphviz' dot"},
-    {.name = "dot",
-     .kind = CGAM_TEXT,
-     .value = "FILE.dot",
-     .help = "write the graph in the language of Graphviz"},
-    {.name = "eigen",
-     .kind = CGAM_INT,
-     .value = "K",
-     .fallback = "0",
-     .max = 1000,
-     .help = "the K largest eigenvalues of the Jacobian of the rates at the start; all below 0 "
-             "mean that a steady state is stable"},
-    {.name = ""},
+    NET_FILE,
+    CGAM_PARAM_TEXT("svg", "FILE.svg", "draw the graph, through Graphviz' dot", .writes = true),
+    CGAM_PARAM_TEXT("dot", "FILE.dot", "write the graph in the language of Graphviz",
+                    .writes = true),
+    CGAM_PARAM_INT("eigen", "K", "0", 0, 1000,
+                   "the K largest eigenvalues of the Jacobian of the rates at the start; all below "
+                   "0 mean that a steady state is stable"),
+    CGAM_PARAM_END,
 };
 
 /* ---- documents -------------------------------------------------------------------------------- */

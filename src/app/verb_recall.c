@@ -6,101 +6,52 @@
 #include <math.h>
 #include <string.h>
 
-#define CGAM_PARAM_TAU(option, layer)                                                              \
-    {                                                                                              \
-        .name = option, .kind = CGAM_REAL, .value = "X", .fallback = "1", .min = 0x1p-1000,        \
-        .max = INFINITY, .help = "mode flow: time constant of the " layer                          \
-    }
+#define TAU(option, layer)                                                                         \
+    CGAM_PARAM_REAL(option, "X", "1", CGAM_ABOVE_0, INFINITY,                                      \
+                    "mode flow: time constant of the " layer)
 
 static const cgam_param params[] = {
     CGAM_PARAM_BANK,
-    {.name = "query",
-     .kind = CGAM_TEXT,
-     .value = "FILE[:NAME]",
-     .required = true,
-     .help = "one query (d) or several (B,d)"},
-    {.name = "context",
-     .kind = CGAM_TEXT,
-     .value = "FILE[:NAME]",
-     .help = "one context (d_c) for all queries, or one for each (B,d_c); without it c = 0"},
-    {.name = "projection",
-     .kind = CGAM_TEXT,
-     .value = "FILE[:NAME]",
-     .help = "P (d,d_c): gates see Z P c; without it P = I"},
-    {.name = "gate-weights",
-     .kind = CGAM_TEXT,
-     .value = "FILE[:NAME]",
-     .help = "W (N,d_c): gates see W c instead"},
+    CGAM_PARAM_TEXT("query", "FILE[:NAME]", "one query (d) or several (B,d)", .required = true),
+    CGAM_PARAM_TEXT("context", "FILE[:NAME]",
+                    "one context (d_c) for all queries, or one for each (B,d_c); without it c = 0"),
+    CGAM_PARAM_TEXT("projection", "FILE[:NAME]", "P (d,d_c): gates see Z P c; without it P = I"),
+    CGAM_PARAM_TEXT("gate-weights", "FILE[:NAME]", "W (N,d_c): gates see W c instead"),
     CGAM_PARAM_LAMBDA("1"),
     CGAM_PARAM_ALPHA("0"),
     CGAM_PARAM_BETA("1"),
-    {.name = "mode",
-     .kind = CGAM_CHOICE,
-     .value = "first|coupled|flow",
-     .fallback = "first",
-     .help = "first order (gates from the context alone), the self-consistent fixed point, or the "
-             "network in time, from rest to a steady state or --t-max; any alpha"},
+    CGAM_PARAM_CHOICE("mode", "first|coupled|flow", "first",
+                      "first order (gates from the context alone), the self-consistent fixed "
+                      "point, or the network in time, from rest to a steady state or --t-max; any "
+                      "alpha"),
     CGAM_PARAM_NORMALIZE,
-    {.name = "top",
-     .kind = CGAM_INT,
-     .value = "K",
-     .fallback = "5",
-     .max = 1e9,
-     .help = "how many of the most probable memories to list"},
-    {.name = "target",
-     .kind = CGAM_TEXT,
-     .value = "FILE|INDEX",
-     .help = "the memory that gaps, bound and p speak of, instead of the winner: an index, or a "
-             "file with one per query"},
-    {.name = "certify",
-     .kind = CGAM_FLAG,
-     .help = "also compute what costs more than the recall: exact fold margin and local "
-             "contraction, alpha_crit, a search for a second fixed point"},
-    {.name = "plain", .kind = CGAM_FLAG, .help = "mode coupled: no Newton finish"},
-    {.name = "tol",
-     .kind = CGAM_REAL,
-     .value = "X",
-     .fallback = "1e-12",
-     .max = 1,
-     .help = "mode coupled: stop when p changes by at most this"},
-    {.name = "max-iter",
-     .kind = CGAM_INT,
-     .value = "N",
-     .fallback = "10000",
-     .min = 1,
-     .max = 1e9,
-     .help = "mode coupled: stop after this many iterations"},
-    CGAM_PARAM_TAU("tau-c", "context"),
-    CGAM_PARAM_TAU("tau-s", "gates"),
-    CGAM_PARAM_TAU("tau-r", "retrieval"),
-    CGAM_PARAM_TAU("tau-q", "query"),
-    {.name = "t-max",
-     .kind = CGAM_REAL,
-     .value = "T",
-     .fallback = "100",
-     .min = 0x1p-1000,
-     .max = INFINITY,
-     .help = "mode flow: horizon"},
-    {.name = "steady",
-     .kind = CGAM_REAL,
-     .value = "X",
-     .fallback = "1e-9",
-     .max = 1,
-     .help = "mode flow: stop when |x - F(x)| is within this, relative to the largest |x| or 1; 0 "
-             "goes on to --t-max"},
-    {.name = "free-context",
-     .kind = CGAM_FLAG,
-     .help = "mode flow: the context moves from where it is given instead of being held. Whether "
-             "it can settle is checked first and told as context_margin"},
-    {.name = "free-query",
-     .kind = CGAM_FLAG,
-     .help = "mode flow: the query moves from where it is given instead of being held"},
-    {.name = "save-p", .kind = CGAM_TEXT, .value = "FILE.npy", .help = "write p, f64 (B,N)"},
-    {.name = "save-readout",
-     .kind = CGAM_TEXT,
-     .value = "FILE.npy",
-     .help = "write the readout Z'p, f64 (B,d)"},
-    {.name = ""},
+    CGAM_PARAM_INT("top", "K", "5", 0, 1e9, "how many of the most probable memories to list"),
+    CGAM_PARAM_TEXT("target", "FILE|INDEX",
+                    "the memory that gaps, bound and p speak of, instead of the winner: an index, "
+                    "or a file with one per query"),
+    CGAM_PARAM_FLAG("certify",
+                    "also compute what costs more than the recall: exact fold margin and local "
+                    "contraction, alpha_crit, a search for a second fixed point"),
+    CGAM_PARAM_FLAG("plain", "mode coupled: no Newton finish"),
+    CGAM_PARAM_REAL("tol", "X", "1e-12", 0, 1, "mode coupled: stop when p changes by at most this"),
+    CGAM_PARAM_INT("max-iter", "N", "10000", 1, 1e9,
+                   "mode coupled: stop after this many iterations"),
+    TAU("tau-c", "context"),
+    TAU("tau-s", "gates"),
+    TAU("tau-r", "retrieval"),
+    TAU("tau-q", "query"),
+    CGAM_PARAM_REAL("t-max", "T", "100", CGAM_ABOVE_0, INFINITY, "mode flow: horizon"),
+    CGAM_PARAM_REAL("steady", "X", "1e-9", 0, 1,
+                    "mode flow: stop when |x - F(x)| is within this, relative to the largest |x| "
+                    "or 1; 0 goes on to --t-max"),
+    CGAM_PARAM_FLAG("free-context",
+                    "mode flow: the context moves from where it is given instead of being held. "
+                    "Whether it can settle is checked first and told as context_margin"),
+    CGAM_PARAM_FLAG("free-query",
+                    "mode flow: the query moves from where it is given instead of being held"),
+    CGAM_PARAM_TEXT("save-p", "FILE.npy", "write p, f64 (B,N)", .writes = true),
+    CGAM_PARAM_TEXT("save-readout", "FILE.npy", "write the readout Z'p, f64 (B,d)", .writes = true),
+    CGAM_PARAM_END,
 };
 
 /* Everything a call opens, so that one function closes it. */
@@ -137,7 +88,7 @@ static cgam_status shape(cgam_env *env, const char *option, const char *what, in
                          const char *expected, int64_t want)
 {
     if (got == want) return CGAM_OK;
-    return cgam_fail(env, CGAM_E_SHAPE, "--%s: %s %lld, %s %lld", option, what, (long long)got,
+    return cgam_fail(env, CGAM_E_SHAPE, "%s: %s %lld, %s %lld", option, what, (long long)got,
                      expected, (long long)want);
 }
 
@@ -153,9 +104,8 @@ static cgam_status job_open(job *j)
     const char *save_p = cgam_args_text(call->args, "save-p");
     const char *save_readout = cgam_args_text(call->args, "save-readout");
     if (save_p && save_readout && strcmp(save_p, save_readout) == 0)
-        return cgam_fail(env, CGAM_E_ARG, "--save-p and --save-readout name the same file");
-    if (P && W)
-        return cgam_fail(env, CGAM_E_ARG, "--projection and --gate-weights exclude each other");
+        return cgam_fail(env, CGAM_E_ARG, "save-p and save-readout name the same file");
+    if (P && W) return cgam_fail(env, CGAM_E_ARG, "projection and gate-weights exclude each other");
     cgam_status status = cgam_input_bank(call, &j->bank);
     if (status != CGAM_OK) return status;
     cgam_bank_info bank = cgam_bank_describe(j->bank);
@@ -207,7 +157,7 @@ static cgam_status job_open(job *j)
     o.free_context = cgam_args_flag(call->args, "free-context");
     o.free_query = cgam_args_flag(call->args, "free-query");
     if (o.mode != CGAM_FLOW && (o.free_context || o.free_query))
-        return cgam_fail(env, CGAM_E_ARG, "--free-%s needs --mode flow",
+        return cgam_fail(env, CGAM_E_ARG, "free-%s needs mode flow",
                          o.free_context ? "context" : "query");
     o.P = j->P.data;
     o.W = j->W.data;

@@ -1,4 +1,5 @@
 /* verb_report.c: the main job as a verb. */
+#include "app/params.h"
 #include "app/progress.h"
 #include "app/verbs.h"
 #include "base/env.h"
@@ -8,30 +9,12 @@
 #include <string.h>
 
 static const cgam_param params[] = {
-    {.name = "out",
-     .kind = CGAM_TEXT,
-     .value = "DIR",
-     .fallback = "report",
-     .help = "folder; index.html, the tables and the figures are made in it"},
-    {.name = "seed",
-     .kind = CGAM_INT,
-     .value = "N",
-     .fallback = "1",
-     .max = 9e15,
-     .help = "seed of all random numbers"},
-    {.name = "scale",
-     .kind = CGAM_REAL,
-     .value = "X",
-     .fallback = "1",
-     .min = 1e-6,
-     .max = 1e4,
-     .help = "multiply all numbers of trials, for a quick look or smaller errors"},
-    {.name = "figures",
-     .kind = CGAM_CHOICE,
-     .value = "yes|no",
-     .fallback = "yes",
-     .help = "draw the figures (needs gnuplot)"},
-    {.name = ""},
+    CGAM_PARAM_OUT("report", "folder; index.html, the tables and the figures are made in it"),
+    CGAM_PARAM_SEED("seed of all random numbers"),
+    CGAM_PARAM_REAL("scale", "X", "1", 1e-6, 1e4,
+                    "multiply all numbers of trials, for a quick look or smaller errors"),
+    CGAM_PARAM_FIGURES("draw the figures (needs gnuplot)"),
+    CGAM_PARAM_END,
 };
 
 static void tell(void *user, const char *what, double done, double left)

@@ -1,8 +1,6 @@
 /* verbs.c: the table. */
 #include "app/verbs.h"
-
-#include <math.h>
-#include <stddef.h>
+#include "app/params.h"
 
 const cgam_verb *const cgam_verbs[] = {
     &cgam_verb_recall,
@@ -35,14 +33,8 @@ const cgam_verb *const cgam_verbs[] = {
 };
 
 const cgam_param cgam_params_common[] = {
-    {.name = "threads",
-     .kind = CGAM_INT,
-     .value = "N",
-     .min = 1,
-     .max = 4096,
-     .help = "worker threads; one per core if not given. Results do not depend on it"},
-    {.name = "json",
-     .kind = CGAM_FLAG,
-     .help = "print one JSON document on standard output instead of text"},
-    {.name = ""},
+    CGAM_PARAM_INT("threads", "N", NULL, 1, 4096,
+                   "worker threads; one per core if not given. Results do not depend on it"),
+    CGAM_PARAM_FLAG("json", "print one JSON document on standard output instead of text"),
+    CGAM_PARAM_END,
 };
