@@ -4,6 +4,7 @@
 
 #include "base/env.h"
 #include "io/json.h"
+#include "num/stats.h"
 #include "study/lanes.h"
 
 #include <cgam/study.h>
@@ -67,20 +68,5 @@ typedef struct cgam_blocks {
 /* Allocates and fills b->records; free them with cgam_free. Keeps progress when the study has a
  * folder for it. */
 cgam_status cgam_blocks_run(cgam_study *study, cgam_blocks *b);
-
-/* ---- Small sums ------------------------------------------------------------------------------ */
-/* Mean and sum of squared deviations of a series, by updates that do not cancel (Welford 1962; Chan,
- * Golub and LeVeque 1979): numbers that are all alike have a spread of exactly 0. All zero at first. */
-typedef struct cgam_moments {
-    double mean, squares, n;
-} cgam_moments;
-void cgam_moments_add(cgam_moments *a, double x);
-void cgam_moments_join(cgam_moments *a, double mean, double squares, double n);
-double cgam_moments_se(const cgam_moments *a); /* of the mean; NAN for n < 2 */
-/* The same in two numbers of a record, to which x is the n-th, from 1, that is added. */
-void cgam_record_add(double *mean, double *squares, int64_t n, double x);
-/* Quantile q of sorted x [n], linear between order statistics; NAN when n = 0. */
-double cgam_quantile(const double *x, int64_t n, double q);
-void cgam_sort(double *x, int64_t n);
 
 #endif
