@@ -57,15 +57,20 @@ typedef enum cgam_status {
 
 /* A constant text for a status; never NULL. */
 CGAM_API const char *cgam_status_text(cgam_status status);
+CGAM_API const char *cgam_status_name(cgam_status status); /* "CGAM_E_SHAPE"; "?" for no status */
+/* False for a name that is none of these, and *out stays as it is. So do all functions that find. */
+CGAM_API bool cgam_status_find(const char *name, cgam_status *out);
 
 /* The version the library was built as, "major.minor.patch". */
 CGAM_API const char *cgam_version(void);
 
-/* Element types of stored arrays. Arithmetic is in double whatever the storage. */
+/* Element types of stored arrays. An array keeps its type and is widened on reading; what is then
+ * summed in which precision is said where it matters (recall.h). */
 typedef enum cgam_dtype { CGAM_F64, CGAM_F32, CGAM_F16, CGAM_BF16, CGAM_I64, CGAM_I32 } cgam_dtype;
 
 CGAM_API size_t cgam_dtype_size(cgam_dtype dtype);      /* bytes per element */
-CGAM_API const char *cgam_dtype_name(cgam_dtype dtype); /* "f64", "bf16", ... */
+CGAM_API const char *cgam_dtype_name(cgam_dtype dtype); /* "f64", "bf16", ...; "?" for no type */
+CGAM_API bool cgam_dtype_find(const char *name, cgam_dtype *out);
 
 /* The handle: an allocator, a pool of threads, the last message. Make one per program, or one
  * per thread that calls the library; objects made with an env must be freed before it. */
@@ -94,6 +99,24 @@ CGAM_API int cgam_env_threads(const cgam_env *env);
 /* One line about the last failure on this env, without newline; "" when there was none. It names
  * the numbers: `W is 2 x 3, layers are 2 and 2`. Valid until the next call on the same env. */
 CGAM_API const char *cgam_env_message(const cgam_env *env);
+
+/* Frees a text that a function of the library gives, whichever it was. NULL is fine. */
+CGAM_API void cgam_text_free(cgam_env *env, char *text);
+
+/* How far long work has come. */
+typedef struct cgam_progress_at {
+    const char *phase;   /* what is being done, in a few words; never NULL */
+    double done, total;  /* in the unit named; total 0 = not known */
+    const char *unit;    /* "tokens", "bytes", "trials"; "" = done and total are shares */
+    double seconds_left; /* of this phase; NAN = not known */
+} cgam_progress_at;
+
+/* Whom to tell. Called now and then, one call at a time, perhaps from another thread than the one
+ * that asked for the work; *at is borrowed during the call. report NULL = silence. */
+typedef struct cgam_progress {
+    void (*report)(void *user, const cgam_progress_at *at);
+    void *user; /* handed to report */
+} cgam_progress;
 
 #ifdef __cplusplus
 }

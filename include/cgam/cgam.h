@@ -15,6 +15,7 @@
 #include <cgam/net.h>
 #include <cgam/probe.h>
 #include <cgam/recall.h>
+#include <cgam/rng.h>
 #include <cgam/store.h>
 #include <cgam/study.h>
 #include <cgam/sweep.h>

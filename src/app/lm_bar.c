@@ -26,14 +26,14 @@ static void draw(void *user, const char *what, double done, double total, const 
                  strcmp(unit, "bytes") == 0 ? rate / 1e6 : rate,
                  strcmp(unit, "bytes") == 0 ? "MB" : unit);
     double left = rate > 0 ? fmax(0, total - done) / rate : NAN;
-    cgam_progress_tell(&bar->line, total > 0 ? fmin(1, done / total) : 0, left);
+    cgam_line_tell(&bar->line, total > 0 ? fmin(1, done / total) : 0, left);
 }
 
 cgam_lm_progress cgam_bar_begin(const cgam_call *call, cgam_bar *bar)
 {
     *bar = (cgam_bar){.start = cgam_clock()};
-    bar->line = (cgam_progress){.shown = true, .what = bar->text};
+    bar->line = (cgam_line){.shown = true, .what = bar->text};
     return call->progress ? (cgam_lm_progress){draw, bar} : (cgam_lm_progress){NULL, NULL};
 }
 
-void cgam_bar_end(cgam_bar *bar) { cgam_progress_clear(&bar->line); }
+void cgam_bar_end(cgam_bar *bar) { cgam_line_clear(&bar->line); }

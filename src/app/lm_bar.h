@@ -8,7 +8,7 @@
 #include <cgam/lm.h>
 
 typedef struct cgam_bar {
-    cgam_progress line;
+    cgam_line line;
     double start, last, first_done; /* clock at the start and at the last drawing; done then */
     char what[64], text[96];        /* the work, and with its rate */
 } cgam_bar;

@@ -6,7 +6,7 @@
 
 enum { BAR = 30 };
 
-void cgam_progress_tell(cgam_progress *p, double done, double seconds_left)
+void cgam_line_tell(cgam_line *p, double done, double seconds_left)
 {
     if (!p->shown) return;
     char bar[BAR + 1], left[48] = "";
@@ -20,7 +20,7 @@ void cgam_progress_tell(cgam_progress *p, double done, double seconds_left)
     p->open = true;
 }
 
-void cgam_progress_clear(cgam_progress *p)
+void cgam_line_clear(cgam_line *p)
 {
     if (p->open) fprintf(stderr, "\r%70s\r", "");
     p->open = false;

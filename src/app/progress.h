@@ -4,14 +4,14 @@
 
 #include <stdbool.h>
 
-typedef struct cgam_progress {
+typedef struct cgam_line {
     bool shown; /* false: say nothing */
     const char *what;
     bool open; /* a line is on the screen */
-} cgam_progress;
+} cgam_line;
 
 /* done in 0 .. 1; seconds_left NAN = unknown. */
-void cgam_progress_tell(cgam_progress *progress, double done, double seconds_left);
-void cgam_progress_clear(cgam_progress *progress);
+void cgam_line_tell(cgam_line *progress, double done, double seconds_left);
+void cgam_line_clear(cgam_line *progress);
 
 #endif

@@ -11,13 +11,13 @@
 #include "app/params.h"
 #include "app/verbs.h"
 #include "base/env.h"
-#include "base/rng.h"
 #include "memory/recall.h"
 #include "num/cpu/gemm.h"
 #include "num/cpu/widen.h"
 #include "num/rows.h"
 
 #include <cblas.h>
+#include <cgam/rng.h>
 #include <math.h>
 #include <string.h>
 #include <time.h>

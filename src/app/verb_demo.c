@@ -1,8 +1,8 @@
 /* verb_demo.c: the idea in one table - one query, three contexts, three answers. */
 #include "app/input.h"
 #include "app/verbs.h"
-#include "base/rng.h"
 
+#include <cgam/rng.h>
 #include <math.h>
 
 enum { N = 60, D = 16, LEFT = 7, RIGHT = 23, OTHER = 41, ROWS = 4 };

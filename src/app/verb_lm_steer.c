@@ -7,9 +7,9 @@
 #include "app/lm_draw.h"
 #include "app/verbs.h"
 #include "base/env.h"
-#include "base/rng.h"
 #include "io/table.h"
 
+#include <cgam/rng.h>
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>

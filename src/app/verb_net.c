@@ -115,7 +115,7 @@ static json_t *synapses_json(const cgam_net *net)
 
 typedef struct watcher {
     cgam_trajectory *trajectory; /* or NULL */
-    cgam_progress progress;
+    cgam_line progress;
     double start, told; /* seconds */
 } watcher;
 
@@ -125,7 +125,7 @@ static int watch(void *user, const cgam_flow_moment *m)
     double now = cgam_clock();
     if (w->progress.shown && now - w->told > 0.2 && now - w->start > 0.5) {
         double left = m->progress > 0 ? (now - w->start) * (1 / m->progress - 1) : NAN;
-        cgam_progress_tell(&w->progress, m->progress, left);
+        cgam_line_tell(&w->progress, m->progress, left);
         w->told = now;
     }
     return w->trajectory ? cgam_trajectory_monitor(w->trajectory, m) : 0;
@@ -199,7 +199,7 @@ static cgam_status run_net(cgam_call *call)
     file.flow.monitor = watch;
     file.flow.user = &w;
     if (status == CGAM_OK) status = cgam_flow_run(file.net, 1, file.x, &file.flow, &r);
-    cgam_progress_clear(&w.progress);
+    cgam_line_clear(&w.progress);
     if (status == CGAM_OK && w.trajectory) status = cgam_trajectory_status(w.trajectory);
     if (status == CGAM_OK) status = put_run(call, &file, &r);
     if (status == CGAM_OK && out)

@@ -19,9 +19,9 @@ static const cgam_param params[] = {
 
 static void tell(void *user, const char *what, double done, double left)
 {
-    cgam_progress *bar = user;
+    cgam_line *bar = user;
     bar->what = what;
-    cgam_progress_tell(bar, done, left);
+    cgam_line_tell(bar, done, left);
 }
 
 static void put_claims(json_t *to, const cgam_claims *claims)
@@ -58,7 +58,7 @@ static void put_runs(json_t *doc, const cgam_report *r)
 static cgam_status run(cgam_call *call)
 {
     cgam_report_opts o = cgam_report_opts_default();
-    cgam_progress bar = {.shown = call->progress, .what = "report"};
+    cgam_line bar = {.shown = call->progress, .what = "report"};
     char page[4200];
     o.out = cgam_args_text(call->args, "out");
     o.seed = (uint64_t)cgam_args_int(call->args, "seed");
@@ -68,7 +68,7 @@ static cgam_status run(cgam_call *call)
     o.user = &bar;
     cgam_report *r;
     cgam_status status = cgam_report_make(call->env, &o, &r);
-    cgam_progress_clear(&bar);
+    cgam_line_clear(&bar);
     if (status != CGAM_OK) return status;
     snprintf(page, sizeof page, "%s/index.html", o.out);
     cgam_json_put_text(call->doc, "report", page);

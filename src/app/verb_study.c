@@ -300,7 +300,7 @@ static cgam_status take_options(cgam_call *call, cgam_study_kind kind, cgam_stud
 }
 
 /* ---- Running --------------------------------------------------------------------------------- */
-static void tell(void *user, double done, double left) { cgam_progress_tell(user, done, left); }
+static void tell(void *user, double done, double left) { cgam_line_tell(user, done, left); }
 
 /* Adds the keys of a JSON text to the document. */
 static cgam_status merge(cgam_call *call, const char *text)
@@ -358,7 +358,7 @@ static cgam_status run_kind(cgam_call *call, cgam_study_kind kind)
     const char *out = cgam_args_text(call->args, "out");
     cgam_status status = take_options(call, kind, &o, &bank);
     bool single = cgam_args_given(call->args, "only-trial");
-    cgam_progress bar = {.shown = call->progress, .what = cgam_study_name(kind)};
+    cgam_line bar = {.shown = call->progress, .what = cgam_study_name(kind)};
     o.out = out;
     o.progress = tell;
     o.user = &bar;
@@ -368,7 +368,7 @@ static cgam_status run_kind(cgam_call *call, cgam_study_kind kind)
         return status;
     }
     if (status == CGAM_OK) status = cgam_study_run(call->env, &o, &study);
-    cgam_progress_clear(&bar);
+    cgam_line_clear(&bar);
     if (status == CGAM_OK) status = cgam_study_write(study, out);
     if (status == CGAM_OK) status = merge(call, cgam_study_json(study));
     if (status == CGAM_OK && chosen(call->args, "figures", "yes")) status = draw(call, study, out);

@@ -2,6 +2,7 @@
  * allocation fail in turn; messages go through one function so that every failure has a text. */
 #include "base/env.h"
 
+#include "base/names.h"
 #include "base/pool.h"
 
 #include <malloc.h>
@@ -65,6 +66,35 @@ const char *cgam_status_text(cgam_status status)
 #undef CASE
     }
     return "unknown status";
+}
+
+const char *cgam_status_name(cgam_status status)
+{
+    switch (status) {
+#define CASE(name, value, text)                                                                    \
+    case name: return #name;
+        CGAM_STATUS_LIST(CASE)
+#undef CASE
+    }
+    return "?";
+}
+
+bool cgam_status_find(const char *name, cgam_status *out)
+{
+    static const struct {
+        const char *name;
+        cgam_status status;
+    } list[] = {
+#define ROW(name, value, text) {#name, name},
+        CGAM_STATUS_LIST(ROW)
+#undef ROW
+    };
+    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++)
+        if (strcmp(list[i].name, name) == 0) {
+            *out = list[i].status;
+            return true;
+        }
+    return false;
 }
 
 cgam_env_opts cgam_env_opts_default(void) { return (cgam_env_opts){.threads = 0}; }
@@ -181,6 +211,8 @@ void cgam_free(cgam_env *env, void *block)
     if (block && !keep(env, block)) env->opts.free(env->opts.user, block);
 }
 
+void cgam_text_free(cgam_env *env, char *text) { cgam_free(env, text); }
+
 char *cgam_strdup(cgam_env *env, const char *text)
 {
     size_t bytes = strlen(text) + 1;
@@ -252,15 +284,17 @@ size_t cgam_dtype_size(cgam_dtype dtype)
     return 0;
 }
 
+static const char *const dtype_names[] = {"f64", "f32", "f16", "bf16", "i64", "i32"};
+enum { DTYPES = sizeof dtype_names / sizeof dtype_names[0] };
+
 const char *cgam_dtype_name(cgam_dtype dtype)
 {
-    switch (dtype) {
-    case CGAM_F64: return "f64";
-    case CGAM_F32: return "f32";
-    case CGAM_F16: return "f16";
-    case CGAM_BF16: return "bf16";
-    case CGAM_I64: return "i64";
-    case CGAM_I32: return "i32";
-    }
-    return "?";
+    return cgam_names_at(dtype_names, DTYPES, (int)dtype);
+}
+
+bool cgam_dtype_find(const char *name, cgam_dtype *out)
+{
+    int found = cgam_names_find(dtype_names, DTYPES, name);
+    if (found >= 0) *out = (cgam_dtype)found;
+    return found >= 0;
 }

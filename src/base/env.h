@@ -32,6 +32,12 @@ static inline cgam_status cgam_fail_nomem(cgam_env *env, const char *what)
 /* True when the program was asked to stop. */
 bool cgam_interrupted(const cgam_env *env);
 
+/* Tells whoever listens; progress may be NULL. */
+static inline void cgam_progress_tell(const cgam_progress *progress, cgam_progress_at at)
+{
+    if (progress && progress->report) progress->report(progress->user, &at);
+}
+
 /* Runs task(arg, i) for i = 0 .. count-1 on the env's threads and returns when all are done.
  * Items are handed out in order; which thread takes which is not said, so an item writes only
  * what is its own and sums are joined by the caller in item order. Of several failures the one

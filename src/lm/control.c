@@ -1,8 +1,8 @@
 /* control.c: means, thresholds, ranks and resampling; nothing here looks at a model. */
 #include "base/env.h"
-#include "base/rng.h"
 
 #include <cgam/control.h>
+#include <cgam/rng.h>
 #include <math.h>
 #include <stdlib.h>
 

@@ -3,9 +3,9 @@
  * Demonstrations are drawn without replacement. With few labels the classes are cycled in an order
  * drawn anew for each round, so that they balance as far as k allows; with many (facts) examples are
  * drawn from all. Query i has a random stream of its own, so a prompt can be made again alone. */
-#include "base/rng.h"
 #include "lm/dataset.h"
 
+#include <cgam/rng.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* stream.h: where the random numbers of a study come from.
  *
- * Every number is a function of (seed, stream, position), see base/rng.h. The stream names what the
+ * Every number is a function of (seed, stream, position), see cgam/rng.h. The stream names what the
  * numbers are for, so any trial can be made again alone, in any order and on any thread:
  *
  *   bits 63..58  study      CGAM_STREAM_SEPARATION ...
@@ -14,7 +14,7 @@
 #ifndef CGAM_SRC_STUDY_STREAM_H
 #define CGAM_SRC_STUDY_STREAM_H
 
-#include "base/rng.h"
+#include <cgam/rng.h>
 
 enum {
     CGAM_STREAM_SEPARATION = 1,

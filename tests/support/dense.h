@@ -6,9 +6,8 @@
 #ifndef CGAM_TESTS_DENSE_H
 #define CGAM_TESTS_DENSE_H
 
-#include "base/rng.h"
-
 #include <cgam/base.h>
+#include <cgam/rng.h>
 
 /* [count] zeros, until dense_reset. */
 double *dense_room(int64_t count);

@@ -2,10 +2,10 @@
  * from here test its reading too. */
 #include "support/tiny_gguf.h"
 
-#include "base/rng.h"
 #include "num/cpu/widen.h"
 #include "support/check.h"
 
+#include <cgam/rng.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

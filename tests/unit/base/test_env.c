@@ -12,9 +12,9 @@ static void every_status_has_a_text_of_its_own(void **state)
     static const struct {
         cgam_status status;
         int value;
-        const char *text;
+        const char *text, *name;
     } list[] = {
-#define ROW(name, value, text) {name, value, text},
+#define ROW(name, value, text) {name, value, text, #name},
         CGAM_STATUS_LIST(ROW)
 #undef ROW
     };
@@ -23,6 +23,9 @@ static void every_status_has_a_text_of_its_own(void **state)
         assert_int_equal(list[i].status, list[i].value);
         assert_string_equal(cgam_status_text(list[i].status), list[i].text);
         assert_true(strlen(list[i].text) > 0);
+        cgam_status found = (cgam_status)99;
+        assert_string_equal(cgam_status_name(list[i].status), list[i].name);
+        assert_true(cgam_status_find(list[i].name, &found) && found == list[i].status);
         assert_true(i == 0 ? list[i].value == 0 : list[i].value < 0);
         for (size_t j = 0; j < i; j++) {
             assert_int_not_equal(list[i].value, list[j].value);
@@ -30,6 +33,9 @@ static void every_status_has_a_text_of_its_own(void **state)
         }
     }
     assert_non_null(cgam_status_text((cgam_status)-99));
+    cgam_status kept = CGAM_E_IO;
+    assert_string_equal(cgam_status_name((cgam_status)-99), "?");
+    assert_true(!cgam_status_find("CGAM_E_", &kept) && kept == CGAM_E_IO);
 }
 
 static void version_is_the_header_s(void **state)
@@ -50,9 +56,13 @@ static void every_type_has_a_name_and_a_size(void **state)
     for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
         assert_string_equal(cgam_dtype_name(list[i].dtype), list[i].name);
         assert_int_equal(cgam_dtype_size(list[i].dtype), list[i].size);
+        cgam_dtype found = (cgam_dtype)99;
+        assert_true(cgam_dtype_find(list[i].name, &found) && found == list[i].dtype);
     }
     assert_int_equal(cgam_dtype_size((cgam_dtype)99), 0);
-    assert_non_null(cgam_dtype_name((cgam_dtype)99));
+    assert_string_equal(cgam_dtype_name((cgam_dtype)99), "?");
+    cgam_dtype kept = CGAM_F16;
+    assert_true(!cgam_dtype_find("f128", &kept) && kept == CGAM_F16);
 }
 
 static void a_message_is_one_line_that_fits(void **state)

@@ -1,8 +1,7 @@
 /* Random numbers: the authors' known answers, and that streams are addresses. */
 #include "support/check.h"
 
-#include "base/rng.h"
-
+#include <cgam/rng.h>
 #include <math.h>
 #include <string.h>
 

@@ -1,10 +1,10 @@
 /* ctest: timeout=600
  * Hidden states: libllama's against the plain pass, layer by layer, in every shape of model. */
-#include "base/rng.h"
 #include "support/models.h"
 #include "support/objects.h"
 
 #include <cgam/lens.h>
+#include <cgam/rng.h>
 #include <math.h>
 #include <string.h>
 

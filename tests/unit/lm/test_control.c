@@ -1,8 +1,8 @@
 /* Controls: on data where the answer is known by construction. */
-#include "base/rng.h"
 #include "support/objects.h"
 
 #include <cgam/control.h>
+#include <cgam/rng.h>
 #include <math.h>
 
 enum { N = 400 };

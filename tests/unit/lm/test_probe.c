@@ -1,9 +1,9 @@
 /* Probes on states whose geometry is known. */
-#include "base/rng.h"
 #include "support/failing_alloc.h"
 #include "support/objects.h"
 
 #include <cgam/probe.h>
+#include <cgam/rng.h>
 #include <math.h>
 
 enum { N = 200, D = 16, LAYERS = 2 };

@@ -1,11 +1,11 @@
 /* ctest: timeout=300
  * The store: what goes in comes out, damage is noticed, and a killed writer loses at most the batch
  * in flight. */
-#include "base/rng.h"
 #include "support/models.h"
 #include "support/objects.h"
 
 #include <cgam/io.h>
+#include <cgam/rng.h>
 #include <cgam/store.h>
 #include <signal.h>
 #include <sqlite3.h>

@@ -1,8 +1,8 @@
 /* Exact couplings against brute force, and the lens against sums written out. */
-#include "base/rng.h"
 #include "support/failing_alloc.h"
 #include "support/objects.h"
 
+#include <cgam/rng.h>
 #include <cgam/sweep.h>
 #include <math.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 
 #include "num/stats.h"
 
-#include "base/rng.h"
+#include <cgam/rng.h>
 #include <math.h>
 
 static void a_short_series_has_the_spread_of_the_textbook(void **state)

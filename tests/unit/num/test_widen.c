@@ -1,9 +1,9 @@
 /* Conversions: every 16-bit pattern there and back, and how halves are rounded. */
 #include "support/check.h"
 
-#include "base/rng.h"
 #include "num/cpu/widen.h"
 
+#include <cgam/rng.h>
 #include <float.h>
 #include <math.h>
 #include <string.h>
