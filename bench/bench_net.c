@@ -150,7 +150,7 @@ int main(int argc, char **argv)
     cgam_memory_net_opts o = cgam_memory_net_opts_default();
     o.alpha = 0.3;
     o.beta = 4;
-    need(env, cgam_memory_as_net(bank, &o, &net));
+    need(env, cgam_memory_net_new(bank, &o, &net));
     for (int64_t i = 0; i < d; i++) x[i] = x[d + 2 * n + i] = noise();
     for (int64_t i = 0; i < 3 * n; i++) s[i] = noise();
 

@@ -42,7 +42,7 @@ static cgam_status explain(const cgam_bank *bank, const cgam_gate *gate, double 
 {
     double row[D], evidence = 0;
     cgam_status status = cgam_bank_score(bank, C[run], U); /* u = Z c */
-    if (status == CGAM_OK) status = cgam_decompose(gate, lambda, U, P[run], bias, feedback);
+    if (status == CGAM_OK) status = cgam_retrieval_parts(gate, lambda, U, P[run], bias, feedback);
     if (status == CGAM_OK) status = cgam_bank_row(bank, r->winner, row);
     if (status != CGAM_OK) return status;
     for (int j = 0; j < D; j++) evidence += row[j] * Q[run][j];

@@ -41,7 +41,7 @@ static cgam_status run(cgam_env *env)
     o.lambda = 0.5;
     o.tau_s = 0.2; /* gates are faster than retrieval */
     cgam_status status = cgam_bank_new(env, Z, CGAM_F64, N, D, &unit, &bank);
-    if (status == CGAM_OK) status = cgam_memory_as_net(bank, &o, &net);
+    if (status == CGAM_OK) status = cgam_memory_net_new(bank, &o, &net);
     const cgam_clamp clamps[] = {
         {.layer = CGAM_NET_QUERY, .to = INFINITY, .value = query},
         {.layer = CGAM_NET_CONTEXT, .to = 15, .value = before},

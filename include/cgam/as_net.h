@@ -31,9 +31,9 @@ CGAM_API cgam_memory_net_opts cgam_memory_net_opts_default(void);
 
 /* Borrows the bank until the network is freed. Context and query are not clamped by this: clamps
  * belong to a flow. An evaluation takes one pass over the bank in each direction. */
-CGAM_API CGAM_NODISCARD cgam_status cgam_memory_as_net(const cgam_bank *bank,
-                                                       const cgam_memory_net_opts *opts,
-                                                       cgam_net **out);
+CGAM_API CGAM_NODISCARD cgam_status cgam_memory_net_new(const cgam_bank *bank,
+                                                        const cgam_memory_net_opts *opts,
+                                                        cgam_net **out);
 
 /* A bank as an operator [n, d], valid as long as the bank; and the gate operator A(alpha) as one
  * [n, n], symmetric and never formed, valid as long as the gate. */
@@ -45,14 +45,14 @@ CGAM_API cgam_op cgam_gate_op(const cgam_gate *gate);
  * memories behind it. tau_hidden > 0 makes them a layer (1, "hidden", softmax with beta); 0 takes
  * them as settled, and the energy is then that of cgam_hopfield_energy but for the constants, and
  * a step of length 1 by Euler's method its update. */
-CGAM_API CGAM_NODISCARD cgam_status cgam_hopfield_as_net(const cgam_bank *bank, double beta,
-                                                         double tau_hidden, cgam_net **out);
+CGAM_API CGAM_NODISCARD cgam_status cgam_hopfield_net_new(const cgam_bank *bank, double beta,
+                                                          double tau_hidden, cgam_net **out);
 
 /* A dense associative memory (Krotov and Hopfield 2016, 2021): visible units a = tanh(beta v) and
  * memories with rectified powers of degree `power`, as above. */
-CGAM_API CGAM_NODISCARD cgam_status cgam_dense_as_net(const cgam_bank *bank, double beta,
-                                                      double power, double tau_hidden,
-                                                      cgam_net **out);
+CGAM_API CGAM_NODISCARD cgam_status cgam_dense_net_new(const cgam_bank *bank, double beta,
+                                                       double power, double tau_hidden,
+                                                       cgam_net **out);
 /* Its fast path, memories settled: E(v) = sum (v a - log cosh(beta v) / beta)
  *   - sum over memories of max(<zeta, a>, 0)^power / power,   v [d]. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_dense_energy(const cgam_bank *bank, double beta,

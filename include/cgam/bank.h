@@ -33,7 +33,7 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_bank_new(cgam_env *env, const void *dat
                                                   cgam_bank **out);
 
 /* A bank from FILE or FILE:MEMBER (.npy, .npz, .safetensors, .csv), two-dimensional; see io.h. */
-CGAM_API CGAM_NODISCARD cgam_status cgam_bank_open(cgam_env *env, const char *path,
+CGAM_API CGAM_NODISCARD cgam_status cgam_bank_load(cgam_env *env, const char *path,
                                                    const cgam_bank_opts *opts, cgam_bank **out);
 CGAM_API void cgam_bank_free(cgam_bank *bank); /* NULL is fine */
 

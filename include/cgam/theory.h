@@ -63,9 +63,9 @@ typedef struct cgam_coupled_critical {
     bool positive;      /* A(alpha) is positive definite there */
 } cgam_coupled_critical;
 /* Valid when all five hold, and for constant u and b and fast gates. */
-CGAM_API CGAM_NODISCARD cgam_status cgam_critical_with_coupling(const cgam_bank *bank,
-                                                                double lambda, double beta,
-                                                                cgam_coupled_critical *out);
+CGAM_API CGAM_NODISCARD cgam_status cgam_coupled_critical_find(const cgam_bank *bank, double lambda,
+                                                               double beta,
+                                                               cgam_coupled_critical *out);
 
 typedef struct cgam_fold {
     double alpha;  /* where the branch of fixed points from alpha = 0 ends; NAN: it does not before
@@ -84,10 +84,10 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_fold_find(const cgam_bank *bank, double
 /* beta lambda^2 / (2 eta_min); unique below 1. */
 CGAM_API double cgam_contraction(double beta, double lambda, double eta_min);
 /* The largest lambda with a proved unique fixed point, sqrt(2 eta_min / beta); 0 if eta_min <= 0. */
-CGAM_API double cgam_lambda_unique_max(double beta, double eta_min);
+CGAM_API double cgam_contraction_lambda_max(double beta, double eta_min);
 /* Largest eigenvalue of beta lambda^2 A^-1 (diag p - pp'): the local contraction at p. *proved:
  * an inertia count found nothing above it, to 1e-9 of itself or 1e-13 beta lambda^2. A must be positive definite. */
-CGAM_API CGAM_NODISCARD cgam_status cgam_local_contraction(const cgam_gate *gate, double beta,
+CGAM_API CGAM_NODISCARD cgam_status cgam_contraction_local(const cgam_gate *gate, double beta,
                                                            double lambda, const double *p,
                                                            double *value, bool *proved);
 /* lambda_min(A - lambda^2 beta (diag p - pp')), with a proof as above. */
@@ -95,14 +95,15 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_fold_margin(const cgam_gate *gate, doub
                                                      double lambda, const double *p, double *value,
                                                      bool *proved);
 /* The three parts of r* = b + lambda A^-1 u + lambda^2 A^-1 p*; out arrays [n] may be NULL. */
-CGAM_API CGAM_NODISCARD cgam_status cgam_decompose(const cgam_gate *gate, double lambda,
-                                                   const double *u, const double *p, double *bias,
-                                                   double *feedback);
+CGAM_API CGAM_NODISCARD cgam_status cgam_retrieval_parts(const cgam_gate *gate, double lambda,
+                                                         const double *u, const double *p,
+                                                         double *bias, double *feedback);
 /* E(s) = s'As/2 - u's - lse(beta (b + lambda s)) / beta, and its gradient As - u - lambda p
  * (NULL = not wanted). */
-CGAM_API CGAM_NODISCARD cgam_status cgam_energy(const cgam_gate *gate, double beta, double lambda,
-                                                const double *b, const double *u, const double *s,
-                                                double *energy, double *gradient);
+CGAM_API CGAM_NODISCARD cgam_status cgam_coupled_energy(const cgam_gate *gate, double beta,
+                                                        double lambda, const double *b,
+                                                        const double *u, const double *s,
+                                                        double *energy, double *gradient);
 /* |diag p - pp'|_2, the norm of the softmax Jacobian over beta; never above 1/2. O(n). */
 CGAM_API double cgam_softmax_norm(int64_t n, const double *p);
 /* The free bound of it, 2 max p (1 - p). */
@@ -111,8 +112,8 @@ CGAM_API double cgam_softmax_norm_bound(int64_t n, const double *p);
 /* A context that is not clamped settles iff A - W W' is positive definite, which for A > 0 is
  * lambda_min(I - W'A^-1 W) > 0: that is *margin. W = Z P; P NULL = the identity. With unit memories
  * and P = I it can never hold: zeta'A^-1 zeta >= 1 for some mode. Takes d_c passes. */
-CGAM_API CGAM_NODISCARD cgam_status cgam_free_context_margin(const cgam_gate *gate, const double *P,
-                                                             int64_t d_c, double *margin);
+CGAM_API CGAM_NODISCARD cgam_status cgam_context_margin(const cgam_gate *gate, const double *P,
+                                                        int64_t d_c, double *margin);
 
 /* ---- Modern Hopfield (lambda = 0) --------------------------------------------------------- */
 /* -lse(beta, Z xi) + |xi|^2/2 + ln(n)/beta + M^2/2, with lse(beta, x) = ln(sum exp(beta x))/beta. */

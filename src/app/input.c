@@ -9,7 +9,7 @@ cgam_status cgam_input_bank(cgam_call *call, cgam_bank **out)
 {
     cgam_bank_opts opts = cgam_bank_opts_default();
     opts.normalize = cgam_args_flag(call->args, "normalize");
-    return cgam_bank_open(call->env, cgam_args_text(call->args, "bank"), &opts, out);
+    return cgam_bank_load(call->env, cgam_args_text(call->args, "bank"), &opts, out);
 }
 
 cgam_status cgam_input_matrix(cgam_env *env, const char *path, cgam_matrix *out)

@@ -157,8 +157,8 @@ static cgam_status fill(cgam_net *net, const cgam_bank *bank, const cgam_memory_
     return status;
 }
 
-cgam_status cgam_memory_as_net(const cgam_bank *bank, const cgam_memory_net_opts *opts,
-                               cgam_net **out)
+cgam_status cgam_memory_net_new(const cgam_bank *bank, const cgam_memory_net_opts *opts,
+                                cgam_net **out)
 {
     *out = NULL;
     cgam_env *env = bank->env;
@@ -208,14 +208,14 @@ static cgam_status one_stage(const cgam_bank *bank, const cgam_lagr *visible, do
     return CGAM_OK;
 }
 
-cgam_status cgam_hopfield_as_net(const cgam_bank *bank, double beta, double tau_hidden,
-                                 cgam_net **out)
+cgam_status cgam_hopfield_net_new(const cgam_bank *bank, double beta, double tau_hidden,
+                                  cgam_net **out)
 {
     return one_stage(bank, &cgam_lagr_identity, NAN, &cgam_lagr_softmax, beta, tau_hidden, out);
 }
 
-cgam_status cgam_dense_as_net(const cgam_bank *bank, double beta, double power, double tau_hidden,
-                              cgam_net **out)
+cgam_status cgam_dense_net_new(const cgam_bank *bank, double beta, double power, double tau_hidden,
+                               cgam_net **out)
 {
     return one_stage(bank, &cgam_lagr_tanh, beta, &cgam_lagr_power, power, tau_hidden, out);
 }

@@ -170,7 +170,7 @@ cgam_status cgam_bank_new(cgam_env *env, const void *data, cgam_dtype dtype, int
     return CGAM_OK;
 }
 
-cgam_status cgam_bank_open(cgam_env *env, const char *path, const cgam_bank_opts *opts,
+cgam_status cgam_bank_load(cgam_env *env, const char *path, const cgam_bank_opts *opts,
                            cgam_bank **out)
 {
     *out = NULL;

@@ -80,7 +80,7 @@ static cgam_status left_to_go(const cgam_recall *plan, const cgam_query *m, doub
 {
     double rate;
     cgam_status status =
-        cgam_local_contraction(plan->gate, plan->opts.beta, plan->opts.lambda, m->p, &rate, NULL);
+        cgam_contraction_local(plan->gate, plan->opts.beta, plan->opts.lambda, m->p, &rate, NULL);
     *left = m->change_norm / fabs(1 - rate);
     return status;
 }
@@ -136,7 +136,7 @@ cgam_status cgam_query_certify(const cgam_recall *plan, const cgam_query *m, cga
         out->fold_margin_exact = true;
         if (out->contraction_proved && o->lambda > 0)
             status =
-                cgam_local_contraction(plan->gate, o->beta, o->lambda, m->p,
+                cgam_contraction_local(plan->gate, o->beta, o->lambda, m->p,
                                        &out->local_contraction, &out->local_contraction_proved);
     }
     if (status == CGAM_OK && coupled) bound_error(plan, m, out);

@@ -46,7 +46,7 @@ static cgam_status free_context(cgam_recall *plan)
     plan->context_margin = -INFINITY;
     if (plan->gate->info.regime != CGAM_SUBCRITICAL) return CGAM_OK;
     if (plan->opts.W) return margin_of(plan, &plan->context_margin);
-    return cgam_free_context_margin(plan->gate, plan->opts.P, plan->d_c, &plan->context_margin);
+    return cgam_context_margin(plan->gate, plan->opts.P, plan->d_c, &plan->context_margin);
 }
 
 cgam_status cgam_recall_net(cgam_recall *plan)
@@ -62,7 +62,7 @@ cgam_status cgam_recall_net(cgam_recall *plan)
                                 .tau_s = o->tau_s,
                                 .tau_r = o->tau_r,
                                 .tau_q = o->tau_q};
-    cgam_status status = cgam_memory_as_net(plan->bank, &net, &plan->net);
+    cgam_status status = cgam_memory_net_new(plan->bank, &net, &plan->net);
     if (status == CGAM_OK && o->free_context) status = free_context(plan);
     return status;
 }

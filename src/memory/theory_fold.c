@@ -67,8 +67,8 @@ static cgam_status balance(const cgam_bank *bank, bool *balanced, double *mu_G)
     return status;
 }
 
-cgam_status cgam_critical_with_coupling(const cgam_bank *bank, double lambda, double beta,
-                                        cgam_coupled_critical *out)
+cgam_status cgam_coupled_critical_find(const cgam_bank *bank, double lambda, double beta,
+                                       cgam_coupled_critical *out)
 {
     int64_t n = bank->Z.n;
     double mu_G = 0, feedback = lambda * lambda * beta / (double)n;

@@ -14,7 +14,7 @@ double cgam_contraction(double beta, double lambda, double eta_min)
     return eta_min > 0 ? 0.5 * beta * lambda * lambda / eta_min : NAN;
 }
 
-double cgam_lambda_unique_max(double beta, double eta_min)
+double cgam_contraction_lambda_max(double beta, double eta_min)
 {
     return eta_min > 0 ? sqrt(2 * eta_min / beta) : 0;
 }
@@ -53,8 +53,8 @@ double cgam_softmax_norm(int64_t n, const double *p)
     return 0.5 * (low + high);
 }
 
-cgam_status cgam_energy(const cgam_gate *gate, double beta, double lambda, const double *b,
-                        const double *u, const double *s, double *energy, double *gradient)
+cgam_status cgam_coupled_energy(const cgam_gate *gate, double beta, double lambda, const double *b,
+                                const double *u, const double *s, double *energy, double *gradient)
 {
     cgam_env *env = gate->bank->env;
     int64_t n = gate->bank->Z.n;
@@ -73,8 +73,8 @@ cgam_status cgam_energy(const cgam_gate *gate, double beta, double lambda, const
     return status;
 }
 
-cgam_status cgam_decompose(const cgam_gate *gate, double lambda, const double *u, const double *p,
-                           double *bias, double *feedback)
+cgam_status cgam_retrieval_parts(const cgam_gate *gate, double lambda, const double *u,
+                                 const double *p, double *bias, double *feedback)
 {
     int64_t n = gate->bank->Z.n;
     cgam_status status = CGAM_OK;
@@ -161,7 +161,7 @@ static cgam_status largest(const cgam_gate *gate, const double *p, double *value
     return status;
 }
 
-cgam_status cgam_local_contraction(const cgam_gate *gate, double beta, double lambda,
+cgam_status cgam_contraction_local(const cgam_gate *gate, double beta, double lambda,
                                    const double *p, double *value, bool *proved)
 {
     cgam_env *env = gate->bank->env;
@@ -188,8 +188,7 @@ cgam_status cgam_local_contraction(const cgam_gate *gate, double beta, double la
     return status;
 }
 
-cgam_status cgam_free_context_margin(const cgam_gate *gate, const double *P, int64_t d_c,
-                                     double *margin)
+cgam_status cgam_context_margin(const cgam_gate *gate, const double *P, int64_t d_c, double *margin)
 {
     const cgam_bank *bank = gate->bank;
     cgam_env *env = bank->env;

@@ -299,7 +299,8 @@ static cgam_status show_lambda(cgam_study *study, const cgam_separation *u, cons
     if (o->coupled && lambda > 0)
         for (int64_t i = 0; i < n; i++) s[i] = (r[i] - b[i]) / lambda;
     double energy = NAN;
-    if (status == CGAM_OK) status = cgam_energy(gate, o->beta, lambda, b, input, s, &energy, NULL);
+    if (status == CGAM_OK)
+        status = cgam_coupled_energy(gate, o->beta, lambda, b, input, s, &energy, NULL);
     if (status != CGAM_OK) return status;
     json_t *doc = json_object();
     cgam_json_put(doc, "lambda", json_real(lambda));

@@ -110,7 +110,7 @@ static cgam_status decomposition(cgam_case *c, double *margin)
     cgam_status status = recall(c, exp(cgam_case_between(c, -3, 1)), &o, &o, &result);
     if (status == CGAM_OK) status = cgam_gate_new(c->bank, o.alpha, NULL, &gate);
     if (status == CGAM_OK)
-        status = cgam_decompose(gate, o.lambda, c->x[1], c->x[2], c->x[5], c->x[6]);
+        status = cgam_retrieval_parts(gate, o.lambda, c->x[1], c->x[2], c->x[5], c->x[6]);
     double off = 0, size = 1e-300;
     for (int64_t i = 0; i < c->n; i++) {
         off = fmax(off, fabs(c->x[0][i] + c->x[5][i] + c->x[6][i] - c->x[4][i]));
@@ -138,7 +138,7 @@ static cgam_status local_contraction(cgam_case *c, double *margin)
     cgam_status status = problem_open(c, exp(cgam_case_between(c, -3, 2)), &p);
     cgam_case_chances(c, c->n, c->x[2]);
     if (status == CGAM_OK)
-        status = cgam_local_contraction(p.gate, p.beta, p.lambda, c->x[2], &local, &proved);
+        status = cgam_contraction_local(p.gate, p.beta, p.lambda, c->x[2], &local, &proved);
     *margin = cgam_contraction(p.beta, p.lambda, p.eta) - local;
     cgam_gate_free(p.gate);
     return status;
@@ -153,16 +153,16 @@ static cgam_status energy_gradient(cgam_case *c, double *margin)
     cgam_case_normals(c, c->n, 1, s);
     cgam_case_normals(c, c->n, 1, way);
     if (status == CGAM_OK)
-        status = cgam_energy(p.gate, p.beta, p.lambda, c->x[0], c->x[1], s, &unused, g);
+        status = cgam_coupled_energy(p.gate, p.beta, p.lambda, c->x[0], c->x[1], s, &unused, g);
     for (int64_t i = 0; i < c->n; i++) {
         slope += g[i] * way[i];
         s[i] += h * way[i];
     }
     if (status == CGAM_OK)
-        status = cgam_energy(p.gate, p.beta, p.lambda, c->x[0], c->x[1], s, &high, NULL);
+        status = cgam_coupled_energy(p.gate, p.beta, p.lambda, c->x[0], c->x[1], s, &high, NULL);
     for (int64_t i = 0; i < c->n; i++) s[i] -= 2 * h * way[i];
     if (status == CGAM_OK)
-        status = cgam_energy(p.gate, p.beta, p.lambda, c->x[0], c->x[1], s, &low, NULL);
+        status = cgam_coupled_energy(p.gate, p.beta, p.lambda, c->x[0], c->x[1], s, &low, NULL);
     *margin = -fabs((high - low) / (2 * h) - slope) / (1 + cgam_case_norm(c->n, g));
     cgam_gate_free(p.gate);
     return status;
@@ -204,7 +204,7 @@ static cgam_status coupled_threshold(cgam_case *c, double *margin)
 {
     double lambda = exp(cgam_case_between(c, -2, 0)), beta = exp(cgam_case_between(c, -1, 1));
     cgam_coupled_critical crit;
-    cgam_status status = cgam_critical_with_coupling(c->bank, lambda, beta, &crit);
+    cgam_status status = cgam_coupled_critical_find(c->bank, lambda, beta, &crit);
     double at[2] = {crit.alpha * (1 - 1e-6), crit.alpha * (1 + 1e-6)}, local[2];
     if (status != CGAM_OK || !(crit.alpha > 1e-3) ||
         !(at[1] < cgam_spectrum_describe(c->spectrum).alpha_crit))
@@ -215,7 +215,7 @@ static cgam_status coupled_threshold(cgam_case *c, double *margin)
         bool proved;
         status = cgam_gate_new(c->bank, at[k], NULL, &gate);
         if (status != CGAM_OK) break;
-        status = cgam_local_contraction(gate, beta, lambda, c->x[0], &local[k], &proved);
+        status = cgam_contraction_local(gate, beta, lambda, c->x[0], &local[k], &proved);
         cgam_gate_free(gate);
     }
     if (status == CGAM_OK) *margin = fmin(1 - local[0], local[1] - 1);
@@ -241,7 +241,7 @@ static cgam_status free_context(cgam_case *c, double *margin)
     problem p = {0};
     double value = NAN;
     cgam_status status = problem_open(c, 0.5, &p);
-    if (status == CGAM_OK) status = cgam_free_context_margin(p.gate, NULL, c->d, &value);
+    if (status == CGAM_OK) status = cgam_context_margin(p.gate, NULL, c->d, &value);
     *margin = -value;
     cgam_gate_free(p.gate);
     return status;

@@ -110,7 +110,8 @@ static void the_gradient_is_the_map(void **state)
         int64_t n = x.n;
         double *s = dense_normals(&rng, n, 1), *gradient = dense_room(n), *p = dense_room(n);
         double *r = dense_room(n), *As = dense_room(n), value;
-        CHECK_STATUS(env, cgam_energy(x.gate, x.beta, x.lambda, x.b, x.u, s, &value, gradient));
+        CHECK_STATUS(env,
+                     cgam_coupled_energy(x.gate, x.beta, x.lambda, x.b, x.u, s, &value, gradient));
         for (int64_t i = 0; i < n; i++) r[i] = x.b[i] + x.lambda * s[i];
         dense_softmax(n, x.beta, r, p);
         dense_score(n, n, x.A, s, As);
@@ -131,7 +132,7 @@ static void the_gradient_is_the_map(void **state)
             CHECK_CLOSE(gradient[i], (double)((up - down) / (2 * h)),
                         1e-12 * (1 + third) + 1e-12 * (double)n * size * size);
         }
-        CHECK_STATUS(env, cgam_energy(x.gate, x.beta, x.lambda, x.b, x.u, s, &value, NULL));
+        CHECK_STATUS(env, cgam_coupled_energy(x.gate, x.beta, x.lambda, x.b, x.u, s, &value, NULL));
         drop(&x);
     }
 }
@@ -148,7 +149,7 @@ static void fixed_points_are_zeros_of_the_gradient(void **state)
         double value, size = 1;
         cgam_result result = recall(&x, &opts, p, s, r, NULL);
         assert_int_equal(result.end, CGAM_END_CONVERGED);
-        CHECK_STATUS(env, cgam_energy(x.gate, x.beta, x.lambda, x.b, x.u, s, &value, g));
+        CHECK_STATUS(env, cgam_coupled_energy(x.gate, x.beta, x.lambda, x.b, x.u, s, &value, g));
         for (int64_t i = 0; i < n; i++) size = fmax(size, fabs(s[i]));
         /* s belongs to the p before the last: the gradient is lambda times the last step */
         double allowed = x.lambda * result.change + 1e-13 * size * dense_norm(n, x.A);
@@ -156,10 +157,10 @@ static void fixed_points_are_zeros_of_the_gradient(void **state)
         CHECK_CLOSE(result.energy_end, value, 1e-12 * (1 + fabs(value) + (double)n * size * size));
 
         double *bias = dense_room(n), *feedback = dense_room(n);
-        CHECK_STATUS(env, cgam_decompose(x.gate, x.lambda, x.u, p, bias, feedback));
+        CHECK_STATUS(env, cgam_retrieval_parts(x.gate, x.lambda, x.u, p, bias, feedback));
         double off = 1e-11 * (1 + x.lambda) * (1 + x.lambda) * (1 + size) / x.eta;
         for (int64_t i = 0; i < n; i++) CHECK_CLOSE(x.b[i] + bias[i] + feedback[i], r[i], off);
-        CHECK_STATUS(env, cgam_decompose(x.gate, x.lambda, x.u, p, NULL, NULL));
+        CHECK_STATUS(env, cgam_retrieval_parts(x.gate, x.lambda, x.u, p, NULL, NULL));
         drop(&x);
     }
 }
@@ -232,7 +233,7 @@ static void first_order_is_the_map_without_feedback(void **state)
         }
         dense_softmax(n, x.beta, r1, y);
         CHECK_CLOSE_ALL(p1, y, n, 1e-13 * (1 + x.beta * size));
-        CHECK_STATUS(env, cgam_energy(x.gate, x.beta, x.lambda, x.b, x.u, s, &value, NULL));
+        CHECK_STATUS(env, cgam_coupled_energy(x.gate, x.beta, x.lambda, x.b, x.u, s, &value, NULL));
         CHECK_CLOSE(one.energy_start, value, 1e-12 * (double)n * size * size / x.eta);
         drop(&x);
     }

@@ -51,7 +51,7 @@ static void the_network_has_the_equations_of_the_memory(void **state)
         o.W = kind == 2 ? W : NULL;
         o.d_c = dc;
         cgam_net *net;
-        CHECK_STATUS(env, cgam_memory_as_net(bank, &o, &net));
+        CHECK_STATUS(env, cgam_memory_net_new(bank, &o, &net));
         assert_int_equal(cgam_net_size(net), dc + 2 * N + D);
         normals(&seed, 1, cgam_net_size(net), x);
         CHECK_STATUS(env,
@@ -118,7 +118,7 @@ static void energies_agree_where_retrieval_has_settled(void **state)
     o.beta = 3;
     o.lambda = 1.3;
     CHECK_STATUS(env, cgam_gate_new(bank, 0.2, NULL, &gate));
-    CHECK_STATUS(env, cgam_memory_as_net(bank, &o, &net));
+    CHECK_STATUS(env, cgam_memory_net_new(bank, &o, &net));
     double c[D], q[D], u[N], b[N];
     normals(&seed, 1, D, c);
     normals(&seed, 1, D, q);
@@ -132,7 +132,7 @@ static void energies_agree_where_retrieval_has_settled(void **state)
         for (int i = 0; i < N; i++) x[D + N + i] = b[i] + 1.3 * x[D + i];
         CHECK_STATUS(
             env, cgam_net_eval(net, 1, x, NULL, &(cgam_net_values){.energy = &E, .rate = rate}));
-        CHECK_STATUS(env, cgam_energy(gate, 3, 1.3, b, u, x + D, &fast, gradient));
+        CHECK_STATUS(env, cgam_coupled_energy(gate, 3, 1.3, b, u, x + D, &fast, gradient));
         CHECK_CLOSE(E, fast + 0.5 * dot(D, c, c) + 0.5 * dot(D, q, q), 1e-12 * fabs(fast));
         for (int i = 0; i < N; i++)
             CHECK_CLOSE(rate[D + i], -gradient[i], 1e-12 * (1 + fabs(fast)));
@@ -386,7 +386,7 @@ static void a_free_context_is_stable_when_the_theory_says_so(void **state)
         no.lambda = 0;
         no.P = P;
         no.d_c = C;
-        CHECK_STATUS(env, cgam_memory_as_net(bank, &no, &net));
+        CHECK_STATUS(env, cgam_memory_net_new(bank, &no, &net));
         cgam_eigen info;
         const bool clamped[] = {false, false, true, true};
         CHECK_STATUS(env, cgam_net_eigen(net, x, clamped, 1, 0, &value, &info));
@@ -498,8 +498,8 @@ static void the_modern_hopfield_network_is_an_instance(void **state)
         cgam_bank *bank = random_bank(env, &seed, N, D, round % 2);
         double beta = 0.5 + 4 * uniform(&seed), M = cgam_bank_describe(bank).norm_max;
         cgam_net *settled, *layered;
-        CHECK_STATUS(env, cgam_hopfield_as_net(bank, beta, 0, &settled));
-        CHECK_STATUS(env, cgam_hopfield_as_net(bank, beta, 1e-4, &layered));
+        CHECK_STATUS(env, cgam_hopfield_net_new(bank, beta, 0, &settled));
+        CHECK_STATUS(env, cgam_hopfield_net_new(bank, beta, 1e-4, &layered));
         double xi[D], next[D], fast, E, h[D + N];
         normals(&seed, 1, D, xi);
         CHECK_STATUS(env, cgam_hopfield_energy(bank, beta, xi, &fast));
@@ -558,8 +558,8 @@ static void the_dense_associative_memory_is_an_instance(void **state)
         CHECK_STATUS(env, cgam_bank_new(env, signs, CGAM_F64, N, D, NULL, &bank));
         double beta = 0.05;
         cgam_net *settled, *layered;
-        CHECK_STATUS(env, cgam_dense_as_net(bank, beta, power, 0, &settled));
-        CHECK_STATUS(env, cgam_dense_as_net(bank, beta, power, 1e-3, &layered));
+        CHECK_STATUS(env, cgam_dense_net_new(bank, beta, power, 0, &settled));
+        CHECK_STATUS(env, cgam_dense_net_new(bank, beta, power, 1e-3, &layered));
         normals(&seed, 10, D, v);
         CHECK_STATUS(env, cgam_dense_energy(bank, beta, power, v, &fast));
         CHECK_STATUS(env, cgam_net_eval(settled, 1, v, NULL, &(cgam_net_values){.energy = &E}));

@@ -184,7 +184,7 @@ static void energy_descent(void **state)
         double *s = dense_normals(&rng, n, dense_between_log(&rng, 0.1, 10)), before, after;
         double *b = dense_normals(&rng, n, 1), *u = dense_normals(&rng, n, 1), *g = dense_room(n);
         double *step = dense_room(n), size = 1;
-        CHECK_STATUS(env, cgam_energy(x.gate, x.beta, x.lambda, b, u, s, &before, g));
+        CHECK_STATUS(env, cgam_coupled_energy(x.gate, x.beta, x.lambda, b, u, s, &before, g));
         CHECK_STATUS(env, cgam_gate_solve(x.gate, g, step, NULL)); /* the map is s - A^-1 dE/ds */
         double fall = 0;
         for (int64_t i = 0; i < n; i++) {
@@ -192,7 +192,7 @@ static void energy_descent(void **state)
             fall += 0.5 * g[i] * step[i];
             size = fmax(size, s[i] * s[i]);
         }
-        CHECK_STATUS(env, cgam_energy(x.gate, x.beta, x.lambda, b, u, s, &after, NULL));
+        CHECK_STATUS(env, cgam_coupled_energy(x.gate, x.beta, x.lambda, b, u, s, &after, NULL));
         /* at least by half the squared step in the A-norm */
         CHECK_LE(after, before - fall + 1e-13 * (fabs(before) + (double)n * size / x.eta));
         drop(&x);
@@ -214,7 +214,7 @@ static void fold_margin(void **state)
         random_simplex(&rng, n, p);
         CHECK_STATUS(env, cgam_fold_margin(x.gate, x.beta, x.lambda, p, &margin, &proved_margin));
         CHECK_STATUS(env,
-                     cgam_local_contraction(x.gate, x.beta, x.lambda, p, &local, &proved_local));
+                     cgam_contraction_local(x.gate, x.beta, x.lambda, p, &local, &proved_local));
         double want = dense_eigen(n, dense_hessian(n, x.A, x.lambda, x.beta, p), NULL)[0];
         CHECK_CLOSE(margin, want, 1e-11 * (1 + l2b + dense_norm(n, x.A)));
         if (fabs(margin) > 1e-9) assert_int_equal(margin > 0, local < 1);

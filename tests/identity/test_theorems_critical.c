@@ -215,7 +215,7 @@ static void coupling_breaks_the_uniform_state_at_its_formula(void **state)
         double lambda = sqrt((double)n / beta * dense_between(&rng, 0.02, 1.2));
         cgam_bank *bank = object_bank(env, n, d, Z);
         cgam_coupled_critical got;
-        CHECK_STATUS(env, cgam_critical_with_coupling(bank, lambda, beta, &got));
+        CHECK_STATUS(env, cgam_coupled_critical_find(bank, lambda, beta, &got));
         assert_true(got.unit && got.balanced);
         assert_int_equal(got.weak, lambda * lambda * beta < (double)n);
         /* mu_perp_min by brute force: (I - J) G (I - J) + large J */

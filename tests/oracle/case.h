@@ -183,7 +183,7 @@ static inline void oracle_open(const char *name, oracle_case *k)
     const json_t *bank = oracle_key(k->doc, "bank");
     cgam_bank_opts opts = cgam_bank_opts_default();
     opts.normalize = json_is_true(oracle_key(bank, "normalize"));
-    ORACLE_RUN(k, cgam_bank_open(k->env, oracle_path(k, "Z.npy"), &opts, &k->bank));
+    ORACLE_RUN(k, cgam_bank_load(k->env, oracle_path(k, "Z.npy"), &opts, &k->bank));
     k->n = cgam_bank_describe(k->bank).n;
     k->d = cgam_bank_describe(k->bank).d;
     assert_int_equal(k->n, oracle_int(bank, "n"));

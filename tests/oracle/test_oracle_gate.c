@@ -207,7 +207,7 @@ static void about_free_context(oracle_case *k)
         cgam_gate *gate;
         double margin;
         ORACLE_RUN(k, cgam_gate_new(k->bank, oracle_number(entry, "alpha"), NULL, &gate));
-        ORACLE_RUN(k, cgam_free_context_margin(gate, k->P, k->d_c, &margin));
+        ORACLE_RUN(k, cgam_context_margin(gate, k->P, k->d_c, &margin));
         ORACLE_CLOSE(k, margin, want, 1e-10 * fmax(1.0, fabs(want)));
         cgam_gate_free(gate);
     }

@@ -56,7 +56,7 @@ static void about_fixed_points(oracle_case *k)
         ORACLE_RUN(k, cgam_gate_new(k->bank, oracle_number(entry, "alpha"), NULL, &gate));
         const double constant = oracle_number(entry, "contraction");
         ORACLE_CLOSE(k, cgam_contraction(beta, lambda, eta), constant, 1e-14 * constant);
-        ORACLE_CLOSE(k, cgam_lambda_unique_max(beta, eta),
+        ORACLE_CLOSE(k, cgam_contraction_lambda_max(beta, eta),
                      oracle_number(entry, "lambda_unique_max"), 1e-13);
         for (int64_t q = 0; q < k->queries; q++) {
             const json_t *want = json_array_get(oracle_key(entry, "queries"), (size_t)q);
@@ -76,13 +76,13 @@ static void about_fixed_points(oracle_case *k)
                 ORACLE_LE(k, gaps.sum, gaps.gap + 1e-13 * fmax(1.0, fabs(gaps.gap)));
             }
 
-            ORACLE_RUN(k, cgam_decompose(gate, lambda, u, p, bias, feedback));
+            ORACLE_RUN(k, cgam_retrieval_parts(gate, lambda, u, p, bias, feedback));
             for (int64_t j = 0; j < k->n; j++) bias[j] += b[j] + feedback[j];
             ORACLE_CLOSE_ALL(k, bias, r, k->n, allowed);
 
             double energy, margin, local;
             bool margin_proved, local_proved;
-            ORACLE_RUN(k, cgam_energy(gate, beta, lambda, b, u, s, &energy, gradient));
+            ORACLE_RUN(k, cgam_coupled_energy(gate, beta, lambda, b, u, s, &energy, gradient));
             const double e = oracle_number(want, "energy_end");
             ORACLE_CLOSE(k, energy, e, 1e-10 * fmax(1.0, fabs(e)) + allowed);
             ORACLE_LE(k, oracle_max_abs(gradient, k->n), allowed);
@@ -90,7 +90,7 @@ static void about_fixed_points(oracle_case *k)
             ORACLE_RUN(k, cgam_fold_margin(gate, beta, lambda, p, &margin, &margin_proved));
             ORACLE_CLOSE(k, margin, oracle_number(want, "fold_margin"), 1e-9);
             ORACLE_TRUE(k, margin_proved);
-            ORACLE_RUN(k, cgam_local_contraction(gate, beta, lambda, p, &local, &local_proved));
+            ORACLE_RUN(k, cgam_contraction_local(gate, beta, lambda, p, &local, &local_proved));
             const double l = oracle_number(want, "local_contraction");
             ORACLE_CLOSE(k, local, l, 1e-9 * fmax(1.0, l));
             /* With nearly all of p on one memory, 1 - p has no digits left to prove it with. */
@@ -209,8 +209,8 @@ static void about_threshold(oracle_case *k)
     for (size_t i = 0; i < json_array_size(oracle_key(k->doc, "lambda_critical")); i++) {
         const json_t *row = oracle_entry(k, "lambda_critical", i);
         cgam_coupled_critical got;
-        ORACLE_RUN(k, cgam_critical_with_coupling(k->bank, oracle_number(row, "lambda"),
-                                                  oracle_number(row, "beta"), &got));
+        ORACLE_RUN(k, cgam_coupled_critical_find(k->bank, oracle_number(row, "lambda"),
+                                                 oracle_number(row, "beta"), &got));
         ORACLE_TRUE(k, got.unit == json_is_true(oracle_key(row, "unit")));
         ORACLE_TRUE(k, got.balanced == json_is_true(oracle_key(row, "equal_row_sums")));
         ORACLE_TRUE(k, got.weak == json_is_true(oracle_key(row, "weak_coupling")));

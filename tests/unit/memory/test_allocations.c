@@ -133,13 +133,13 @@ static int the_theory(cgam_env *env, void *arg)
     if (status == CGAM_OK) status = cgam_supercritical_winner(sp, 3, x->q, x->c, &winner);
     if (status == CGAM_OK)
         status = cgam_supercritical_horizon(sp, 3, 1, 2, 0.1, x->q, true, &horizon);
-    if (status == CGAM_OK) status = cgam_critical_with_coupling(bank, 1, 1, &critical);
+    if (status == CGAM_OK) status = cgam_coupled_critical_find(bank, 1, 1, &critical);
     if (status == CGAM_OK) status = cgam_fold_find(bank, 0, 1, x->q, x->c, 0.01, 0.01, &fold);
-    if (status == CGAM_OK) status = cgam_local_contraction(gate, 1, 1, p, &value, &proved);
+    if (status == CGAM_OK) status = cgam_contraction_local(gate, 1, 1, p, &value, &proved);
     if (status == CGAM_OK) status = cgam_fold_margin(gate, 1, 1, p, &value, &proved);
-    if (status == CGAM_OK) status = cgam_decompose(gate, 1, x->q, p, x->out, x->out + x->n);
-    if (status == CGAM_OK) status = cgam_energy(gate, 1, 1, x->q, x->c, p, &value, x->out);
-    if (status == CGAM_OK) status = cgam_free_context_margin(gate, NULL, 0, &value);
+    if (status == CGAM_OK) status = cgam_retrieval_parts(gate, 1, x->q, p, x->out, x->out + x->n);
+    if (status == CGAM_OK) status = cgam_coupled_energy(gate, 1, 1, x->q, x->c, p, &value, x->out);
+    if (status == CGAM_OK) status = cgam_context_margin(gate, NULL, 0, &value);
     if (status == CGAM_OK) status = cgam_hopfield_energy(bank, 1, x->q, &value);
     if (status == CGAM_OK)
         status = cgam_hopfield_settle(bank, 1, x->q, 1e-3, 5, x->out, NULL, NULL);

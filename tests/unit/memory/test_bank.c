@@ -269,7 +269,7 @@ static void a_file_becomes_a_bank(void **state)
     cgam_bank *bank;
     CHECK_STATUS(env, cgam_npy_write(env, path, CGAM_F32, 2, shape, data));
     cgam_bank_opts opts = {.normalize = true};
-    CHECK_STATUS(env, cgam_bank_open(env, path, &opts, &bank));
+    CHECK_STATUS(env, cgam_bank_load(env, path, &opts, &bank));
     cgam_bank_info info = cgam_bank_describe(bank);
     assert_true(info.mapped && info.unit && info.n == 2 && info.d == 3 && info.dtype == CGAM_F32);
     double row[3];
@@ -277,15 +277,15 @@ static void a_file_becomes_a_bank(void **state)
     CHECK_CLOSE(row[0], 0.6, 2e-16);
     cgam_bank_free(bank);
     CHECK_STATUS(env, cgam_npy_write(env, path, CGAM_F32, 3, cube, data));
-    CHECK_FAILS(env, CGAM_E_SHAPE, cgam_bank_open(env, path, NULL, &bank));
+    CHECK_FAILS(env, CGAM_E_SHAPE, cgam_bank_load(env, path, NULL, &bank));
     CHECK_MESSAGE(env, "this array has 3");
     CHECK_STATUS(env, cgam_npy_write(env, path, CGAM_F32, 2, empty, data));
-    CHECK_FAILS(env, CGAM_E_SHAPE, cgam_bank_open(env, path, NULL, &bank));
+    CHECK_FAILS(env, CGAM_E_SHAPE, cgam_bank_load(env, path, NULL, &bank));
     CHECK_STATUS(env, cgam_npy_write(env, path, CGAM_I64, 2, shape, whole));
-    CHECK_FAILS(env, CGAM_E_UNSUPPORTED, cgam_bank_open(env, path, NULL, &bank));
+    CHECK_FAILS(env, CGAM_E_UNSUPPORTED, cgam_bank_load(env, path, NULL, &bank));
     assert_null(bank);
     unlink(path);
-    CHECK_FAILS(env, CGAM_E_NOT_FOUND, cgam_bank_open(env, path, NULL, &bank));
+    CHECK_FAILS(env, CGAM_E_NOT_FOUND, cgam_bank_load(env, path, NULL, &bank));
 }
 
 int main(void)

@@ -218,7 +218,7 @@ static void uniqueness_is_tight_for_two_equal_memories(void **state)
         opts.certify = true;
         opts.alpha = 0.2 * (k % 5);
         opts.beta = 1 + k % 3;
-        double edge = cgam_lambda_unique_max(opts.beta, 1 - opts.alpha);
+        double edge = cgam_contraction_lambda_max(opts.beta, 1 - opts.alpha);
         cgam_result got;
         opts.lambda = edge * (1 - 1e-6);
         CHECK_STATUS(env, cgam_recall_once(bank, q, q, &opts, &got));

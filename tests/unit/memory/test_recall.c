@@ -133,10 +133,12 @@ static void coupled_is_the_fixed_point(void **state)
         cgam_gate *gate = object_gate(env, bank, opts.alpha);
         double energy, *s0 = dense_room(n);
         dense_solve(n, A, u, s0);
-        CHECK_STATUS(env, cgam_energy(gate, opts.beta, opts.lambda, b, u, s0, &energy, NULL));
+        CHECK_STATUS(env,
+                     cgam_coupled_energy(gate, opts.beta, opts.lambda, b, u, s0, &energy, NULL));
         double size = 1e-11 * (1 + fabs(energy) + scale * scale);
         CHECK_CLOSE(a.result.energy_start, energy, size);
-        CHECK_STATUS(env, cgam_energy(gate, opts.beta, opts.lambda, b, u, a.s, &energy, NULL));
+        CHECK_STATUS(env,
+                     cgam_coupled_energy(gate, opts.beta, opts.lambda, b, u, a.s, &energy, NULL));
         CHECK_CLOSE(a.result.energy_end, energy, size);
         cgam_gate_free(gate);
         cgam_bank_free(bank);
