@@ -1,8 +1,8 @@
 /* gate.h: the gate operator  A(alpha) = I + alpha (G - diag G),  G = Z Z'.
  *
- * Gates s answer an input u by A s = u (SPEC: tau_s ds/dt = u - A s). A is never formed: it is
- * D + alpha Z Z' with D = diag(1 - alpha n_i), so a solve needs a d x d system (n x n when n <= d)
- * factored once. Two objects: a *gate* is one alpha factored for many solves; a *spectrum* is one
+ * Gates s answer an input u by A s = u, where tau_s ds/dt = u - A s rests. A is never formed: it
+ * is D + alpha Z Z' with D = diag(1 - alpha n_i), so a solve needs a d x d system (n x n when
+ * n <= d) factored once. Two objects: a *gate* is one alpha factored for many solves; a *spectrum* is one
  * eigen-decomposition that serves every alpha of a bank.
  */
 #ifndef CGAM_GATE_H
@@ -20,6 +20,7 @@ typedef enum cgam_regime {
     CGAM_SUPERCRITICAL /* A has a negative eigenvalue */
 } cgam_regime;
 CGAM_API const char *cgam_regime_name(cgam_regime regime);
+CGAM_API bool cgam_regime_find(const char *name, cgam_regime *out); /* false: no such name */
 
 /* Where the operator turns singular, without or with work. Infinite: no alpha does it. */
 typedef struct cgam_critical {
@@ -32,6 +33,8 @@ typedef enum cgam_effort {
     CGAM_EFFORT_FREE, /* from the norms alone, O(n log n) */
     CGAM_EFFORT_FULL  /* Lanczos and an inertia count, O(n d^2) */
 } cgam_effort;
+CGAM_API const char *cgam_effort_name(cgam_effort effort);
+CGAM_API bool cgam_effort_find(const char *name, cgam_effort *out); /* false: no such name */
 
 /* alpha_crit = -1 / lambda_min(G - diag G). With n > d and equal norms it is 1 / n_i, and free. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_gate_critical(const cgam_bank *bank, cgam_effort effort,

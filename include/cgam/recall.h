@@ -22,6 +22,7 @@ extern "C" {
 
 typedef enum cgam_mode { CGAM_FIRST, CGAM_COUPLED, CGAM_FLOW } cgam_mode;
 CGAM_API const char *cgam_mode_name(cgam_mode mode);
+CGAM_API bool cgam_mode_find(const char *name, cgam_mode *out); /* false: no such name */
 
 typedef enum cgam_end {
     CGAM_END_DIRECT,    /* mode first: nothing to iterate */
@@ -33,6 +34,7 @@ typedef enum cgam_end {
     CGAM_END_ROSE      /* mode flow: the energy rose, or the integrator could not go on */
 } cgam_end;
 CGAM_API const char *cgam_end_name(cgam_end end);
+CGAM_API bool cgam_end_find(const char *name, cgam_end *out); /* false: no such name */
 
 typedef struct cgam_recall_opts {
     cgam_mode mode; /* default CGAM_FIRST */

@@ -139,8 +139,7 @@ static cgam_status job_open(job *j)
     if (status != CGAM_OK) return status;
 
     cgam_recall_opts o = cgam_recall_opts_default();
-    for (cgam_mode mode = CGAM_FIRST; mode <= CGAM_FLOW; mode++)
-        if (strcmp(cgam_args_text(call->args, "mode"), cgam_mode_name(mode)) == 0) o.mode = mode;
+    cgam_mode_find(cgam_args_text(call->args, "mode"), &o.mode);
     o.alpha = cgam_args_real(call->args, "alpha");
     o.beta = cgam_args_real(call->args, "beta");
     o.lambda = cgam_args_real(call->args, "lambda");

@@ -4,6 +4,8 @@
  *     omega_min = lambda_min(G - diag G),  alpha_crit = -1 / omega_min,  eta_min = 1 + alpha omega_min. */
 #include "memory/gate.h"
 
+#include "base/words.h"
+
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -11,11 +13,8 @@
 static const double CRITICAL_BAND = 1e-9; /* SPEC section 3 */
 static const double SMALL_FLOPS = 2e9;    /* a tenth of a second */
 
-const char *cgam_regime_name(cgam_regime regime)
-{
-    static const char *const names[] = {"subcritical", "critical", "supercritical"};
-    return names[regime];
-}
+CGAM_WORDS(cgam_regime, cgam_regime, "subcritical", "critical", "supercritical")
+CGAM_WORDS(cgam_effort, cgam_effort, "free", "full")
 
 bool cgam_bank_small(const cgam_bank *bank)
 {

@@ -3,6 +3,7 @@
  * neighbours. */
 #include "memory/recall.h"
 
+#include "base/words.h"
 #include "io/json.h"
 #include "memory/as_net.h"
 #include "memory/batch_coupled.h"
@@ -16,18 +17,9 @@ enum { GROUP_MAX = 8 };
 static const double GROUP_DOUBLES = 0x1p23; /* 64 MiB for the vectors of a group */
 static const double BATCH_DOUBLES = 0x1p27; /* a group of coupled recalls as matrices */
 
-const char *cgam_mode_name(cgam_mode mode)
-{
-    static const char *const names[] = {"first", "coupled", "flow"};
-    return names[mode];
-}
-
-const char *cgam_end_name(cgam_end end)
-{
-    static const char *const names[] = {"direct",   "converged", "max_iter", "stalled",
-                                        "diverged", "horizon",   "rose"};
-    return names[end];
-}
+CGAM_WORDS(cgam_mode, cgam_mode, "first", "coupled", "flow")
+CGAM_WORDS(cgam_end, cgam_end, "direct", "converged", "max_iter", "stalled", "diverged", "horizon",
+           "rose")
 
 cgam_recall_opts cgam_recall_opts_default(void)
 {

@@ -227,6 +227,30 @@ static void little_memory_changes_the_way_not_the_result(void **state)
     }
 }
 
+static void names_and_values_lead_to_each_other(void **state)
+{
+    (void)state;
+    for (int k = 0; k <= CGAM_FLOW; k++) {
+        cgam_mode found = (cgam_mode)-1;
+        assert_true(cgam_mode_find(cgam_mode_name((cgam_mode)k), &found) && (int)found == k);
+    }
+    for (int k = 0; k <= CGAM_END_ROSE; k++) {
+        cgam_end found = (cgam_end)-1;
+        assert_true(cgam_end_find(cgam_end_name((cgam_end)k), &found) && (int)found == k);
+    }
+    for (int k = 0; k <= CGAM_SUPERCRITICAL; k++) {
+        cgam_regime found = (cgam_regime)-1;
+        assert_true(cgam_regime_find(cgam_regime_name((cgam_regime)k), &found) && (int)found == k);
+    }
+    for (int k = 0; k <= CGAM_EFFORT_FULL; k++) {
+        cgam_effort found = (cgam_effort)-1;
+        assert_true(cgam_effort_find(cgam_effort_name((cgam_effort)k), &found) && (int)found == k);
+    }
+    cgam_mode mode = CGAM_FLOW;
+    assert_false(cgam_mode_find("Coupled", &mode));
+    assert_int_equal(mode, CGAM_FLOW);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -237,6 +261,7 @@ int main(void)
         cmocka_unit_test(wrong_arguments_are_named),
         cmocka_unit_test(criticality_is_refused_with_its_number),
         cmocka_unit_test(little_memory_changes_the_way_not_the_result),
+        cmocka_unit_test(names_and_values_lead_to_each_other),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
