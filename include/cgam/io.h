@@ -28,9 +28,11 @@ typedef struct cgam_array {
 } cgam_array;
 
 /* Opens an array. `path` is FILE or FILE:MEMBER; a member is needed when an .npz or .safetensors
- * file holds more than one array, and a path that exists as it stands is a FILE. .npy and
+ * file holds more than one array, and a path that exists as it stands is a FILE. "-" is standard
+ * input; what is no regular file but a pipe is read into memory. .npy and
  * .safetensors are memory-mapped (Fortran order and unaligned data are copied), .npz and CSV are
- * read into memory; CSV gives f64 of two dimensions. A mapped file must not be shortened while it
+ * read into memory; CSV gives f64 of two dimensions. Integers of 1 or 2 bytes and booleans come as
+ * f32, unsigned ones of 4 or 8 as f64, exactly: CGAM_E_VALUE for one that f64 cannot hold. A mapped file must not be shortened while it
  * is open. An array of no elements is legal here. *out is {0} after a failure; close it with
  * cgam_array_close.
  *   CGAM_E_NOT_FOUND    no such file or member, a directory, no permission
@@ -40,8 +42,9 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_array_open(cgam_env *env, const char *p
                                                     cgam_array *out);
 CGAM_API void cgam_array_close(cgam_env *env, cgam_array *array); /* copes with {0} and NULL */
 
-/* Copies all elements into out[array->size], widened to double (i64 is rounded beyond 2^53). A NaN
- * or an infinity gives CGAM_E_VALUE naming its row and column and `name` (a path, say). */
+/* Copies all elements into out[array->size], widened to double. A NaN, an infinity
+ * or an i64 that double cannot hold exactly gives CGAM_E_VALUE naming its row and column and `name`
+ * (a path, say). */
 CGAM_API CGAM_NODISCARD cgam_status cgam_array_read_f64(cgam_env *env, const cgam_array *array,
                                                         const char *name, double *out);
 

@@ -62,7 +62,7 @@ cgam_status cgam_array_open(cgam_env *env, const char *path, cgam_array *out)
 
     cgam_file file = {0};
     const cgam_format *format = NULL;
-    const char *name = cgam_path_tail(file_path);
+    const char *name = cgam_file_name(file_path);
     status = cgam_file_map(env, file_path, &file);
     if (status == CGAM_OK) status = choose(env, name, &file, &format);
     if (status == CGAM_OK) status = format->open(env, name, &file, member, out);
@@ -75,7 +75,7 @@ cgam_status cgam_array_list(cgam_env *env, const char *path, cgam_array_visit ea
 {
     cgam_file file = {0};
     const cgam_format *format = NULL;
-    const char *name = cgam_path_tail(path);
+    const char *name = cgam_file_name(path);
     cgam_status status = cgam_file_map(env, path, &file);
     if (status == CGAM_OK) status = choose(env, name, &file, &format);
     if (status == CGAM_OK) status = format->list(env, name, &file, each, user);
@@ -184,6 +184,14 @@ typedef struct reading {
     _Atomic int64_t bad;
 } reading;
 
+/* No finite number, or an integer that was rounded. */
+static bool is_bad(const reading *r, int64_t i)
+{
+    if (r->array->dtype != CGAM_I64) return !isfinite(r->out[i]);
+    int64_t whole = ((const int64_t *)r->array->data)[i];
+    return !cgam_fits(whole < 0 ? 0 - (uint64_t)whole : (uint64_t)whole, 53);
+}
+
 static cgam_status read_block(void *arg, int64_t block)
 {
     reading *r = arg;
@@ -195,36 +203,15 @@ static cgam_status read_block(void *arg, int64_t block)
     /* x - x is 0 for a number and NaN for the others, so one sum tells of the whole block. */
     double sum = 0;
     for (int64_t i = 0; i < count; i++) sum += r->out[begin + i] - r->out[begin + i];
-    if (sum == 0) return CGAM_OK;
+    if (sum == 0 && r->array->dtype != CGAM_I64) return CGAM_OK;
     for (int64_t i = 0; i < count; i++) {
-        if (isfinite(r->out[begin + i])) continue;
+        if (!is_bad(r, begin + i)) continue;
         int64_t seen = atomic_load(&r->bad);
         while (begin + i < seen && !atomic_compare_exchange_weak(&r->bad, &seen, begin + i)) {
         }
         break;
     }
     return CGAM_OK;
-}
-
-static cgam_status fail_value(cgam_env *env, const cgam_array *array, const char *name,
-                              int64_t index, double value)
-{
-    const char *what = isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
-    if (array->ndim <= 2) {
-        int64_t cols = array->ndim ? array->shape[array->ndim - 1] : 1;
-        return cgam_fail(env, CGAM_E_VALUE,
-                         "%s: %s at row %" PRId64 ", column %" PRId64 " (counted from 0)", name,
-                         what, index / cols, index % cols);
-    }
-    char text[CGAM_SHAPE_TEXT];
-    size_t used = 0;
-    int64_t below = array->size;
-    for (int k = 0; k < array->ndim; k++) {
-        below /= array->shape[k];
-        cgam_text_add(text, sizeof text, &used, "%s%" PRId64, k ? ", " : "", index / below);
-        index %= below;
-    }
-    return cgam_fail(env, CGAM_E_VALUE, "%s: %s at [%s] (counted from 0)", name, what, text);
 }
 
 cgam_status cgam_array_read_f64(cgam_env *env, const cgam_array *array, const char *name,
@@ -236,5 +223,12 @@ cgam_status cgam_array_read_f64(cgam_env *env, const cgam_array *array, const ch
     if (status != CGAM_OK) return status;
     int64_t bad = atomic_load(&r.bad);
     if (bad == array->size) return CGAM_OK;
-    return fail_value(env, array, cgam_path_tail(name), bad, out[bad]);
+    char whole[64];
+    const char *what = isnan(out[bad]) ? "nan" : out[bad] > 0 ? "inf" : "-inf";
+    if (array->dtype == CGAM_I64) {
+        snprintf(whole, sizeof whole, "%" PRId64 ", which f64 cannot hold exactly,",
+                 ((const int64_t *)array->data)[bad]);
+        what = whole;
+    }
+    return cgam_fail_element(env, cgam_file_name(name), array->ndim, array->shape, bad, what);
 }

@@ -18,7 +18,9 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "cgam needs a little-e
 
 /* What a file says of one of its arrays. */
 typedef struct cgam_layout {
-    int dtype;                /* a cgam_dtype, or -1: a type that can be listed but not opened */
+    int dtype;  /* a cgam_dtype, or -1: a type that can be listed but not opened */
+    char whole; /* 'b', 'i', 'u': the file has booleans or integers, widened to dtype on opening */
+    int item;   /* bytes of an element in the file */
     char type[CGAM_TYPE_MAX]; /* the type as the file spells it, cut short if need be */
     bool fortran;             /* first index fastest */
     int ndim;
@@ -46,6 +48,18 @@ const char *cgam_shape_text(int ndim, const int64_t *shape, char *text);
 CGAM_NODISCARD cgam_status cgam_array_place(cgam_env *env, const char *name,
                                             const cgam_layout *layout, cgam_file *file,
                                             const void *data, cgam_array *out);
+/* Turns an array of integers into one of f64, exactly; others stay as they are. CGAM_E_VALUE names row
+ * and column of an integer that is no double. */
+CGAM_NODISCARD cgam_status cgam_array_reals(cgam_env *env, const char *name, cgam_array *array);
+/* Does an integer of this magnitude fit into so many binary digits? */
+static inline bool cgam_fits(uint64_t magnitude, int digits)
+{
+    return magnitude == 0 || 64 - __builtin_clzll(magnitude) - __builtin_ctzll(magnitude) <= digits;
+}
+/* CGAM_E_VALUE: `name: what at row i, column j (counted from 0)` for the element `index`. */
+cgam_status cgam_fail_element(cgam_env *env, const char *name, int ndim, const int64_t *shape,
+                              int64_t index, const char *what);
+
 /* An array of `block`, which came from cgam_alloc and is the array's own after CGAM_OK. */
 CGAM_NODISCARD cgam_status cgam_array_own(cgam_env *env, const char *name,
                                           const cgam_layout *layout, void *block, cgam_array *out);

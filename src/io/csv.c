@@ -1,7 +1,7 @@
 /* csv.c: reads a matrix of numbers from text.
  *
  * Lines end with \n or \r\n. Fields are separated by the first of `,` `\t` `;` that the first line
- * has; blanks around them do not count. Lines that begin with # may come first, then a heading:
+ * has, or by blanks where it has none; other blanks around them do not count. Lines that begin with # may come first, then a heading:
  * a line none of whose fields is a number. Empty lines may follow the last row. A number is
  * written as in C without hexadecimals; nan and inf are read, so that whoever uses the matrix can
  * name their place. Numbers are read the same in every locale.
@@ -49,17 +49,24 @@ static bool blank(span s)
     return true;
 }
 
+static bool separates(char c, char separator)
+{
+    return separator == ' ' ? is_blank(c) : c == separator;
+}
+
 /* Cuts the next field off the line, without the blanks around it. False when there is none left:
  * line->at is NULL after the last one. */
 static bool next_field(span *line, char separator, bool quotes, span *field)
 {
     if (!line->at) return false;
+    while (separator == ' ' && line->at < line->end && is_blank(*line->at)) line->at++;
     const char *p = line->at;
     bool quoted = false;
-    for (; p < line->end && (quoted || *p != separator); p++)
+    for (; p < line->end && (quoted || !separates(*p, separator)); p++)
         if (quotes && *p == '"') quoted = !quoted;
     *field = (span){line->at, p};
-    line->at = p < line->end ? p + 1 : NULL;
+    while (separator == ' ' && p + 1 < line->end && is_blank(p[1])) p++;
+    line->at = p < line->end && !(separator == ' ' && p + 1 == line->end) ? p + 1 : NULL;
     while (field->at < field->end && is_blank(*field->at)) field->at++;
     while (field->end > field->at && is_blank(field->end[-1])) field->end--;
     return true;
@@ -127,12 +134,14 @@ static cgam_status parse_field(const text *t, span field, int64_t column, double
                      column, shown, field.at, why);
 }
 
-/* A heading has no number among its fields. */
+/* A heading has no number among its fields; one of words between blanks may ("layer 5"). */
 static bool is_heading(span line, char separator)
 {
     span field;
-    while (next_field(&line, separator, true, &field))
+    while (next_field(&line, separator, true, &field)) {
         if (is_number(field)) return false;
+        if (separator == ' ') return true;
+    }
     return true;
 }
 
@@ -141,7 +150,7 @@ static char find_separator(span line)
     const char *candidates = ",\t;";
     for (; *candidates; candidates++)
         if (memchr(line.at, *candidates, (size_t)(line.end - line.at))) return *candidates;
-    return ',';
+    return ' ';
 }
 
 /* Reads one row of *cols fields to `to`; the first row (*cols 0) sets their number. */
@@ -171,8 +180,8 @@ static cgam_status parse_row(const text *t, span line, int64_t *cols, double *to
 static cgam_status parse_rows(text *t, double *values, int64_t *rows, int64_t *cols)
 {
     *rows = *cols = 0;
-    bool started = false; /* the heading is behind us, or there is none */
-    int64_t empty = 0;    /* the first of the empty lines just read */
+    bool headed = false; /* the heading is behind us */
+    int64_t empty = 0;   /* the first of the empty lines just read */
     for (t->line = 1; t->at < t->end; t->line++) {
         if (t->line % LINES_BETWEEN_LOOKS == 0 && cgam_interrupted(t->env))
             return cgam_fail(t->env, CGAM_E_INTERRUPTED, "%s: stopped on request", t->name);
@@ -185,10 +194,12 @@ static cgam_status parse_rows(text *t, double *values, int64_t *rows, int64_t *c
             return cgam_fail(t->env, CGAM_E_FORMAT, "%s: line %" PRId64 " is empty", t->name,
                              empty);
         if (*rows == 0 && *line.at == '#') continue;
-        if (!started) {
-            started = true;
-            t->separator = find_separator(line);
-            if (is_heading(line, t->separator)) continue;
+        if (*rows == 0) {
+            if (!headed || t->separator == ' ') t->separator = find_separator(line);
+            if (!headed && is_heading(line, t->separator)) {
+                headed = true;
+                continue;
+            }
         }
         cgam_status status = parse_row(t, line, cols, values + *rows * *cols);
         if (status != CGAM_OK) return status;
@@ -203,8 +214,32 @@ static size_t count_fields(const text *t)
 {
     size_t count = 1;
     for (const char *p = t->at; p < t->end; p++)
-        count += *p == '\n' || *p == ',' || *p == ';' || *p == '\t';
+        count += *p == '\n' || *p == ',' || *p == ';' || *p == '\t' ||
+                 (*p == ' ' && p + 1 < t->end && p[1] != ' ');
     return count;
+}
+
+static void skip_mark(text *t) /* of the byte order */
+{
+    if (t->end - t->at >= 3 && memcmp(t->at, "\xef\xbb\xbf", 3) == 0) t->at += 3;
+}
+
+/* Text whose first line, or the one after a heading, begins with a number. */
+static bool recognise(const cgam_file *file)
+{
+    enum { LOOK = 4096 };
+    text t = {.at = (const char *)file->bytes};
+    t.end = t.at + (file->size < LOOK ? file->size : LOOK);
+    for (const char *p = t.at; p < t.end; p++)
+        if (((unsigned char)*p < ' ' && !strchr("\t\r\n", *p)) || *p == 127 || !*p) return false;
+    skip_mark(&t);
+    for (int seen = 0; seen < 2 && t.at < t.end;) {
+        span line = next_line(&t), field;
+        if (blank(line) || *line.at == '#') continue;
+        if (next_field(&line, find_separator(line), true, &field) && is_number(field)) return true;
+        seen++;
+    }
+    return false;
 }
 
 static cgam_status read_csv(cgam_env *env, const char *name, const cgam_file *file,
@@ -212,7 +247,7 @@ static cgam_status read_csv(cgam_env *env, const char *name, const cgam_file *fi
 {
     text t = {.env = env, .name = name, .at = (const char *)file->bytes};
     t.end = t.at + file->size;
-    if (file->size >= 3 && memcmp(t.at, "\xef\xbb\xbf", 3) == 0) t.at += 3; /* byte order mark */
+    skip_mark(&t);
     *layout = (cgam_layout){.dtype = CGAM_F64, .ndim = 2};
     *values = cgam_alloc(env, count_fields(&t), sizeof **values);
     t.c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
@@ -253,4 +288,5 @@ static cgam_status list_csv(cgam_env *env, const char *name, const cgam_file *fi
     return CGAM_OK;
 }
 
-const cgam_format cgam_format_csv = {.ending = ".csv", .open = open_csv, .list = list_csv};
+const cgam_format cgam_format_csv = {
+    .ending = ".csv", .recognise = recognise, .open = open_csv, .list = list_csv};

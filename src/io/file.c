@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -14,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { WAIT_MS = 100, WAITS = 20 /* 2 s */, PIPE_ROOM = 1 << 16 };
 enum { PATH_SHOWN = 240, NAME_TRIES = 16, TEMP_NAME = sizeof ".cgam-0123456789abcdef.tmp" };
 
 const char *cgam_path_tail(const char *path)
@@ -31,10 +33,20 @@ bool cgam_path_ends(const char *path, const char *ending)
     return n >= m && strcasecmp(path + n - m, ending) == 0;
 }
 
+static bool is_standard_input(const char *path)
+{
+    return strcmp(path, "-") == 0 || strcmp(path, "/dev/stdin") == 0;
+}
+
+const char *cgam_file_name(const char *path)
+{
+    return is_standard_input(path) ? "standard input" : cgam_path_tail(path);
+}
+
 bool cgam_file_exists(const char *path)
 {
     struct stat st;
-    return stat(path, &st) == 0;
+    return is_standard_input(path) || stat(path, &st) == 0;
 }
 
 /* The text of an errno; the buffer is the caller's, so threads do not share it. */
@@ -50,14 +62,64 @@ static cgam_status open_failed(cgam_env *env, const char *path, int error)
     cgam_status status = CGAM_E_NOT_FOUND;
     if (error == ENOMEM) status = CGAM_E_NOMEM;
     if (error == EIO || error == EMFILE || error == ENFILE || error == ENODEV) status = CGAM_E_IO;
-    return cgam_fail(env, status, "%s: %s", cgam_path_tail(path), reason(error, text, sizeof text));
+    return cgam_fail(env, status, "%s: %s", cgam_file_name(path), reason(error, text, sizeof text));
+}
+
+/* Up to `room` bytes of what comes next; *got 0: that was all. A named pipe into which nobody writes
+ * is waited for, but not long; with a writer there is no hurry. */
+static cgam_status read_some(cgam_env *env, const char *path, int fd, uint8_t *to, size_t room,
+                             bool first, ssize_t *got)
+{
+    for (int waits = 0;;) {
+        struct pollfd ready = {.fd = fd, .events = POLLIN};
+        int some = poll(&ready, 1, WAIT_MS);
+        if (cgam_interrupted(env))
+            return cgam_fail(env, CGAM_E_INTERRUPTED, "%s: stopped on request",
+                             cgam_file_name(path));
+        if (some < 0 && errno != EINTR) return open_failed(env, path, errno);
+        if (some <= 0 && is_standard_input(path)) continue; /* a read would block */
+        *got = read(fd, to, room);
+        if (*got > 0 || (*got == 0 && (some > 0 || !first))) return CGAM_OK;
+        if (*got < 0 && errno != EAGAIN && errno != EINTR) return open_failed(env, path, errno);
+        if (*got == 0 && ++waits > WAITS)
+            return cgam_fail(env, CGAM_E_NOT_FOUND, "%s: nobody writes into this pipe",
+                             cgam_path_tail(path));
+    }
+}
+
+/* All that comes through a pipe, in memory of its own that cgam_file_unmap gives back. */
+static cgam_status read_pipe(cgam_env *env, const char *path, int fd, cgam_file *out)
+{
+    size_t room = PIPE_ROOM, size = 0;
+    ssize_t got = 0;
+    cgam_status status = CGAM_OK;
+    void *bytes = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    do {
+        if (bytes != MAP_FAILED && size == room) {
+            void *more = mremap(bytes, room, 2 * room, MREMAP_MAYMOVE);
+            if (more == MAP_FAILED) munmap(bytes, room);
+            else room *= 2;
+            bytes = more;
+        }
+        if (bytes == MAP_FAILED) return cgam_fail_nomem(env, cgam_file_name(path));
+        status = read_some(env, path, fd, (uint8_t *)bytes + size, room - size, size == 0, &got);
+        size += status == CGAM_OK ? (size_t)got : 0;
+    } while (status == CGAM_OK && got > 0);
+    if (status != CGAM_OK || size == 0) munmap(bytes, room);
+    else {
+        (void)mremap(bytes, room, size, 0); /* to fewer pages: stays where it is */
+        *out = (cgam_file){.bytes = bytes, .size = size, .mapped = true, .memory = true};
+    }
+    if (status == CGAM_OK && size == 0) *out = cgam_file_borrow("", 0);
+    return status;
 }
 
 cgam_status cgam_file_map(cgam_env *env, const char *path, cgam_file *out)
 {
     *out = (cgam_file){0};
     /* O_NONBLOCK: a pipe without a writer must not hold us up; regular files ignore it. */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int fd = is_standard_input(path) ? fcntl(0, F_DUPFD_CLOEXEC, 3)
+                                     : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) return open_failed(env, path, errno);
 
     struct stat st;
@@ -66,8 +128,11 @@ cgam_status cgam_file_map(cgam_env *env, const char *path, cgam_file *out)
         status = open_failed(env, path, errno);
     } else if (S_ISDIR(st.st_mode)) {
         status = open_failed(env, path, EISDIR);
+    } else if (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode) || isatty(fd)) {
+        status = read_pipe(env, path, fd, out);
     } else if (!S_ISREG(st.st_mode)) {
-        status = cgam_fail(env, CGAM_E_UNSUPPORTED, "%s: not a regular file", cgam_path_tail(path));
+        status = cgam_fail(env, CGAM_E_UNSUPPORTED, "%s: neither a file nor a pipe",
+                           cgam_file_name(path));
     } else if ((uintmax_t)st.st_size > PTRDIFF_MAX) {
         status = cgam_fail(env, CGAM_E_UNSUPPORTED, "%s: %jd bytes are too many to map",
                            cgam_path_tail(path), (intmax_t)st.st_size);

@@ -1,6 +1,7 @@
 /* file.h: whole files in, whole files out.
  *
- * In: a regular file mapped read-only. A mapped file must keep its length while it is open; one
+ * In: a regular file mapped read-only, or what comes through a pipe, read into memory. "-" is
+ * standard input. A mapped file must keep its length while it is open; one
  * that another program shortens meanwhile takes the reader down, as with any mapping.
  * Out: a temporary name in the target's directory, synced and renamed over the target.
  *
@@ -17,6 +18,7 @@ typedef struct cgam_file {
     const uint8_t *bytes; /* [size]; NULL when there is no file */
     size_t size;
     bool mapped; /* false: empty, or memory borrowed from the caller */
+    bool memory; /* mapped, but not from a file: what came through a pipe */
 } cgam_file;
 
 CGAM_NODISCARD cgam_status cgam_file_map(cgam_env *env, const char *path, cgam_file *out);
@@ -26,6 +28,8 @@ void cgam_file_unmap(cgam_file *file); /* copes with {0} and NULL, leaves {0} */
 
 bool cgam_file_exists(const char *path);
 
+/* How an input is called in messages: as much of the end of its path as there is room for. */
+const char *cgam_file_name(const char *path);
 /* As much of the end of a path as a message has room for. */
 const char *cgam_path_tail(const char *path);
 bool cgam_path_ends(const char *path, const char *ending); /* ".npy", in either case of letters */

@@ -32,7 +32,7 @@ cgam_status cgam_json_load(cgam_env *env, const char *path, json_t **out)
     cgam_file file;
     cgam_status status = cgam_file_map(env, path, &file);
     if (status != CGAM_OK) return status;
-    const char *name = cgam_path_tail(path);
+    const char *name = cgam_file_name(path);
     if (file.size == 0) status = cgam_fail(env, CGAM_E_FORMAT, "%s: the file is empty", name);
     else status = cgam_json_parse(env, name, file.bytes, file.size, out);
     cgam_file_unmap(&file);

@@ -60,9 +60,31 @@ cgam_status cgam_layout_make(cgam_env *env, const char *name, cgam_dtype dtype, 
     return cgam_layout_measure(env, name, out, item) == CGAM_OK ? CGAM_OK : CGAM_E_SHAPE;
 }
 
+cgam_status cgam_fail_element(cgam_env *env, const char *name, int ndim, const int64_t *shape,
+                              int64_t index, const char *what)
+{
+    if (ndim <= 2) {
+        int64_t cols = ndim ? shape[ndim - 1] : 1;
+        return cgam_fail(env, CGAM_E_VALUE,
+                         "%s: %s at row %" PRId64 ", column %" PRId64 " (counted from 0)", name,
+                         what, index / cols, index % cols);
+    }
+    char text[CGAM_SHAPE_TEXT];
+    size_t used = 0;
+    int64_t below = 1;
+    for (int k = 0; k < ndim; k++) below *= shape[k];
+    for (int k = 0; k < ndim; k++) {
+        below /= shape[k];
+        cgam_text_add(text, sizeof text, &used, "%s%" PRId64, k ? ", " : "", index / below);
+        index %= below;
+    }
+    return cgam_fail(env, CGAM_E_VALUE, "%s: %s at [%s] (counted from 0)", name, what, text);
+}
+
 static inline void move(uint8_t *to, const uint8_t *from, size_t item)
 {
     switch (item) {
+    case 1: *to = *from; break;
     case 2: memcpy(to, from, 2); break;
     case 4: memcpy(to, from, 4); break;
     default: memcpy(to, from, 8); break;
@@ -114,6 +136,67 @@ static bool flat(const cgam_layout *layout)
     return layout->size == 0 || longer <= 1;
 }
 
+/* ---- Integers and booleans as reals -------------------------------------------------------- */
+
+/* The element as sign and magnitude. */
+static uint64_t magnitude(const uint8_t *at, int item, char whole, bool *negative)
+{
+    uint64_t bits = 0;
+    memcpy(&bits, at, (size_t)item);
+    *negative = whole == 'i' && bits >> (8 * item - 1);
+    if (*negative) bits = (0 - bits) & (UINT64_MAX >> (64 - 8 * item));
+    return bits;
+}
+
+/* from[size] as doubles or floats, whichever dtype says; none is rounded. */
+static cgam_status widen(cgam_env *env, const char *name, const cgam_layout *layout,
+                         const uint8_t *from, void *to)
+{
+    char what[64];
+    int digits = layout->dtype == CGAM_F32 ? 24 : 53;
+    for (int64_t i = 0; i < layout->size; i++, from += layout->item) {
+        bool negative;
+        uint64_t m = magnitude(from, layout->item, layout->whole, &negative);
+        if (m > 1 && layout->whole == 'b') {
+            snprintf(what, sizeof what, "%" PRIu64 ", which is no boolean,", m);
+            return cgam_fail_element(env, name, layout->ndim, layout->shape, i, what);
+        }
+        if (!cgam_fits(m, digits)) {
+            snprintf(what, sizeof what, "%s%" PRIu64 ", which f64 cannot hold exactly,",
+                     negative ? "-" : "", m);
+            return cgam_fail_element(env, name, layout->ndim, layout->shape, i, what);
+        }
+        double value = negative ? -(double)m : (double)m;
+        if (layout->dtype == CGAM_F32) ((float *)to)[i] = (float)value;
+        else ((double *)to)[i] = value;
+    }
+    return CGAM_OK;
+}
+
+/* A new block with the elements of data in row-major order and as dtype has them. */
+static cgam_status convert(cgam_env *env, const char *name, const cgam_layout *layout,
+                           const void *data, bool ordered, void **out)
+{
+    size_t item = cgam_dtype_size((cgam_dtype)layout->dtype);
+    cgam_status status = CGAM_OK;
+    void *own = NULL; /* in order, but not yet widened */
+    *out = cgam_alloc(env, (size_t)layout->size, item);
+    if (layout->whole && !ordered) own = cgam_alloc(env, (size_t)layout->bytes, 1);
+    if (!*out || (layout->whole && !ordered && !own)) {
+        status = cgam_fail_nomem(env, name);
+    } else {
+        if (!ordered) reorder(layout, data, own ? own : *out, (size_t)layout->item);
+        if (layout->whole) status = widen(env, name, layout, own ? own : data, *out);
+        else if (ordered) memcpy(*out, data, (size_t)layout->bytes);
+    }
+    cgam_free(env, own);
+    if (status != CGAM_OK) {
+        cgam_free(env, *out);
+        *out = NULL;
+    }
+    return status;
+}
+
 typedef struct owner {
     cgam_file file;
     void *block;
@@ -133,7 +216,7 @@ static cgam_status fill(cgam_env *env, const char *name, const cgam_layout *layo
     memcpy(out->shape, layout->shape, sizeof out->shape);
     if (file && block) cgam_file_unmap(file);
     if (file) {
-        out->mapped = file->mapped;
+        out->mapped = file->mapped && !file->memory;
         o->file = *file;
         *file = (cgam_file){0};
     }
@@ -143,13 +226,12 @@ static cgam_status fill(cgam_env *env, const char *name, const cgam_layout *layo
 cgam_status cgam_array_own(cgam_env *env, const char *name, const cgam_layout *layout, void *block,
                            cgam_array *out)
 {
-    size_t item = cgam_dtype_size((cgam_dtype)layout->dtype);
-    if (!layout->fortran || flat(layout)) return fill(env, name, layout, NULL, block, block, out);
-    void *ordered = cgam_alloc(env, (size_t)layout->bytes, 1);
-    if (!ordered) return cgam_fail_nomem(env, name);
-    reorder(layout, block, ordered, item);
-    cgam_status status = fill(env, name, layout, NULL, ordered, ordered, out);
-    cgam_free(env, status == CGAM_OK ? block : ordered);
+    bool ordered = !layout->fortran || flat(layout);
+    if (ordered && !layout->whole) return fill(env, name, layout, NULL, block, block, out);
+    void *made;
+    cgam_status status = convert(env, name, layout, block, ordered, &made);
+    if (status == CGAM_OK) status = fill(env, name, layout, NULL, made, made, out);
+    cgam_free(env, status == CGAM_OK ? block : made);
     return status;
 }
 
@@ -158,16 +240,35 @@ cgam_status cgam_array_place(cgam_env *env, const char *name, const cgam_layout 
 {
     size_t item = cgam_dtype_size((cgam_dtype)layout->dtype);
     bool ordered = !layout->fortran || flat(layout);
-    if (ordered && (uintptr_t)data % item == 0)
+    if (ordered && !layout->whole && (uintptr_t)data % item == 0)
         return fill(env, name, layout, file, NULL, data, out);
-
-    void *block = cgam_alloc(env, (size_t)layout->bytes, 1);
-    if (!block) return cgam_fail_nomem(env, name);
-    if (ordered) memcpy(block, data, (size_t)layout->bytes);
-    else reorder(layout, data, block, item);
-    cgam_status status = fill(env, name, layout, file, block, block, out);
-    if (status != CGAM_OK) cgam_free(env, block);
+    void *made;
+    cgam_status status = convert(env, name, layout, data, ordered, &made);
+    if (status == CGAM_OK) status = fill(env, name, layout, file, made, made, out);
+    if (status != CGAM_OK) cgam_free(env, made);
     return status;
+}
+
+cgam_status cgam_array_reals(cgam_env *env, const char *name, cgam_array *array)
+{
+    if (array->dtype != CGAM_I32 && array->dtype != CGAM_I64) return CGAM_OK;
+    cgam_layout layout = {.dtype = CGAM_F64,
+                          .whole = 'i',
+                          .item = (int)cgam_dtype_size(array->dtype),
+                          .ndim = array->ndim,
+                          .size = array->size};
+    memcpy(layout.shape, array->shape, sizeof layout.shape);
+    cgam_array made;
+    void *block;
+    cgam_status status = convert(env, cgam_file_name(name), &layout, array->data, true, &block);
+    if (status == CGAM_OK) status = fill(env, name, &layout, NULL, block, block, &made);
+    if (status != CGAM_OK) {
+        cgam_free(env, block);
+        return status;
+    }
+    cgam_array_close(env, array);
+    *array = made;
+    return CGAM_OK;
 }
 
 void cgam_array_close(cgam_env *env, cgam_array *array)

@@ -130,14 +130,20 @@ static cgam_status skip_fields(cursor *c)
     return CGAM_OK;
 }
 
+/* What a file calls a type, and what it becomes: kind 'b', 'i' and 'u' are widened on opening. */
 static const struct {
     const char *descr;
     cgam_dtype dtype;
+    char whole;
+    int item;
 } types[] = {
-    {"<f8", CGAM_F64}, {"<f4", CGAM_F32}, {"<f2", CGAM_F16}, {"<i8", CGAM_I64}, {"<i4", CGAM_I32},
+    {"<f8", CGAM_F64, 0, 8},   {"<f4", CGAM_F32, 0, 4},   {"<f2", CGAM_F16, 0, 2},
+    {"<i8", CGAM_I64, 0, 8},   {"<i4", CGAM_I32, 0, 4},   {"<i2", CGAM_F32, 'i', 2},
+    {"|i1", CGAM_F32, 'i', 1}, {"<u8", CGAM_F64, 'u', 8}, {"<u4", CGAM_F64, 'u', 4},
+    {"<u2", CGAM_F32, 'u', 2}, {"|u1", CGAM_F32, 'u', 1}, {"|b1", CGAM_F32, 'b', 1},
 };
 enum { TYPES = sizeof types / sizeof types[0] };
-static const char known[] = "<f8, <f4, <f2, <i8 and <i4 are";
+static const char known[] = "floats of 8, 4 and 2 bytes, integers and booleans are";
 
 static const struct {
     char letter;
@@ -145,7 +151,7 @@ static const struct {
 } kinds[] = {
     {'f', "a float of another width"},
     {'i', "an integer of another width"},
-    {'u', "unsigned integers"},
+    {'u', "an integer of another width"},
     {'b', "booleans"},
     {'c', "complex numbers"},
     {'O', "Python objects"},
@@ -176,7 +182,11 @@ static cgam_status parse_descr(cursor *c, cgam_layout *out)
     cgam_status status = parse_string(c, "a type in quotes after 'descr'", out->type);
     if (status != CGAM_OK) return status;
     for (size_t i = 0; i < TYPES; i++)
-        if (strcmp(out->type, types[i].descr) == 0) out->dtype = (int)types[i].dtype;
+        if (strcmp(out->type, types[i].descr) == 0) {
+            out->dtype = (int)types[i].dtype;
+            out->whole = types[i].whole;
+            out->item = types[i].item;
+        }
     if (out->dtype < 0 && !kind_of(out->type))
         return cgam_fail(c->env, CGAM_E_FORMAT, "%s: header: 'descr' is '%s', no type of NumPy's",
                          c->name, out->type);
@@ -273,7 +283,7 @@ cgam_status cgam_npy_parse(cgam_env *env, const char *name, const uint8_t *bytes
     if (status != CGAM_OK) return status;
     if (out->dtype < 0) return cgam_layout_measure(env, name, out, 1);
 
-    status = cgam_layout_measure(env, name, out, cgam_dtype_size((cgam_dtype)out->dtype));
+    status = cgam_layout_measure(env, name, out, (size_t)out->item);
     if (status != CGAM_OK) return status;
     uint64_t rest = total - offset;
     if (rest < out->bytes)
@@ -346,7 +356,7 @@ cgam_status cgam_npy_header(cgam_env *env, const char *name, const cgam_layout *
 {
     const char *descr = NULL;
     for (size_t i = 0; i < TYPES; i++)
-        if ((int)types[i].dtype == layout->dtype) descr = types[i].descr;
+        if ((int)types[i].dtype == layout->dtype && !types[i].whole) descr = types[i].descr;
     if (!descr)
         return cgam_fail(env, CGAM_E_UNSUPPORTED,
                          "%s: NumPy has no type for %s; write a .safetensors file", name,

@@ -20,11 +20,12 @@
 enum { LENGTH = 8, HEADER_MAX = 100000000 /* the format's own limit */, LABEL_MAX = 384 };
 
 const cgam_tensor_type cgam_tensor_types[] = {
-    {"F64", CGAM_F64, 8}, {"F32", CGAM_F32, 4}, {"F16", CGAM_F16, 2}, {"BF16", CGAM_BF16, 2},
-    {"I64", CGAM_I64, 8}, {"I32", CGAM_I32, 4}, {"I16", -1, 2},       {"I8", -1, 1},
-    {"U64", -1, 8},       {"U32", -1, 4},       {"U16", -1, 2},       {"U8", -1, 1},
-    {"BOOL", -1, 1},      {"F8_E4M3", -1, 1},   {"F8_E5M2", -1, 1},   {"F8_E8M0", -1, 1},
-    {"C64", -1, 8},       {NULL, -1, 0},
+    {"F64", CGAM_F64, 8, 0},    {"F32", CGAM_F32, 4, 0},   {"F16", CGAM_F16, 2, 0},
+    {"BF16", CGAM_BF16, 2, 0},  {"I64", CGAM_I64, 8, 0},   {"I32", CGAM_I32, 4, 0},
+    {"I16", CGAM_F32, 2, 'i'},  {"I8", CGAM_F32, 1, 'i'},  {"U64", CGAM_F64, 8, 'u'},
+    {"U32", CGAM_F64, 4, 'u'},  {"U16", CGAM_F32, 2, 'u'}, {"U8", CGAM_F32, 1, 'u'},
+    {"BOOL", CGAM_F32, 1, 'b'}, {"F8_E4M3", -1, 1, 0},     {"F8_E5M2", -1, 1, 0},
+    {"F8_E8M0", -1, 1, 0},      {"C64", -1, 8, 0},         {NULL, -1, 1, 0},
 };
 
 static bool read_length(const uint8_t *bytes, size_t size, uint64_t *length)
@@ -101,8 +102,10 @@ static cgam_status parse_tensor(cgam_env *env, const char *name, json_t *entry, 
     const cgam_tensor_type *known = cgam_tensor_types;
     while (known->name && strcmp(known->name, type) != 0) known++;
     out->layout.dtype = known->dtype;
+    out->layout.whole = known->whole;
+    out->layout.item = known->item;
     snprintf(out->layout.type, sizeof out->layout.type, "%s", type);
-    status = cgam_layout_measure(env, label, &out->layout, known->name ? known->item : 1);
+    status = cgam_layout_measure(env, label, &out->layout, (size_t)known->item);
     if (status != CGAM_OK) return status;
     uint64_t bytes = out->end - out->begin;
     if (known->name && out->layout.bytes != bytes) {
@@ -246,8 +249,8 @@ static cgam_status open_safetensors(cgam_env *env, const char *name, cgam_file *
         const cgam_tensor *t = &table.tensors[i];
         if (t->layout.dtype < 0)
             status = cgam_fail(env, CGAM_E_UNSUPPORTED,
-                               "%s: tensor '%.100s': %s is not handled; F64, F32, F16, BF16, I64 "
-                               "and I32 are",
+                               "%s: tensor '%.100s': %s is not handled; F64, F32, F16, BF16, "
+                               "integers and BOOL are",
                                name, t->name, t->layout.type);
         else
             status = cgam_array_place(env, name, &t->layout, file,

@@ -9,7 +9,8 @@
 typedef struct cgam_tensor_type {
     const char *name;
     int dtype;
-    size_t item;
+    int item;
+    char whole; /* as in a layout */
 } cgam_tensor_type;
 extern const cgam_tensor_type cgam_tensor_types[]; /* ends with name NULL */
 

@@ -3,6 +3,7 @@
  * mapped. */
 #include "memory/bank.h"
 
+#include "io/array.h"
 #include "num/cpu/widen.h"
 
 #include <float.h>
@@ -183,9 +184,7 @@ cgam_status cgam_bank_load(cgam_env *env, const char *path, const cgam_bank_opts
     if (status == CGAM_OK && a->ndim != 2)
         status = cgam_fail(env, CGAM_E_SHAPE, "%s: a bank has 2 dimensions, this array has %d",
                            path, a->ndim);
-    if (status == CGAM_OK && a->dtype > CGAM_BF16)
-        status = cgam_fail(env, CGAM_E_UNSUPPORTED, "%s: a bank cannot hold %s", path,
-                           cgam_dtype_name(a->dtype));
+    if (status == CGAM_OK) status = cgam_array_reals(env, path, &bank->array);
     if (status == CGAM_OK) status = check_shape(env, path, a->shape[0], a->shape[1]);
     if (status == CGAM_OK) {
         bank->Z = (cgam_rows){a->data,     a->dtype, a->shape[0],        a->shape[1],

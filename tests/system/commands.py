@@ -161,13 +161,13 @@ def bad_input(rng):
     with open("empty.npy", "wb"):
         pass
     Z[4, 1] = np.nan
-    np.save("nan.npy", Z), np.save("i.npy", np.zeros((2, 2), int)), np.save("cube.npy", np.zeros((2, 2, 2)))
+    np.save("nan.npy", Z), np.save("i.npy", np.full((2, 2), 2**53 + 1)), np.save("cube.npy", np.zeros((2, 2, 2)))
     np.save("void.npy", np.zeros((0, 3))), np.save("q4.npy", np.zeros(4)), np.save("big.npy", Z.astype(">f8"))
     refuse(2, ["cut.npy", "truncated"], "inspect", "--bank", "cut.npy")
     refuse(2, ["empty.npy"], "inspect", "--bank", "empty.npy")
     refuse(2, ["nan.npy", "row 4", "column 1"], "inspect", "--bank", "nan.npy")
     refuse(2, ["missing.npy"], "inspect", "--bank", "missing.npy")
-    refuse(2, ["i.npy", "i64"], "inspect", "--bank", "i.npy")
+    refuse(2, ["i.npy", "9007199254740993", "row 0, column 0"], "inspect", "--bank", "i.npy")
     refuse(2, ["cube.npy", "2 dimensions"], "inspect", "--bank", "cube.npy")
     refuse(2, ["void.npy"], "inspect", "--bank", "void.npy")
     refuse(2, ["big.npy"], "inspect", "--bank", "big.npy")

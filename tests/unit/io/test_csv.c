@@ -32,9 +32,36 @@ static void matrices_are_read(void **state)
     expect(env, "\xef\xbb\xbf 1 ,\t-2.5 \n 30000000000., 0.1\n", 2, 2, want);
     expect(env, "1\t-2.5\n3e10\t0.1\n", 2, 2, want);
     expect(env, "1\n-2.5\n3e10\n0.1\n", 4, 1, want);
+    expect(env, "1 -2.5\n3e10 0.1\n", 2, 2, want);
+    expect(env, "# of NumPy\n   1    -2.5  \n 3e10 0.1\n", 2, 2, want);
+    expect(env, "layer 5\n1 -2.5\n3e10 0.1\n", 2, 2, want);
+    expect(env, "values\n1;-2.5\n3e10;0.1\n", 2, 2, want);
     expect(env, "1,-2.5,3e10,0.1", 1, 4, want);
     const double tiny[] = {4.9406564584124654e-324, 0, 1.7976931348623157e308};
     expect(env, "4.9406564584124654e-324,1e-999,1.7976931348623157e308", 1, 3, tiny);
+    cgam_env_free(env);
+}
+
+/* Without the ending, text with numbers in front is a matrix; text is not. */
+static void content_tells_a_matrix(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    static const char *const matrices[] = {"5 6\n",
+                                           "\xef\xbb\xbf"
+                                           "5\t6\n",
+                                           "# a\n\na b\n5,6\n", "-.5,1"};
+    static const char *const others[] = {"a 5\nb 6\n", "[5, 6]\n", "5\1 6\n", "{}", "# 5 6\n"};
+    cgam_array a;
+    for (int i = 0; i < 4; i++) {
+        cgam_status status = cgam_array_open(env, put_text("m.txt", matrices[i]), &a);
+        if (i == 2) assert_int_equal(status, CGAM_E_FORMAT); /* a matrix with an empty line */
+        else assert_int_equal(status, CGAM_OK);
+        cgam_array_close(env, &a);
+    }
+    for (int i = 0; i < 5; i++)
+        CHECK_FAILS(env, CGAM_E_UNSUPPORTED,
+                    cgam_array_open(env, put_text("m.txt", others[i]), &a));
     cgam_env_free(env);
 }
 
@@ -58,6 +85,9 @@ static void errors_name_line_and_column(void **state)
         {"1,2\n.,4\n", "'.' is not a number"},
         {"1,2\n\"3\",4\n", "'\"3\"' is not a number"},
         {"1,2\n1 2,4\n", "'1 2' is not a number"},
+        {"1 2\n3,4 5\n", "line 2, column 1: '3,4' is not a number"},
+        {"1 2\n 3\n", "line 2, column 2: missing"},
+        {"1 2\n3 4 5\n", "line 2, column 3: one too many"},
         {"a,b\nc,d\n", "line 2, column 1: 'c' is not a number"},
         {"a,b\n", "no row of numbers"},
         {"\n\n", "no row of numbers"},
@@ -122,6 +152,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(matrices_are_read),
+        cmocka_unit_test(content_tells_a_matrix),
         cmocka_unit_test(errors_name_line_and_column),
         cmocka_unit_test(zero_bytes_and_long_fields_are_errors),
         cmocka_unit_test(nan_and_inf_are_read_so_that_they_can_be_named),

@@ -113,6 +113,83 @@ static cgam_status open_with(cgam_env *env, const char *header, size_t n, cgam_a
     return cgam_array_open(env, put("bent.npy", bytes, 10 + length + n), a);
 }
 
+/* Least and largest integer of every width, in both orders of a 2 x 1 or 1 x 2 array. */
+static void integers_and_booleans_are_widened_exactly(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    static const struct {
+        const char *type;
+        int item;
+        uint64_t bits[2];
+        double want[2];
+        cgam_dtype dtype;
+    } cases[] = {
+        {"|b1", 1, {1, 0}, {1, 0}, CGAM_F32},
+        {"|i1", 1, {0x80, 0x7f}, {-128, 127}, CGAM_F32},
+        {"|u1", 1, {0x80, 0xff}, {128, 255}, CGAM_F32},
+        {"<i2", 2, {0x8000, 0x7fff}, {-32768, 32767}, CGAM_F32},
+        {"<u2", 2, {0, 0xffff}, {0, 65535}, CGAM_F32},
+        {"<u4", 4, {0x80000000, 0xffffffff}, {2147483648, 4294967295}, CGAM_F64},
+        {"<u8", 8, {1ull << 63, (1ull << 53) + 2}, {0x1p63, 0x1p53 + 2}, CGAM_F64},
+    };
+    char header[128];
+    uint8_t bytes[256];
+    cgam_array a;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        size_t item = (size_t)cases[k].item;
+        snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': %s, 'shape': (1, 2)}",
+                 cases[k].type, k % 2 ? "True" : "False");
+        size_t length = strlen(header);
+        memcpy(bytes, "\x93NUMPY\x01\x00", 8);
+        bytes[8] = (uint8_t)length;
+        bytes[9] = 0;
+        memcpy(bytes + 10, header, length);
+        memcpy(bytes + 10 + length, &cases[k].bits[0], item);
+        memcpy(bytes + 10 + length + item, &cases[k].bits[1], item);
+        CHECK_STATUS(env, cgam_array_open(env, put("w.npy", bytes, 10 + length + 2 * item), &a));
+        assert_int_equal(a.dtype, cases[k].dtype);
+        assert_false(a.mapped);
+        double got[2];
+        CHECK_STATUS(env, cgam_array_read_f64(env, &a, "w.npy", got));
+        CHECK_CLOSE_ALL(got, cases[k].want, 2, 0);
+        cgam_array_close(env, &a);
+    }
+    memset(bytes + 10 + strlen(header) + 8, 0xff, 8); /* 2^64 - 1 */
+    CHECK_FAILS(env, CGAM_E_VALUE,
+                cgam_array_open(env, put("w.npy", bytes, 10 + strlen(header) + 16), &a));
+    CHECK_MESSAGE(env,
+                  "w.npy: 18446744073709551615, which f64 cannot hold exactly, at row 0, column 1");
+    cgam_env_free(env);
+}
+
+static void integers_become_reals_where_reals_are_needed(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    const int64_t shape[] = {2, 2}, good[] = {-(1ll << 53), 7, INT64_MIN, 0},
+                  bad[] = {1, 2, (1ll << 53) + 1, 3};
+    cgam_array a;
+    CHECK_STATUS(env, cgam_npy_write(env, scratch("g.npy"), CGAM_I64, 2, shape, good));
+    CHECK_STATUS(env, cgam_array_open(env, scratch("g.npy"), &a));
+    CHECK_STATUS(env, cgam_array_reals(env, "g.npy", &a));
+    assert_int_equal(a.dtype, CGAM_F64);
+    for (int i = 0; i < 4; i++) CHECK_CLOSE(((const double *)a.data)[i], (double)good[i], 0);
+    cgam_array_close(env, &a);
+    CHECK_STATUS(env, cgam_npy_write(env, scratch("b.npy"), CGAM_I64, 2, shape, bad));
+    CHECK_STATUS(env, cgam_array_open(env, scratch("b.npy"), &a));
+    CHECK_FAILS(env, CGAM_E_VALUE, cgam_array_reals(env, "b.npy", &a));
+    CHECK_MESSAGE(env,
+                  "b.npy: 9007199254740993, which f64 cannot hold exactly, at row 1, column 0");
+    assert_int_equal(a.dtype, CGAM_I64); /* as it was */
+    double values[4];
+    CHECK_FAILS(env, CGAM_E_VALUE, cgam_array_read_f64(env, &a, "b.npy", values));
+    CHECK_MESSAGE(env,
+                  "b.npy: 9007199254740993, which f64 cannot hold exactly, at row 1, column 0");
+    cgam_array_close(env, &a);
+    cgam_env_free(env);
+}
+
 static void headers_are_read_strictly(void **state)
 {
     (void)state;
@@ -162,11 +239,9 @@ static void headers_are_read_strictly(void **state)
         {"{'descr': <f4, 'fortran_order': False, 'shape': (2,)}", 8, CGAM_E_FORMAT, "quotes"},
         {"{'descr': '<f4", 8, CGAM_E_FORMAT, "end of a string"},
         {"{'de\\x73cr': '<f4', 'fortran_order': False, 'shape': (2,)}", 8, CGAM_E_FORMAT, "plain"},
-        {"{'descr': '|u1', 'fortran_order': False, 'shape': (2,)}", 2, CGAM_E_UNSUPPORTED,
-         "unsigned"},
-        {"{'descr': '|b1', 'fortran_order': False, 'shape': (2,)}", 2, CGAM_E_UNSUPPORTED,
-         "booleans"},
-        {"{'descr': '<i2', 'fortran_order': False, 'shape': (2,)}", 4, CGAM_E_UNSUPPORTED,
+        {"{'descr': '<u3', 'fortran_order': False, 'shape': (2,)}", 6, CGAM_E_UNSUPPORTED,
+         "another width"},
+        {"{'descr': '<i3', 'fortran_order': False, 'shape': (2,)}", 4, CGAM_E_UNSUPPORTED,
          "another width"},
         {"{'descr': '|V2', 'fortran_order': False, 'shape': (2,)}", 4, CGAM_E_UNSUPPORTED,
          "raw bytes"},
@@ -298,6 +373,8 @@ int main(void)
         cmocka_unit_test(row_major_is_mapped_and_fortran_is_copied),
         cmocka_unit_test(scalars_vectors_and_empty_arrays_have_their_shapes),
         cmocka_unit_test(types_that_are_not_read_are_named),
+        cmocka_unit_test(integers_and_booleans_are_widened_exactly),
+        cmocka_unit_test(integers_become_reals_where_reals_are_needed),
         cmocka_unit_test(headers_are_read_strictly),
         cmocka_unit_test(unaligned_data_are_copied),
         cmocka_unit_test(every_prefix_fails),
