@@ -37,19 +37,6 @@ enum { ITEM = 8 };
 static_assert(sizeof(int64_t) == ITEM && sizeof(double) == ITEM && sizeof(char *) <= ITEM,
               "an item holds any value");
 
-/* ---- the table -------------------------------------------------------------------------------- */
-
-bool cgam_param_positional(const cgam_param *p) { return isupper((unsigned char)p->name[0]) != 0; }
-
-const cgam_param *cgam_verb_param(const cgam_verb *verb, int i)
-{
-    const cgam_param *p = verb->params;
-    for (; p && *p->name && i > 0; p++) i--;
-    if (p && *p->name) return p;
-    for (p = cgam_params_common; *p->name && i > 0; p++) i--;
-    return *p->name ? p : NULL;
-}
-
 static bool is_list(const cgam_param *p)
 {
     return p->kind == CGAM_INTS || p->kind == CGAM_REALS || p->kind == CGAM_WORDS;
@@ -65,19 +52,13 @@ static int find(const cgam_args *args, const char *name, size_t length)
     return -1;
 }
 
-/* Which of the words separated by | it is, -1 = none. Of numbers' words the last only says what
- * numbers look like. */
+/* Which of its words it is, -1 = none. */
 static int choice(const cgam_param *p, const char *text)
 {
-    size_t length = strlen(text);
-    bool numbers = p->kind != CGAM_CHOICE && p->kind != CGAM_WORDS;
-    const char *c = p->value;
-    for (int k = 0; c && *c; k++) {
-        size_t here = strcspn(c, "|");
-        if (numbers && !c[here]) return -1;
-        if (here == length && strncmp(c, text, length) == 0) return k;
-        c += here + (c[here] == '|');
-    }
+    size_t length;
+    const char *word = NULL;
+    for (int k = 0; (word = cgam_param_word(p, word, &length)); k++)
+        if (strlen(text) == length && strncmp(word, text, length) == 0) return k;
     return -1;
 }
 
@@ -117,11 +98,9 @@ static cgam_status check_range(cgam_env *env, const cgam_param *p, double value)
 static cgam_status fail_choice(cgam_env *env, const cgam_param *p, const char *text)
 {
     cgam_near near = {.typed = text};
-    for (const char *c = p->value; *c; c += strspn(c, "|")) {
-        size_t length = strcspn(c, "|");
-        cgam_near_try(&near, c, length);
-        c += length;
-    }
+    size_t length;
+    const char *word = NULL;
+    while ((word = cgam_param_word(p, word, &length))) cgam_near_try(&near, word, length);
     return cgam_fail(env, CGAM_E_ARG, "%s: '%s' is none of %s%s%.*s%s", p->name, text, p->value,
                      near.best ? "; did you mean " : "", near.length, near.best ? near.best : "",
                      near.best ? "?" : "");
@@ -149,6 +128,7 @@ static cgam_status add(cgam_args *args, slot *s, const char *text)
     const cgam_param *p = s->param;
     int64_t integer;
     double real;
+    size_t length;
     cgam_status status = CGAM_OK;
     switch (p->kind) {
     case CGAM_FLAG: return CGAM_OK;
@@ -168,7 +148,7 @@ static cgam_status add(cgam_args *args, slot *s, const char *text)
         return status == CGAM_OK ? append(args, s, &real, sizeof real) : status;
     case CGAM_CHOICE:
     case CGAM_WORDS:
-        if ((p->kind == CGAM_CHOICE || strchr(p->value, '|')) && choice(p, text) < 0)
+        if (cgam_param_word(p, NULL, &length) && choice(p, text) < 0)
             return fail_choice(env, p, text);
         break;
     case CGAM_TEXT: break;
@@ -193,15 +173,14 @@ static cgam_status take(cgam_args *args, slot *s, const char *text)
     s->text = keep(args, text);
     char *at = keep(args, text);
     if (!s->text || !at) return cgam_fail_nomem(args->env, "the value of a parameter");
-    if (s->param->kind != CGAM_WORDS && s->param->kind != CGAM_CHOICE &&
-        s->param->kind != CGAM_TEXT && choice(s->param, text) >= 0)
-        return CGAM_OK;
+    bool numbers = s->param->kind != CGAM_WORDS && s->param->kind != CGAM_CHOICE;
+    if (numbers && choice(s->param, text) >= 0) return CGAM_OK; /* a word in their place */
     if (!is_list(s->param)) return add(args, s, at);
     cgam_status status = CGAM_OK;
     for (char *next = at; next && status == CGAM_OK; at = next) {
         next = strchr(at, ',');
         if (next) *next++ = 0;
-        if (s->param->kind != CGAM_WORDS) at += strspn(at, " ");
+        if (numbers) at += strspn(at, " ");
         status = add(args, s, at);
     }
     return status;

@@ -1,107 +1,13 @@
-/* help.c: words about verbs, made from their table: --help, man pages, suggestions. */
+/* help.c: words about verbs, made from their table: texts, man pages, a JSON description. */
 #include "app/verb.h"
 
 #include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char TAGLINE[] = "context-gated associative memory";
-
-const cgam_verb *cgam_verb_find(int argc, const char *const *argv, int *used)
-{
-    const cgam_verb *best = NULL;
-    *used = 0;
-    for (int v = 0; cgam_verbs[v]; v++) {
-        const char *name = cgam_verbs[v]->name;
-        int words = 0;
-        while (*name && words < argc) {
-            size_t length = strcspn(name, " ");
-            if (strlen(argv[words]) != length || strncmp(argv[words], name, length) != 0) break;
-            words++;
-            name += length;
-            if (*name == ' ') name++;
-        }
-        if (!*name && words > *used) {
-            best = cgam_verbs[v];
-            *used = words;
-        }
-    }
-    return best;
-}
-
-/* Edits that turn a into b. */
-static int edits(const char *a, const char *b, int length)
-{
-    int row[64];
-    if (length > 63) return 99;
-    for (int j = 0; j <= length; j++) row[j] = j;
-    for (int i = 1; *a; a++, i++) {
-        int diagonal = row[0];
-        row[0] = i;
-        for (int j = 1; j <= length; j++) {
-            int change = diagonal + (*a != b[j - 1]);
-            diagonal = row[j];
-            int other = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
-            row[j] = change < other ? change : other;
-        }
-    }
-    return row[length];
-}
-
-void cgam_near_try(cgam_near *near, const char *name, size_t length)
-{
-    size_t typed = strlen(near->typed);
-    int allowed = typed < 4 ? 1 : 2;
-    int distance = edits(near->typed, name, (int)length);
-    if (typed > 2 && typed < length && strncmp(near->typed, name, typed) == 0) distance = 1;
-    if (typed < 2 || distance > allowed || (near->best && distance >= near->least)) return;
-    near->best = name;
-    near->length = (int)length;
-    near->least = distance;
-}
-
-const char *cgam_verb_suggest(const char *typed)
-{
-    cgam_near near = {.typed = typed};
-    for (int v = 0; cgam_verbs[v]; v++)
-        cgam_near_try(&near, cgam_verbs[v]->name, strlen(cgam_verbs[v]->name));
-    return near.best;
-}
-
-static bool is_option(const cgam_verb *verb, const char *word, size_t length)
-{
-    const cgam_param *p;
-    for (int i = 0; (p = cgam_verb_param(verb, i)); i++)
-        if (strlen(p->name) == length && strncmp(p->name, word, length) == 0)
-            return !cgam_param_positional(p);
-    return false;
-}
-
-/* Names of options stand at the start of a message, or after a word that asks for one. */
-void cgam_help_message(const cgam_verb *verb, const char *message, FILE *to)
-{
-    static const char *const asks[] = {"and", "or", "needs", "without", "take", NULL};
-    for (bool here = true; *message;) {
-        size_t length = strcspn(message, " :;,");
-        if (here && verb && is_option(verb, message, length)) fputs("--", to);
-        here = false;
-        for (int i = 0; asks[i] && message[length] == ' '; i++)
-            here |= strlen(asks[i]) == length && strncmp(message, asks[i], length) == 0;
-        length += strspn(message + length, " :;,");
-        fprintf(to, "%.*s", (int)length, message);
-        message += length;
-    }
-}
-
-void cgam_help_all(FILE *to)
-{
-    fprintf(to, "cgam %s: %s\n\nUsage: cgam VERB [options]\n\n", cgam_version(), TAGLINE);
-    for (int v = 0; cgam_verbs[v]; v++)
-        fprintf(to, "  %-20s %s\n", cgam_verbs[v]->name, cgam_verbs[v]->summary);
-    fprintf(to, "\n  cgam help VERB       what a verb takes and gives\n"
-                "  cgam VERB --json     one JSON document on standard output\n\n"
-                "Exit status: 0 done; 1 done, but the answer is negative; 2 bad input or usage;\n"
-                "3 the machine failed us (memory, disk).\n");
-}
 
 /* Prints text in lines of at most `width`, each after `indent` spaces. */
 static void wrap(FILE *to, const char *text, int indent, int width)
@@ -133,22 +39,21 @@ static void wrap(FILE *to, const char *text, int indent, int width)
 
 static void param_title(const cgam_param *p, char *text, size_t size)
 {
-    if (cgam_param_positional(p)) snprintf(text, size, "%s", p->name);
+    const char *dots = p->many ? " .." : "";
+    if (cgam_param_positional(p)) snprintf(text, size, "%s%s", p->name, dots);
     else if (p->kind == CGAM_FLAG) snprintf(text, size, "--%s", p->name);
-    else snprintf(text, size, "--%s %s", p->name, p->value);
+    else snprintf(text, size, "--%s %s%s", p->name, p->value, dots);
 }
 
-static void param_lines(FILE *to, const cgam_param *p)
+/* What the table says beside the help: " (required)", " (default 1; may be given several times)". */
+static void param_notes(const cgam_param *p, char *text, size_t size)
 {
-    for (; p && *p->name; p++) {
-        char title[96], words[1024];
-        param_title(p, title, sizeof title);
-        snprintf(words, sizeof words, "%s%s%s%s%s", p->help, p->required ? " (required)" : "",
-                 p->fallback ? " (default " : "", p->fallback ? p->fallback : "",
-                 p->fallback ? ")" : "");
-        fprintf(to, "  %s\n", title);
-        wrap(to, words, 8, 88);
-    }
+    const char *join = p->fallback && p->many ? "; " : "";
+    text[0] = '\0';
+    if (p->fallback || p->many)
+        snprintf(text, size, " (%s%s%s%s)", p->fallback ? "default " : "",
+                 p->fallback ? p->fallback : "", join, p->many ? "may be given several times" : "");
+    if (p->required) snprintf(text, size, p->many ? " (required, once or more)" : " (required)");
 }
 
 static void usage(FILE *to, const cgam_verb *verb)
@@ -163,17 +68,78 @@ static void usage(FILE *to, const cgam_verb *verb)
     fprintf(to, " [options]");
 }
 
+static void list_verbs(const char *group, FILE *to)
+{
+    for (int v = 0; cgam_verbs[v]; v++)
+        if (cgam_verb_in(cgam_verbs[v], group))
+            fprintf(to, "  %-20s %s\n", cgam_verbs[v]->name, cgam_verbs[v]->summary);
+}
+
+void cgam_help_list(const char *group, FILE *to)
+{
+    if (group) fprintf(to, "Usage: cgam %s VERB [options]\n\n", group);
+    else fprintf(to, "cgam %s: %s\n\nUsage: cgam VERB [options]\n\n", cgam_version(), TAGLINE);
+    list_verbs(group, to);
+    fprintf(to,
+            "\n  %-20s what a verb takes and gives\n"
+            "  cgam VERB --json     one JSON document on standard output\n",
+            "cgam help VERB");
+    if (group) return;
+    fprintf(to, "  cgam completion      completion for bash, zsh and fish\n\n"
+                "Exit status: 0 done; 1 done, but the answer is negative; 2 bad input or usage;\n"
+                "3 the machine failed us (memory, disk).\n");
+}
+
 void cgam_help_verb(const cgam_verb *verb, FILE *to)
 {
+    const cgam_param *p;
     fprintf(to, "cgam %s: %s\n\nUsage: ", verb->name, verb->summary);
     usage(to, verb);
     fprintf(to, "\n\n");
     wrap(to, verb->about, 0, 88);
     fprintf(to, "\nOptions\n");
-    param_lines(to, verb->params);
-    param_lines(to, cgam_params_common);
+    for (int i = 0; (p = cgam_verb_param(verb, i)); i++) {
+        char title[96], notes[512], words[1536];
+        param_title(p, title, sizeof title);
+        param_notes(p, notes, sizeof notes);
+        snprintf(words, sizeof words, "%s%s", p->help, notes);
+        fprintf(to, "  %s\n", title);
+        wrap(to, words, 8, 88);
+    }
     if (verb->example) fprintf(to, "\nExample\n  %s\n", verb->example);
+    if (cgam_verb_group(verb->name)) {
+        fprintf(to, "\nVerbs\n");
+        list_verbs(verb->name, to);
+    }
 }
+
+/* ---- colours ---------------------------------------------------------------------------------- */
+
+bool cgam_help_colours(FILE *to)
+{
+    const char *none = getenv("NO_COLOR"), *term = getenv("TERM");
+    return !(none && *none) && term && strcmp(term, "dumb") != 0 && isatty(fileno(to));
+}
+
+/* Headings and what can be typed are bold: they are told by their indentation. */
+void cgam_help_print(const char *text, FILE *to)
+{
+    bool colours = cgam_help_colours(to);
+    while (*text) {
+        size_t length = strcspn(text, "\n"), bold = 0, indent = strspn(text, " ");
+        size_t word = strcspn(text, ": \n");
+        const char *gap = indent == 2 ? strstr(text + 2, "  ") : NULL;
+        if (indent == 2) bold = gap && gap < text + length ? (size_t)(gap - text) : length;
+        else if (isupper((unsigned char)*text) && text[word] != ' ') bold = word;
+        if (colours && bold) fprintf(to, "\033[1m%.*s\033[0m", (int)bold, text);
+        else bold = 0;
+        length += text[length] == '\n';
+        fprintf(to, "%.*s", (int)(length - bold), text + bold);
+        text += length;
+    }
+}
+
+/* ---- man pages -------------------------------------------------------------------------------- */
 
 /* Man pages: a hyphen in an option is \-, a leading dot or quote is escaped. */
 static void man_text(FILE *to, const char *text)
@@ -194,21 +160,18 @@ static void man_text(FILE *to, const char *text)
     }
 }
 
-static void man_params(FILE *to, const cgam_param *p)
+static void man_params(FILE *to, const cgam_verb *verb)
 {
-    for (; p && *p->name; p++) {
-        char title[96];
+    const cgam_param *p;
+    for (int i = 0; (p = cgam_verb_param(verb, i)); i++) {
+        char title[96], notes[512];
         param_title(p, title, sizeof title);
+        param_notes(p, notes, sizeof notes);
         fprintf(to, ".TP\n.B ");
         man_text(to, title);
         fprintf(to, "\n");
         man_text(to, p->help);
-        if (p->required) fprintf(to, " (required)");
-        if (p->fallback) {
-            fprintf(to, " (default ");
-            man_text(to, p->fallback);
-            fprintf(to, ")");
-        }
+        man_text(to, notes);
         fprintf(to, "\n");
     }
 }
@@ -241,8 +204,7 @@ void cgam_help_man(const cgam_verb *verb, FILE *to)
     if (verb) {
         man_text(to, verb->about);
         fprintf(to, "\n.SH OPTIONS\n");
-        man_params(to, verb->params);
-        man_params(to, cgam_params_common);
+        man_params(to, verb);
         if (verb->example) {
             fprintf(to, ".SH EXAMPLE\n.nf\n");
             man_text(to, verb->example);
@@ -258,4 +220,59 @@ void cgam_help_man(const cgam_verb *verb, FILE *to)
         }
     }
     man_status(to);
+}
+
+/* ---- the table as JSON ------------------------------------------------------------------------ */
+
+static json_t *param_json(const cgam_param *p)
+{
+    static const char *const kinds[] = {"flag",   "int",  "real",  "text",
+                                        "choice", "ints", "reals", "words"};
+    bool ranged = p->min != 0 || p->max != 0;
+    json_t *one = json_object();
+    cgam_json_put_text(one, "name", p->name);
+    cgam_json_put_bool(one, "positional", cgam_param_positional(p));
+    cgam_json_put_text(one, "kind", kinds[p->kind]);
+    cgam_json_put_text(one, "value", p->value);
+    if (p->kind == CGAM_CHOICE || p->kind == CGAM_WORDS || p->kind == CGAM_INTS ||
+        p->kind == CGAM_REALS) {
+        json_t *words = json_array();
+        size_t length;
+        const char *word = NULL;
+        while ((word = cgam_param_word(p, word, &length)))
+            json_array_append_new(words, json_stringn(word, length));
+        cgam_json_put(one, "words", words);
+    }
+    cgam_json_put_text(one, "default", p->fallback);
+    cgam_json_put_text(one, "help", p->help);
+    cgam_json_put_real(one, "min", ranged ? p->min : NAN);
+    cgam_json_put_real(one, "max", ranged ? p->max : NAN);
+    cgam_json_put_bool(one, "required", p->required);
+    cgam_json_put_bool(one, "many", p->many);
+    cgam_json_put_bool(one, "writes", p->writes);
+    return one;
+}
+
+json_t *cgam_help_json(const cgam_verb *verb)
+{
+    json_t *doc = json_object(), *params = json_array();
+    const cgam_param *p;
+    for (int i = 0; (p = cgam_verb_param(verb, i)); i++)
+        if (json_array_append_new(params, param_json(p)) != 0)
+            cgam_json_put_bool(doc, "incomplete", true);
+    cgam_json_put_text(doc, "name", verb->name);
+    cgam_json_put_text(doc, "summary", verb->summary);
+    cgam_json_put_text(doc, "about", verb->about);
+    cgam_json_put_text(doc, "example", verb->example);
+    cgam_json_put(doc, "parameters", params);
+    return doc;
+}
+
+json_t *cgam_help_json_list(const char *group)
+{
+    json_t *list = json_array();
+    for (int v = 0; cgam_verbs[v]; v++)
+        if (cgam_verb_in(cgam_verbs[v], group))
+            json_array_append_new(list, cgam_help_json(cgam_verbs[v]));
+    return list;
 }

@@ -62,7 +62,7 @@ static void print_competition(const json_t *doc, FILE *to)
         number(to, 10, 5, item(se, i));
         fprintf(to, "\n");
     }
-    if (step > 1) fprintf(to, "  every %zuth of %zu rows\n", step, rows);
+    if (step > 1) fprintf(to, "  one row in %zu, of %zu rows\n", step, rows);
     fprintf(to, "\n%.1f memories above 1/N at alpha_crit\n",
             cgam_json_get_real(doc, "above_uniform_mean"));
 }

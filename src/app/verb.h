@@ -65,11 +65,23 @@ extern const cgam_param cgam_params_common[];
 /* The i-th parameter of a verb, the common ones last; NULL past the end. */
 const cgam_param *cgam_verb_param(const cgam_verb *verb, int i);
 bool cgam_param_positional(const cgam_param *param);
+/* The word after `word` among those a parameter takes, NULL = the first; NULL past the last. */
+const char *cgam_param_word(const cgam_param *param, const char *word, size_t *length);
+/* Is the verb called "GROUP something"? NULL: all are in. */
+bool cgam_verb_in(const cgam_verb *verb, const char *group);
+bool cgam_verb_group(const char *word); /* is any? */
+
+/* The name nearest to what was typed: set typed, try names, read best. A name need not end in 0. */
+typedef struct cgam_near {
+    const char *typed, *best; /* best NULL: nothing is near */
+    int length, least;        /* of best; its distance */
+} cgam_near;
+void cgam_near_try(cgam_near *near, const char *name, size_t length);
 
 /* The verb that argv[0 ..] names; *used = how many words it took. NULL: none. */
 const cgam_verb *cgam_verb_find(int argc, const char *const *argv, int *used);
-/* The verb's name closest to what was typed, NULL when nothing is near. */
-const char *cgam_verb_suggest(const char *typed);
+/* The verb, or the first word of several, closest to what was typed. */
+cgam_near cgam_verb_suggest(const char *typed);
 
 /* ---- Values ------------------------------------------------------------------------------- */
 /* Three ways to fill them, one set of checks: words of a command line; a JSON object, whose members
@@ -108,17 +120,21 @@ int64_t cgam_args_words(const cgam_args *args, const char *name, const char *con
 bool cgam_text_is_int(const char *text, int64_t *value);
 
 /* ---- Help --------------------------------------------------------------------------------- */
-void cgam_help_all(FILE *to);
+void cgam_help_list(const char *group, FILE *to); /* of the verbs; NULL: of all */
 void cgam_help_verb(const cgam_verb *verb, FILE *to);
 void cgam_help_man(const cgam_verb *verb, FILE *to); /* NULL: cgam(1) */
+/* A script for "bash", "zsh" or "fish" that completes verbs, options, choices and files. */
+void cgam_help_completion(const char *shell, FILE *to);
+/* What the table says of a verb, and of the verbs of a group; NULL: of all. NULL or a document with
+ * "incomplete" when out of memory. */
+json_t *cgam_help_json(const cgam_verb *verb);
+json_t *cgam_help_json_list(const char *group);
+
 /* Prints a message of the library, with dashes before the names of options. */
 void cgam_help_message(const cgam_verb *verb, const char *message, FILE *to);
-
-/* The name nearest to what was typed: set typed, try names, read best. A name need not end in 0. */
-typedef struct cgam_near {
-    const char *typed, *best; /* best NULL: nothing is near */
-    int length, least;        /* of best; its distance */
-} cgam_near;
-void cgam_near_try(cgam_near *near, const char *name, size_t length);
+/* Prints a help text, with colours where they are welcome: on a terminal that is not dumb, without
+ * NO_COLOR. */
+void cgam_help_print(const char *text, FILE *to);
+bool cgam_help_colours(FILE *to);
 
 #endif

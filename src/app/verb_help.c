@@ -1,35 +1,40 @@
-/* verb_help.c: help and version. */
+/* verb_help.c: help, completion and version. */
 #include "app/params.h"
 #include "app/verbs.h"
 #include "base/env.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static const cgam_param help_params[] = {
-    CGAM_PARAM_TEXT("VERB", "VERB", "the verb to explain"),
-    CGAM_PARAM_TEXT("SECOND", "WORD", "its second word, if it has two"),
+    CGAM_PARAM_TEXT("VERB", "VERB", "the verb to explain, or the first word of several",
+                    .many = true),
     CGAM_PARAM_FLAG("man", "print the man page source"),
     CGAM_PARAM_FLAG("verbs", "print the names of all verbs, one a line"),
     CGAM_PARAM_END,
 };
 
-/* What was asked for, as text in the document: the door prints it as it stands. */
+/* "no verb 'lm gte'; did you mean lm get? see: cgam help" */
+static cgam_status fail_verb(cgam_env *env, int count, const char *const *words)
+{
+    char typed[80];
+    int used;
+    bool two = count > 1 && (cgam_verb_group(words[0]) || cgam_verb_find(1, words, &used));
+    snprintf(typed, sizeof typed, "%s%s%s", words[0], two ? " " : "", two ? words[1] : "");
+    cgam_near near = cgam_verb_suggest(typed);
+    return cgam_fail(env, CGAM_E_ARG, "no verb '%s'%s%.*s%s see: cgam help%s%s", typed,
+                     near.best ? "; did you mean " : ";", near.length, near.best ? near.best : "",
+                     near.best ? "?" : "", two ? " " : "", two ? words[0] : "");
+}
+
+/* What was asked for, as text and as the table has it. */
 static cgam_status help_run(cgam_call *call)
 {
-    const char *first = cgam_args_text(call->args, "VERB");
-    const char *second = cgam_args_text(call->args, "SECOND");
-    const cgam_verb *verb = NULL;
-    if (first) {
-        const char *words[] = {first, second};
-        int count = second ? 2 : 1, used;
-        verb = cgam_verb_find(count, words, &used);
-        if (!verb || used != count) {
-            const char *near = cgam_verb_suggest(first);
-            return cgam_fail(call->env, CGAM_E_ARG, "no verb '%s%s%s'%s%s%s", first,
-                             second ? " " : "", second ? second : "", near ? "; did you mean " : "",
-                             near ? near : "", near ? "?" : "");
-        }
-    }
+    const char *const *words, *group = NULL;
+    int count = (int)cgam_args_words(call->args, "VERB", &words), used = 0;
+    const cgam_verb *verb = count ? cgam_verb_find(count, words, &used) : NULL;
+    if (count == 1 && cgam_verb_group(words[0])) group = words[0];
+    if (count != used && !group) return fail_verb(call->env, count, words);
     char *text = NULL;
     size_t size = 0;
     FILE *to = open_memstream(&text, &size);
@@ -38,23 +43,72 @@ static cgam_status help_run(cgam_call *call)
         for (int v = 0; cgam_verbs[v]; v++) fprintf(to, "%s\n", cgam_verbs[v]->name);
     else if (cgam_args_flag(call->args, "man")) cgam_help_man(verb, to);
     else if (verb) cgam_help_verb(verb, to);
-    else cgam_help_all(to);
+    else cgam_help_list(group, to);
     if (fclose(to) != 0) return cgam_fail_nomem(call->env, "help");
+    if (verb) {
+        json_t *about = cgam_help_json(verb);
+        json_object_update(call->doc, about);
+        json_decref(about);
+    }
+    if (group || !verb) cgam_json_put(call->doc, "verbs", cgam_help_json_list(group));
+    cgam_json_put_text(call->doc, "version", cgam_version());
     cgam_json_put_text(call->doc, "text", text);
     free(text);
     return CGAM_OK;
 }
 
-static void help_print(const json_t *doc, FILE *to) { fputs(cgam_json_get_text(doc, "text"), to); }
+static void help_print(const json_t *doc, FILE *to)
+{
+    cgam_help_print(cgam_json_get_text(doc, "text"), to);
+}
 
 const cgam_verb cgam_verb_help = {
     .name = "help",
     .summary = "explain the program or one verb",
-    .about = "Without a verb, lists them all.",
+    .about = "Without a verb, lists them all; with the first word of several (lm, net, study), "
+             "those. `cgam VERB --help` is the same. With --json it is the table of verbs and "
+             "their parameters.\n\n"
+             "Texts have colours on a terminal; NO_COLOR=1 or TERM=dumb turns them off.",
     .example = "cgam help recall",
     .params = help_params,
     .run = help_run,
     .print = help_print,
+};
+
+static const cgam_param completion_params[] = {
+    CGAM_PARAM_CHOICE("SHELL", "bash|zsh|fish", NULL, "the shell", .required = true),
+    CGAM_PARAM_END,
+};
+
+static cgam_status completion_run(cgam_call *call)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *to = open_memstream(&text, &size);
+    if (!to) return cgam_fail_nomem(call->env, "completion");
+    cgam_help_completion(cgam_args_text(call->args, "SHELL"), to);
+    if (fclose(to) != 0) return cgam_fail_nomem(call->env, "completion");
+    cgam_json_put_text(call->doc, "shell", cgam_args_text(call->args, "SHELL"));
+    cgam_json_put_text(call->doc, "text", text);
+    free(text);
+    return CGAM_OK;
+}
+
+static void completion_print(const json_t *doc, FILE *to)
+{
+    fputs(cgam_json_get_text(doc, "text"), to);
+}
+
+const cgam_verb cgam_verb_completion = {
+    .name = "completion",
+    .summary = "print the completion of a shell",
+    .about = "Prints a script that lets bash, zsh or fish complete verbs, options, choices and "
+             "files. `make install` puts the three where the shells look for them; without an "
+             "installation, source it: for bash `source <(cgam completion bash)`.",
+    .example = "cgam completion fish > ~/.config/fish/completions/cgam.fish",
+    .params = completion_params,
+    .run = completion_run,
+    .print = completion_print,
 };
 
 static cgam_status version_run(cgam_call *call)

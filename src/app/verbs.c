@@ -28,6 +28,7 @@ const cgam_verb *const cgam_verbs[] = {
     &cgam_verb_lm_study,
     &cgam_verb_bench,
     &cgam_verb_help,
+    &cgam_verb_completion,
     &cgam_verb_version,
     NULL,
 };

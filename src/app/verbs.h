@@ -29,6 +29,7 @@ extern const cgam_verb cgam_verb_lm_probe;
 extern const cgam_verb cgam_verb_lm_study;
 extern const cgam_verb cgam_verb_bench;
 extern const cgam_verb cgam_verb_help;
+extern const cgam_verb cgam_verb_completion;
 extern const cgam_verb cgam_verb_version;
 
 #endif

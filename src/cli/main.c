@@ -1,6 +1,6 @@
 /* main.c: the command line. Words in, one document or one readable page out; messages go to
  * standard error, one line each; the exit status is the verdict. */
-#include "app/verb.h"
+#include "app/verbs.h"
 #include "num/blas.h"
 
 #include <locale.h>
@@ -48,11 +48,14 @@ static int verdict(cgam_status status, bool negative)
     }
 }
 
+/* One line on standard error. Help speaks for the program: what it lacks is a verb. */
 static int complain(const cgam_verb *verb, cgam_env *env, cgam_status status)
 {
     const char *message = env ? cgam_env_message(env) : "";
+    bool colours = cgam_help_colours(stderr), named = verb && verb != &cgam_verb_help;
     if (status == CGAM_E_INTERRUPTED || !*message) message = cgam_status_text(status);
-    fprintf(stderr, "cgam%s%s: ", verb ? " " : "", verb ? verb->name : "");
+    fprintf(stderr, "%scgam%s%s:%s ", colours ? "\033[1;31m" : "", named ? " " : "",
+            named ? verb->name : "", colours ? "\033[0m" : "");
     cgam_help_message(status == CGAM_E_NOMEM ? NULL : verb, message, stderr);
     fputc('\n', stderr);
     return verdict(status, false);
@@ -73,27 +76,8 @@ static int threads_wanted(int argc, const char *const *argv)
     return 0;
 }
 
-static int hand_out(const cgam_verb *verb, const json_t *doc, bool json)
-{
-    bool fine = true;
-    if (json_object_get(doc, "incomplete")) {
-        fprintf(stderr, "cgam %s: out of memory: the result\n", verb->name);
-        return MACHINE;
-    }
-    if (json) {
-        fine = cgam_json_write(stdout, doc, 1);
-        fine &= putchar('\n') != EOF;
-    } else {
-        verb->print(doc, stdout);
-    }
-    if (fflush(stdout) != 0 || ferror(stdout) || !fine) {
-        fprintf(stderr, "cgam %s: cannot write to standard output\n", verb->name);
-        return MACHINE;
-    }
-    return DONE;
-}
-
-static int run(const cgam_verb *verb, int argc, const char *const *argv)
+/* Runs a verb and prints its document. */
+static int run(const cgam_verb *verb, int argc, const char *const *argv, FILE *to)
 {
     cgam_env *env = NULL;
     cgam_env_opts opts = cgam_env_opts_default();
@@ -103,21 +87,34 @@ static int run(const cgam_verb *verb, int argc, const char *const *argv)
     if (status != CGAM_OK) return complain(verb, NULL, status);
     cgam_args *args = NULL;
     cgam_call call = {.env = env, .doc = json_object(), .progress = isatty(STDERR_FILENO)};
-    int code;
     status = cgam_args_parse(env, verb, argc, argv, &args);
     call.args = args;
     if (status == CGAM_OK && !call.doc) status = CGAM_E_NOMEM;
     if (status == CGAM_OK) status = verb->run(&call);
-    if (status == CGAM_OK) {
-        code = hand_out(verb, call.doc, cgam_args_flag(args, "json"));
-        if (code == DONE) code = verdict(CGAM_OK, call.negative);
+    if (status == CGAM_OK && json_object_get(call.doc, "incomplete")) status = CGAM_E_NOMEM;
+    int code = verdict(status, call.negative);
+    if (status != CGAM_OK) {
+        complain(verb, env, status);
+    } else if (cgam_args_flag(args, "json")) {
+        (void)cgam_json_write(to, call.doc, 1); /* finish() asks whether it went well */
+        fputc('\n', to);
     } else {
-        code = complain(verb, env, status);
+        verb->print(call.doc, to);
     }
     json_decref(call.doc);
     cgam_args_free(args);
     cgam_env_free(env);
     return code;
+}
+
+/* The last word on everything that was printed. */
+static int finish(int code)
+{
+    bool failed = ferror(stdout) != 0;
+    failed |= fclose(stdout) != 0;
+    if (!failed || code == BAD_INPUT || code == MACHINE) return code;
+    fprintf(stderr, "cgam: cannot write to standard output\n");
+    return MACHINE;
 }
 
 /* Where OpenBLAS does not know the CPU, start again with its name in the environment; if that
@@ -128,37 +125,43 @@ static void wake_blas(char **argv)
     if (core && setenv("OPENBLAS_CORETYPE", core, 1) == 0) execv("/proc/self/exe", argv);
 }
 
+static bool is(const char *word, const char *one, const char *other)
+{
+    return strcmp(word, one) == 0 || strcmp(word, other) == 0;
+}
+
+/* Help on the verb or group that the words begin with. */
+static int help(int count, const char *const *words, FILE *to)
+{
+    const char *asked[4];
+    int used, n = 0;
+    (void)cgam_verb_find(count, words, &used);
+    if (used == 0 && count > 0) used = cgam_verb_group(words[0]) && count > 1 ? 2 : 1;
+    for (int i = 0; i < used && *words[i] != '-'; i++) asked[n++] = words[i];
+    bool json = false;
+    for (int i = 0; i < count; i++) json |= strcmp(words[i], "--json") == 0;
+    if (json && to == stdout) asked[n++] = "--json";
+    return run(&cgam_verb_help, n, asked, to);
+}
+
+static int answer(int count, const char *const *words)
+{
+    int used;
+    const cgam_verb *verb = cgam_verb_find(count, words, &used);
+    if (count > 0 && is(words[0], "--version", "-V"))
+        return run(&cgam_verb_version, count - 1, words + 1, stdout);
+    for (int i = 0; i < count && strcmp(words[i], "--") != 0; i++)
+        if (is(words[i], "--help", "-h")) return help(count, words, stdout);
+    if (verb) return run(verb, count - used, words + used, stdout);
+    /* No verb, or half of one: what there is, as a complaint. */
+    int code = help(count, words, stderr);
+    return code == DONE ? BAD_INPUT : code;
+}
+
 int main(int argc, char **argv)
 {
     wake_blas(argv);
     setlocale(LC_NUMERIC, "C");
     catch_signals();
-    if (argc < 2) {
-        cgam_help_all(stderr);
-        return BAD_INPUT;
-    }
-    const char *const *words = (const char *const *)argv + 1;
-    int count = argc - 1, used;
-    if (strcmp(words[0], "--help") == 0 || strcmp(words[0], "-h") == 0) {
-        cgam_help_all(stdout);
-        return DONE;
-    }
-    if (strcmp(words[0], "--version") == 0) {
-        printf("cgam %s\n", cgam_version());
-        return DONE;
-    }
-    const cgam_verb *verb = cgam_verb_find(count, words, &used);
-    if (!verb) {
-        const char *near = cgam_verb_suggest(words[0]);
-        fprintf(stderr, "cgam: no verb '%s'%s%s%s see: cgam help\n", words[0],
-                near ? "; did you mean " : ";", near ? near : "", near ? "?" : "");
-        return BAD_INPUT;
-    }
-    for (int i = used; i < count; i++) {
-        if (strcmp(words[i], "--help") == 0 || strcmp(words[i], "-h") == 0) {
-            cgam_help_verb(verb, stdout);
-            return DONE;
-        }
-    }
-    return run(verb, count - used, words + used);
+    return finish(answer(argc > 1 ? argc - 1 : 0, (const char *const *)argv + 1));
 }

@@ -60,7 +60,7 @@ expect 2 "no option --frobnicate" quick phase --frobnicate
 expect 2 "same axis" quick phase --x alpha --y alpha
 expect 2 "trials are 0 to 9" quick separation --trials 10 --only-trial 10
 expect 2 "no study 'separaton'" "$CGAM" study separaton
-expect 2 "needs alpha below alpha_crit = 1" quick separation --mode coupled --alpha 2 --trials 8
+expect 2 "needs --alpha below alpha_crit = 1" quick separation --mode coupled --alpha 2 --trials 8
 expect 2 "nowhere.npy" quick capacity --bank "$work/nowhere.npy"
 expect 2 "--scale is 0" "$CGAM" report --scale 0 --out "$work/report"
 

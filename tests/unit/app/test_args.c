@@ -335,6 +335,7 @@ static void tables_hold_together(void **state)
     (void)state;
     for (int v = 0; cgam_verbs[v]; v++) {
         const cgam_param *p, *q;
+        char value[32];
         CHECK_STATUS(env, cgam_args_new(env, cgam_verbs[v], &args));
         bool optional = false, rest = false;
         for (int i = 0; (p = cgam_verb_param(cgam_verbs[v], i)); i++) {
@@ -350,9 +351,12 @@ static void tables_hold_together(void **state)
                 optional |= !p->required;
                 rest |= p->many;
             }
-            if (p->required)
-                CHECK_STATUS(
-                    env, cgam_args_set(args, p->name, strchr(p->value, '|') ? p->fallback : "1"));
+            if (p->required) {
+                size_t length = 1;
+                const char *word = cgam_param_word(p, NULL, &length);
+                snprintf(value, sizeof value, "%.*s", (int)length, word ? word : "1");
+                CHECK_STATUS(env, cgam_args_set(args, p->name, value));
+            }
         }
         CHECK_STATUS(env, cgam_args_finish(args)); /* every default passes its own checks */
         cgam_args_free(args);

@@ -1,0 +1,130 @@
+/* verb.c: finding one's way in the table of verbs: by words, by what was nearly typed. */
+#include "app/verb.h"
+
+#include <ctype.h>
+#include <string.h>
+
+bool cgam_param_positional(const cgam_param *p) { return isupper((unsigned char)p->name[0]) != 0; }
+
+const cgam_param *cgam_verb_param(const cgam_verb *verb, int i)
+{
+    const cgam_param *p = verb->params;
+    for (; p && *p->name && i > 0; p++) i--;
+    if (p && *p->name) return p;
+    for (p = cgam_params_common; *p->name && i > 0; p++) i--;
+    return *p->name ? p : NULL;
+}
+
+const char *cgam_param_word(const cgam_param *p, const char *word, size_t *length)
+{
+    bool numbers = p->kind != CGAM_CHOICE && p->kind != CGAM_WORDS;
+    if (p->kind == CGAM_FLAG || p->kind == CGAM_TEXT || !strchr(p->value, '|')) return NULL;
+    if (word) word += strcspn(word, "|");
+    else word = p->value;
+    word += *word == '|';
+    *length = strcspn(word, "|");
+    /* The last of numbers only says what they look like. */
+    return !*word || (numbers && !word[*length]) ? NULL : word;
+}
+
+bool cgam_verb_in(const cgam_verb *verb, const char *group)
+{
+    size_t length = group ? strlen(group) : 0;
+    return !group || (strncmp(verb->name, group, length) == 0 && verb->name[length] == ' ');
+}
+
+bool cgam_verb_group(const char *word)
+{
+    for (int v = 0; cgam_verbs[v]; v++)
+        if (cgam_verb_in(cgam_verbs[v], word)) return true;
+    return false;
+}
+
+const cgam_verb *cgam_verb_find(int argc, const char *const *argv, int *used)
+{
+    const cgam_verb *best = NULL;
+    *used = 0;
+    for (int v = 0; cgam_verbs[v]; v++) {
+        const char *name = cgam_verbs[v]->name;
+        int words = 0;
+        while (*name && words < argc) {
+            size_t length = strcspn(name, " ");
+            if (strlen(argv[words]) != length || strncmp(argv[words], name, length) != 0) break;
+            words++;
+            name += length;
+            if (*name == ' ') name++;
+        }
+        if (!*name && words > *used) {
+            best = cgam_verbs[v];
+            *used = words;
+        }
+    }
+    return best;
+}
+
+/* Edits that turn a into b. */
+static int edits(const char *a, const char *b, int length)
+{
+    int row[64];
+    if (length > 63) return 99;
+    for (int j = 0; j <= length; j++) row[j] = j;
+    for (int i = 1; *a; a++, i++) {
+        int diagonal = row[0];
+        row[0] = i;
+        for (int j = 1; j <= length; j++) {
+            int change = diagonal + (*a != b[j - 1]);
+            diagonal = row[j];
+            int other = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+            row[j] = change < other ? change : other;
+        }
+    }
+    return row[length];
+}
+
+void cgam_near_try(cgam_near *near, const char *name, size_t length)
+{
+    size_t typed = strlen(near->typed);
+    int allowed = typed < 4 ? 1 : 2;
+    int distance = edits(near->typed, name, (int)length);
+    if (typed > 2 && typed < length && strncmp(near->typed, name, typed) == 0) distance = 1;
+    if (typed < 2 || distance > allowed || (near->best && distance >= near->least)) return;
+    near->best = name;
+    near->length = (int)length;
+    near->least = distance;
+}
+
+cgam_near cgam_verb_suggest(const char *typed)
+{
+    cgam_near near = {.typed = typed};
+    for (int v = 0; cgam_verbs[v]; v++) {
+        const char *name = cgam_verbs[v]->name;
+        cgam_near_try(&near, name, strlen(name));
+        if (!strchr(typed, ' ')) cgam_near_try(&near, name, strcspn(name, " "));
+    }
+    return near;
+}
+
+static bool is_option(const cgam_verb *verb, const char *word, size_t length)
+{
+    const cgam_param *p;
+    for (int i = 0; (p = cgam_verb_param(verb, i)); i++)
+        if (strlen(p->name) == length && strncmp(p->name, word, length) == 0)
+            return !cgam_param_positional(p);
+    return false;
+}
+
+/* Names of options stand at the start of a message, or after a word that asks for one. */
+void cgam_help_message(const cgam_verb *verb, const char *message, FILE *to)
+{
+    static const char *const asks[] = {"and", "or", "needs", "without", "take", NULL};
+    for (bool here = true; *message;) {
+        size_t length = strcspn(message, " :;,");
+        if (here && verb && is_option(verb, message, length)) fputs("--", to);
+        here = false;
+        for (int i = 0; asks[i] && message[length] == ' '; i++)
+            here |= strlen(asks[i]) == length && strncmp(message, asks[i], length) == 0;
+        length += strspn(message + length, " :;,");
+        fprintf(to, "%.*s", (int)length, message);
+        message += length;
+    }
+}

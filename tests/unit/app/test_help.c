@@ -1,0 +1,218 @@
+/* The table of verbs: found by words, guessed from slips, told in texts, man pages, JSON and
+ * completions. */
+#include "app/verbs.h"
+#include "support/objects.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const cgam_param params[] = {
+    {.name = "FILE", .kind = CGAM_TEXT, .value = "FILE", .required = true, .help = "a file"},
+    {.name = "out", .kind = CGAM_TEXT, .value = "DIR", .writes = true, .help = "a folder"},
+    {.name = "edit", .kind = CGAM_TEXT, .value = "E", .many = true, .help = "an edit"},
+    {.name = "bank",
+     .kind = CGAM_TEXT,
+     .value = "FILE",
+     .required = true,
+     .many = true,
+     .help = "it"},
+    {.name = "gain",
+     .kind = CGAM_REALS,
+     .value = "auto|X,..",
+     .fallback = "auto",
+     .many = true,
+     .max = 2,
+     .help = "gains"},
+    {.name = "mode",
+     .kind = CGAM_CHOICE,
+     .value = "a|bc",
+     .fallback = "a",
+     .help = ".dot 'quoted' -x"},
+    {.name = "bold", .kind = CGAM_FLAG, .help = "or not"},
+    {.name = ""},
+};
+static const cgam_verb verb = {
+    .name = "lm try", .summary = "try it", .about = "One.\n\nTwo.", .params = params};
+
+/* What a printer prints; free it. */
+#define PRINTED(text, call)                                                                        \
+    do {                                                                                           \
+        size_t size_;                                                                              \
+        FILE *to = open_memstream(&(text), &size_);                                                \
+        assert_non_null(to);                                                                       \
+        call;                                                                                      \
+        assert_int_equal(fclose(to), 0);                                                           \
+    } while (0)
+
+static void expect_message(const char *message, const char *want)
+{
+    char *text;
+    PRINTED(text, cgam_help_message(&verb, message, to));
+    assert_string_equal(text, want);
+    free(text);
+}
+
+static void messages_get_dashes(void **state)
+{
+    (void)state;
+    expect_message("gain is 3, it must be from 0 to 2", "--gain is 3, it must be from 0 to 2");
+    expect_message("gain: the gain is odd", "--gain: the gain is odd");
+    expect_message("edit and mode exclude each other", "--edit and --mode exclude each other");
+    expect_message("bold needs mode a", "--bold needs --mode a");
+    expect_message("threads is 0", "--threads is 0");
+    expect_message("out a/b: Permission denied", "--out a/b: Permission denied");
+    expect_message("FILE is missing", "FILE is missing");
+    expect_message("modes differ in mode", "modes differ in mode");
+    expect_message("a.npy: row 3 and column 4", "a.npy: row 3 and column 4");
+    expect_message("", "");
+    char *text;
+    PRINTED(text, cgam_help_message(NULL, "out of memory: rows", to));
+    assert_string_equal(text, "out of memory: rows");
+    free(text);
+}
+
+static void expect_near(const char *typed, const char *want)
+{
+    cgam_near near = {.typed = typed};
+    cgam_near_try(&near, "alpha", 5);
+    cgam_near_try(&near, "coupled|flow", 7);
+    cgam_near_try(&near, "gate-weights", 12);
+    if (!want) assert_null(near.best);
+    else assert_memory_equal(near.best, want, strlen(want));
+    if (want) assert_int_equal(near.length, strlen(want));
+}
+
+static void slips_are_guessed(void **state)
+{
+    (void)state;
+    expect_near("aplha", "alpha");
+    expect_near("alpha", "alpha");
+    expect_near("cuopled", "coupled");
+    expect_near("gate", "gate-weights"); /* a beginning is enough */
+    expect_near("ga", NULL);
+    expect_near("a", NULL);
+    expect_near("", NULL);
+    expect_near("beta", NULL);
+    expect_near("a-name-that-is-longer-than-anything-in-the-table-and-then-some-more-of-it-still",
+                NULL);
+    assert_string_equal(cgam_verb_suggest("lm gte").best, "lm get");
+    cgam_near near = cgam_verb_suggest("nett");
+    assert_int_equal(near.length, 3);
+    assert_memory_equal(near.best, "net", 3);
+}
+
+static void verbs_are_found_by_words(void **state)
+{
+    (void)state;
+    int used;
+    assert_ptr_equal(cgam_verb_find(3, (const char *[]){"net", "run", "x"}, &used),
+                     &cgam_verb_net_run);
+    assert_int_equal(used, 2);
+    assert_null(cgam_verb_find(1, (const char *[]){"net"}, &used));
+    assert_null(cgam_verb_find(0, NULL, &used));
+    assert_null(cgam_verb_find(1, (const char *[]){""}, &used));
+    assert_null(cgam_verb_find(1, (const char *[]){"net run"}, &used));
+    assert_ptr_equal(cgam_verb_find(2, (const char *[]){"study", "x"}, &used), &cgam_verb_study);
+    assert_int_equal(used, 1);
+    assert_true(cgam_verb_group("lm") && cgam_verb_group("study"));
+    assert_false(cgam_verb_group("recall") || cgam_verb_group("l") || cgam_verb_group("lm "));
+}
+
+static void words_of_a_parameter_are_walked(void **state)
+{
+    (void)state;
+    size_t length;
+    assert_null(cgam_param_word(&params[0], NULL, &length));
+    const char *word = cgam_param_word(&params[5], NULL, &length);
+    assert_true(length == 1 && *word == 'a');
+    word = cgam_param_word(&params[5], word, &length);
+    assert_true(length == 2 && strcmp(word, "bc") == 0);
+    assert_null(cgam_param_word(&params[5], word, &length));
+    word = cgam_param_word(&params[4], NULL, &length);
+    assert_true(length == 4 && strncmp(word, "auto", 4) == 0);
+    assert_null(
+        cgam_param_word(&params[4], word, &length)); /* the last shows what numbers look like */
+    assert_null(cgam_param_word(&params[6], NULL, &length));
+}
+
+static void help_marks_what_matters(void **state)
+{
+    (void)state;
+    char *text;
+    PRINTED(text, cgam_help_verb(&verb, to));
+    assert_non_null(
+        strstr(text, "Usage: cgam lm try FILE --bank FILE .. [options]\n\nOne.\n\nTwo.\n"));
+    assert_non_null(strstr(text, "  FILE\n        a file (required)\n"));
+    assert_non_null(strstr(text, "  --bank FILE ..\n        it (required, once or more)\n"));
+    assert_non_null(strstr(text, "  --edit E ..\n        an edit (may be given several times)\n"));
+    assert_non_null(strstr(text, "gains (default auto; may be given several times)\n"));
+    assert_non_null(strstr(text, "  --bold\n        or not\n"));
+    free(text);
+    PRINTED(text, cgam_help_man(&verb, to));
+    assert_non_null(strstr(text, ".TH \"cgam-lm-try\" 1"));
+    assert_non_null(strstr(text, "\n\\&.dot 'quoted' \\-x (default a)\n"));
+    assert_non_null(strstr(text, ".B \\-\\-bank FILE ..\nit (required, once or more)\n"));
+    free(text);
+}
+
+static void the_table_is_json(void **state)
+{
+    (void)state;
+    json_t *doc = cgam_help_json(&verb);
+    json_t *list = json_object_get(doc, "parameters"), *gain = json_array_get(list, 4);
+    assert_int_equal(json_array_size(list), 9); /* threads and json are with it */
+    assert_string_equal(cgam_json_get_text(gain, "name"), "gain");
+    assert_string_equal(cgam_json_get_text(gain, "kind"), "reals");
+    assert_string_equal(cgam_json_get_text(gain, "default"), "auto");
+    assert_true(cgam_json_get_real(gain, "min") == 0 && cgam_json_get_real(gain, "max") == 2);
+    assert_true(json_is_true(json_object_get(gain, "many")));
+    assert_int_equal(json_array_size(json_object_get(gain, "words")), 1);
+    assert_true(json_is_true(json_object_get(json_array_get(list, 1), "writes")));
+    assert_true(json_is_true(json_object_get(json_array_get(list, 0), "positional")));
+    assert_null(json_object_get(json_array_get(list, 0), "words"));
+    json_decref(doc);
+    list = cgam_help_json_list("net");
+    assert_int_equal(json_array_size(list), 2);
+    json_decref(list);
+}
+
+/* Every verb, option and choice of the table is in every shell's script. */
+static void completions_hold_the_table(void **state)
+{
+    (void)state;
+    static const char *const shells[] = {"bash", "zsh", "fish"};
+    for (int s = 0; s < 3; s++) {
+        char *text, option[64];
+        const cgam_param *p;
+        PRINTED(text, cgam_help_completion(shells[s], to));
+        for (int v = 0; cgam_verbs[v]; v++) {
+            assert_non_null(strstr(text, cgam_verbs[v]->name));
+            for (int i = 0; (p = cgam_verb_param(cgam_verbs[v], i)); i++) {
+                size_t length;
+                const char *word = NULL;
+                snprintf(option, sizeof option, s == 2 ? " -l %s " : "--%s", p->name);
+                if (!cgam_param_positional(p)) assert_non_null(strstr(text, option));
+                while ((word = cgam_param_word(p, word, &length))) {
+                    snprintf(option, sizeof option, "%.*s", (int)length, word);
+                    assert_non_null(strstr(text, option));
+                }
+            }
+        }
+        free(text);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(messages_get_dashes),
+        cmocka_unit_test(slips_are_guessed),
+        cmocka_unit_test(verbs_are_found_by_words),
+        cmocka_unit_test(words_of_a_parameter_are_walked),
+        cmocka_unit_test(help_marks_what_matters),
+        cmocka_unit_test(the_table_is_json),
+        cmocka_unit_test(completions_hold_the_table),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
