@@ -49,6 +49,8 @@ enum {
     CGAM_EVENT_STEADY = 32, /* |x - F(x)| is within `steady`, relative to the largest |x| or 1 */
     CGAM_EVENT_END = 64     /* the last moment */
 };
+CGAM_API const char *cgam_event_name(unsigned event); /* of one: "start", "settled"; "?" for none */
+CGAM_API bool cgam_event_find(const char *name, unsigned *out);
 
 typedef struct cgam_flow_moment {
     int64_t state; /* which of the batch */
@@ -67,6 +69,8 @@ typedef struct cgam_flow_moment {
 /* Called at events (and at each step without a sampling grid); nonzero ends the flow. */
 typedef int (*cgam_flow_monitor)(void *user, const cgam_flow_moment *moment);
 
+enum { CGAM_FLOW_SAMPLES = 10000000 };
+
 typedef struct cgam_flow_opts {
     cgam_flow_method method; /* default AUTO */
     double t_end;            /* default 100 */
@@ -82,7 +86,8 @@ typedef struct cgam_flow_opts {
     double limit;            /* a state beyond it has diverged; default 1e100 */
     int watch;               /* layer whose winner is followed; default -1 = none */
     unsigned stop;           /* events that end the flow; default CGAM_EVENT_STEADY */
-    double sample;           /* distance of the sampling grid; default 0 = every step */
+    double sample; /* distance of the sampling grid, at most CGAM_FLOW_SAMPLES until t_end;
+                                default 0 = every step */
     const cgam_clamp *clamps;
     int clamp_count;
     cgam_flow_monitor monitor; /* may be NULL */
@@ -103,6 +108,7 @@ typedef enum cgam_flow_end {
     CGAM_FLOW_STUCK     /* the integrator could not meet its tolerance; see the env's message */
 } cgam_flow_end;
 CGAM_API const char *cgam_flow_end_name(cgam_flow_end end);
+CGAM_API bool cgam_flow_end_find(const char *name, cgam_flow_end *out);
 
 typedef struct cgam_flow_report {
     cgam_flow_end end;

@@ -89,7 +89,7 @@ typedef struct cgam_layer_opts {
 CGAM_API cgam_layer_opts cgam_layer_opts_default(void);
 
 /* Adds a layer; *index (NULL = not wanted) is its number from 0. Copies name and shape. Names of
- * layers and synapses are not empty and each is used once in a network. */
+ * layers and synapses are not empty, have no control characters, and each is used once. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_net_add_layer(cgam_net *net, const char *name, int ndim,
                                                        const int64_t *shape,
                                                        const cgam_layer_opts *opts, int *index);

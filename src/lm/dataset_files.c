@@ -310,6 +310,8 @@ cgam_status cgam_dataset_read(cgam_env *env, const char *name, const char *where
     const format *f = format_named(name);
     if (!f) return cgam_fail(env, CGAM_E_ARG, "no format '%s' of datasets", name);
     reader r = {.name = where, .file = *file};
+    if (file->size >= 3 && memcmp(file->bytes, "\xef\xbb\xbf", 3) == 0) /* byte order mark */
+        r.file = cgam_file_borrow(file->bytes + 3, file->size - 3);
     cgam_status status =
         cgam_dataset_new(env, f->template ? f->template : template, f->facts, &r.set);
     if (status == CGAM_OK && !f->facts)

@@ -205,12 +205,7 @@ static cgam_status read_clamps(const cgam_reader *r, const json_t *list, cgam_ne
 static cgam_status read_stop(const cgam_reader *r, const cgam_place *at, const json_t *list,
                              unsigned *stop)
 {
-    static const struct {
-        const char *name;
-        unsigned event;
-    } events[] = {{"steady", CGAM_EVENT_STEADY},
-                  {"settled", CGAM_EVENT_SETTLED},
-                  {"winner", CGAM_EVENT_WINNER}};
+    const unsigned stops = CGAM_EVENT_STEADY | CGAM_EVENT_SETTLED | CGAM_EVENT_WINNER;
     if (!list) return CGAM_OK;
     if (!json_is_array(list)) return cgam_reader_fail(r, at, CGAM_E_FORMAT, "must be a list");
     *stop = 0;
@@ -218,9 +213,7 @@ static cgam_status read_stop(const cgam_reader *r, const cgam_place *at, const j
         const char *word = json_string_value(json_array_get(list, i));
         cgam_place here = {at, NULL, i};
         unsigned event = 0;
-        for (int k = 0; word && k < 3; k++)
-            if (strcmp(word, events[k].name) == 0) event = events[k].event;
-        if (!event)
+        if (!word || !cgam_event_find(word, &event) || !(event & stops))
             return cgam_reader_fail(r, &here, CGAM_E_FORMAT,
                                     "must be \"steady\", \"settled\" or \"winner\"");
         *stop |= event;

@@ -84,11 +84,22 @@ cgam_status cgam_read_object(const cgam_reader *r, const cgam_place *at, const j
     return CGAM_OK;
 }
 
-/* The member, or NULL; a status when it is needed and absent. */
+/* Kinds of values, as a set. */
+enum {
+    TEXT = 1 << JSON_STRING,
+    INTEGER = 1 << JSON_INTEGER,
+    REAL = INTEGER | 1 << JSON_REAL,
+    TRUTH = 1 << JSON_TRUE | 1 << JSON_FALSE
+};
+
+/* The member, or NULL; a status when it is needed and absent or of another kind. */
 static cgam_status member(const cgam_reader *r, const cgam_place *at, const json_t *object,
-                          const char *key, cgam_need need, const json_t **out)
+                          const char *key, cgam_need need, int kinds, const char *wanted,
+                          const json_t **out)
 {
     *out = json_object_get(object, key);
+    cgam_place here = {at, key, 0};
+    if (*out && !(kinds & 1 << json_typeof(*out))) return wrong_kind(r, &here, wanted, *out);
     if (*out || need == CGAM_OPTIONAL) return CGAM_OK;
     return cgam_reader_fail(r, at, CGAM_E_FORMAT, "'%s' is missing", key);
 }
@@ -97,10 +108,9 @@ cgam_status cgam_read_text(const cgam_reader *r, const cgam_place *at, const jso
                            const char *key, cgam_need need, const char **out)
 {
     const json_t *value;
-    cgam_status status = member(r, at, object, key, need, &value);
+    cgam_status status = member(r, at, object, key, need, TEXT, "text", &value);
     if (status != CGAM_OK || !value) return status;
     cgam_place here = {at, key, 0};
-    if (!json_is_string(value)) return wrong_kind(r, &here, "text", value);
     if (strlen(json_string_value(value)) != json_string_length(value))
         return cgam_reader_fail(r, &here, CGAM_E_FORMAT, "a zero byte in a text");
     *out = json_string_value(value);
@@ -111,35 +121,27 @@ cgam_status cgam_read_real(const cgam_reader *r, const cgam_place *at, const jso
                            const char *key, cgam_need need, double *out)
 {
     const json_t *value;
-    cgam_status status = member(r, at, object, key, need, &value);
-    if (status != CGAM_OK || !value) return status;
-    cgam_place here = {at, key, 0};
-    if (!json_is_number(value)) return wrong_kind(r, &here, "a number", value);
-    *out = json_number_value(value);
-    return CGAM_OK;
+    cgam_status status = member(r, at, object, key, need, REAL, "a number", &value);
+    if (status == CGAM_OK && value) *out = json_number_value(value);
+    return status;
 }
 
 cgam_status cgam_read_int(const cgam_reader *r, const cgam_place *at, const json_t *object,
                           const char *key, cgam_need need, int64_t *out)
 {
     const json_t *value;
-    cgam_status status = member(r, at, object, key, need, &value);
-    if (status != CGAM_OK || !value) return status;
-    cgam_place here = {at, key, 0};
-    if (!json_is_integer(value)) return wrong_kind(r, &here, "an integer", value);
-    *out = json_integer_value(value);
-    return CGAM_OK;
+    cgam_status status = member(r, at, object, key, need, INTEGER, "an integer", &value);
+    if (status == CGAM_OK && value) *out = json_integer_value(value);
+    return status;
 }
 
 cgam_status cgam_read_bool(const cgam_reader *r, const cgam_place *at, const json_t *object,
                            const char *key, bool *out)
 {
-    const json_t *value = json_object_get(object, key);
-    if (!value) return CGAM_OK;
-    cgam_place here = {at, key, 0};
-    if (!json_is_boolean(value)) return wrong_kind(r, &here, "true or false", value);
-    *out = json_is_true(value);
-    return CGAM_OK;
+    const json_t *value;
+    cgam_status status = member(r, at, object, key, CGAM_OPTIONAL, TRUTH, "true or false", &value);
+    if (status == CGAM_OK && value) *out = json_is_true(value);
+    return status;
 }
 
 cgam_status cgam_read_layer_name(const cgam_reader *r, const cgam_place *at, const cgam_net *net,

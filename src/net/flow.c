@@ -1,31 +1,56 @@
 /* flow.c: checks the options of a flow, turns clamps into a schedule, and hands states out. */
 #include "net/flow_inside.h"
 
+#include "base/names.h"
+
 #include <math.h>
 #include <string.h>
 
 /* States that go in step hold a handful of vectors each. */
 enum { STATES_AT_ONCE = 64, DOUBLES_AT_ONCE = 1 << 22 };
 
-static const char *const method_names[] = {"auto", "adams", "bdf", "rk4", "euler"};
+static const char *const methods[] = {"auto", "adams", "bdf", "rk4", "euler"};
+static const char *const ends[] = {"steady", "horizon",  "settled", "winner", "stopped",
+                                   "rose",   "diverged", "steps",   "stuck"};
+static const char *const events[] = {"start",  "sample", "clamp", "settled",
+                                     "winner", "steady", "end"};
+enum {
+    METHODS = sizeof methods / sizeof *methods,
+    ENDS = sizeof ends / sizeof *ends,
+    EVENTS = sizeof events / sizeof *events
+};
 
-const char *cgam_flow_method_name(cgam_flow_method method) { return method_names[method]; }
+const char *cgam_flow_method_name(cgam_flow_method method)
+{
+    return cgam_names_at(methods, METHODS, (int)method);
+}
 
 bool cgam_flow_method_find(const char *name, cgam_flow_method *out)
 {
-    for (int i = 0; i <= (int)CGAM_FLOW_EULER; i++) {
-        if (strcmp(method_names[i], name) != 0) continue;
-        *out = (cgam_flow_method)i;
-        return true;
-    }
-    return false;
+    int found = cgam_names_find(methods, METHODS, name);
+    if (found >= 0) *out = (cgam_flow_method)found;
+    return found >= 0;
 }
 
-const char *cgam_flow_end_name(cgam_flow_end end)
+const char *cgam_flow_end_name(cgam_flow_end end) { return cgam_names_at(ends, ENDS, (int)end); }
+
+bool cgam_flow_end_find(const char *name, cgam_flow_end *out)
 {
-    static const char *const names[] = {"steady", "horizon",  "settled", "winner", "stopped",
-                                        "rose",   "diverged", "steps",   "stuck"};
-    return names[end];
+    int found = cgam_names_find(ends, ENDS, name);
+    if (found >= 0) *out = (cgam_flow_end)found;
+    return found >= 0;
+}
+
+const char *cgam_event_name(unsigned event)
+{
+    return cgam_names_at(events, EVENTS, event ? __builtin_ctz(event) : -1);
+}
+
+bool cgam_event_find(const char *name, unsigned *out)
+{
+    int found = cgam_names_find(events, EVENTS, name);
+    if (found >= 0) *out = 1u << found;
+    return found >= 0;
 }
 
 cgam_flow_opts cgam_flow_opts_default(void)
@@ -69,6 +94,10 @@ static cgam_status check_opts(const cgam_net *net, const cgam_flow_opts *o)
         return cgam_fail(env, CGAM_E_ARG, "method %d of a flow", (int)o->method);
     if (o->max_steps < 1)
         return cgam_fail(env, CGAM_E_ARG, "max_steps is %lld", (long long)o->max_steps);
+    if (o->sample > 0 && o->t_end / o->sample > CGAM_FLOW_SAMPLES)
+        return cgam_fail(env, CGAM_E_ARG,
+                         "sample is %g, that is %g samples until %g; at most %d are taken",
+                         o->sample, o->t_end / o->sample, o->t_end, CGAM_FLOW_SAMPLES);
     if (o->watch < -1 || o->watch >= net->layers)
         return cgam_fail(env, CGAM_E_ARG, "layer %d is to be watched, there are %d", o->watch,
                          net->layers);

@@ -88,6 +88,11 @@ static cgam_status make_room(cgam_env *env, void **items, size_t item, int count
 static cgam_status check_name(const cgam_net *net, const char *what, const char *name)
 {
     if (!name || !*name) return cgam_fail(net->env, CGAM_E_ARG, "a %s needs a name", what);
+    for (size_t i = 0; name[i]; i++)
+        if ((unsigned char)name[i] < ' ' || name[i] == 127)
+            return cgam_fail(net->env, CGAM_E_ARG,
+                             "the name of a %s has a control character, %d at byte %zu", what,
+                             name[i], i);
     for (int i = 0; i < cgam_net_parts(net); i++)
         if (strcmp(cgam_net_part_name(net, i), name) == 0)
             return cgam_fail(net->env, CGAM_E_ARG, "%s '%s': the name is taken", what, name);

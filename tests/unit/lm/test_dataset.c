@@ -76,7 +76,7 @@ static void each_format_is_read(void **state)
     expect(set, 1, "Where is \xc3\x96lfus ?", "Location");
     cgam_dataset_free(set);
 
-    set = set_of("tsv", "up\tgoes high\ndown\tgoes low\nup\tflies\n");
+    set = set_of("tsv", "\xef\xbb\xbfup\tgoes high\ndown\tgoes low\nup\tflies\n");
     assert_int_equal(cgam_dataset_labels(set), 2);
     expect(set, 2, "flies", "up");
     assert_false(cgam_dataset_open_ended(set));

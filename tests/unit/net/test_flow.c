@@ -501,6 +501,10 @@ static void wrong_options_are_refused_by_name(void **state)
     CHECK_FAILS(env, CGAM_E_ARG, cgam_flow_run(net, 1, x, &f, &r));
     CHECK_MESSAGE(env, "t_end");
     f = cgam_flow_opts_default();
+    f.sample = 1e-300;
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_flow_run(net, 1, x, &f, &r));
+    CHECK_MESSAGE(env, "sample is 1e-300, that is 1e+302 samples until 100; at most 10000000 are");
+    f = cgam_flow_opts_default();
     f.watch = 1;
     CHECK_FAILS(env, CGAM_E_ARG, cgam_flow_run(net, 1, x, &f, &r));
     f = cgam_flow_opts_default();
@@ -517,6 +521,30 @@ static void wrong_options_are_refused_by_name(void **state)
     CHECK_MESSAGE(env, "layer 'x', number 0 is not finite");
     cgam_net_free(net);
     cgam_env_free(env);
+}
+
+static void words_are_found_again(void **state)
+{
+    (void)state;
+    for (int i = 0; i <= (int)CGAM_FLOW_EULER; i++) {
+        cgam_flow_method found;
+        assert_true(cgam_flow_method_find(cgam_flow_method_name((cgam_flow_method)i), &found));
+        assert_int_equal(found, i);
+    }
+    for (int i = 0; i <= (int)CGAM_FLOW_STUCK; i++) {
+        cgam_flow_end found;
+        assert_true(cgam_flow_end_find(cgam_flow_end_name((cgam_flow_end)i), &found));
+        assert_int_equal(found, i);
+    }
+    unsigned event = 0;
+    for (unsigned i = CGAM_EVENT_START; i <= CGAM_EVENT_END; i *= 2) {
+        assert_true(cgam_event_find(cgam_event_name(i), &event));
+        assert_int_equal(event, i);
+    }
+    assert_false(cgam_event_find("never", &event));
+    assert_string_equal(cgam_event_name(CGAM_EVENT_STEADY), "steady");
+    assert_string_equal(cgam_flow_end_name((cgam_flow_end)99), "?");
+    assert_string_equal(cgam_event_name(0), "?");
 }
 
 int main(void)
@@ -536,6 +564,7 @@ int main(void)
         cmocka_unit_test(an_activation_beyond_double_ends_as_diverged_too),
         cmocka_unit_test(states_of_a_batch_flow_as_if_alone),
         cmocka_unit_test(wrong_options_are_refused_by_name),
+        cmocka_unit_test(words_are_found_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

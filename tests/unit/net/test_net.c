@@ -45,6 +45,8 @@ static void wrong_shapes_name_the_layers(void **state)
     CHECK_MESSAGE(env, "'context' and 'gates' have 3 and 4");
     CHECK_FAILS(env, CGAM_E_ARG, cgam_net_add_bias(net, "gates", 0, (double[3]){0}, 1));
     CHECK_MESSAGE(env, "synapse 'gates': the name is taken");
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_net_add_bias(net, "a\nb", 0, (double[3]){0}, 1));
+    CHECK_MESSAGE(env, "the name of a synapse has a control character, 10 at byte 1");
     CHECK_FAILS(env, CGAM_E_ARG, cgam_net_add_bias(net, "b", 2, (double[3]){0}, 1));
     CHECK_FAILS(env, CGAM_E_VALUE, cgam_net_add_bias(net, "b", 0, (double[]){0, NAN, 0}, 1));
     CHECK_MESSAGE(env, "number 1 is not finite");
