@@ -30,6 +30,8 @@ typedef enum cgam_study_kind {
 
 CGAM_API const char *cgam_study_name(cgam_study_kind kind);  /* "separation" */
 CGAM_API const char *cgam_study_about(cgam_study_kind kind); /* one line */
+/* The study of that name; false: there is none. */
+CGAM_API bool cgam_study_kind_find(const char *name, cgam_study_kind *kind);
 
 typedef enum cgam_axis {
     CGAM_AXIS_LOAD,
@@ -38,43 +40,45 @@ typedef enum cgam_axis {
     CGAM_AXIS_SIGMA_Q
 } cgam_axis;
 
+CGAM_API const char *cgam_axis_name(cgam_axis axis); /* "sigma-q": the parameter's name */
+CGAM_API bool cgam_axis_find(const char *name, cgam_axis *axis);
+
 typedef struct cgam_list {
     const double *values; /* borrowed during the call */
     int64_t count;        /* 0 = the study's own */
 } cgam_list;
 
-/* Fields that a study does not name are not read by it. Letters: S separation, C competition,
- * D coupled, T timescale, H theorems, G capacity and phase. */
+/* Which study reads which field, its default and its range are in the table of parameters below;
+ * `cgam help study NAME` prints it. A field that a study does not take is not read by it. */
 typedef struct cgam_study_opts {
     cgam_study_kind kind;
-    uint64_t seed;   /* default 1 */
-    int64_t trials;  /* S 6000 per sigma_q and bank, C D T 1000, H 500 per check, G 400 per bank */
-    const char *out; /* folder for the progress file; default NULL = progress is not kept */
-    int64_t n, d;    /* S C D T: 50 memories in 10 dimensions; G: d = 16 */
-    double alpha;    /* S T: 0.1 */
-    double beta;     /* S C T 3.5, D 5, G 3.5 */
-    double sigma_c;  /* S T G: context noise, 0.3 */
-    bool sigma_c_vector;   /* sigma_c is the noise's expected length, sigma_c/sqrt(d) a component;
-                            default false: per component */
-    bool coupled;          /* S: the self-consistent recall instead of the first-order one */
-    int64_t banks;         /* S 1, G 8: memory sets, `trials` trials each */
-    cgam_list lambda;      /* S 0,1,2,4,8,16; D 0,0.5,..,3; T 2 (one value); G 0,1,2,4 / 0..8 */
-    cgam_list sigma_q;     /* S 12 values on [0,3]; T 1 (one value); G 0.5 / 0..3 */
-    cgam_list alphas;      /* C D: instead of the paper's grid; G 0.1 */
-    cgam_list load;        /* G: N/d, 0.5,1,2,..,128 / 5 */
-    cgam_list ratio;       /* T: tau_r/tau_s, 0.01 .. 100 */
-    double centre, spread; /* C D: norm 2 of the cluster's centre, sigma 0.3 around it */
-    double t_cap;          /* C D: longest time of a transient, 50 */
-    double delta;          /* C: t* is when the winner should have 1 - delta, 0.01 */
-    double noise;          /* D: r(0), 1e-4 */
-    int64_t max_iter;      /* D: 500 */
-    double tol;            /* D: 1e-8 */
-    int64_t fold_trials;   /* D: the fold is followed in this many trials, 200 */
-    bool query_free;       /* T: q follows its equation instead of being clamped */
-    bool start_query;      /* T: r(0) = Z q instead of 0 */
-    int64_t example;       /* C: the trial whose gates are shown, 0 */
-    cgam_axis x, y;        /* G, phase: sigma_q and lambda */
-    const cgam_bank *bank; /* G: recall from these memories; default NULL = random unit vectors */
+    uint64_t seed;
+    int64_t trials;
+    const char *out;       /* folder for the progress file; default NULL = progress is not kept */
+    int64_t n, d;          /* memories and dimensions */
+    double alpha;          /* penalty */
+    double beta;           /* inverse temperature */
+    double sigma_c;        /* context noise */
+    bool sigma_c_vector;   /* sigma_c is the noise's expected length, sigma_c/sqrt(d) a component */
+    bool coupled;          /* the self-consistent recall instead of the first-order one */
+    int64_t banks;         /* memory sets, `trials` trials each */
+    cgam_list lambda;      /* couplings */
+    cgam_list sigma_q;     /* query noise */
+    cgam_list alphas;      /* penalties, where a study takes several */
+    cgam_list load;        /* N/d; 0 = all rows of a given bank */
+    cgam_list ratio;       /* tau_r/tau_s */
+    double centre, spread; /* norm of a cluster's centre, sigma around it */
+    double t_cap;          /* longest time of a transient */
+    double delta;          /* t* is when the winner should have 1 - delta */
+    double noise;          /* standard deviation of r(0) */
+    int64_t max_iter;
+    double tol;
+    int64_t fold_trials;   /* the fold is followed in this many trials */
+    bool query_free;       /* q follows its equation instead of being clamped */
+    bool start_query;      /* r(0) = Z q instead of 0 */
+    int64_t example;       /* the trial whose gates are shown */
+    cgam_axis x, y;        /* of the map; they differ */
+    const cgam_bank *bank; /* recall from these memories, d is theirs; NULL = random unit vectors */
     /* Called now and then from any thread, one at a time: share done, seconds left (or NAN). */
     void (*progress)(void *user, double done, double seconds_left);
     void *user;
@@ -82,6 +86,48 @@ typedef struct cgam_study_opts {
 
 CGAM_API cgam_study_opts cgam_study_opts_default(cgam_study_kind kind);
 
+/* ---- The table of parameters ----------------------------------------------------------------- */
+typedef enum cgam_field_kind {
+    CGAM_FIELD_INT,  /* int64_t (seed: uint64_t) */
+    CGAM_FIELD_REAL, /* double */
+    CGAM_FIELD_LIST, /* cgam_list */
+    CGAM_FIELD_BOOL, /* bool: the first or the second of `words` */
+    CGAM_FIELD_AXIS, /* cgam_axis: which of `words` */
+    CGAM_FIELD_BANK  /* const cgam_bank * */
+} cgam_field_kind;
+
+/* One parameter of one or several studies; all const and static. */
+typedef struct cgam_study_param {
+    const char *name; /* "sigma-c"; in JSON it is sigma_c */
+    unsigned studies; /* bit 1 << kind: those that take it as this row says */
+    cgam_field_kind kind;
+    size_t offset;            /* of the field in cgam_study_opts */
+    double usual;             /* default of a number; which word */
+    double low, high;         /* range of each number; high may be infinite */
+    const char *help;         /* one line */
+    const char *shown;        /* under figures, %s = the value; NULL = not there */
+    cgam_list list;           /* default of a list; empty: the study's own grid */
+    const char *list_words;   /* how to say that default; NULL = by its numbers */
+    int64_t most;             /* values of a list; 1: it is a single number in JSON */
+    const char *const *words; /* what a BOOL or AXIS may be, NULL ends */
+} cgam_study_param;
+
+/* The k-th parameter of a study, from 0; NULL behind the last. */
+CGAM_API const cgam_study_param *cgam_study_param_at(cgam_study_kind kind, int64_t k);
+CGAM_API const cgam_study_param *cgam_study_param_find(cgam_study_kind kind, const char *name);
+/* Its values in opts as numbers: how many (1 unless it is a list or a bank), and the i-th. */
+CGAM_API int64_t cgam_study_param_count(const cgam_study_param *p, const cgam_study_opts *opts);
+CGAM_API double cgam_study_param_value(const cgam_study_param *p, const cgam_study_opts *opts,
+                                       int64_t i);
+/* Sets all but a bank; a list is borrowed as long as opts is used. Ranges are checked by the run. */
+CGAM_API void cgam_study_param_set(const cgam_study_param *p, cgam_list values,
+                                   cgam_study_opts *opts);
+/* As the command line takes it ("0,0.5,1", "vector"), reading back exactly, into text[size] as far
+ * as it goes, terminated; returns the length of the whole. A bank is "FILE", none is "". */
+CGAM_API size_t cgam_study_param_text(const cgam_study_param *p, const cgam_study_opts *opts,
+                                      char *text, size_t size);
+
+/* ---- Running --------------------------------------------------------------------------------- */
 typedef struct cgam_study cgam_study;
 
 /* Gives a study; free it with cgam_study_free. opts is copied, lists included; a bank is borrowed
@@ -106,10 +152,9 @@ CGAM_API void cgam_study_forget(const cgam_study *study);
 
 /* Everything about one trial - memories, queries, gates, probabilities, energies - as JSON text.
  * S and G: trial t of bank b is number b * trials + t. H: instance `trial` of every statement.
- * Gives *text; free it with cgam_study_text_free. */
+ * Gives *text; free it with cgam_text_free. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_study_trial(cgam_env *env, const cgam_study_opts *opts,
                                                      int64_t trial, char **text);
-CGAM_API void cgam_study_text_free(cgam_env *env, char *text);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,5 @@
-/* verb_study.c: the studies as verbs. One table says which option fills which field; each study
- * lists the options it takes. */
+/* verb_study.c: the studies as verbs. Their parameters are those of the library's table (study.h),
+ * in the words of the command line. */
 #include "app/input.h"
 #include "app/progress.h"
 #include "app/study_print.h"
@@ -7,266 +7,95 @@
 #include "base/env.h"
 #include "report/figure.h"
 
-#include <math.h>
-#include <stdlib.h>
+#include <assert.h>
 #include <string.h>
 
-/* ---- Options --------------------------------------------------------------------------------- */
-#define COMMON(study_name, trials_default, trials_words)                                           \
-    {.name = "trials",                                                                             \
-     .kind = CGAM_INT,                                                                             \
-     .value = "N",                                                                                 \
-     .fallback = trials_default,                                                                   \
-     .min = 1,                                                                                     \
-     .max = 2147483648.0,                                                                          \
-     .help = trials_words},                                                                        \
-        {.name = "seed",                                                                           \
-         .kind = CGAM_INT,                                                                         \
-         .value = "N",                                                                             \
-         .fallback = "1",                                                                          \
-         .max = 9e15,                                                                              \
-         .help = "seed of all random numbers"},                                                    \
-        {.name = "out",                                                                            \
-         .kind = CGAM_TEXT,                                                                        \
-         .value = "DIR",                                                                           \
-         .fallback = "study/" study_name,                                                          \
-         .help = "folder for tables (CSV), summary (JSON), figures, and the progress that a "      \
-                 "repeated call continues from"},                                                  \
-    {                                                                                              \
-        .name = "figures", .kind = CGAM_CHOICE, .value = "yes|no", .fallback = "yes",              \
-        .help = "draw the figures (SVG, PNG, PDF; needs gnuplot)"                                  \
-    }
+/* ---- Parameters ------------------------------------------------------------------------------ */
+enum { PARAMS_MAX = 40, WORDS_MAX = 160 };
 
-#define ONLY_TRIAL                                                                                 \
-    {                                                                                              \
-        .name = "only-trial", .kind = CGAM_INT, .value = "K", .max = 2147483648.0,                 \
-        .help = "print everything about trial K (0-based) as JSON and write nothing"               \
-    }
-#define ONLY_TRIAL_OF_BANKS                                                                        \
-    {                                                                                              \
-        .name = "only-trial", .kind = CGAM_INT, .value = "K", .max = 9e15,                         \
-        .help = "print everything about trial K (0-based) as JSON and write nothing; trial t of "  \
-                "bank b is K = b * trials + t"                                                     \
-    }
+/* What every study has besides its own parameters, and what those with a bank have. */
+static const cgam_param out_param = {
+    .name = "out",
+    .kind = CGAM_TEXT,
+    .value = "DIR",
+    .help =
+        "folder for tables (CSV), summary (JSON), figures, and the progress that a repeated call "
+        "continues from",
+    .writes = true};
+static const cgam_param figures_param = {.name = "figures",
+                                         .kind = CGAM_CHOICE,
+                                         .value = "yes|no",
+                                         .fallback = "yes",
+                                         .help = "draw the figures (SVG, PNG, PDF; needs gnuplot)"};
+static const cgam_param trial_param = {
+    .name = "only-trial",
+    .kind = CGAM_INT,
+    .value = "K",
+    .max = 9e15,
+    .help = "print everything about trial K (0-based) as JSON and write nothing; with several "
+            "banks, trial t of bank b is K = b * trials + t"};
+static const cgam_param normalize_param = {
+    .name = "normalize", .kind = CGAM_FLAG, .help = "divide each memory of the file by its norm"};
 
-#define REAL_OPTION(option, text, low, high, words)                                                \
-    {                                                                                              \
-        .name = option, .kind = CGAM_REAL, .value = "X", .fallback = text, .min = low,             \
-        .max = high, .help = words                                                                 \
-    }
-#define INT_OPTION(option, text, low, high, words)                                                 \
-    {                                                                                              \
-        .name = option, .kind = CGAM_INT, .value = "N", .fallback = text, .min = low, .max = high, \
-        .help = words                                                                              \
-    }
-#define LIST_OPTION(option, text, low, high, words)                                                \
-    {                                                                                              \
-        .name = option, .kind = CGAM_REALS, .value = "LIST", .fallback = text, .min = low,         \
-        .max = high, .help = words                                                                 \
-    }
-#define CHOICE_OPTION(option, choices, text, words)                                                \
-    {                                                                                              \
-        .name = option, .kind = CGAM_CHOICE, .value = choices, .fallback = text, .help = words     \
-    }
+/* A study as a verb: its parameters in the words of the command line, and the room for them. */
+static struct study_verb {
+    cgam_param params[PARAMS_MAX + 1];
+    char folder[64];
+    char words[PARAMS_MAX][WORDS_MAX], fallbacks[PARAMS_MAX][WORDS_MAX];
+} made[CGAM_STUDY_KINDS];
 
-#define SIZE                                                                                       \
-    INT_OPTION("n", "50", 2, 2048, "memories"), INT_OPTION("d", "10", 1, 1024, "dimensions")
-#define NOISE_KIND                                                                                 \
-    CHOICE_OPTION(                                                                                 \
-        "context-noise", "component|vector", "component",                                          \
-        "sigma_c per component (the paper's words), or sigma_c/sqrt(d) per component, so "         \
-        "that the noise has length sigma_c")
-
-static const cgam_param separation_params[] = {
-    COMMON("separation", "6000",
-           "trials for each sigma_q and bank; the same draws for every lambda"),
-    ONLY_TRIAL_OF_BANKS,
-    SIZE,
-    REAL_OPTION("beta", "3.5", 0x1p-1000, INFINITY, "inverse temperature"),
-    REAL_OPTION("alpha", "0.1", 0, 1e6, "penalty"),
-    REAL_OPTION("sigma-c", "0.3", 0, 1e6, "context noise"),
-    NOISE_KIND,
-    LIST_OPTION("sigma-q", NULL, 0, 1e6, "query noise levels (default 12 even steps over [0,3])"),
-    LIST_OPTION("lambda", "0,1,2,4,8,16", 0, 1e6, "couplings"),
-    CHOICE_OPTION("mode", "first|coupled", "first",
-                  "first-order or self-consistent recall; where flows lead is the subject of "
-                  "`study timescale`"),
-    INT_OPTION("banks", "1", 1, 4096, "memory sets, each with --trials trials"),
-    {.name = ""},
-};
-
-#define CLUSTER                                                                                    \
-    REAL_OPTION("centre", "2", 0x1p-1000, INFINITY, "norm of a cluster's centre"),                 \
-        REAL_OPTION("spread", "0.3", 0, 1e6, "noise around it, per component, before normalising")
-
-static const cgam_param competition_params[] = {
-    COMMON("competition", "1000", "clusters"),
-    ONLY_TRIAL,
-    SIZE,
-    REAL_OPTION("beta", "3.5", 0x1p-1000, INFINITY, "inverse temperature"),
-    CLUSTER,
-    LIST_OPTION("alphas", NULL, 0, 1e6, "penalties (default the paper's 75)"),
-    REAL_OPTION("t-cap", "50", 1e-6, 1e12, "longest time of a transient, in units of tau_s"),
-    REAL_OPTION("delta", "0.01", 1e-12, 1, "t* is when the winner should have 1 - delta"),
-    INT_OPTION("example", "0", 0, 2147483648.0, "the trial whose gates are shown at alpha_crit"),
-    {.name = ""},
-};
-
-static const cgam_param coupled_params[] = {
-    COMMON("coupled", "1000", "clusters"),
-    ONLY_TRIAL,
-    SIZE,
-    REAL_OPTION("beta", "5", 0x1p-1000, INFINITY, "inverse temperature"),
-    CLUSTER,
-    LIST_OPTION("lambda", "0,0.5,1,1.5,2,2.5,3", 0, 1e3, "couplings"),
-    LIST_OPTION("alphas", NULL, 0, 1e3,
-                "penalties for every lambda (default the paper's 173, and 60 around the theorem's "
-                "threshold of each lambda)"),
-    REAL_OPTION("noise", "1e-4", 0, 1e6, "standard deviation of r at the start"),
-    REAL_OPTION("t-cap", "50", 1e-6, 1e5, "time of the transient from alpha_crit on"),
-    INT_OPTION("max-iter", "500", 1, 1e9, "plain iterations at most"),
-    REAL_OPTION("tol", "1e-8", 0, 1, "stop when r changes by no more"),
-    INT_OPTION("fold-trials", "200", 0, 1e9, "trials in which the fold is followed"),
-    {.name = ""},
-};
-
-static const cgam_param timescale_params[] = {
-    COMMON("timescale", "1000", "flows for each ratio"),
-    ONLY_TRIAL,
-    SIZE,
-    REAL_OPTION("beta", "3.5", 0x1p-1000, INFINITY, "inverse temperature"),
-    REAL_OPTION("alpha", "0.1", 0, 1e3, "penalty"),
-    LIST_OPTION("lambda", "2", 0, 1e3, "coupling, one value"),
-    LIST_OPTION("sigma-q", "1", 0, 1e6, "query noise, one value"),
-    REAL_OPTION("sigma-c", "0.3", 0, 1e6, "context noise"),
-    NOISE_KIND,
-    LIST_OPTION("ratio", "0.01,0.03,0.1,0.3,1,3,10,30,100", 1e-3, 1e3, "tau_r/tau_s"),
-    CHOICE_OPTION("query", "clamped|free", "clamped",
-                  "held, or following tau_q q' = Z'p - q with tau_q = tau_r"),
-    CHOICE_OPTION("start", "rest|query", "rest", "r(0) = 0, or r(0) = Z q"),
-    {.name = ""},
-};
-
-static const cgam_param theorems_params[] = {
-    COMMON("theorems", "500", "random instances for each statement"),
-    {.name = "only-trial",
-     .kind = CGAM_INT,
-     .value = "K",
-     .max = 2147483648.0,
-     .help = "print instance K (0-based) of every statement as JSON - memories, the numbers and "
-             "vectors of the check, its margin - and write nothing"},
-    {.name = ""},
-};
-
-#define GRID                                                                                       \
-    REAL_OPTION("sigma-c", "0.3", 0, 1e6, "context noise"), NOISE_KIND,                            \
-        INT_OPTION("banks", "8", 1, 4096, "memory sets, each with --trials trials"),               \
-        INT_OPTION("d", "16", 1, 4096, "dimensions of random memories"),                           \
-        {.name = "bank",                                                                           \
-         .kind = CGAM_TEXT,                                                                        \
-         .value = "FILE[:NAME]",                                                                   \
-         .help = "take the memories from a file; without --load all of its rows"},                 \
-    {                                                                                              \
-        .name = "normalize", .kind = CGAM_FLAG,                                                    \
-        .help = "divide each memory of the file by its norm"                                       \
-    }
-
-static const cgam_param capacity_params[] = {
-    COMMON("capacity", "400", "trials for each bank, N/d and sigma_q"),
-    ONLY_TRIAL_OF_BANKS,
-    LIST_OPTION("load", NULL, 1e-3, 1e6,
-                "memories per dimension, N/d (default 0.5,1,2,4,8,16,32,64,128)"),
-    LIST_OPTION("lambda", "0,1,2,4", 0, 1e6, "couplings"),
-    LIST_OPTION("alpha", "0.1", 0, 1e6, "penalties"),
-    LIST_OPTION("sigma-q", "0.5", 0, 1e6, "query noise levels"),
-    GRID,
-    {.name = ""},
-};
-
-static const cgam_param phase_params[] = {
-    COMMON("phase", "400", "trials for each bank, N/d and sigma_q"),
-    ONLY_TRIAL_OF_BANKS,
-    CHOICE_OPTION("x", "load|lambda|alpha|sigma-q", "sigma-q", "what runs to the right"),
-    CHOICE_OPTION("y", "load|lambda|alpha|sigma-q", "lambda", "what runs upwards"),
-    LIST_OPTION("load", NULL, 1e-3, 1e6, "memories per dimension, N/d (default 5)"),
-    LIST_OPTION("lambda", "0,0.25,0.5,0.75,1,1.5,2,2.5,3,4,5,6,8", 0, 1e6, "couplings"),
-    LIST_OPTION("alpha", "0.1", 0, 1e6, "penalties"),
-    LIST_OPTION("sigma-q", NULL, 0, 1e6, "query noise levels (default 21 even steps over [0,3])"),
-    GRID,
-    {.name = ""},
-};
-
-static const cgam_param *const params_of[CGAM_STUDY_KINDS] = {
-    separation_params, competition_params, coupled_params, timescale_params,
-    theorems_params,   capacity_params,    phase_params,
-};
-
-/* Which field an option fills. Choices and files are taken by hand below. */
-static const struct {
-    const char *name;
-    size_t offset;
-} fields[] = {
-    {"trials", offsetof(cgam_study_opts, trials)},
-    {"seed", offsetof(cgam_study_opts, seed)},
-    {"n", offsetof(cgam_study_opts, n)},
-    {"d", offsetof(cgam_study_opts, d)},
-    {"banks", offsetof(cgam_study_opts, banks)},
-    {"example", offsetof(cgam_study_opts, example)},
-    {"max-iter", offsetof(cgam_study_opts, max_iter)},
-    {"fold-trials", offsetof(cgam_study_opts, fold_trials)},
-    {"beta", offsetof(cgam_study_opts, beta)},
-    {"sigma-c", offsetof(cgam_study_opts, sigma_c)},
-    {"centre", offsetof(cgam_study_opts, centre)},
-    {"spread", offsetof(cgam_study_opts, spread)},
-    {"t-cap", offsetof(cgam_study_opts, t_cap)},
-    {"delta", offsetof(cgam_study_opts, delta)},
-    {"noise", offsetof(cgam_study_opts, noise)},
-    {"tol", offsetof(cgam_study_opts, tol)},
-    {"lambda", offsetof(cgam_study_opts, lambda)},
-    {"sigma-q", offsetof(cgam_study_opts, sigma_q)},
-    {"alphas", offsetof(cgam_study_opts, alphas)},
-    {"load", offsetof(cgam_study_opts, load)},
-    {"ratio", offsetof(cgam_study_opts, ratio)},
-};
-
-/* --alpha is one number for some studies and a list for others. */
-static size_t field_of(const cgam_param *p)
+/* Row k of the study's table in the words of the command line. */
+static cgam_param from_row(const cgam_study_param *p, const cgam_study_opts *usual,
+                           struct study_verb *v, int k)
 {
-    if (strcmp(p->name, "alpha") == 0)
-        return p->kind == CGAM_REALS ? offsetof(cgam_study_opts, alphas)
-                                     : offsetof(cgam_study_opts, alpha);
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-        if (strcmp(p->name, fields[i].name) == 0) return fields[i].offset;
-    return SIZE_MAX;
+    static const struct {
+        cgam_param_kind kind;
+        const char *value;
+    } forms[] = {
+        [CGAM_FIELD_INT] = {CGAM_INT, "N"},       [CGAM_FIELD_REAL] = {CGAM_REAL, "X"},
+        [CGAM_FIELD_LIST] = {CGAM_REALS, "LIST"}, [CGAM_FIELD_BOOL] = {CGAM_CHOICE, NULL},
+        [CGAM_FIELD_AXIS] = {CGAM_CHOICE, NULL},  [CGAM_FIELD_BANK] = {CGAM_TEXT, "FILE[:NAME]"}};
+    cgam_param out = {.name = p->name,
+                      .kind = forms[p->kind].kind,
+                      .value = forms[p->kind].value,
+                      .min = p->low,
+                      .max = p->high,
+                      .help = p->help};
+    char *words = v->words[k];
+    for (int i = 0; p->words && p->words[i]; i++)
+        snprintf(words + strlen(words), WORDS_MAX - strlen(words), "%s%s", i ? "|" : "",
+                 p->words[i]);
+    if (p->words) out.value = words;
+    if (p->list_words) {
+        snprintf(words, WORDS_MAX, "%s (default %s)", p->help, p->list_words);
+        out.help = words;
+    } else if (cgam_study_param_text(p, usual, v->fallbacks[k], WORDS_MAX) > 0) {
+        out.fallback = v->fallbacks[k];
+    }
+    return out;
 }
 
-static bool chosen(const cgam_args *args, const char *name, const char *word)
+/* Before main: the verbs are a constant table to everybody else. */
+__attribute__((constructor)) static void make_params(void)
 {
-    return strcmp(cgam_args_text(args, name), word) == 0;
-}
-
-static cgam_axis axis(const cgam_args *args, const char *name)
-{
-    if (chosen(args, name, "load")) return CGAM_AXIS_LOAD;
-    if (chosen(args, name, "lambda")) return CGAM_AXIS_LAMBDA;
-    return chosen(args, name, "alpha") ? CGAM_AXIS_ALPHA : CGAM_AXIS_SIGMA_Q;
-}
-
-static void take_number(const cgam_args *args, const cgam_param *p, cgam_study_opts *o)
-{
-    size_t offset = field_of(p);
-    if (offset == SIZE_MAX || !cgam_args_given(args, p->name)) return;
-    char *field = (char *)o + offset;
-    if (p->kind == CGAM_INT) {
-        int64_t value = cgam_args_int(args, p->name);
-        memcpy(field, &value, sizeof value);
-    } else if (p->kind == CGAM_REAL) {
-        double value = cgam_args_real(args, p->name);
-        memcpy(field, &value, sizeof value);
-    } else if (p->kind == CGAM_REALS) {
-        cgam_list list = {0};
-        list.count = cgam_args_reals(args, p->name, &list.values);
-        memcpy(field, &list, sizeof list);
+    for (int kind = 0; kind < CGAM_STUDY_KINDS; kind++) {
+        struct study_verb *v = &made[kind];
+        const cgam_study_opts usual = cgam_study_opts_default((cgam_study_kind)kind);
+        const cgam_study_param *p;
+        int count = 0;
+        bool banks = false;
+        for (int k = 0; (p = cgam_study_param_at((cgam_study_kind)kind, k)); k++) {
+            assert(k < PARAMS_MAX - 4);
+            v->params[count++] = from_row(p, &usual, v, k);
+            banks = banks || p->kind == CGAM_FIELD_BANK;
+        }
+        if (banks) v->params[count++] = normalize_param;
+        v->params[count++] = trial_param;
+        v->params[count++] = figures_param;
+        v->params[count] = out_param;
+        snprintf(v->folder, sizeof v->folder, "study/%s", cgam_study_name((cgam_study_kind)kind));
+        v->params[count++].fallback = v->folder;
+        v->params[count].name = "";
     }
 }
 
@@ -276,27 +105,28 @@ static cgam_status take_options(cgam_call *call, cgam_study_kind kind, cgam_stud
 {
     static const double whole[] = {0};
     const cgam_args *args = call->args;
+    const cgam_study_param *p;
     *o = cgam_study_opts_default(kind);
     *bank = NULL;
-    for (const cgam_param *p = params_of[kind]; *p->name; p++) take_number(args, p, o);
-    if (kind != CGAM_STUDY_COMPETITION && kind != CGAM_STUDY_COUPLED && kind != CGAM_STUDY_THEOREMS)
-        o->sigma_c_vector = chosen(args, "context-noise", "vector");
-    if (kind == CGAM_STUDY_SEPARATION) o->coupled = chosen(args, "mode", "coupled");
-    if (kind == CGAM_STUDY_TIMESCALE) {
-        o->query_free = chosen(args, "query", "free");
-        o->start_query = chosen(args, "start", "query");
+    for (int64_t k = 0; (p = cgam_study_param_at(kind, k)); k++) {
+        double number;
+        cgam_list list = {&number, 1};
+        if (!cgam_args_given(args, p->name)) continue;
+        switch (p->kind) {
+        case CGAM_FIELD_INT: number = (double)cgam_args_int(args, p->name); break;
+        case CGAM_FIELD_REAL: number = cgam_args_real(args, p->name); break;
+        case CGAM_FIELD_LIST: list.count = cgam_args_reals(args, p->name, &list.values); break;
+        case CGAM_FIELD_BOOL:
+        case CGAM_FIELD_AXIS: number = cgam_args_choice(args, p->name); break;
+        case CGAM_FIELD_BANK: continue;
+        }
+        cgam_study_param_set(p, list, o);
     }
-    if (kind == CGAM_STUDY_PHASE) {
-        o->x = axis(args, "x");
-        o->y = axis(args, "y");
-    }
-    if ((kind == CGAM_STUDY_CAPACITY || kind == CGAM_STUDY_PHASE) && cgam_args_text(args, "bank")) {
-        cgam_status status = cgam_input_bank(call, bank);
-        if (status != CGAM_OK) return status;
-        o->bank = *bank;
-        if (!cgam_args_given(args, "load")) o->load = (cgam_list){whole, 1};
-    }
-    return CGAM_OK;
+    if (!cgam_study_param_find(kind, "bank") || !cgam_args_given(args, "bank")) return CGAM_OK;
+    cgam_status status = cgam_input_bank(call, bank);
+    o->bank = *bank;
+    if (!cgam_args_given(args, "load")) o->load = (cgam_list){whole, 1};
+    return status;
 }
 
 /* ---- Running --------------------------------------------------------------------------------- */
@@ -319,7 +149,7 @@ static cgam_status one_trial(cgam_call *call, const cgam_study_opts *o)
     cgam_status status =
         cgam_study_trial(call->env, o, cgam_args_int(call->args, "only-trial"), &text);
     if (status == CGAM_OK) status = merge(call, text);
-    cgam_study_text_free(call->env, text);
+    cgam_text_free(call->env, text);
     return status;
 }
 
@@ -371,7 +201,8 @@ static cgam_status run_kind(cgam_call *call, cgam_study_kind kind)
     cgam_line_clear(&bar);
     if (status == CGAM_OK) status = cgam_study_write(study, out);
     if (status == CGAM_OK) status = merge(call, cgam_study_json(study));
-    if (status == CGAM_OK && chosen(call->args, "figures", "yes")) status = draw(call, study, out);
+    if (status == CGAM_OK && cgam_args_is(call->args, "figures", "yes"))
+        status = draw(call, study, out);
     if (status == CGAM_OK) {
         if (kind == CGAM_STUDY_THEOREMS) call->negative = violated(study);
         cgam_json_put_text(call->doc, "out", out);
@@ -397,7 +228,7 @@ static cgam_status run_kind(cgam_call *call, cgam_study_kind kind)
         .summary = summary_text,                                                                   \
         .about = about_text CONTINUES,                                                             \
         .example = example_text,                                                                   \
-        .params = kind_name##_params,                                                              \
+        .params = made[KIND].params,                                                               \
         .run = run_##kind_name,                                                                    \
         .print = cgam_study_print,                                                                 \
     };

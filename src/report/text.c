@@ -1,7 +1,6 @@
 /* text.c: captions and commands from a study's options. */
 #include "report/text.h"
 
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,118 +21,58 @@ static void add(char *text, size_t size, const char *format, ...)
     va_end(args);
 }
 
+/* The value in place of %s, numbers with at most six digits, of a list the first. */
+static void add_shown(char *text, size_t size, const cgam_study_param *p, const cgam_study_opts *o)
+{
+    char value[64];
+    const char *gap = strstr(p->shown, "%s");
+    if (p->words || p->kind == CGAM_FIELD_INT) cgam_study_param_text(p, o, value, sizeof value);
+    else snprintf(value, sizeof value, "%g", cgam_study_param_value(p, o, 0));
+    if (gap) add(text, size, ", %.*s%s%s", (int)(gap - p->shown), p->shown, value, gap + 2);
+    else add(text, size, ", %s", p->shown);
+}
+
+/* Does the parameter run along an axis of the map? */
+static bool runs(const cgam_study_opts *o, const char *name)
+{
+    return o->kind == CGAM_STUDY_PHASE &&
+           (strcmp(name, cgam_axis_name(o->x)) == 0 || strcmp(name, cgam_axis_name(o->y)) == 0);
+}
+
 void cgam_caption(const cgam_study_opts *o, char *text, size_t size)
 {
-    const char *noise = o->sigma_c_vector ? "σ_c/√d" : "σ_c";
+    const cgam_study_param *p;
     text[0] = '\0';
-    add(text, size, "cgam %s, %s: seed %llu, ", CGAM_VERSION, cgam_study_name(o->kind),
+    add(text, size, "cgam %s, %s: seed %llu", CGAM_VERSION, cgam_study_name(o->kind),
         (unsigned long long)o->seed);
-    switch (o->kind) {
-    case CGAM_STUDY_SEPARATION:
-        add(text, size,
-            "%lld trials per point%s, N = %lld, d = %lld, β = %g, α = %g, σ_c = %g (%s per "
-            "component), %s recall",
-            (long long)o->trials, o->banks > 1 ? " and bank" : "", (long long)o->n, (long long)o->d,
-            o->beta, o->alpha, o->sigma_c, noise, o->coupled ? "coupled" : "first-order");
-        break;
-    case CGAM_STUDY_COMPETITION:
-        add(text, size,
-            "%lld clusters, N = %lld, d = %lld, β = %g, |centre| = %g, spread %g, t ≤ min(t*, %g), "
-            "δ = %g",
-            (long long)o->trials, (long long)o->n, (long long)o->d, o->beta, o->centre, o->spread,
-            o->t_cap, o->delta);
-        break;
-    case CGAM_STUDY_COUPLED:
-        add(text, size,
-            "%lld clusters, N = %lld, d = %lld, β = %g, |centre| = %g, spread %g, noise start %g, "
-            "t ≤ %g",
-            (long long)o->trials, (long long)o->n, (long long)o->d, o->beta, o->centre, o->spread,
-            o->noise, o->t_cap);
-        break;
-    case CGAM_STUDY_TIMESCALE:
-        add(text, size,
-            "%lld flows, N = %lld, d = %lld, β = %g, α = %g, λ = %g, σ_q = %g, σ_c = %g (%s per component), query "
-            "%s, r(0) = %s",
-            (long long)o->trials, (long long)o->n, (long long)o->d, o->beta, o->alpha,
-            o->lambda.values[0], o->sigma_q.values[0], o->sigma_c, noise,
-            o->query_free ? "free" : "clamped", o->start_query ? "Zq" : "0");
-        break;
-    case CGAM_STUDY_THEOREMS: add(text, size, "%lld cases", (long long)o->trials); break;
-    case CGAM_STUDY_CAPACITY:
-    case CGAM_STUDY_PHASE:
-        add(text, size, "%lld trials × %lld banks, %s, σ_c = %g (%s per component)",
-            (long long)o->trials, (long long)o->banks,
-            o->bank ? "memories from a file" : "random unit memories", o->sigma_c, noise);
-        if (!o->bank) add(text, size, ", d = %lld", (long long)o->d);
-        if (o->kind == CGAM_STUDY_CAPACITY || (o->x != CGAM_AXIS_ALPHA && o->y != CGAM_AXIS_ALPHA))
-            add(text, size, ", α = %g", o->alphas.values[0]);
-        if (o->kind == CGAM_STUDY_CAPACITY ||
-            (o->x != CGAM_AXIS_SIGMA_Q && o->y != CGAM_AXIS_SIGMA_Q))
-            add(text, size, ", σ_q = %g", o->sigma_q.values[0]);
-        if (o->kind == CGAM_STUDY_PHASE && o->x != CGAM_AXIS_LAMBDA && o->y != CGAM_AXIS_LAMBDA)
-            add(text, size, ", λ = %g", o->lambda.values[0]);
-        if (o->kind == CGAM_STUDY_PHASE && o->x != CGAM_AXIS_LOAD && o->y != CGAM_AXIS_LOAD &&
-            o->load.values[0] > 0)
-            add(text, size, ", N/d = %g", o->load.values[0]);
-        break;
-    case CGAM_STUDY_KINDS: break;
-    }
+    for (int64_t k = 0; (p = cgam_study_param_at(o->kind, k)); k++)
+        if (p->shown && cgam_study_param_count(p, o) > 0 && !runs(o, p->name))
+            add_shown(text, size, p, o);
 }
 
-static void add_real(char *text, size_t size, const char *name, double value, double usual)
+/* Is it as it would be without being said? */
+static bool usual(const cgam_study_param *p, const cgam_study_opts *o, const cgam_study_opts *u)
 {
-    if (value != usual) add(text, size, " --%s %.17g", name, value);
-}
-
-static void add_int(char *text, size_t size, const char *name, int64_t value, int64_t usual)
-{
-    if (value != usual) add(text, size, " --%s %lld", name, (long long)value);
-}
-
-static void add_list(char *text, size_t size, const char *name, cgam_list list, cgam_list usual)
-{
-    if (list.count == usual.count &&
-        (list.count == 0 ||
-         memcmp(list.values, usual.values, (size_t)list.count * sizeof *list.values) == 0))
-        return;
-    add(text, size, " --%s ", name);
-    for (int64_t i = 0; i < list.count; i++)
-        add(text, size, "%s%.12g", i ? "," : "", list.values[i]);
+    int64_t count = cgam_study_param_count(p, o);
+    if (p->kind == CGAM_FIELD_BANK) return count == 0;
+    if (count != cgam_study_param_count(p, u)) return false;
+    for (int64_t i = 0; i < count; i++)
+        if (cgam_study_param_value(p, o, i) != cgam_study_param_value(p, u, i)) return false;
+    return true;
 }
 
 void cgam_command(const cgam_study_opts *o, char *text, size_t size)
 {
-    static const char *const axes[] = {"load", "lambda", "alpha", "sigma-q"};
     const cgam_study_opts u = cgam_study_opts_default(o->kind);
-    bool grid = o->kind == CGAM_STUDY_CAPACITY || o->kind == CGAM_STUDY_PHASE;
+    const cgam_study_param *p;
     text[0] = '\0';
-    add(text, size, "cgam study %s --trials %lld --seed %llu", cgam_study_name(o->kind),
-        (long long)o->trials, (unsigned long long)o->seed);
-    add_int(text, size, "n", o->n, u.n);
-    add_int(text, size, "d", o->d, u.d);
-    add_int(text, size, "banks", o->banks, u.banks);
-    add_int(text, size, "example", o->example, u.example);
-    add_int(text, size, "max-iter", o->max_iter, u.max_iter);
-    add_int(text, size, "fold-trials", o->fold_trials, u.fold_trials);
-    add_real(text, size, "alpha", o->alpha, u.alpha);
-    add_real(text, size, "beta", o->beta, u.beta);
-    add_real(text, size, "sigma-c", o->sigma_c, u.sigma_c);
-    add_real(text, size, "centre", o->centre, u.centre);
-    add_real(text, size, "spread", o->spread, u.spread);
-    add_real(text, size, "t-cap", o->t_cap, u.t_cap);
-    add_real(text, size, "delta", o->delta, u.delta);
-    add_real(text, size, "noise", o->noise, u.noise);
-    add_real(text, size, "tol", o->tol, u.tol);
-    add_list(text, size, "lambda", o->lambda, u.lambda);
-    add_list(text, size, "sigma-q", o->sigma_q, u.sigma_q);
-    add_list(text, size, grid ? "alpha" : "alphas", o->alphas, u.alphas);
-    add_list(text, size, "load", o->load, u.load);
-    add_list(text, size, "ratio", o->ratio, u.ratio);
-    if (o->sigma_c_vector) add(text, size, " --context-noise vector");
-    if (o->coupled) add(text, size, " --mode coupled");
-    if (o->query_free) add(text, size, " --query free");
-    if (o->start_query) add(text, size, " --start query");
-    if (o->kind == CGAM_STUDY_PHASE && o->x != u.x) add(text, size, " --x %s", axes[o->x]);
-    if (o->kind == CGAM_STUDY_PHASE && o->y != u.y) add(text, size, " --y %s", axes[o->y]);
-    if (o->bank) add(text, size, " --bank FILE");
+    add(text, size, "cgam study %s", cgam_study_name(o->kind));
+    for (int64_t k = 0; (p = cgam_study_param_at(o->kind, k)); k++) {
+        bool always = strcmp(p->name, "trials") == 0 || strcmp(p->name, "seed") == 0;
+        bool other = strcmp(p->name, "d") == 0 && o->bank; /* d is the bank's */
+        if ((usual(p, o, &u) && !always) || other) continue;
+        add(text, size, " --%s ", p->name);
+        size_t used = strlen(text);
+        cgam_study_param_text(p, o, text + used, size - used);
+    }
 }

@@ -25,23 +25,11 @@ typedef struct setup {
     int64_t record;
 } setup;
 
-static void defaults(cgam_study_opts *o) { (void)o; }
-
 static cgam_status check(cgam_env *env, const cgam_study_opts *o)
 {
-    cgam_status status = cgam_study_check_size(env, o);
-    if (status == CGAM_OK) status = cgam_study_check_positive(env, "beta", o->beta);
-    if (status == CGAM_OK) status = cgam_study_check_positive(env, "centre", o->centre);
-    if (status == CGAM_OK) status = cgam_study_check_range(env, "spread", o->spread, 0, 1e6);
-    if (status == CGAM_OK) status = cgam_study_check_range(env, "t-cap", o->t_cap, 1e-6, 1e12);
-    if (status == CGAM_OK)
-        status = cgam_study_check_range(env, "delta", o->delta, 1e-12, 1 - 1e-12);
-    if (status == CGAM_OK)
-        status =
-            cgam_study_check_range(env, "example", (double)o->example, 0, (double)(o->trials - 1));
-    if (status == CGAM_OK && o->alphas.count > 0)
-        status = cgam_study_check_list(env, "alphas", o->alphas, 0, 1e6, CGAM_ALPHAS_MAX);
-    return status;
+    if (o->example < o->trials) return CGAM_OK;
+    return cgam_fail(env, CGAM_E_ARG, "example is %lld, trials are 0 to %lld",
+                     (long long)o->example, (long long)o->trials - 1);
 }
 
 typedef struct room {
@@ -154,19 +142,6 @@ static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, 
     return CGAM_OK;
 }
 
-static void put_options(const cgam_study_opts *o, json_t *doc)
-{
-    json_t *p = json_object();
-    cgam_json_put(p, "n", json_integer(o->n));
-    cgam_json_put(p, "d", json_integer(o->d));
-    cgam_json_put(p, "beta", json_real(o->beta));
-    cgam_json_put(p, "centre", json_real(o->centre));
-    cgam_json_put(p, "spread", json_real(o->spread));
-    cgam_json_put(p, "t_cap", json_real(o->t_cap));
-    cgam_json_put(p, "delta", json_real(o->delta));
-    cgam_json_put(doc, "parameters", p);
-}
-
 /* Trials of block i. */
 static double in_block(const cgam_study_opts *o, int64_t i)
 {
@@ -218,7 +193,6 @@ static cgam_status tell(cgam_study *study, const setup *u, const cgam_blocks *b)
     cells[4] = n;
     const cgam_table *peak = cgam_study_find(study, "peak");
     json_t *doc = study->doc, *shown = json_object();
-    put_options(o, doc);
     cgam_json_put(doc, "alpha", cgam_json_reals(peak->cells, alphas, peak->columns));
     cgam_json_put(doc, "peak_mean", cgam_json_reals(peak->cells + 1, alphas, peak->columns));
     cgam_json_put(doc, "peak_se", cgam_json_reals(peak->cells + 2, alphas, peak->columns));
@@ -289,7 +263,6 @@ static cgam_status trial(cgam_study *study, int64_t k, json_t *doc)
             cgam_json_put(at, "p", cgam_json_reals(w->p + lane, o->n, width));
             json_array_append_new(list, at);
         }
-        put_options(o, doc);
         cgam_json_put(doc, "mu_min", cgam_json_real(w->banks->mu_min[lane]));
         cgam_json_put(doc, "alpha_crit", cgam_json_real(w->banks->alpha_crit[lane]));
         cgam_json_put(doc, "lead", cgam_json_real(lead[lane]));
@@ -304,7 +277,6 @@ static cgam_status trial(cgam_study *study, int64_t k, json_t *doc)
 const cgam_study_part cgam_study_competition = {
     .name = "competition",
     .about = "peak gate probability against the penalty, without feedback (fig. 3 a-c)",
-    .defaults = defaults,
     .check = check,
     .run = run,
     .trial = trial,

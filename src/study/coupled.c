@@ -23,37 +23,9 @@
 #include <math.h>
 #include <string.h>
 
-enum { BLOCK = CGAM_COUPLED_BLOCK, DENSE = 60, LAMBDAS_MAX = 64 };
+enum { BLOCK = CGAM_COUPLED_BLOCK, DENSE = 60 };
 static const double DENSE_REACH = 0.1, COARSE_TOL = 0.15, COARSE_RATE = 4, COARSE_TRUST = 0.75;
 static const double FINE_TOL = 1e-3, FINE_RATE = 1.5, FOLD_TOL = 1e-5, FOLD_MARGIN = 1e-4;
-
-static const double lambdas_default[] = {0, 0.5, 1, 1.5, 2, 2.5, 3};
-
-static void defaults(cgam_study_opts *o)
-{
-    o->beta = 5;
-    o->lambda = (cgam_list){lambdas_default, 7};
-}
-
-static cgam_status check(cgam_env *env, const cgam_study_opts *o)
-{
-    cgam_status status = cgam_study_check_size(env, o);
-    if (status == CGAM_OK) status = cgam_study_check_positive(env, "beta", o->beta);
-    if (status == CGAM_OK) status = cgam_study_check_positive(env, "centre", o->centre);
-    if (status == CGAM_OK) status = cgam_study_check_range(env, "spread", o->spread, 0, 1e6);
-    if (status == CGAM_OK) status = cgam_study_check_range(env, "noise", o->noise, 0, 1e6);
-    if (status == CGAM_OK) status = cgam_study_check_range(env, "t-cap", o->t_cap, 1e-6, 1e5);
-    if (status == CGAM_OK)
-        status = cgam_study_check_range(env, "max-iter", (double)o->max_iter, 1, 1e9);
-    if (status == CGAM_OK) status = cgam_study_check_range(env, "tol", o->tol, 0, 1);
-    if (status == CGAM_OK)
-        status = cgam_study_check_range(env, "fold-trials", (double)o->fold_trials, 0, 1e9);
-    if (status == CGAM_OK)
-        status = cgam_study_check_list(env, "lambda", o->lambda, 0, 1e3, LAMBDAS_MAX);
-    if (status == CGAM_OK && o->alphas.count > 0)
-        status = cgam_study_check_list(env, "alphas", o->alphas, 0, 1e3, CGAM_ALPHAS_MAX);
-    return status;
-}
 
 /* alpha_crit (1 - lambda^2 beta / n), NAN where the theorem says nothing. */
 static double theory(const cgam_study_opts *o, double alpha_crit, double lambda)
@@ -343,7 +315,7 @@ static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, 
         cgam_status status = cgam_coupling_draw(study, from, w);
         if (status != CGAM_OK) return status;
         int count = end - from < width ? (int)(end - from) : width;
-        bool slow[LAMBDAS_MAX] = {false};
+        bool slow[CGAM_STUDY_LAMBDAS_MAX] = {false};
         for (int64_t a = 0; a < c->all.count; a++) {
             double alpha = c->all.at[a];
             bool again = false;
@@ -399,8 +371,6 @@ static cgam_status run(cgam_study *study)
 const cgam_study_part cgam_study_coupled = {
     .name = "coupled",
     .about = "how feedback moves the transition of the gates (fig. 3 d)",
-    .defaults = defaults,
-    .check = check,
     .run = run,
     .trial = cgam_coupling_trial,
 };

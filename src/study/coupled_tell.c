@@ -133,22 +133,6 @@ static cgam_status threshold_table(cgam_study *study, const cgam_coupling *c, co
     return status;
 }
 
-static void put_options(const cgam_study_opts *o, json_t *doc)
-{
-    json_t *p = json_object();
-    cgam_json_put(p, "n", json_integer(o->n));
-    cgam_json_put(p, "d", json_integer(o->d));
-    cgam_json_put(p, "beta", json_real(o->beta));
-    cgam_json_put(p, "centre", json_real(o->centre));
-    cgam_json_put(p, "spread", json_real(o->spread));
-    cgam_json_put(p, "noise", json_real(o->noise));
-    cgam_json_put(p, "t_cap", json_real(o->t_cap));
-    cgam_json_put(p, "max_iter", json_integer(o->max_iter));
-    cgam_json_put(p, "tol", json_real(o->tol));
-    cgam_json_put(p, "fold_trials", json_integer(o->fold_trials));
-    cgam_json_put(doc, "parameters", p);
-}
-
 cgam_status cgam_coupling_tell(cgam_study *study, const cgam_coupling *c, const cgam_blocks *b)
 {
     const cgam_study_opts *o = &study->opts;
@@ -178,7 +162,6 @@ cgam_status cgam_coupling_tell(cgam_study *study, const cgam_coupling *c, const 
         json_array_append_new(list, one);
         row += n * w;
     }
-    put_options(o, doc);
     cgam_json_put(doc, "alpha_crit", cgam_json_real(c->alpha_crit));
     cgam_json_put(doc, "curves", list);
     return CGAM_OK;
@@ -236,7 +219,6 @@ static cgam_status show(cgam_study *study, const cgam_coupling *c, int64_t trial
         cgam_json_put(one, "points", points);
         json_array_append_new(list, one);
     }
-    put_options(o, doc);
     cgam_json_put(doc, "alpha_crit", cgam_json_real(w->banks->alpha_crit[lane]));
     cgam_json_put(doc, "Z", Z);
     cgam_json_put(doc, "start", cgam_json_reals(g->start + lane, o->n, width));

@@ -15,39 +15,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { LIST_MAX = 256, N_MAX = 1 << 16 };
-
-static const double one_alpha[] = {0.1}, one_sigma[] = {0.5}, one_load[] = {5};
-static const double capacity_loads[] = {0.5, 1, 2, 4, 8, 16, 32, 64, 128};
-static const double capacity_lambdas[] = {0, 1, 2, 4};
-static const double phase_lambdas[] = {0, 0.25, 0.5, 0.75, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8};
-static const double phase_sigmas[] = {0,    0.15, 0.3,  0.45, 0.6,  0.75, 0.9,
-                                      1.05, 1.2,  1.35, 1.5,  1.65, 1.8,  1.95,
-                                      2.1,  2.25, 2.4,  2.55, 2.7,  2.85, 3};
-
-static void shared(cgam_study_opts *o)
-{
-    o->trials = 400;
-    o->banks = 8;
-    o->d = 16;
-    o->alphas = (cgam_list){one_alpha, 1};
-    o->sigma_q = (cgam_list){one_sigma, 1};
-    o->load = (cgam_list){one_load, 1};
-}
-
-static void capacity_defaults(cgam_study_opts *o)
-{
-    shared(o);
-    o->load = (cgam_list){capacity_loads, 9};
-    o->lambda = (cgam_list){capacity_lambdas, 4};
-}
-
-static void phase_defaults(cgam_study_opts *o)
-{
-    shared(o);
-    o->lambda = (cgam_list){phase_lambdas, sizeof phase_lambdas / sizeof *phase_lambdas};
-    o->sigma_q = (cgam_list){phase_sigmas, sizeof phase_sigmas / sizeof *phase_sigmas};
-}
+enum { N_MAX = 1 << 16 };
 
 /* Memories at a load; 0 = more than there are. */
 static int64_t memories(const cgam_study_opts *o, double load)
@@ -71,22 +39,15 @@ static int64_t dimensions(const cgam_study_opts *o)
 
 static cgam_status check(cgam_env *env, const cgam_study_opts *o)
 {
-    cgam_status status = cgam_study_check_range(env, "d", (double)o->d, 1, 4096);
-    if (status == CGAM_OK) status = cgam_study_check_range(env, "sigma-c", o->sigma_c, 0, 1e6);
-    if (status == CGAM_OK)
-        status = cgam_study_check_range(env, "banks", (double)o->banks, 1, CGAM_STREAM_SETS);
-    if (status == CGAM_OK)
-        status = cgam_study_check_list(env, "lambda", o->lambda, 0, 1e6, LIST_MAX);
-    if (status == CGAM_OK)
-        status = cgam_study_check_list(env, "alpha", o->alphas, 0, 1e6, LIST_MAX);
-    if (status == CGAM_OK)
-        status = cgam_study_check_list(env, "sigma-q", o->sigma_q, 0, 1e6, LIST_MAX);
-    /* with a bank, load 0 stands for all of its rows */
-    if (status == CGAM_OK)
-        status = cgam_study_check_list(env, "load", o->load, o->bank ? 0 : 1e-3, 1e6, LIST_MAX);
+    static const double LEAST = 1e-3;
+    cgam_status status = CGAM_OK;
+    for (int64_t i = 0; i < o->load.count && status == CGAM_OK && !o->bank; i++)
+        if (o->load.values[i] < LEAST)
+            status = cgam_fail(env, CGAM_E_ARG, "load is %g, without a bank it must be at least %g",
+                               o->load.values[i], LEAST);
     for (int64_t i = 0; i < o->load.count && status == CGAM_OK; i++)
         if (memories(o, o->load.values[i]) == 0)
-            status = cgam_fail(env, CGAM_E_ARG, "--load %g asks for %.0f memories, %lld are there",
+            status = cgam_fail(env, CGAM_E_ARG, "load %g asks for %.0f memories, %lld are there",
                                o->load.values[i], o->load.values[i] * (double)dimensions(o),
                                (long long)(o->bank ? cgam_bank_describe(o->bank).n : N_MAX));
     if (status == CGAM_OK && o->load.count * o->sigma_q.count > CGAM_STREAM_CELLS)
@@ -94,7 +55,7 @@ static cgam_status check(cgam_env *env, const cgam_study_opts *o)
             cgam_fail(env, CGAM_E_ARG, "%lld loads times %lld noise levels, at most %d pairs",
                       (long long)o->load.count, (long long)o->sigma_q.count, CGAM_STREAM_CELLS);
     if (status == CGAM_OK && o->kind == CGAM_STUDY_PHASE && o->x == o->y)
-        status = cgam_fail(env, CGAM_E_ARG, "--x and --y name the same axis");
+        status = cgam_fail(env, CGAM_E_ARG, "x and y name the same axis");
     return status;
 }
 
@@ -264,22 +225,6 @@ static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, 
     return status;
 }
 
-static void put_options(const cgam_study_opts *o, json_t *doc)
-{
-    static const char *const axes[] = {"load", "lambda", "alpha", "sigma_q"};
-    json_t *p = json_object();
-    cgam_json_put(p, "d", json_integer(dimensions(o)));
-    cgam_json_put(p, "bank", json_string(o->bank ? "given" : "random unit vectors"));
-    cgam_json_put(p, "banks", json_integer(o->banks));
-    cgam_json_put(p, "sigma_c", json_real(o->sigma_c));
-    cgam_json_put(p, "context_noise", json_string(o->sigma_c_vector ? "vector" : "component"));
-    if (o->kind == CGAM_STUDY_PHASE) {
-        cgam_json_put(p, "x", json_string(axes[o->x]));
-        cgam_json_put(p, "y", json_string(axes[o->y]));
-    }
-    cgam_json_put(doc, "parameters", p);
-}
-
 static cgam_status run(cgam_study *study)
 {
     const cgam_study_opts *o = &study->opts;
@@ -314,7 +259,6 @@ static cgam_status run(cgam_study *study)
         const cgam_table *t = cgam_study_find(study, "accuracy");
         static const char *const keys[] = {"load",   "n",        "alpha",      "sigma_q",
                                            "lambda", "accuracy", "accuracy_se"};
-        put_options(o, study->doc);
         for (int k = 0; k < 7; k++)
             cgam_json_put(study->doc, keys[k], cgam_json_reals(t->cells + k, t->rows, t->columns));
     }
@@ -388,7 +332,6 @@ static cgam_status trial(cgam_study *study, int64_t k, json_t *doc)
         cgam_json_put(one, "cells", cells);
         json_array_append_new(loads, one);
     }
-    put_options(o, doc);
     cgam_json_put(doc, "bank", json_integer(set));
     cgam_json_put(doc, "trial_of_bank", json_integer(own));
     cgam_json_put(doc, "loads", loads);
@@ -398,19 +341,15 @@ static cgam_status trial(cgam_study *study, int64_t k, json_t *doc)
 const cgam_study_part cgam_study_capacity = {
     .name = "capacity",
     .about = "recall accuracy against the number of memories per dimension",
-    .defaults = capacity_defaults,
     .check = check,
     .run = run,
     .trial = trial,
-    .several_banks = true,
 };
 
 const cgam_study_part cgam_study_phase = {
     .name = "phase",
     .about = "recall accuracy over two of N/d, lambda, alpha and sigma_q, as a map",
-    .defaults = phase_defaults,
     .check = check,
     .run = run,
     .trial = trial,
-    .several_banks = true,
 };

@@ -46,12 +46,6 @@ static uint64_t hash(uint64_t h, const void *bytes, size_t size)
     return h;
 }
 
-static uint64_t hash_list(uint64_t h, cgam_list list)
-{
-    h = hash(h, &list.count, sizeof list.count);
-    return hash(h, list.values, (size_t)list.count * sizeof *list.values);
-}
-
 /* A bank's sizes and every row of it: norms alone would not tell two normalised banks apart. */
 static cgam_status hash_bank(cgam_env *env, const cgam_bank *bank, uint64_t *key)
 {
@@ -80,16 +74,19 @@ static cgam_status fingerprint(const cgam_study *study, const cgam_blocks *b, ui
     uint64_t h = 0xcbf29ce484222325u;
     const char *texts[] = {cgam_version(), cgam_study_name(o->kind), study->lanes->name};
     for (int i = 0; i < 3; i++) h = hash(h, texts[i], strlen(texts[i]) + 1);
-    int64_t whole[] = {(int64_t)o->seed, o->trials,     o->n,           o->d,
-                       o->banks,         o->max_iter,   o->fold_trials, o->sigma_c_vector,
-                       o->coupled,       o->query_free, o->start_query, o->example,
-                       b->count,         b->record,     o->bank != NULL};
-    double reals[] = {o->alpha, o->beta,  o->sigma_c, o->centre, o->spread,
-                      o->t_cap, o->delta, o->noise,   o->tol};
-    h = hash(h, whole, sizeof whole);
-    h = hash(h, reals, sizeof reals);
-    cgam_list lists[] = {o->lambda, o->sigma_q, o->alphas, o->load, o->ratio};
-    for (int i = 0; i < 5; i++) h = hash_list(h, lists[i]);
+    int64_t sizes[] = {b->count, b->record};
+    h = hash(h, sizes, sizeof sizes);
+    const cgam_study_param *p;
+    for (int64_t k = 0; (p = cgam_study_param_at(o->kind, k)); k++) {
+        int64_t count = cgam_study_param_count(p, o);
+        h = hash(h, p->name, strlen(p->name) + 1);
+        h = hash(h, &count, sizeof count);
+        for (int64_t i = 0; i < count; i++) {
+            double value = cgam_study_param_value(p, o, i);
+            h = hash(h, &value, sizeof value);
+        }
+    }
+    h = hash(h, &o->seed, sizeof o->seed); /* all of its bits */
     *key = h;
     return o->bank ? hash_bank(study->env, o->bank, key) : CGAM_OK;
 }

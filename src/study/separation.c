@@ -33,33 +33,6 @@ static const double WINDOW = 0.15, SLACK = 1e-12, COUPLED_TOL = 1e-12;
 typedef cgam_separation setup;
 typedef cgam_separation_room room;
 
-static const double lambdas_default[] = {0, 1, 2, 4, 8, 16};
-#define NOISE(i) (3.0 * (i) / 11)
-static const double sigmas_default[] = {NOISE(0), NOISE(1), NOISE(2),  NOISE(3),
-                                        NOISE(4), NOISE(5), NOISE(6),  NOISE(7),
-                                        NOISE(8), NOISE(9), NOISE(10), NOISE(11)};
-
-static void defaults(cgam_study_opts *o)
-{
-    o->trials = 6000;
-    o->lambda = (cgam_list){lambdas_default, 6};
-    o->sigma_q = (cgam_list){sigmas_default, 12};
-}
-
-static cgam_status check(cgam_env *env, const cgam_study_opts *o)
-{
-    cgam_status status = cgam_study_check_size(env, o);
-    if (status == CGAM_OK) status = cgam_study_check_positive(env, "beta", o->beta);
-    if (status == CGAM_OK) status = cgam_study_check_range(env, "alpha", o->alpha, 0, 1e6);
-    if (status == CGAM_OK) status = cgam_study_check_range(env, "sigma-c", o->sigma_c, 0, 1e6);
-    if (status == CGAM_OK) status = cgam_study_check_list(env, "lambda", o->lambda, 0, 1e6, 64);
-    if (status == CGAM_OK)
-        status = cgam_study_check_list(env, "sigma-q", o->sigma_q, 0, 1e6, CGAM_STREAM_CELLS);
-    if (status == CGAM_OK)
-        status = cgam_study_check_range(env, "banks", (double)o->banks, 1, CGAM_STREAM_SETS);
-    return status;
-}
-
 static bool in_window(double sigma) { return fabs(sigma - 1) < WINDOW; }
 
 /* Z of a bank, and S = A^-1 Z column by column. */
@@ -84,7 +57,7 @@ static cgam_status make_bank(cgam_study *study, int64_t set, double *Z, double *
     if (status == CGAM_OK) status = cgam_gate_new(bank, o->alpha, NULL, &gate);
     if (status == CGAM_OK && o->coupled && cgam_gate_describe(gate).regime != CGAM_SUBCRITICAL)
         status = cgam_fail(env, CGAM_E_NOT_POSITIVE,
-                           "--mode coupled needs alpha below alpha_crit = %.17g, it is %.17g",
+                           "mode coupled needs alpha below alpha_crit = %.17g, it is %.17g",
                            cgam_gate_describe(gate).critical.alpha, o->alpha);
     for (int64_t j = 0; j < o->d && status == CGAM_OK; j++) {
         v[j] = 1;
@@ -368,9 +341,6 @@ static cgam_status run(cgam_study *study)
 const cgam_study_part cgam_study_separation = {
     .name = "separation",
     .about = "accuracy, separation gaps and the logistic bound against query noise (fig. 2)",
-    .defaults = defaults,
-    .check = check,
     .run = run,
     .trial = cgam_separation_trial,
-    .several_banks = true,
 };

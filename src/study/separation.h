@@ -64,6 +64,5 @@ cgam_status cgam_separation_recall(cgam_study *study, const cgam_separation *u, 
 /* Tables and summary from the blocks' records. */
 cgam_status cgam_separation_tell(cgam_study *study, const cgam_separation *u, const cgam_blocks *b);
 cgam_status cgam_separation_trial(cgam_study *study, int64_t trial, json_t *doc);
-void cgam_separation_options(const cgam_study *study, json_t *doc);
 
 #endif

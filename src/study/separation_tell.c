@@ -196,21 +196,6 @@ static cgam_status bound_tables(cgam_study *study, const cgam_separation *u)
     return status;
 }
 
-void cgam_separation_options(const cgam_study *study, json_t *doc)
-{
-    const cgam_study_opts *o = &study->opts;
-    json_t *p = json_object();
-    cgam_json_put(p, "n", json_integer(o->n));
-    cgam_json_put(p, "d", json_integer(o->d));
-    cgam_json_put(p, "alpha", json_real(o->alpha));
-    cgam_json_put(p, "beta", json_real(o->beta));
-    cgam_json_put(p, "sigma_c", json_real(o->sigma_c));
-    cgam_json_put(p, "context_noise", json_string(o->sigma_c_vector ? "vector" : "component"));
-    cgam_json_put(p, "mode", json_string(o->coupled ? "coupled" : "first"));
-    cgam_json_put(p, "banks", json_integer(o->banks));
-    cgam_json_put(doc, "parameters", p);
-}
-
 static cgam_status point_table(cgam_study *study, const cgam_separation *u, const cgam_blocks *b)
 {
     double *cells;
@@ -274,7 +259,6 @@ cgam_status cgam_separation_tell(cgam_study *study, const cgam_separation *u, co
     if (status == CGAM_OK) status = bound_tables(study, u);
     if (status == CGAM_OK) status = point_table(study, u, b);
     if (status != CGAM_OK) return status;
-    cgam_separation_options(study, study->doc);
     put_results(study, u);
     return CGAM_OK;
 }
@@ -370,7 +354,6 @@ cgam_status cgam_separation_trial(cgam_study *study, int64_t trial, json_t *doc)
     if (status == CGAM_OK) status = show_cells(study, &u, set, own, x, gate, w, cells);
     for (int64_t i = 0; i < u.n && status == CGAM_OK; i++)
         json_array_append_new(Z, cgam_json_reals(memories + i * u.d, u.d, 1));
-    cgam_separation_options(study, doc);
     cgam_json_put(doc, "bank", json_integer(set));
     cgam_json_put(doc, "trial_of_bank", json_integer(own));
     cgam_json_put(doc, "Z", Z);

@@ -1,5 +1,5 @@
 /* study.c: the list of studies, their tables, and what is written of them. */
-#include "study/study.h"
+#include "study/params.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -27,66 +27,14 @@ const char *cgam_study_about(cgam_study_kind kind)
     return kind < CGAM_STUDY_KINDS ? parts[kind]->about : "";
 }
 
-cgam_study_opts cgam_study_opts_default(cgam_study_kind kind)
+bool cgam_study_kind_find(const char *name, cgam_study_kind *kind)
 {
-    cgam_study_opts o = {.kind = kind,
-                         .seed = 1,
-                         .trials = 1000,
-                         .n = 50,
-                         .d = 10,
-                         .alpha = 0.1,
-                         .beta = 3.5,
-                         .sigma_c = 0.3,
-                         .banks = 1,
-                         .centre = 2,
-                         .spread = 0.3,
-                         .t_cap = 50,
-                         .delta = 0.01,
-                         .noise = 1e-4,
-                         .max_iter = 500,
-                         .tol = 1e-8,
-                         .fold_trials = 200,
-                         .x = CGAM_AXIS_SIGMA_Q,
-                         .y = CGAM_AXIS_LAMBDA};
-    if (kind < CGAM_STUDY_KINDS) parts[kind]->defaults(&o);
-    return o;
-}
-
-/* ---- Checks ---------------------------------------------------------------------------------- */
-cgam_status cgam_study_check_range(cgam_env *env, const char *name, double value, double low,
-                                   double high)
-{
-    if (value >= low && value <= high) return CGAM_OK;
-    return cgam_fail(env, CGAM_E_ARG, "--%s is %.17g, it must be from %.17g to %.17g", name, value,
-                     low, high);
-}
-
-cgam_status cgam_study_check_positive(cgam_env *env, const char *name, double value)
-{
-    if (value > 0 && isfinite(value)) return CGAM_OK;
-    return cgam_fail(env, CGAM_E_ARG, "--%s is %.17g, it must be above 0 and finite", name, value);
-}
-
-cgam_status cgam_study_check_list(cgam_env *env, const char *name, cgam_list list, double low,
-                                  double high, int64_t most)
-{
-    if (list.count < 1 || !list.values)
-        return cgam_fail(env, CGAM_E_ARG, "--%s: the list is empty", name);
-    if (list.count > most)
-        return cgam_fail(env, CGAM_E_ARG, "--%s: %lld values, at most %lld are allowed", name,
-                         (long long)list.count, (long long)most);
-    for (int64_t i = 0; i < list.count; i++) {
-        cgam_status status = cgam_study_check_range(env, name, list.values[i], low, high);
-        if (status != CGAM_OK) return status;
-    }
-    return CGAM_OK;
-}
-
-cgam_status cgam_study_check_size(cgam_env *env, const cgam_study_opts *o)
-{
-    cgam_status status = cgam_study_check_range(env, "n", (double)o->n, 2, 2048);
-    if (status == CGAM_OK) status = cgam_study_check_range(env, "d", (double)o->d, 1, 1024);
-    return status;
+    for (int k = 0; k < CGAM_STUDY_KINDS; k++)
+        if (strcmp(parts[k]->name, name) == 0) {
+            *kind = (cgam_study_kind)k;
+            return true;
+        }
+    return false;
 }
 
 /* ---- Life ------------------------------------------------------------------------------------ */
@@ -106,19 +54,20 @@ void cgam_study_free(cgam_study *study)
 /* Copies the options with their lists, so that a study outlives its caller's arrays. */
 static cgam_status take_options(cgam_study *study, const cgam_study_opts *opts)
 {
-    study->opts = *opts;
-    cgam_list *lists[] = {&study->opts.lambda, &study->opts.sigma_q, &study->opts.alphas,
-                          &study->opts.load, &study->opts.ratio};
+    const cgam_study_param *p;
     int64_t total = 0;
-    for (int k = 0; k < 5; k++) total += lists[k]->count;
-    study->lists = cgam_alloc(study->env, (size_t)total, sizeof *study->lists);
-    if (!study->lists) return cgam_fail_nomem(study->env, "options");
-    double *at = study->lists;
-    for (int k = 0; k < 5; k++) {
-        int64_t count = lists[k]->count;
-        if (count > 0) memcpy(at, lists[k]->values, (size_t)count * sizeof *at);
-        lists[k]->values = at;
-        at += count;
+    study->opts = *opts;
+    if (opts->bank) study->opts.d = cgam_bank_describe(opts->bank).d;
+    for (int64_t k = 0; (p = cgam_study_param_at(opts->kind, k)); k++)
+        if (p->kind == CGAM_FIELD_LIST) total += cgam_study_param_count(p, opts);
+    double *at = study->lists = cgam_alloc(study->env, (size_t)total, sizeof *at);
+    if (!at) return cgam_fail_nomem(study->env, "options");
+    for (int64_t k = 0; (p = cgam_study_param_at(opts->kind, k)); k++) {
+        cgam_list *list = cgam_study_param_list(p, &study->opts);
+        if (!list) continue;
+        if (list->count > 0) memcpy(at, list->values, (size_t)list->count * sizeof *at);
+        list->values = at;
+        at += list->count;
     }
     if (opts->out) {
         size_t size = strlen(opts->out) + strlen(parts[opts->kind]->name) + sizeof "/..progress";
@@ -137,10 +86,8 @@ static cgam_status study_new(cgam_env *env, const cgam_study_opts *opts, cgam_st
     if (opts->kind >= CGAM_STUDY_KINDS)
         return cgam_fail(env, CGAM_E_ARG, "study %d: there are %d", (int)opts->kind,
                          CGAM_STUDY_KINDS);
-    if (opts->trials < 1 || opts->trials > ((int64_t)1 << 31))
-        return cgam_fail(env, CGAM_E_ARG, "--trials is %lld, it must be from 1 to %lld",
-                         (long long)opts->trials, (long long)1 << 31);
-    cgam_status status = parts[opts->kind]->check(env, opts);
+    cgam_status status = cgam_study_params_check(env, opts);
+    if (status == CGAM_OK && parts[opts->kind]->check) status = parts[opts->kind]->check(env, opts);
     if (status != CGAM_OK) return status;
     cgam_study *study = cgam_zalloc(env, 1, sizeof *study);
     if (!study) return cgam_fail_nomem(env, "a study");
@@ -202,6 +149,7 @@ cgam_status cgam_study_run(cgam_env *env, const cgam_study_opts *opts, cgam_stud
     cgam_json_put(study->doc, "seed", json_integer((json_int_t)opts->seed));
     cgam_json_put(study->doc, "trials", json_integer(opts->trials));
     cgam_json_put(study->doc, "machine", machine(study));
+    cgam_study_params_put(&study->opts, study->doc);
     status = part->run(study);
     if (status == CGAM_OK) status = make_text(study);
     if (status != CGAM_OK) {
@@ -221,15 +169,16 @@ cgam_status cgam_study_trial(cgam_env *env, const cgam_study_opts *opts, int64_t
     cgam_status status = study_new(env, &o, &study);
     if (status != CGAM_OK) return status;
     const cgam_study_part *part = parts[o.kind];
-    int64_t trials = o.trials * (part->several_banks ? o.banks : 1);
+    int64_t trials = o.trials * (cgam_study_param_find(o.kind, "banks") ? o.banks : 1);
     if (trial < 0 || trial >= trials)
-        status = cgam_fail(env, CGAM_E_ARG, "--only-trial is %lld, trials are 0 to %lld",
+        status = cgam_fail(env, CGAM_E_ARG, "only-trial is %lld, trials are 0 to %lld",
                            (long long)trial, (long long)trials - 1);
     if (status == CGAM_OK) {
         cgam_json_put(study->doc, "study", json_string(part->name));
         cgam_json_put(study->doc, "version", json_string(cgam_version()));
         cgam_json_put(study->doc, "seed", json_integer((json_int_t)o.seed));
         cgam_json_put(study->doc, "trial", json_integer(trial));
+        cgam_study_params_put(&study->opts, study->doc);
         status = part->trial(study, trial, study->doc);
     }
     if (status == CGAM_OK) status = make_text(study);
@@ -240,8 +189,6 @@ cgam_status cgam_study_trial(cgam_env *env, const cgam_study_opts *opts, int64_t
     cgam_study_free(study);
     return status;
 }
-
-void cgam_study_text_free(cgam_env *env, char *text) { cgam_free(env, text); }
 
 cgam_env *cgam_study_env(const cgam_study *study) { return study->env; }
 const cgam_study_opts *cgam_study_options(const cgam_study *study) { return &study->opts; }

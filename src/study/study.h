@@ -9,7 +9,7 @@
 
 #include <cgam/study.h>
 
-enum { CGAM_STUDY_TABLES = 8 };
+enum { CGAM_STUDY_TABLES = 8, CGAM_STUDY_LAMBDAS_MAX = 64 };
 
 struct cgam_study {
     cgam_env *env;
@@ -30,27 +30,18 @@ cgam_status cgam_study_add(cgam_study *study, const char *name, const char *abou
                            const char *heads, const char *const *labels, int64_t rows,
                            double **cells);
 
-/* What each study is: its words, its defaults, what it does, and how it shows one trial. */
+/* What each study is. Its parameters are rows of params.c. */
 typedef struct cgam_study_part {
     const char *name, *about;
-    void (*defaults)(cgam_study_opts *opts);
+    /* What the ranges of single parameters do not say; NULL = nothing. */
     cgam_status (*check)(cgam_env *env, const cgam_study_opts *opts);
     cgam_status (*run)(cgam_study *study);
     /* Of several banks, the trials of the first are counted first, then those of the second. */
     cgam_status (*trial)(cgam_study *study, int64_t trial, json_t *doc);
-    bool several_banks; /* there are `trials` trials for each of `banks` banks */
 } cgam_study_part;
 
 extern const cgam_study_part cgam_study_separation, cgam_study_competition, cgam_study_coupled,
     cgam_study_timescale, cgam_study_theorems, cgam_study_capacity, cgam_study_phase;
-
-/* Checks that several studies share; each message names the option as the command line does. */
-cgam_status cgam_study_check_positive(cgam_env *env, const char *name, double value);
-cgam_status cgam_study_check_range(cgam_env *env, const char *name, double value, double low,
-                                   double high);
-cgam_status cgam_study_check_list(cgam_env *env, const char *name, cgam_list list, double low,
-                                  double high, int64_t most);
-cgam_status cgam_study_check_size(cgam_env *env, const cgam_study_opts *opts);
 
 /* ---- Blocks: run.c --------------------------------------------------------------------------- */
 /* A study's work is cut into blocks whose results are `record` doubles each. They may be computed

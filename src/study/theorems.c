@@ -9,15 +9,6 @@
 
 enum { BLOCK = 10, THEOREMS_MAX = 64 };
 
-static void defaults(cgam_study_opts *o) { o->trials = 500; }
-
-static cgam_status check(cgam_env *env, const cgam_study_opts *o)
-{
-    (void)env;
-    (void)o;
-    return CGAM_OK;
-}
-
 double cgam_case_between(cgam_case *c, double low, double high)
 {
     double x = low + (high - low) * cgam_rng_uniform(&c->rng);
@@ -227,8 +218,6 @@ static cgam_status trial(cgam_study *study, int64_t k, json_t *doc)
 const cgam_study_part cgam_study_theorems = {
     .name = "theorems",
     .about = "every theorem of the paper, counted on random instances",
-    .defaults = defaults,
-    .check = check,
     .run = run,
     .trial = trial,
 };

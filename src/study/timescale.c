@@ -21,31 +21,8 @@
 #include <math.h>
 #include <string.h>
 
-enum { BLOCK = 8, OCTAVES = 18, SAMPLES = 2 * OCTAVES + 1, SUMS = 3, FINALS = 3, RATIOS_MAX = 64 };
+enum { BLOCK = 8, OCTAVES = 18, SAMPLES = 2 * OCTAVES + 1, SUMS = 3, FINALS = 3 };
 static const double HORIZON = 64, NEAR = 0.1, TOL = 1e-4, RATE = 0.5;
-
-static const double ratios_default[] = {0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100};
-static const double lambda_default[] = {2}, sigma_default[] = {1};
-
-static void defaults(cgam_study_opts *o)
-{
-    o->lambda = (cgam_list){lambda_default, 1};
-    o->sigma_q = (cgam_list){sigma_default, 1};
-    o->ratio = (cgam_list){ratios_default, 9};
-}
-
-static cgam_status check(cgam_env *env, const cgam_study_opts *o)
-{
-    cgam_status status = cgam_study_check_size(env, o);
-    if (status == CGAM_OK) status = cgam_study_check_positive(env, "beta", o->beta);
-    if (status == CGAM_OK) status = cgam_study_check_range(env, "alpha", o->alpha, 0, 1e3);
-    if (status == CGAM_OK) status = cgam_study_check_range(env, "sigma-c", o->sigma_c, 0, 1e6);
-    if (status == CGAM_OK) status = cgam_study_check_list(env, "lambda", o->lambda, 0, 1e3, 1);
-    if (status == CGAM_OK) status = cgam_study_check_list(env, "sigma-q", o->sigma_q, 0, 1e6, 1);
-    if (status == CGAM_OK)
-        status = cgam_study_check_list(env, "ratio", o->ratio, 1e-3, 1e3, RATIOS_MAX);
-    return status;
-}
 
 typedef struct room {
     cgam_banks *banks;
@@ -320,22 +297,6 @@ static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, 
     return CGAM_OK;
 }
 
-static void put_options(const cgam_study_opts *o, json_t *doc)
-{
-    json_t *p = json_object();
-    cgam_json_put(p, "n", json_integer(o->n));
-    cgam_json_put(p, "d", json_integer(o->d));
-    cgam_json_put(p, "alpha", json_real(o->alpha));
-    cgam_json_put(p, "beta", json_real(o->beta));
-    cgam_json_put(p, "lambda", json_real(o->lambda.values[0]));
-    cgam_json_put(p, "sigma_q", json_real(o->sigma_q.values[0]));
-    cgam_json_put(p, "sigma_c", json_real(o->sigma_c));
-    cgam_json_put(p, "context_noise", json_string(o->sigma_c_vector ? "vector" : "component"));
-    cgam_json_put(p, "query", json_string(o->query_free ? "free" : "clamped"));
-    cgam_json_put(p, "start", json_string(o->start_query ? "query" : "rest"));
-    cgam_json_put(doc, "parameters", p);
-}
-
 /* Number k of trial t at ratio j. */
 static double final(const cgam_blocks *b, int64_t j, int64_t t, int k)
 {
@@ -434,7 +395,6 @@ static cgam_status run(cgam_study *study)
     if (status == CGAM_OK) {
         const cgam_table *t = cgam_study_find(study, "ratios");
         json_t *doc = study->doc;
-        put_options(o, doc);
         static const struct {
             const char *key;
             int column;
@@ -478,7 +438,6 @@ static cgam_status trial(cgam_study *study, int64_t k, json_t *doc)
             w->shown = NULL;
             json_array_append_new(list, one);
         }
-        put_options(o, doc);
         cgam_json_put(doc, "target", json_integer(w->target[lane]));
         cgam_json_put(doc, "q", cgam_json_reals(w->q + lane, o->d, width));
         cgam_json_put(doc, "c", cgam_json_reals(w->c + lane, o->d, width));
@@ -493,8 +452,6 @@ static cgam_status trial(cgam_study *study, int64_t k, json_t *doc)
 const cgam_study_part cgam_study_timescale = {
     .name = "timescale",
     .about = "do gates that are faster than retrieval precondition it",
-    .defaults = defaults,
-    .check = check,
     .run = run,
     .trial = trial,
 };

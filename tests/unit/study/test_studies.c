@@ -53,7 +53,7 @@ static cgam_env *env_with(int threads, bool (*interrupted)(void *), void *user)
 }
 
 /* Same tables, bit for bit (NAN counts as itself). */
-static void same(const cgam_study *a, const cgam_study *b)
+static void same_tables(const cgam_study *a, const cgam_study *b)
 {
     assert_int_equal(cgam_study_tables(a), cgam_study_tables(b));
     for (int64_t i = 0; i < cgam_study_tables(a); i++) {
@@ -62,6 +62,11 @@ static void same(const cgam_study *a, const cgam_study *b)
         assert_int_equal(x->rows, y->rows);
         assert_memory_equal(x->cells, y->cells, (size_t)(x->rows * x->columns) * sizeof *x->cells);
     }
+}
+
+static void same(const cgam_study *a, const cgam_study *b)
+{
+    same_tables(a, b);
     assert_string_equal(cgam_study_json(a), cgam_study_json(b));
 }
 
@@ -190,8 +195,8 @@ static void a_trial_does_not_know_how_many_there_are(void **state)
         o.trials = 12;
         CHECK_STATUS(env, cgam_study_trial(env, &o, 11, &b));
         assert_string_equal(a, b);
-        cgam_study_text_free(env, a);
-        cgam_study_text_free(env, b);
+        cgam_text_free(env, a);
+        cgam_text_free(env, b);
         CHECK_FAILS(env, CGAM_E_ARG, cgam_study_trial(env, &o, 12, &a));
         CHECK_MESSAGE(env, "trials are 0 to 11");
     }
@@ -237,7 +242,7 @@ static void all_trials_of_all_banks_can_be_shown(void **state)
             assert_int_equal(json_integer_value(json_object_get(doc, "bank")), trial / 11);
             shown += rights(doc);
             json_decref(doc);
-            cgam_study_text_free(env, text);
+            cgam_text_free(env, text);
         }
         CHECK_CLOSE(shown, counted, 1e-9);
         cgam_study_free(s);
@@ -259,7 +264,7 @@ static void a_penalty_named_twice_is_one_point(void **state)
         CHECK_STATUS(env, cgam_study_run(env, &o, &a));
         o.alphas = (cgam_list){twice, 5};
         CHECK_STATUS(env, cgam_study_run(env, &o, &b));
-        same(a, b);
+        same_tables(a, b);
         cgam_study_free(a);
         cgam_study_free(b);
     }
@@ -286,7 +291,7 @@ static void the_mean_of_the_trials_is_the_curve(void **state)
             json_t *point = json_array_get(json_object_get(curve, "points"), (size_t)(row % 5));
             sum += json_real_value(json_object_get(point, "peak"));
             json_decref(doc);
-            cgam_study_text_free(env, text);
+            cgam_text_free(env, text);
         }
         /* a trial alone is always integrated finely */
         CHECK_CLOSE(t->cells[row * t->columns + 2], sum / 6, 1e-4);
@@ -338,7 +343,7 @@ static void folds_do_not_depend_on_the_neighbours(void **state)
             assert_true(json_real_value(fold) <
                         json_real_value(json_object_get(doc, "alpha_crit")));
         json_decref(doc);
-        cgam_study_text_free(env, text);
+        cgam_text_free(env, text);
     }
     CHECK_CLOSE(found / 16, share, 0);
     CHECK_CLOSE(share, 7 / 16.0, 0);
@@ -475,37 +480,37 @@ static void bad_options_are_named(void **state)
     static const double nan_list[] = {0.5, NAN}, negative[] = {-1}, huge[] = {1e6};
     cgam_study_opts o = small(CGAM_STUDY_SEPARATION);
     o.trials = 0;
-    refuse(env, &o, "--trials is 0");
+    refuse(env, &o, "trials is 0");
     o = small(CGAM_STUDY_SEPARATION);
     o.sigma_c = NAN;
-    refuse(env, &o, "--sigma-c is nan");
+    refuse(env, &o, "sigma-c is nan");
     o = small(CGAM_STUDY_SEPARATION);
     o.sigma_q = (cgam_list){nan_list, 2};
-    refuse(env, &o, "--sigma-q is nan");
+    refuse(env, &o, "sigma-q is nan");
     o = small(CGAM_STUDY_SEPARATION);
     o.lambda = (cgam_list){NULL, 0};
-    refuse(env, &o, "--lambda: the list is empty");
+    refuse(env, &o, "lambda: the list is empty");
     o = small(CGAM_STUDY_COUPLED);
     o.lambda = (cgam_list){negative, 1};
-    refuse(env, &o, "--lambda is -1");
+    refuse(env, &o, "lambda is -1");
     o = small(CGAM_STUDY_COMPETITION);
     o.beta = 0;
-    refuse(env, &o, "--beta is 0");
+    refuse(env, &o, "beta is 0");
     o = small(CGAM_STUDY_COMPETITION);
     o.example = 70;
-    refuse(env, &o, "--example is 70");
+    refuse(env, &o, "example is 70");
     o = small(CGAM_STUDY_TIMESCALE);
     o.ratio = (cgam_list){huge, 1};
-    refuse(env, &o, "--ratio is 1000000");
+    refuse(env, &o, "ratio is 1000000");
     o = small(CGAM_STUDY_CAPACITY);
     o.load = (cgam_list){huge, 1};
-    refuse(env, &o, "--load 1e+06 asks for");
+    refuse(env, &o, "load 1e+06 asks for");
     o = small(CGAM_STUDY_PHASE);
     o.x = o.y;
     refuse(env, &o, "same axis");
     o = small(CGAM_STUDY_SEPARATION);
     o.n = 1;
-    refuse(env, &o, "--n is 1");
+    refuse(env, &o, "n is 1");
     o = small(CGAM_STUDY_SEPARATION);
     o.coupled = true;
     o.alpha = 1.5;
