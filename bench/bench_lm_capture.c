@@ -34,7 +34,8 @@ static cgam_status take(void *user, int64_t which, const float *states)
     return CGAM_OK;
 }
 
-static cgam_status fill(cgam_lm *lm, const cgam_quiz *quiz, int64_t count, int64_t shots, sheet *s)
+static cgam_status fill(cgam_lm *lm, const cgam_prompts *prompts, int64_t count, int64_t shots,
+                        sheet *s)
 {
     cgam_lm_info info = cgam_lm_describe(lm);
     *s = (sheet){.one = (info.layers + 1) * info.width};
@@ -43,19 +44,20 @@ static cgam_status fill(cgam_lm *lm, const cgam_quiz *quiz, int64_t count, int64
     for (int64_t i = 0; i < count && status == CGAM_OK; i++) {
         char *text;
         /* the set has fewer than 200: they come round again */
-        status = cgam_quiz_prompt(quiz, i % cgam_quiz_queries(quiz), shots, CGAM_DEMOS_TRUE, &text);
+        status = cgam_prompts_text(prompts, i % cgam_prompts_count(prompts), shots, CGAM_DEMOS_TRUE,
+                                   &text);
         if (status != CGAM_OK) break;
         status = cgam_lm_tokenize(lm, text, true, &s->tokens[i], &s->prompt[i].count);
         s->prompt[i].tokens = s->tokens[i];
         s->count++;
-        cgam_quiz_release(quiz, text);
+        cgam_prompts_release(prompts, text);
     }
     return status;
 }
 
 static void empty(cgam_lm *lm, sheet *s)
 {
-    for (int64_t i = 0; i < s->count; i++) cgam_lm_release(lm, s->tokens[i]);
+    for (int64_t i = 0; i < s->count; i++) cgam_lm_tokens_free(lm, s->tokens[i]);
     free(s->states);
 }
 
@@ -118,17 +120,17 @@ static cgam_status measure(cgam_env *env, cgam_lm *lm, int64_t queries, bool *fi
 {
     static sheet few, many; /* tables of prompts are large */
     cgam_dataset *set = NULL;
-    cgam_quiz *quiz = NULL;
-    cgam_quiz_opts opts = cgam_quiz_opts_default();
+    cgam_prompts *prompts = NULL;
+    cgam_prompts_opts opts = cgam_prompts_opts_default();
     opts.queries = queries;
     opts.shots_max = SHOTS;
     opts.shared = true;
     double ratio = 0, rate = 0, shared = 0, apart = 0, distance = 0;
     cgam_status status = cgam_dataset_shipped(env, "sentiment", &set);
-    if (status == CGAM_OK) status = cgam_quiz_new(env, set, set, &opts, &quiz);
+    if (status == CGAM_OK) status = cgam_prompts_new(env, set, set, &opts, &prompts);
     if (status == CGAM_OK) {
-        status = fill(lm, quiz, CAPTURED, 0, &few);
-        if (status == CGAM_OK) status = fill(lm, quiz, queries, SHOTS, &many);
+        status = fill(lm, prompts, CAPTURED, 0, &few);
+        if (status == CGAM_OK) status = fill(lm, prompts, queries, SHOTS, &many);
     }
     if (status == CGAM_OK) status = overhead(lm, &few, &ratio, &rate);
     if (status == CGAM_OK) {
@@ -144,8 +146,8 @@ static cgam_status measure(cgam_env *env, cgam_lm *lm, int64_t queries, bool *fi
     *fine = ratio <= 1.05 && apart >= 4 * shared;
     empty(lm, &few);
     empty(lm, &many);
-    cgam_quiz_free(quiz);
-    cgam_dataset_free(set);
+    cgam_prompts_free(prompts);
+    cgam_dataset_close(set);
     return status;
 }
 
@@ -166,7 +168,7 @@ int main(int argc, char **argv)
     }
     if (status == CGAM_OK) status = measure(env, lm, queries, &fine);
     if (status != CGAM_OK) fprintf(stderr, "bench_lm_capture: %s\n", cgam_env_message(env));
-    cgam_lm_free(lm);
+    cgam_lm_close(lm);
     cgam_env_free(env);
     if (status != CGAM_OK) return 3;
     return fine ? 0 : 1;

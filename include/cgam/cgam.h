@@ -5,7 +5,7 @@
 #include <cgam/as_net.h>
 #include <cgam/bank.h>
 #include <cgam/base.h>
-#include <cgam/control.h>
+#include <cgam/baseline.h>
 #include <cgam/dataset.h>
 #include <cgam/flow.h>
 #include <cgam/gate.h>

@@ -24,7 +24,7 @@ typedef struct cgam_dataset cgam_dataset;
  *           relations.jsonl beside it or one folder up) or of masked sentences (SQuAD) */
 CGAM_API extern const char *const cgam_dataset_formats[];
 
-/* labels: "0=negative,1=positive", NULL = the format's own. Gives *out; cgam_dataset_free. */
+/* labels: "0=negative,1=positive", NULL = the format's own. Gives *out; cgam_dataset_close. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_dataset_open(cgam_env *env, const char *format,
                                                       const char *path, const char *labels,
                                                       cgam_dataset **out);
@@ -32,7 +32,7 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_dataset_open(cgam_env *env, const char 
  * sentences, written for this project). */
 CGAM_API CGAM_NODISCARD cgam_status cgam_dataset_shipped(cgam_env *env, const char *name,
                                                          cgam_dataset **out);
-CGAM_API void cgam_dataset_free(cgam_dataset *set); /* NULL is fine */
+CGAM_API void cgam_dataset_close(cgam_dataset *set); /* NULL is fine */
 
 typedef struct cgam_example {
     const char *text; /* belongs to the set */
@@ -47,17 +47,17 @@ CGAM_API bool cgam_dataset_open_ended(const cgam_dataset *set); /* facts */
 /* The template used when none is given: "Review: {x}\nSentiment: {y}\n\n". */
 CGAM_API const char *cgam_dataset_template(const cgam_dataset *set);
 
-/* ---- Quizzes: queries with demonstrations --------------------------------------------------- */
-typedef struct cgam_quiz cgam_quiz;
+/* ---- Prompts: queries with demonstrations ------------------------------------------------- */
+typedef struct cgam_prompts cgam_prompts;
 
-typedef struct cgam_quiz_opts {
+typedef struct cgam_prompts_opts {
     int64_t queries;     /* how many; default 200; fewer when the set has fewer */
     int64_t shots_max;   /* the most demonstrations that will be asked for; default 8 */
     bool shared;         /* the same demonstrations for every query; default false: its own */
     uint64_t seed;       /* default 1 */
     const char *wording; /* default NULL = the set's own; must hold {x} before {y} */
-} cgam_quiz_opts;
-CGAM_API cgam_quiz_opts cgam_quiz_opts_default(void);
+} cgam_prompts_opts;
+CGAM_API cgam_prompts_opts cgam_prompts_opts_default(void);
 
 /* How demonstrations are labelled. */
 typedef enum cgam_demos {
@@ -68,23 +68,24 @@ typedef enum cgam_demos {
 } cgam_demos;
 
 /* Queries from `eval`, demonstrations from `train`; train NULL: from the examples of `eval` that
- * are no queries. Both are borrowed until cgam_quiz_free. A class without an example to
+ * are no queries. Both are borrowed until cgam_prompts_free. A class without an example to
  * demonstrate it is refused. */
-CGAM_API CGAM_NODISCARD cgam_status cgam_quiz_new(cgam_env *env, const cgam_dataset *eval,
-                                                  const cgam_dataset *train,
-                                                  const cgam_quiz_opts *opts, cgam_quiz **out);
-CGAM_API void cgam_quiz_free(cgam_quiz *quiz); /* NULL is fine */
-CGAM_API int64_t cgam_quiz_queries(const cgam_quiz *quiz);
-CGAM_API int64_t cgam_quiz_label(const cgam_quiz *quiz, int64_t query);
-CGAM_API const cgam_dataset *cgam_quiz_set(const cgam_quiz *quiz);
+CGAM_API CGAM_NODISCARD cgam_status cgam_prompts_new(cgam_env *env, const cgam_dataset *eval,
+                                                     const cgam_dataset *train,
+                                                     const cgam_prompts_opts *opts,
+                                                     cgam_prompts **out);
+CGAM_API void cgam_prompts_free(cgam_prompts *prompts); /* NULL is fine */
+CGAM_API int64_t cgam_prompts_count(const cgam_prompts *prompts);
+CGAM_API int64_t cgam_prompts_label(const cgam_prompts *prompts, int64_t query);
+CGAM_API const cgam_dataset *cgam_prompts_dataset(const cgam_prompts *prompts);
 /* What stands between the text and the answer's blank: "\nSentiment:". */
-CGAM_API const char *cgam_quiz_cue(const cgam_quiz *quiz);
+CGAM_API const char *cgam_prompts_cue(const cgam_prompts *prompts);
 
 /* The prompt of a query with k demonstrations, ending where the answer would begin. The
- * demonstrations of k are the last k of those of any larger number. Gives *out; cgam_quiz_release. */
-CGAM_API CGAM_NODISCARD cgam_status cgam_quiz_prompt(const cgam_quiz *quiz, int64_t query,
-                                                     int64_t k, cgam_demos demos, char **out);
-CGAM_API void cgam_quiz_release(const cgam_quiz *quiz, char *prompt); /* NULL is fine */
+ * demonstrations of k are the last k of those of any larger number. Gives *out; cgam_prompts_release. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_prompts_text(const cgam_prompts *prompts, int64_t query,
+                                                      int64_t k, cgam_demos demos, char **out);
+CGAM_API void cgam_prompts_release(const cgam_prompts *prompts, char *prompt); /* NULL is fine */
 
 #ifdef __cplusplus
 }

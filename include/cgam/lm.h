@@ -49,20 +49,20 @@ typedef struct cgam_lm_info {
     char name[64], architecture[32], description[96];
 } cgam_lm_info;
 
-/* Gives a model from a GGUF file; free it with cgam_lm_free. Weights are mapped, not copied. One
+/* Gives a model from a GGUF file; free it with cgam_lm_close. Weights are mapped, not copied. One
  * thread at a time may use a model. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_lm_open(cgam_env *env, const char *path, cgam_lm **out);
-CGAM_API void cgam_lm_free(cgam_lm *lm); /* NULL is fine */
+CGAM_API void cgam_lm_close(cgam_lm *lm); /* NULL is fine */
 CGAM_API cgam_lm_info cgam_lm_describe(const cgam_lm *lm);
 CGAM_API cgam_env *cgam_lm_env(const cgam_lm *lm); /* the one it was opened with */
 /* SHA-256 of the file in 64 hexadecimal digits, computed when first asked for. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_lm_sha256(cgam_lm *lm, const char **out);
 
 /* Tokens of a text, with the model's beginning-of-sequence token first if `begin`. Gives *out
- * [*count]; free it with cgam_lm_release. */
+ * [*count]; free it with cgam_lm_tokens_free. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_lm_tokenize(cgam_lm *lm, const char *text, bool begin,
                                                      int32_t **out, int64_t *count);
-CGAM_API void cgam_lm_release(cgam_lm *lm, void *block); /* NULL is fine */
+CGAM_API void cgam_lm_tokens_free(cgam_lm *lm, void *block); /* NULL is fine */
 /* The bytes of a token as text into text[size], cut short if need be. */
 CGAM_API const char *cgam_lm_piece(const cgam_lm *lm, int32_t token, char *text, size_t size);
 

@@ -9,7 +9,7 @@
 #define CGAM_HELP_MODEL "GGUF file; the model of `cgam lm get` if not given"
 
 /* Parameters that say what is run. */
-#define CGAM_PARAMS_QUIZ                                                                           \
+#define CGAM_PARAMS_PROMPTS                                                                        \
     {.name = "model", .kind = CGAM_TEXT, .value = "FILE", .help = CGAM_HELP_MODEL},                \
         {.name = "store",                                                                          \
          .kind = CGAM_TEXT,                                                                        \
@@ -80,7 +80,7 @@ cgam_status cgam_input_lm(cgam_call *call, cgam_lm **out);
 /* Puts "model": {name, architecture, layers, width, vocab, ...}. */
 void cgam_put_lm(json_t *doc, const cgam_lm *lm);
 
-/* Everything CGAM_PARAMS_QUIZ asks for, open and ready. */
+/* Everything CGAM_PARAMS_PROMPTS asks for, open and ready. */
 enum { CGAM_SHOTS_ROOM = 16 };
 typedef struct cgam_lm_input {
     cgam_call *call;
@@ -88,7 +88,7 @@ typedef struct cgam_lm_input {
     cgam_lm_info info;
     cgam_store *store; /* NULL without --store */
     cgam_dataset *eval, *train;
-    cgam_quiz *quiz;
+    cgam_prompts *prompts;
     const char *name;               /* of the data */
     int64_t shots[CGAM_SHOTS_ROOM]; /* rising, 0 first */
     int64_t n_shots;

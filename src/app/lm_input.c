@@ -9,11 +9,11 @@
 
 void cgam_lm_input_close(cgam_lm_input *in)
 {
-    cgam_quiz_free(in->quiz);
-    cgam_dataset_free(in->eval);
-    cgam_dataset_free(in->train);
+    cgam_prompts_free(in->prompts);
+    cgam_dataset_close(in->eval);
+    cgam_dataset_close(in->train);
     cgam_store_close(in->store);
-    cgam_lm_free(in->lm);
+    cgam_lm_close(in->lm);
     *in = (cgam_lm_input){0};
 }
 
@@ -114,11 +114,11 @@ static void unescape(char *text)
     *to = '\0';
 }
 
-static cgam_status open_quiz(cgam_lm_input *in)
+static cgam_status open_prompts(cgam_lm_input *in)
 {
     const cgam_args *args = in->call->args;
     cgam_env *env = in->call->env;
-    cgam_quiz_opts opts = cgam_quiz_opts_default();
+    cgam_prompts_opts opts = cgam_prompts_opts_default();
     opts.queries = cgam_args_int(args, "queries");
     opts.shots_max = in->shots[in->n_shots - 1];
     opts.shared = strcmp(cgam_args_text(args, "demos"), "shared") == 0;
@@ -130,9 +130,9 @@ static cgam_status open_quiz(cgam_lm_input *in)
         unescape(wording);
         opts.wording = wording;
     }
-    cgam_status status = cgam_quiz_new(env, in->eval, in->train, &opts, &in->quiz);
+    cgam_status status = cgam_prompts_new(env, in->eval, in->train, &opts, &in->prompts);
     cgam_free(env, wording);
-    if (status == CGAM_OK) in->queries = cgam_quiz_queries(in->quiz);
+    if (status == CGAM_OK) in->queries = cgam_prompts_count(in->prompts);
     return status;
 }
 
@@ -145,7 +145,7 @@ cgam_status cgam_lm_input_open(cgam_call *call, cgam_lm_input *in)
         if (strcmp(dtype, cgam_dtype_name((cgam_dtype)i)) == 0) in->dtype = (cgam_dtype)i;
     cgam_status status = read_shots(in);
     if (status == CGAM_OK) status = open_data(in);
-    if (status == CGAM_OK) status = open_quiz(in);
+    if (status == CGAM_OK) status = open_prompts(in);
     if (status == CGAM_OK) status = cgam_input_lm(call, &in->lm);
     if (status == CGAM_OK) in->info = cgam_lm_describe(in->lm);
     if (status == CGAM_OK && store) status = cgam_store_open(call->env, store, true, &in->store);
@@ -163,8 +163,8 @@ static void sheet_free(cgam_lm_input *in, sheet *s)
 {
     cgam_env *env = in->call->env;
     for (int64_t i = 0; i < in->queries; i++) {
-        if (s->text) cgam_quiz_release(in->quiz, s->text[i]);
-        if (s->tokens) cgam_lm_release(in->lm, s->tokens[i]);
+        if (s->text) cgam_prompts_release(in->prompts, s->text[i]);
+        if (s->tokens) cgam_lm_tokens_free(in->lm, s->tokens[i]);
     }
     cgam_free(env, s->text);
     cgam_free(env, s->tokens);
@@ -180,7 +180,7 @@ static cgam_status sheet_fill(cgam_lm_input *in, int64_t k, cgam_demos demos, sh
     if (!s->text || !s->tokens || !s->prompt) return cgam_fail_nomem(env, "prompts");
     cgam_status status = CGAM_OK;
     for (int64_t i = 0; i < in->queries && status == CGAM_OK; i++) {
-        status = cgam_quiz_prompt(in->quiz, i, k, demos, &s->text[i]);
+        status = cgam_prompts_text(in->prompts, i, k, demos, &s->text[i]);
         if (status != CGAM_OK) break;
         status = cgam_lm_tokenize(in->lm, s->text[i], true, &s->tokens[i], &s->prompt[i].count);
         s->prompt[i].tokens = s->tokens[i];
@@ -231,7 +231,7 @@ cgam_status cgam_lm_input_states(cgam_lm_input *in, int64_t k, cgam_demos demos,
  * say next. */
 static cgam_status first_token(cgam_lm_input *in, const char *word, int32_t *out)
 {
-    const char *cue = cgam_quiz_cue(in->quiz);
+    const char *cue = cgam_prompts_cue(in->prompts);
     char text[1024];
     int32_t *before = NULL, *with = NULL;
     int64_t n = 0, m = 0;
@@ -249,8 +249,8 @@ static cgam_status first_token(cgam_lm_input *in, const char *word, int32_t *out
                                "the label '%s' does not begin with a token of its own after '%s'",
                                word, cue);
     }
-    cgam_lm_release(in->lm, before);
-    cgam_lm_release(in->lm, with);
+    cgam_lm_tokens_free(in->lm, before);
+    cgam_lm_tokens_free(in->lm, with);
     return status;
 }
 

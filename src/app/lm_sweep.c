@@ -43,8 +43,8 @@ static void add_shifts(trial *t, int group, const float *with)
     const cgam_sweep_study *s = t->study;
     for (int64_t l = 0; l < t->layers; l++)
         for (int h = 0; h < 2; h++)
-            cgam_control_shift(t->n, t->layers, t->d, with, s->zero, l, s->in_sample ? 2 : h,
-                               vector_at(t, group * t->layers + l, h));
+            cgam_baseline_shift(t->n, t->layers, t->d, with, s->zero, l, s->in_sample ? 2 : h,
+                                vector_at(t, group * t->layers + l, h));
 }
 
 /* Another task: countries and capitals, or sentiment where the task is open-ended itself. */
@@ -52,26 +52,27 @@ static cgam_status add_other_task(trial *t)
 {
     cgam_lm_input other = *t->study->in;
     other.eval = other.train = NULL;
-    other.quiz = NULL;
+    other.prompts = NULL;
     other.found = other.computed = other.tokens = 0;
     other.seconds = 0;
     other.name = cgam_dataset_open_ended(t->study->in->eval) ? "sentiment" : "facts";
     t->other_name = other.name;
-    cgam_quiz_opts opts = cgam_quiz_opts_default();
+    cgam_prompts_opts opts = cgam_prompts_opts_default();
     opts.queries = t->n < OTHER_QUERIES ? t->n : OTHER_QUERIES;
     opts.shots_max = t->k;
     opts.seed = t->seed;
     opts.shared = strcmp(cgam_args_text(other.call->args, "demos"), "shared") == 0;
     float *with = NULL, *without = NULL;
     cgam_status status = cgam_dataset_shipped(t->env, other.name, &other.eval);
-    if (status == CGAM_OK) status = cgam_quiz_new(t->env, other.eval, NULL, &opts, &other.quiz);
-    if (status == CGAM_OK) other.queries = cgam_quiz_queries(other.quiz);
+    if (status == CGAM_OK)
+        status = cgam_prompts_new(t->env, other.eval, NULL, &opts, &other.prompts);
+    if (status == CGAM_OK) other.queries = cgam_prompts_count(other.prompts);
     if (status == CGAM_OK) status = cgam_lm_input_states(&other, 0, CGAM_DEMOS_TRUE, &without);
     if (status == CGAM_OK) status = cgam_lm_input_states(&other, t->k, CGAM_DEMOS_TRUE, &with);
     for (int64_t l = 0; l < t->layers && status == CGAM_OK; l++)
         for (int h = 0; h < 2; h++)
-            cgam_control_shift(other.queries, t->layers, t->d, with, without, l, 2,
-                               vector_at(t, OTHER_TASK * t->layers + l, h));
+            cgam_baseline_shift(other.queries, t->layers, t->d, with, without, l, 2,
+                                vector_at(t, OTHER_TASK * t->layers + l, h));
     cgam_lm_input *in = t->study->in;
     in->found += other.found;
     in->computed += other.computed;
@@ -79,8 +80,8 @@ static cgam_status add_other_task(trial *t)
     in->seconds += other.seconds;
     cgam_free(t->env, with);
     cgam_free(t->env, without);
-    cgam_quiz_free(other.quiz);
-    cgam_dataset_free(other.eval);
+    cgam_prompts_free(other.prompts);
+    cgam_dataset_close(other.eval);
     return status;
 }
 
@@ -229,7 +230,7 @@ static cgam_status put_best(trial *t, json_t *to, int64_t first, int64_t count, 
         if (status != CGAM_OK) break;
         json_t *o = best_json(t, &best, count > 1);
         cgam_json_put_real(o, "held_out_se",
-                           cgam_control_share(t->n, t->study->target, marks, NULL, t->seed).se);
+                           cgam_baseline_share(t->n, t->study->target, marks, NULL, t->seed).se);
         put_right(t, o, "right", marks);
         cgam_json_put(to, over_names[over], o);
         status = write_steps(t, over, (int)(first / t->layers), &best);
@@ -258,8 +259,8 @@ static cgam_status put_group(trial *t, json_t *controls, const char *name, int g
     json_t *cosine = json_array();
     for (int64_t l = 0; l < t->layers; l++)
         json_array_append_new(
-            cosine, cgam_json_real(cgam_control_cosine(t->d, vector_at(t, l, 0),
-                                                       vector_at(t, group * t->layers + l, 0))));
+            cosine, cgam_json_real(cgam_baseline_cosine(t->d, vector_at(t, l, 0),
+                                                        vector_at(t, group * t->layers + l, 0))));
     cgam_json_put(o, "cosine", cosine);
     if (group == OTHER_TASK) cgam_json_put_text(o, "dataset", t->other_name);
     cgam_json_put(controls, name, o);
@@ -308,10 +309,11 @@ static json_t *centred_json(const trial *t, const bool *right, bool *held, doubl
     int64_t last = t->layers - 1;
     for (int64_t l = 0; l < t->layers; l++)
         by_layer[l] =
-            cgam_control_share(t->n, t->study->target, right + l * t->n, NULL, t->seed).mean;
+            cgam_baseline_share(t->n, t->study->target, right + l * t->n, NULL, t->seed).mean;
     choose_layer(t, right, held);
-    cgam_share own = cgam_control_share(t->n, t->study->target, right + last * t->n, NULL, t->seed);
-    cgam_share best = cgam_control_share(t->n, t->study->target, held, NULL, t->seed);
+    cgam_share own =
+        cgam_baseline_share(t->n, t->study->target, right + last * t->n, NULL, t->seed);
+    cgam_share best = cgam_baseline_share(t->n, t->study->target, held, NULL, t->seed);
     cgam_json_put_real(o, "accuracy", own.mean);
     cgam_json_put_real(o, "accuracy_se", own.se);
     cgam_json_put_real(o, "held_out", best.mean);
@@ -338,11 +340,11 @@ static cgam_status put_bias_controls(trial *t, json_t *controls)
     if (!scores || !gap || !target || !right || !column) status = cgam_fail_nomem(env, "controls");
     for (int64_t l = 0; l < t->layers && status == CGAM_OK; l++) {
         used = label_scores(t, l, scores, target);
-        status = cgam_control_centred(env, t->n, used, scores, target, right + l * t->n);
+        status = cgam_baseline_centred(env, t->n, used, scores, target, right + l * t->n);
         if (status != CGAM_OK || used != 2) continue;
         for (int64_t i = 0; i < t->n; i++) gap[i] = scores[2 * i + 1] - scores[2 * i];
-        auc[l] = cgam_control_auc(t->n, gap, target);
-        status = cgam_control_threshold(env, t->n, gap, target, !s->in_sample, &bound[l]);
+        auc[l] = cgam_baseline_auc(t->n, gap, target);
+        status = cgam_baseline_threshold(env, t->n, gap, target, !s->in_sample, &bound[l]);
     }
     if (status == CGAM_OK)
         cgam_json_put(controls, "centred",
@@ -397,8 +399,8 @@ static cgam_status put_accuracies(trial *t, json_t *entry)
     json_t *zero = json_object(), *icl = json_object();
     for (int over = 0; over < 2; over++) {
         cgam_recovery r =
-            cgam_control_recovery(t->n, t->study->target, t->zero_right[over], t->icl_right[over],
-                                  t->retrieval_right[over], t->seed);
+            cgam_baseline_recovery(t->n, t->study->target, t->zero_right[over], t->icl_right[over],
+                                   t->retrieval_right[over], t->seed);
         char name[32];
         cgam_json_put_real(zero, over_names[over], r.zero);
         cgam_json_put_real(icl, over_names[over], r.icl);

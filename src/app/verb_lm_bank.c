@@ -137,7 +137,7 @@ static cgam_status run(cgam_call *call)
     cgam_free(call->env, bias);
     cgam_free(call->env, Z);
     cgam_free(call->env, gain);
-    cgam_lm_free(lm);
+    cgam_lm_close(lm);
     return status;
 }
 

@@ -3,7 +3,7 @@
 #include "app/verbs.h"
 #include "base/env.h"
 
-static const cgam_param params[] = {CGAM_PARAMS_QUIZ, {.name = ""}};
+static const cgam_param params[] = {CGAM_PARAMS_PROMPTS, {.name = ""}};
 
 typedef struct census {
     const char *model; /* digest of ours */

@@ -9,7 +9,7 @@
 #include <math.h>
 
 static const cgam_param params[] = {
-    CGAM_PARAMS_QUIZ,
+    CGAM_PARAMS_PROMPTS,
     {.name = "lens",
      .kind = CGAM_CHOICE,
      .value = "raw|gain|norm",

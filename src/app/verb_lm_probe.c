@@ -8,7 +8,7 @@
 #include <math.h>
 
 static const cgam_param params[] = {
-    CGAM_PARAMS_QUIZ,
+    CGAM_PARAMS_PROMPTS,
     {.name = "out",
      .kind = CGAM_TEXT,
      .value = "DIR",
@@ -79,7 +79,7 @@ static cgam_status begin(cgam_call *call, probe_study *s)
         if (!s->target) status = cgam_fail_nomem(call->env, "targets");
     }
     for (int64_t i = 0; i < in->queries && status == CGAM_OK; i++, s->counted++)
-        s->target[i] = (int32_t)cgam_quiz_label(in->quiz, i);
+        s->target[i] = (int32_t)cgam_prompts_label(in->prompts, i);
     if (status == CGAM_OK)
         status = cgam_csv_begin(call->env, cgam_args_text(call->args, "out"), "probe.csv",
                                 "shots,layer,separability,separability_se,alignment,alignment_sd,"

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 
 static const cgam_param params[] = {
-    CGAM_PARAMS_QUIZ,
+    CGAM_PARAMS_PROMPTS,
     {.name = "lambda",
      .kind = CGAM_REALS,
      .value = "X,X,..",
@@ -277,7 +277,7 @@ static cgam_status begin(cgam_call *call, steering *s)
     if (!s->target || !s->verdict || !s->x || !s->total || !s->before || !s->right)
         return cgam_fail_nomem(env, "steering");
     for (int64_t i = 0; i < in->queries; i++)
-        s->target[i] = s->tokens[cgam_quiz_label(in->quiz, i)];
+        s->target[i] = s->tokens[cgam_prompts_label(in->prompts, i)];
     status = cgam_lm_input_states(in, 0, CGAM_DEMOS_TRUE, &s->zero);
     if (status == CGAM_OK)
         status = cgam_csv_begin(call->env, cgam_args_text(call->args, "out"), "steer.csv",

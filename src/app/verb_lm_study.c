@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 static const cgam_param params[] = {
-    CGAM_PARAMS_QUIZ,
+    CGAM_PARAMS_PROMPTS,
     {.name = "out",
      .kind = CGAM_TEXT,
      .value = "DIR",

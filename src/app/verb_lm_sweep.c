@@ -7,7 +7,7 @@
 #include <math.h>
 
 static const cgam_param params[] = {
-    CGAM_PARAMS_QUIZ,
+    CGAM_PARAMS_PROMPTS,
     {.name = "lens",
      .kind = CGAM_CHOICE,
      .value = "raw|gain|norm",
@@ -54,7 +54,7 @@ static cgam_status begin(cgam_call *call, cgam_lm_input *in, cgam_sweep_study *s
         if (!s->target) status = cgam_fail_nomem(env, "targets");
     }
     for (int64_t i = 0; i < in->queries && status == CGAM_OK; i++) {
-        int64_t label = cgam_quiz_label(in->quiz, i);
+        int64_t label = cgam_prompts_label(in->prompts, i);
         s->target[i] = s->tokens[label] >= 0 ? (int32_t)label : -1;
     }
     if (status == CGAM_OK) status = cgam_lm_input_states(in, 0, CGAM_DEMOS_TRUE, &s->zero);

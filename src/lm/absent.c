@@ -24,7 +24,7 @@ cgam_status cgam_lm_open(cgam_env *env, const char *path, cgam_lm **out)
 }
 
 /* There is never a model, so the rest only has to exist. */
-void cgam_lm_free(cgam_lm *lm) { (void)lm; }
+void cgam_lm_close(cgam_lm *lm) { (void)lm; }
 
 cgam_lm_info cgam_lm_describe(const cgam_lm *lm)
 {
@@ -49,7 +49,7 @@ cgam_status cgam_lm_tokenize(cgam_lm *lm, const char *text, bool begin, int32_t 
     return absent(lm->env);
 }
 
-void cgam_lm_release(cgam_lm *lm, void *block) { (void)lm, (void)block; }
+void cgam_lm_tokens_free(cgam_lm *lm, void *block) { (void)lm, (void)block; }
 
 const char *cgam_lm_piece(const cgam_lm *lm, int32_t token, char *text, size_t size)
 {

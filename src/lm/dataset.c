@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-void cgam_dataset_free(cgam_dataset *set)
+void cgam_dataset_close(cgam_dataset *set)
 {
     if (!set) return;
     cgam_env *env = set->env;
@@ -29,7 +29,7 @@ cgam_status cgam_dataset_new(cgam_env *env, const char *template, bool facts, cg
     set->facts = set->grows = facts;
     set->template = cgam_strdup(env, template);
     if (!set->template) {
-        cgam_dataset_free(set);
+        cgam_dataset_close(set);
         return cgam_fail_nomem(env, "a dataset");
     }
     *out = set;
@@ -153,7 +153,7 @@ cgam_status cgam_dataset_shipped(cgam_env *env, const char *name, cgam_dataset *
     for (int64_t i = 0; status == CGAM_OK && rows[i][0]; i++)
         status = cgam_dataset_add(set, name, rows[i][facts ? 0 : 1], rows[i][facts ? 1 : 0]);
     if (status == CGAM_OK) *out = set;
-    else cgam_dataset_free(set);
+    else cgam_dataset_close(set);
     return status;
 }
 

@@ -327,7 +327,7 @@ cgam_status cgam_dataset_read(cgam_env *env, const char *name, const char *where
         status = cgam_fail(env, CGAM_E_FORMAT, "%s: no examples", r.name);
     cgam_free(env, r.text);
     if (status == CGAM_OK) *out = r.set;
-    else cgam_dataset_free(r.set);
+    else cgam_dataset_close(r.set);
     return status;
 }
 

@@ -114,7 +114,7 @@ static cgam_status compare(cgam_lens *lens, cgam_lm *lm)
         }
         lens->off = size > 0 ? sqrt(off / size) : 0;
     }
-    cgam_lm_release(lm, tokens);
+    cgam_lm_tokens_free(lm, tokens);
     cgam_free(env, room);
     return status;
 }

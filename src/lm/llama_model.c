@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-void cgam_lm_free(cgam_lm *lm)
+void cgam_lm_close(cgam_lm *lm)
 {
     if (!lm) return;
     cgam_env *env = lm->env;
@@ -159,7 +159,7 @@ cgam_status cgam_lm_open(cgam_env *env, const char *path, cgam_lm **out)
     lm->path = cgam_strdup(env, path);
     status = lm->path ? open_model(lm) : cgam_fail_nomem(env, "a model");
     if (status == CGAM_OK) *out = lm;
-    else cgam_lm_free(lm);
+    else cgam_lm_close(lm);
     return status;
 }
 
@@ -218,7 +218,7 @@ cgam_status cgam_lm_tokenize(cgam_lm *lm, const char *text, bool begin, int32_t 
     return CGAM_OK;
 }
 
-void cgam_lm_release(cgam_lm *lm, void *block) { cgam_free(lm->env, block); }
+void cgam_lm_tokens_free(cgam_lm *lm, void *block) { cgam_free(lm->env, block); }
 
 const char *cgam_lm_piece(const cgam_lm *lm, int32_t token, char *text, size_t size)
 {

@@ -2,7 +2,7 @@
  * the layers of a transformer). */
 #include "base/env.h"
 
-#include <cgam/control.h>
+#include <cgam/baseline.h>
 #include <cgam/probe.h>
 #include <linear.h>
 #include <math.h>
@@ -116,7 +116,7 @@ cgam_alignment cgam_probe_alignment(const cgam_lens *lens, int64_t count, const 
         double own = 0, other = -1;
         for (int64_t k = 0; k < labels; k++) {
             if (tokens[k] < 0) continue;
-            double c = cgam_control_cosine(d, H + i * stride, cgam_lens_row(lens, tokens[k]));
+            double c = cgam_baseline_cosine(d, H + i * stride, cgam_lens_row(lens, tokens[k]));
             if (k == target[i]) own = c;
             else if (c > other) other = c;
         }

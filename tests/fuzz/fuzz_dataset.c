@@ -6,20 +6,20 @@
 
 static void make_prompts(cgam_env *env, const cgam_dataset *set)
 {
-    cgam_quiz *quiz;
-    const cgam_quiz_opts opts = {.queries = 4, .shots_max = 2, .seed = 1};
-    if (cgam_quiz_new(env, set, NULL, &opts, &quiz) != CGAM_OK) {
+    cgam_prompts *prompts;
+    const cgam_prompts_opts opts = {.queries = 4, .shots_max = 2, .seed = 1};
+    if (cgam_prompts_new(env, set, NULL, &opts, &prompts) != CGAM_OK) {
         must_be_one_line(env);
         return;
     }
-    for (int64_t i = 0; i < cgam_quiz_queries(quiz); i++)
+    for (int64_t i = 0; i < cgam_prompts_count(prompts); i++)
         for (int demos = CGAM_DEMOS_TRUE; demos <= CGAM_DEMOS_FOREIGN; demos++) {
             char *prompt;
-            must(cgam_quiz_prompt(quiz, i, 2, (cgam_demos)demos, &prompt) == CGAM_OK);
-            must(strstr(prompt, cgam_quiz_cue(quiz)) != NULL);
-            cgam_quiz_release(quiz, prompt);
+            must(cgam_prompts_text(prompts, i, 2, (cgam_demos)demos, &prompt) == CGAM_OK);
+            must(strstr(prompt, cgam_prompts_cue(prompts)) != NULL);
+            cgam_prompts_release(prompts, prompt);
         }
-    cgam_quiz_free(quiz);
+    cgam_prompts_free(prompts);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -54,6 +54,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         must(!strchr(e.text, '\n') && cgam_dataset_word(set, e.label)[0]);
     }
     make_prompts(env, set);
-    cgam_dataset_free(set);
+    cgam_dataset_close(set);
     return 0;
 }

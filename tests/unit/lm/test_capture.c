@@ -89,7 +89,7 @@ static void libllama_agrees_with_the_plain_pass_at_every_layer(void **state)
         compare(&fast, &plain, lm, cases[c].allowed);
         free(fast.states);
         free(plain.states);
-        cgam_lm_free(lm);
+        cgam_lm_close(lm);
     }
 }
 
@@ -109,7 +109,7 @@ static void a_shared_beginning_changes_nothing(void **state)
         free(shared.states);
         free(apart.states);
     }
-    cgam_lm_free(lm);
+    cgam_lm_close(lm);
 }
 
 static void neighbours_in_a_batch_change_nothing(void **state)
@@ -130,7 +130,7 @@ static void neighbours_in_a_batch_change_nothing(void **state)
         free(together.states);
         free(alone.states);
     }
-    cgam_lm_free(lm);
+    cgam_lm_close(lm);
 }
 
 static void neighbours_of_quantised_models_stay_within_what_is_said(void **state)
@@ -152,7 +152,7 @@ static void neighbours_of_quantised_models_stay_within_what_is_said(void **state
     model_sheet batched = model_states(env, lm, PROMPTS, set.prompt, opts);
     compare(&batched, &plain, lm, 1e-5);
     free(together.states), free(alone.states), free(plain.states), free(batched.states);
-    cgam_lm_free(lm);
+    cgam_lm_close(lm);
 }
 
 /* libllama aborts when it has more sequences than tokens in a batch. */
@@ -180,7 +180,7 @@ static void prompts_of_one_token_are_no_trouble(void **state)
             free(many.states), free(plain.states);
         }
     }
-    cgam_lm_free(lm);
+    cgam_lm_close(lm);
 }
 
 static void a_run_without_states_hands_nothing_over(void **state)
@@ -197,7 +197,7 @@ static void a_run_without_states_hands_nothing_over(void **state)
     opts.exact = true;
     CHECK_FAILS(env, CGAM_E_ARG,
                 cgam_lm_capture(lm, PROMPTS, set.prompt, &opts, model_keep, &sheet));
-    cgam_lm_free(lm);
+    cgam_lm_close(lm);
 }
 
 /* Root mean square norms, and layer norms with a bias. */
@@ -235,7 +235,7 @@ static void the_norm_lens_gives_the_scores_of_libllama(void **state)
         cgam_lens_free(lens);
         free(logits);
         free(scores);
-        cgam_lm_free(lm);
+        cgam_lm_close(lm);
     }
 }
 
@@ -248,14 +248,14 @@ static void words_become_tokens(void **state)
     char text[32];
     CHECK_STATUS(env, cgam_lm_tokenize(lm, "Review", true, &tokens, &count));
     assert_int_equal(tokens[0], 1);
-    cgam_lm_release(lm, tokens);
+    cgam_lm_tokens_free(lm, tokens);
     assert_string_equal(cgam_lm_piece(lm, 3 + 'x', text, sizeof text), "x");
     assert_string_equal(cgam_lm_piece(lm, 259, text, sizeof text), " negative");
     assert_string_equal(cgam_lm_piece(lm, -1, text, sizeof text), "");
     CHECK_STATUS(env, cgam_lm_tokenize(lm, "", false, &tokens, &count));
     assert_int_equal(count, 0);
-    cgam_lm_release(lm, tokens);
-    cgam_lm_free(lm);
+    cgam_lm_tokens_free(lm, tokens);
+    cgam_lm_close(lm);
 }
 
 static void bad_prompts_are_named(void **state)
@@ -278,13 +278,13 @@ static void bad_prompts_are_named(void **state)
     cgam_lm_capture_opts opts = {.batch_tokens = -1};
     CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_capture(lm, 1, prompts, &opts, model_keep, &sheet));
     CHECK_STATUS(env, cgam_lm_capture(lm, 0, NULL, NULL, model_keep, &sheet));
-    cgam_lm_free(lm);
+    cgam_lm_close(lm);
 }
 
 static void bad_files_are_named(void **state)
 {
     (void)state;
-    cgam_lm_free(model_tiny(env, tiny_shape_default())); /* skips without libllama */
+    cgam_lm_close(model_tiny(env, tiny_shape_default())); /* skips without libllama */
     char path[] = "/tmp/cgam-tiny-XXXXXX.gguf";
     int file = mkstemps(path, 5);
     assert_true(file >= 0);

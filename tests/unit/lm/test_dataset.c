@@ -61,7 +61,7 @@ static void each_format_is_read(void **state)
     assert_int_equal(cgam_dataset_size(set), 2);
     expect(set, 0, "it 's a charming journey .", "positive");
     expect(set, 1, "bleak", "negative");
-    cgam_dataset_free(set);
+    cgam_dataset_close(set);
 
     set = set_of("agnews", "\"3\",\"Fears\",\"Workers say \"\"no\"\" \\to it, he isn #39;t\"\n"
                            "\"BEA, buzzing\nabout\",3\nKreme report.,0\n");
@@ -69,28 +69,28 @@ static void each_format_is_read(void **state)
     expect(set, 0, "Fears Workers say \"no\" to it, he isn't", "Business");
     expect(set, 1, "BEA, buzzing about", "Technology");
     expect(set, 2, "Kreme report.", "World");
-    cgam_dataset_free(set);
+    cgam_dataset_close(set);
 
     set = set_of("trec", "HUM:desc Who was Galileo ?\nLOC:city Where is \xd6lfus ?\n");
     expect(set, 0, "Who was Galileo ?", "Person");
     expect(set, 1, "Where is \xc3\x96lfus ?", "Location");
-    cgam_dataset_free(set);
+    cgam_dataset_close(set);
 
     set = set_of("tsv", "\xef\xbb\xbfup\tgoes high\ndown\tgoes low\nup\tflies\n");
     assert_int_equal(cgam_dataset_labels(set), 2);
     expect(set, 2, "flies", "up");
     assert_false(cgam_dataset_open_ended(set));
-    cgam_dataset_free(set);
+    cgam_dataset_close(set);
 
     set = set_of("facts", "France\tParis\nItaly\tRome\n");
     assert_true(cgam_dataset_open_ended(set));
     expect(set, 1, "Italy", "Rome");
-    cgam_dataset_free(set);
+    cgam_dataset_close(set);
 
     set = set_of("lama", "{\"masked_sentences\": [\"The colour of it was [MASK].\"], "
                          "\"obj_label\": \"gold\", \"sub_label\": \"Squad\"}\n");
     expect(set, 0, "The colour of it was", "gold");
-    cgam_dataset_free(set);
+    cgam_dataset_close(set);
 }
 
 static void bad_lines_are_named(void **state)
@@ -132,10 +132,10 @@ static void shipped_sets_are_balanced(void **state)
     int64_t positive = 0;
     for (int64_t i = 0; i < 160; i++) positive += cgam_dataset_example(set, i).label;
     assert_int_equal(positive, 80);
-    cgam_dataset_free(set);
+    cgam_dataset_close(set);
     CHECK_STATUS(env, cgam_dataset_shipped(env, "facts", &set));
     assert_true(cgam_dataset_open_ended(set) && cgam_dataset_size(set) >= 80);
-    cgam_dataset_free(set);
+    cgam_dataset_close(set);
     CHECK_FAILS(env, CGAM_E_NOT_FOUND, cgam_dataset_shipped(env, "novels", &set));
 }
 
@@ -150,19 +150,19 @@ static void demonstrations_balance_and_nest(void **state)
 {
     (void)state;
     cgam_dataset *set;
-    cgam_quiz *quiz;
+    cgam_prompts *prompts;
     CHECK_STATUS(env, cgam_dataset_shipped(env, "sentiment", &set));
-    cgam_quiz_opts opts = cgam_quiz_opts_default();
+    cgam_prompts_opts opts = cgam_prompts_opts_default();
     opts.queries = 40;
-    CHECK_STATUS(env, cgam_quiz_new(env, set, NULL, &opts, &quiz));
-    assert_int_equal(cgam_quiz_queries(quiz), 40);
-    assert_string_equal(cgam_quiz_cue(quiz), "\nSentiment:");
+    CHECK_STATUS(env, cgam_prompts_new(env, set, NULL, &opts, &prompts));
+    assert_int_equal(cgam_prompts_count(prompts), 40);
+    assert_string_equal(cgam_prompts_cue(prompts), "\nSentiment:");
     for (int64_t i = 0; i < 40; i++) {
         char *zero, *four, *eight, *flipped;
-        CHECK_STATUS(env, cgam_quiz_prompt(quiz, i, 0, CGAM_DEMOS_TRUE, &zero));
-        CHECK_STATUS(env, cgam_quiz_prompt(quiz, i, 4, CGAM_DEMOS_TRUE, &four));
-        CHECK_STATUS(env, cgam_quiz_prompt(quiz, i, 8, CGAM_DEMOS_TRUE, &eight));
-        CHECK_STATUS(env, cgam_quiz_prompt(quiz, i, 4, CGAM_DEMOS_FLIPPED, &flipped));
+        CHECK_STATUS(env, cgam_prompts_text(prompts, i, 0, CGAM_DEMOS_TRUE, &zero));
+        CHECK_STATUS(env, cgam_prompts_text(prompts, i, 4, CGAM_DEMOS_TRUE, &four));
+        CHECK_STATUS(env, cgam_prompts_text(prompts, i, 8, CGAM_DEMOS_TRUE, &eight));
+        CHECK_STATUS(env, cgam_prompts_text(prompts, i, 4, CGAM_DEMOS_FLIPPED, &flipped));
         assert_int_equal(occurrences(four, "Sentiment: positive\n"), 2);
         assert_int_equal(occurrences(eight, "Sentiment: negative\n"), 4);
         assert_string_equal(eight + strlen(eight) - strlen(four), four);
@@ -172,68 +172,68 @@ static void demonstrations_balance_and_nest(void **state)
         assert_int_equal(occurrences(four, zero), 1); /* no query demonstrates itself */
         assert_int_equal(strlen(flipped), strlen(four));
         assert_string_not_equal(flipped, four);
-        cgam_quiz_release(quiz, zero);
-        cgam_quiz_release(quiz, four);
-        cgam_quiz_release(quiz, eight);
-        cgam_quiz_release(quiz, flipped);
+        cgam_prompts_release(prompts, zero);
+        cgam_prompts_release(prompts, four);
+        cgam_prompts_release(prompts, eight);
+        cgam_prompts_release(prompts, flipped);
     }
-    cgam_quiz_free(quiz);
+    cgam_prompts_free(prompts);
     opts.shared = true;
-    CHECK_STATUS(env, cgam_quiz_new(env, set, NULL, &opts, &quiz));
+    CHECK_STATUS(env, cgam_prompts_new(env, set, NULL, &opts, &prompts));
     char *a, *b;
-    CHECK_STATUS(env, cgam_quiz_prompt(quiz, 0, 8, CGAM_DEMOS_TRUE, &a));
-    CHECK_STATUS(env, cgam_quiz_prompt(quiz, 1, 8, CGAM_DEMOS_TRUE, &b));
+    CHECK_STATUS(env, cgam_prompts_text(prompts, 0, 8, CGAM_DEMOS_TRUE, &a));
+    CHECK_STATUS(env, cgam_prompts_text(prompts, 1, 8, CGAM_DEMOS_TRUE, &b));
     assert_memory_equal(a, b, 300);
-    cgam_quiz_release(quiz, a);
-    cgam_quiz_release(quiz, b);
-    cgam_quiz_free(quiz);
-    cgam_dataset_free(set);
+    cgam_prompts_release(prompts, a);
+    cgam_prompts_release(prompts, b);
+    cgam_prompts_free(prompts);
+    cgam_dataset_close(set);
 }
 
 static void facts_are_told_wrongly_in_two_ways(void **state)
 {
     (void)state;
     cgam_dataset *set = set_of("facts", "France\tParis\nItaly\tRome\nSpain\tMadrid\nPeru\tLima\n");
-    cgam_quiz *quiz;
-    cgam_quiz_opts opts = {.queries = 1, .shots_max = 3, .wording = "{x} has {y};"};
-    CHECK_STATUS(env, cgam_quiz_new(env, set, NULL, &opts, &quiz));
+    cgam_prompts *prompts;
+    cgam_prompts_opts opts = {.queries = 1, .shots_max = 3, .wording = "{x} has {y};"};
+    CHECK_STATUS(env, cgam_prompts_new(env, set, NULL, &opts, &prompts));
     static const char *const facts[] = {"France has Paris", "Italy has Rome", "Spain has Madrid",
                                         "Peru has Lima"};
     for (int demos = CGAM_DEMOS_TRUE; demos <= CGAM_DEMOS_FOREIGN; demos++) {
         char *text;
         int64_t right = 0, capitals = 0;
-        CHECK_STATUS(env, cgam_quiz_prompt(quiz, 0, 3, (cgam_demos)demos, &text));
+        CHECK_STATUS(env, cgam_prompts_text(prompts, 0, 3, (cgam_demos)demos, &text));
         for (int i = 0; i < 4; i++) {
             right += occurrences(text, facts[i]);
             capitals += occurrences(text, strrchr(facts[i], ' '));
         }
         assert_int_equal(right, demos == CGAM_DEMOS_TRUE ? 3 : 0);
         assert_int_equal(capitals, demos == CGAM_DEMOS_FOREIGN ? 0 : 3);
-        cgam_quiz_release(quiz, text);
+        cgam_prompts_release(prompts, text);
     }
-    cgam_quiz_free(quiz);
-    cgam_dataset_free(set);
+    cgam_prompts_free(prompts);
+    cgam_dataset_close(set);
 }
 
-static void quizzes_that_cannot_be_are_refused(void **state)
+static void prompts_that_cannot_be_are_refused(void **state)
 {
     (void)state;
     cgam_dataset *set = set_of("sst2", "good\t1\nfine\t1\nnice\t1\nlovely\t1\n");
     cgam_dataset *news = set_of("agnews", "\"text\",1\n");
-    cgam_quiz *quiz;
-    cgam_quiz_opts opts = {.queries = 1, .shots_max = 1};
-    CHECK_FAILS(env, CGAM_E_ARG, cgam_quiz_new(env, set, NULL, &opts, &quiz));
+    cgam_prompts *prompts;
+    cgam_prompts_opts opts = {.queries = 1, .shots_max = 1};
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_prompts_new(env, set, NULL, &opts, &prompts));
     CHECK_MESSAGE(env, "label negative has 0 examples");
-    CHECK_FAILS(env, CGAM_E_ARG, cgam_quiz_new(env, set, news, &opts, &quiz));
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_prompts_new(env, set, news, &opts, &prompts));
     CHECK_MESSAGE(env, "other labels");
     opts.wording = "{y} {x}";
-    CHECK_FAILS(env, CGAM_E_ARG, cgam_quiz_new(env, set, NULL, &opts, &quiz));
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_prompts_new(env, set, NULL, &opts, &prompts));
     CHECK_MESSAGE(env, "{x} and after it {y}");
-    opts = (cgam_quiz_opts){.queries = 1, .shots_max = 40};
-    CHECK_FAILS(env, CGAM_E_ARG, cgam_quiz_new(env, set, NULL, &opts, &quiz));
-    assert_null(quiz);
-    cgam_dataset_free(set);
-    cgam_dataset_free(news);
+    opts = (cgam_prompts_opts){.queries = 1, .shots_max = 40};
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_prompts_new(env, set, NULL, &opts, &prompts));
+    assert_null(prompts);
+    cgam_dataset_close(set);
+    cgam_dataset_close(news);
 }
 
 static void real_files_are_read(void **state)
@@ -259,38 +259,38 @@ static void real_files_are_read(void **state)
         CHECK_STATUS(env, cgam_dataset_open(env, files[i].format, path, NULL, &set));
         assert_int_equal(cgam_dataset_size(set), files[i].size);
         assert_int_equal(cgam_dataset_labels(set), files[i].labels);
-        cgam_dataset_free(set);
+        cgam_dataset_close(set);
     }
     snprintf(path, sizeof path, "%s/lama/TREx/P19.jsonl", folder);
     CHECK_STATUS(env, cgam_dataset_open(env, "lama", path, NULL, &set));
     assert_string_equal(cgam_dataset_template(set), "{x} was born in {y}.\n");
-    cgam_dataset_free(set);
+    cgam_dataset_close(set);
     snprintf(path, sizeof path, "%s/lama/squad_test.jsonl", folder);
     CHECK_STATUS(env, cgam_dataset_open(env, "lama", path, NULL, &set));
     assert_true(cgam_dataset_size(set) > 100);
-    cgam_dataset_free(set);
+    cgam_dataset_close(set);
 }
 
-static int make_quiz(cgam_env *failing, void *arg)
+static int make_prompts(cgam_env *failing, void *arg)
 {
     (void)arg;
     cgam_dataset *set = NULL;
-    cgam_quiz *quiz = NULL;
+    cgam_prompts *prompts = NULL;
     char *prompt = NULL;
-    cgam_quiz_opts opts = {.queries = 3, .shots_max = 2};
+    cgam_prompts_opts opts = {.queries = 3, .shots_max = 2};
     cgam_status status = cgam_dataset_shipped(failing, "facts", &set);
-    if (status == CGAM_OK) status = cgam_quiz_new(failing, set, NULL, &opts, &quiz);
-    if (status == CGAM_OK) status = cgam_quiz_prompt(quiz, 0, 2, CGAM_DEMOS_FLIPPED, &prompt);
-    if (prompt) cgam_quiz_release(quiz, prompt);
-    cgam_quiz_free(quiz);
-    cgam_dataset_free(set);
+    if (status == CGAM_OK) status = cgam_prompts_new(failing, set, NULL, &opts, &prompts);
+    if (status == CGAM_OK) status = cgam_prompts_text(prompts, 0, 2, CGAM_DEMOS_FLIPPED, &prompt);
+    if (prompt) cgam_prompts_release(prompts, prompt);
+    cgam_prompts_free(prompts);
+    cgam_dataset_close(set);
     return status;
 }
 
 static void every_allocation_may_fail(void **state)
 {
     (void)state;
-    check_every_allocation(make_quiz, NULL);
+    check_every_allocation(make_prompts, NULL);
 }
 
 int main(void)
@@ -301,7 +301,7 @@ int main(void)
         cmocka_unit_test(shipped_sets_are_balanced),
         cmocka_unit_test(demonstrations_balance_and_nest),
         cmocka_unit_test(facts_are_told_wrongly_in_two_ways),
-        cmocka_unit_test(quizzes_that_cannot_be_are_refused),
+        cmocka_unit_test(prompts_that_cannot_be_are_refused),
         cmocka_unit_test(real_files_are_read),
         cmocka_unit_test(every_allocation_may_fail),
     };

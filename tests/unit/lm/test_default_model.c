@@ -27,7 +27,7 @@ static int tear_down(void **state)
 {
     (void)state;
     char command[128];
-    cgam_lm_free(lm);
+    cgam_lm_close(lm);
     cgam_env_free(env);
     snprintf(command, sizeof command, "rm -rf '%s'", folder);
     return system(command) == 0 ? 0 : -1;
@@ -61,7 +61,7 @@ static void prompts_of(cgam_lm_prompt *prompts, int32_t **tokens, int32_t *targe
         prompts[i].tokens = tokens[i];
         CHECK_STATUS(env, cgam_lm_tokenize(lm, facts[i].capital, false, &word, &count));
         target[i] = word[0];
-        cgam_lm_release(lm, word);
+        cgam_lm_tokens_free(lm, word);
     }
 }
 
@@ -115,7 +115,7 @@ static void the_lens_finds_a_capital_in_the_last_layers(void **state)
     free(logits);
     free(scores);
     free(s.states);
-    for (int i = 0; i < FACTS; i++) cgam_lm_release(lm, tokens[i]);
+    for (int i = 0; i < FACTS; i++) cgam_lm_tokens_free(lm, tokens[i]);
     cgam_lens_free(lens);
 }
 
@@ -138,7 +138,7 @@ static void capture_is_within_what_is_said_of_the_plain_pass(void **state)
         }
     free(fast.states);
     free(plain.states);
-    for (int i = 0; i < FACTS; i++) cgam_lm_release(lm, tokens[i]);
+    for (int i = 0; i < FACTS; i++) cgam_lm_tokens_free(lm, tokens[i]);
 }
 
 /* Runs a verb with --json in `folder`. */
@@ -166,13 +166,13 @@ static double real_at(const json_t *doc, const char *key, size_t i)
     return json_number_value(json_array_get(json_object_get(doc, key), i));
 }
 
-#define QUIZ "--dataset sentiment --shots 0,2 --queries 40 --demos shared --store s.db "
+#define PROMPTS "--dataset sentiment --shots 0,2 --queries 40 --demos shared --store s.db "
 
 static void demonstrations_collapse_the_number_of_words(void **state)
 {
     (void)state;
     need_model();
-    json_t *doc = ask("lm neff " QUIZ);
+    json_t *doc = ask("lm neff " PROMPTS);
     const json_t *curves = json_object_get(doc, "curves");
     const json_t *zero = json_array_get(curves, 0), *icl = json_array_get(curves, 1);
     size_t last = (size_t)info.layers;
@@ -193,7 +193,7 @@ static void a_sweep_of_40_queries_ends_well(void **state)
 {
     (void)state;
     need_model();
-    json_t *doc = ask("lm sweep " QUIZ);
+    json_t *doc = ask("lm sweep " PROMPTS);
     /* what neff has captured is taken from the store */
     const json_t *capture = json_object_get(doc, "capture");
     assert_true(json_integer_value(json_object_get(capture, "found")) >= 80);

@@ -166,7 +166,7 @@ static void a_killed_writer_loses_one_batch_at_most(void **state)
     }
     free(resumed);
     free(whole);
-    cgam_lm_free(lm);
+    cgam_lm_close(lm);
     cgam_env_free(env);
 }
 
@@ -196,7 +196,7 @@ static void states_come_back_as_they_went_in(void **state)
     }
     free(a);
     free(b);
-    cgam_lm_free(lm);
+    cgam_lm_close(lm);
     cgam_env_free(env);
 }
 
@@ -228,7 +228,7 @@ static void damage_is_noticed_and_mended(void **state)
     CHECK_STATUS(env, cgam_store_check(store, &verdict));
     assert_true(verdict.sound);
     cgam_store_close(store);
-    cgam_lm_free(lm);
+    cgam_lm_close(lm);
     cgam_env_free(env);
 }
 
@@ -280,7 +280,7 @@ static void states_are_exported_with_names_and_shapes(void **state)
     cgam_array_close(env, &array);
     unlink(file);
     cgam_store_close(store);
-    cgam_lm_free(lm);
+    cgam_lm_close(lm);
     cgam_env_free(env);
 }
 

@@ -98,7 +98,7 @@ static void need_model(void)
     cgam_env *env = object_env(1);
     cgam_lm *lm = NULL;
     cgam_status status = cgam_lm_open(env, model, &lm);
-    cgam_lm_free(lm);
+    cgam_lm_close(lm);
     cgam_env_free(env);
     if (status == CGAM_E_NOT_FOUND || status == CGAM_E_UNSUPPORTED || !getenv("CGAM")) {
         print_message("skipped: no libllama, or CGAM does not name the program\n");
@@ -106,7 +106,7 @@ static void need_model(void)
     }
 }
 
-#define QUIZ "--model m.gguf --eval d.tsv --labels down=negative,up=positive --queries 24 "
+#define PROMPTS "--model m.gguf --eval d.tsv --labels down=negative,up=positive --queries 24 "
 
 static int64_t whole(const json_t *doc, const char *key)
 {
@@ -117,11 +117,11 @@ static void a_capture_is_resumed_and_exported(void **state)
 {
     (void)state;
     need_model();
-    json_t *doc = ask("lm capture " QUIZ "--shots 0,2 --store s.db");
+    json_t *doc = ask("lm capture " PROMPTS "--shots 0,2 --store s.db");
     const json_t *capture = json_object_get(doc, "capture");
     assert_int_equal(whole(capture, "computed"), 48);
     json_decref(doc);
-    doc = ask("lm capture " QUIZ "--shots 0,2,3 --store s.db");
+    doc = ask("lm capture " PROMPTS "--shots 0,2,3 --store s.db");
     capture = json_object_get(doc, "capture");
     assert_int_equal(whole(capture, "found"), 48);
     assert_int_equal(whole(capture, "computed"), 24);
@@ -149,7 +149,7 @@ static void neff_has_a_curve_for_each_number_of_shots(void **state)
 {
     (void)state;
     need_model();
-    json_t *doc = ask("lm neff " QUIZ "--shots 2 --exact --out neff");
+    json_t *doc = ask("lm neff " PROMPTS "--shots 2 --exact --out neff");
     const json_t *curves = json_object_get(doc, "curves");
     assert_int_equal(json_array_size(curves), 2);
     for (size_t i = 0; i < 2; i++) {
@@ -170,7 +170,7 @@ static void a_probe_has_a_curve_for_each_number_of_shots(void **state)
 {
     (void)state;
     need_model();
-    json_t *doc = ask("lm probe " QUIZ "--shots 2 --exact --out probe");
+    json_t *doc = ask("lm probe " PROMPTS "--shots 2 --exact --out probe");
     const json_t *curve = json_array_get(json_object_get(doc, "curves"), 1);
     for (size_t l = 0; l < 4; l++) {
         double p = json_number_value(json_array_get(json_object_get(curve, "separability"), l));
@@ -185,7 +185,7 @@ static void steering_with_no_coupling_changes_nothing(void **state)
 {
     (void)state;
     need_model();
-    json_t *doc = ask("lm steer " QUIZ "--shots 2 --exact --lambda 0,1 --out steer");
+    json_t *doc = ask("lm steer " PROMPTS "--shots 2 --exact --lambda 0,1 --out steer");
     const json_t *entry = json_array_get(json_object_get(doc, "shots"), 0);
     const json_t *curves = json_object_get(entry, "curves");
     double base = json_number_value(json_object_get(json_object_get(entry, "baseline"), "log_p"));
@@ -208,8 +208,8 @@ static void a_study_is_its_parts(void **state)
 {
     (void)state;
     need_model();
-    json_t *doc = ask("lm study " QUIZ "--shots 2 --exact --store u.db --out study");
-    json_t *neff = ask("lm neff " QUIZ "--shots 2 --exact --store u.db");
+    json_t *doc = ask("lm study " PROMPTS "--shots 2 --exact --store u.db --out study");
+    json_t *neff = ask("lm neff " PROMPTS "--shots 2 --exact --store u.db");
     static const char *const keys[] = {"neff", "sweep", "steer", "probe"};
     for (size_t i = 0; i < 4; i++) assert_true(json_is_object(json_object_get(doc, keys[i])));
     assert_true(json_equal(json_object_get(json_object_get(doc, "neff"), "curves"),
@@ -230,8 +230,8 @@ static void a_sweep_has_what_readers_rely_on(void **state)
 {
     (void)state;
     need_model();
-    json_t *doc = ask("lm sweep " QUIZ "--shots 2,4 --exact --store s.db --out sweep");
-    json_t *again = ask("lm sweep " QUIZ "--shots 2,4 --exact --store s.db");
+    json_t *doc = ask("lm sweep " PROMPTS "--shots 2,4 --exact --store s.db --out sweep");
+    json_t *again = ask("lm sweep " PROMPTS "--shots 2,4 --exact --store s.db");
     const json_t *shots = json_object_get(doc, "shots");
     assert_int_equal(json_array_size(shots), 2);
     for (size_t i = 0; i < 2; i++) {
@@ -303,8 +303,8 @@ static void the_norm_lens_reads_the_exact_steps(void **state)
 {
     (void)state;
     need_model();
-    json_decref(ask("lm sweep " QUIZ "--shots 2 --exact --out by_gain"));
-    json_decref(ask("lm sweep " QUIZ "--shots 2 --exact --lens norm --out by_norm"));
+    json_decref(ask("lm sweep " PROMPTS "--shots 2 --exact --out by_gain"));
+    json_decref(ask("lm sweep " PROMPTS "--shots 2 --exact --lens norm --out by_norm"));
     char *out;
     assert_int_equal(
         run("cmp by_gain/sweep_grid.csv by_norm/sweep_grid.csv && true ||", "help", true, &out), 0);
@@ -322,7 +322,7 @@ static void models_in_one_store_are_kept_apart(void **state)
     char path[160];
     snprintf(path, sizeof path, "%s/second.gguf", folder);
     tiny_write(path, shape);
-    json_t *doc = ask("lm capture " QUIZ "--shots 0 --store two.db");
+    json_t *doc = ask("lm capture " PROMPTS "--shots 0 --store two.db");
     assert_int_equal(whole(doc, "other_models"), 0);
     json_decref(doc);
     doc = ask("lm capture --model second.gguf --eval d.tsv --labels down=negative,up=positive "
@@ -350,17 +350,17 @@ static void what_is_wrong_is_said_in_one_line(void **state)
     refuse(2, "not a GGUF file", "", "lm bank --model other.gguf --out x.npy");
     refuse(2, "cut.gguf", cut, "lm bank --model cut.gguf --out x.npy");
     refuse(2, "No such file", "", "lm bank --model nowhere.gguf --out x.npy");
-    refuse(2, "text.db", "", "lm capture " QUIZ "--store text.db");
+    refuse(2, "text.db", "", "lm capture " PROMPTS "--store text.db");
     refuse(2, "begin with the same token", "",
            "lm sweep --model m.gguf --eval d.tsv --labels down=good,up=good --shots 2 --queries 8");
     refuse(2, "label negative has 0 examples", "",
            "lm capture --model m.gguf --eval lone.tsv --labels down=negative,up=positive --shots 2 "
            "--queries 1 --store t.db");
-    refuse(2, "the model's context is 200", "", "lm capture " QUIZ "--shots 20 --store t.db");
-    refuse(2, "--shots: 1.5", "", "lm capture " QUIZ "--shots 1.5 --store t.db");
-    refuse(2, "exclude each other", "", "lm capture " QUIZ "--dataset facts --store t.db");
-    refuse(2, "a sweep needs demonstrations", "", "lm sweep " QUIZ "--shots 0");
-    refuse(2, "--store is needed", "", "lm capture " QUIZ);
+    refuse(2, "the model's context is 200", "", "lm capture " PROMPTS "--shots 20 --store t.db");
+    refuse(2, "--shots: 1.5", "", "lm capture " PROMPTS "--shots 1.5 --store t.db");
+    refuse(2, "exclude each other", "", "lm capture " PROMPTS "--dataset facts --store t.db");
+    refuse(2, "a sweep needs demonstrations", "", "lm sweep " PROMPTS "--shots 0");
+    refuse(2, "--store is needed", "", "lm capture " PROMPTS);
     refuse(2, "x.gguf: a GGUF file, but not of a language model",
            "printf 'GGUF\\003\\000\\000\\000%016d' 0 | tr 0 '\\000' >x.gguf;",
            "lm bank --model x.gguf --out x.npy");
@@ -368,7 +368,7 @@ static void what_is_wrong_is_said_in_one_line(void **state)
     refuse(2, "no libllama in", "env CGAM_LLAMA=/tmp/cgam-nowhere",
            "lm bank --model m.gguf --out x.npy");
     /* A disk that fills up: no file may grow beyond 64 KB. */
-    refuse(3, "full.db", "ulimit -f 64;", "lm capture " QUIZ "--shots 0,2 --store full.db");
+    refuse(3, "full.db", "ulimit -f 64;", "lm capture " PROMPTS "--shots 0,2 --store full.db");
 }
 
 int main(void)

@@ -92,7 +92,7 @@ static void need_model(void)
     cgam_env *env = object_env(1);
     cgam_lm *lm = NULL;
     cgam_status status = cgam_lm_open(env, path, &lm);
-    cgam_lm_free(lm);
+    cgam_lm_close(lm);
     cgam_env_free(env);
     if (status == CGAM_E_NOT_FOUND || status == CGAM_E_UNSUPPORTED || !getenv("CGAM")) {
         print_message("skipped: no libllama, or CGAM does not name the program\n");

@@ -1,13 +1,13 @@
-/* control.c: means, thresholds, ranks and resampling; nothing here looks at a model. */
+/* baseline.c: means, thresholds, ranks and resampling; nothing here looks at a model. */
 #include "base/env.h"
 
-#include <cgam/control.h>
+#include <cgam/baseline.h>
 #include <cgam/rng.h>
 #include <math.h>
 #include <stdlib.h>
 
-void cgam_control_shift(int64_t queries, int64_t layers, int64_t width, const float *with,
-                        const float *without, int64_t layer, int half, float *out)
+void cgam_baseline_shift(int64_t queries, int64_t layers, int64_t width, const float *with,
+                         const float *without, int64_t layer, int half, float *out)
 {
     for (int64_t j = 0; j < width; j++) {
         double sum = 0;
@@ -20,7 +20,7 @@ void cgam_control_shift(int64_t queries, int64_t layers, int64_t width, const fl
     }
 }
 
-double cgam_control_cosine(int64_t n, const float *x, const float *y)
+double cgam_baseline_cosine(int64_t n, const float *x, const float *y)
 {
     double xy = 0, xx = 0, yy = 0;
     for (int64_t j = 0; j < n; j++) {
@@ -31,8 +31,8 @@ double cgam_control_cosine(int64_t n, const float *x, const float *y)
     return xx > 0 && yy > 0 ? xy / sqrt(xx * yy) : (double)NAN;
 }
 
-cgam_status cgam_control_centred(cgam_env *env, int64_t queries, int64_t labels,
-                                 const double *scores, const int32_t *target, bool *right)
+cgam_status cgam_baseline_centred(cgam_env *env, int64_t queries, int64_t labels,
+                                  const double *scores, const int32_t *target, bool *right)
 {
     double *mean = cgam_zalloc(env, 2 * (size_t)labels, sizeof *mean); /* of each half */
     if (!mean) return cgam_fail_nomem(env, "means of labels");
@@ -81,8 +81,8 @@ static int64_t best_border(int64_t n, const scored *list)
     return best;
 }
 
-cgam_status cgam_control_threshold(cgam_env *env, int64_t queries, const double *score,
-                                   const int32_t *target, bool apart, double *out)
+cgam_status cgam_baseline_threshold(cgam_env *env, int64_t queries, const double *score,
+                                    const int32_t *target, bool apart, double *out)
 {
     scored *list = cgam_alloc(env, (size_t)queries, sizeof *list);
     if (!list) return cgam_fail_nomem(env, "scores");
@@ -100,7 +100,7 @@ cgam_status cgam_control_threshold(cgam_env *env, int64_t queries, const double 
     return CGAM_OK;
 }
 
-double cgam_control_auc(int64_t queries, const double *score, const int32_t *target)
+double cgam_baseline_auc(int64_t queries, const double *score, const int32_t *target)
 {
     double above = 0;
     int64_t pairs = 0;
@@ -155,8 +155,8 @@ static double deviation(double n, double sum, double square)
     return n > 1 ? sqrt(fmax(0, square / n - (sum / n) * (sum / n))) : (double)NAN;
 }
 
-cgam_share cgam_control_share(int64_t queries, const int32_t *target, const bool *right,
-                              const bool *other, uint64_t seed)
+cgam_share cgam_baseline_share(int64_t queries, const int32_t *target, const bool *right,
+                               const bool *other, uint64_t seed)
 {
     const bool *kind[2] = {right, other ? other : right};
     double x[2], sum = 0, square = 0;
@@ -177,8 +177,8 @@ static int rising(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-cgam_recovery cgam_control_recovery(int64_t queries, const int32_t *target, const bool *zero,
-                                    const bool *icl, const bool *retrieval, uint64_t seed)
+cgam_recovery cgam_baseline_recovery(int64_t queries, const int32_t *target, const bool *zero,
+                                     const bool *icl, const bool *retrieval, uint64_t seed)
 {
     enum { KINDS = 3 };
     const bool *kind[KINDS] = {zero, icl, retrieval};

@@ -1,7 +1,7 @@
-/* Controls: on data where the answer is known by construction. */
+/* Baselines: on data where the answer is known by construction. */
 #include "support/objects.h"
 
-#include <cgam/control.h>
+#include <cgam/baseline.h>
 #include <cgam/rng.h>
 #include <math.h>
 
@@ -34,7 +34,7 @@ static void a_threshold_bounds_every_border(void **state)
 {
     (void)state;
     double bound, best = 0;
-    CHECK_STATUS(env, cgam_control_threshold(env, N, score, target, false, &bound));
+    CHECK_STATUS(env, cgam_baseline_threshold(env, N, score, target, false, &bound));
     for (int t = 0; t <= 4000; t++) {
         int64_t hits = 0, n = 0;
         for (int i = 0; i < N; i++) {
@@ -48,7 +48,7 @@ static void a_threshold_bounds_every_border(void **state)
     CHECK_CLOSE(bound, best, 0.01);
     const double same[] = {2, 2, 2};
     const int32_t labels[] = {1, 0, 1};
-    CHECK_STATUS(env, cgam_control_threshold(env, 3, same, labels, false, &bound));
+    CHECK_STATUS(env, cgam_baseline_threshold(env, 3, same, labels, false, &bound));
     CHECK_CLOSE(bound, 2.0 / 3, 1e-15);
 }
 
@@ -57,15 +57,15 @@ static void borders_of_halves_bound_shifts_of_halves(void **state)
 {
     (void)state;
     double whole, apart;
-    CHECK_STATUS(env, cgam_control_threshold(env, N, score, target, false, &whole));
-    CHECK_STATUS(env, cgam_control_threshold(env, N, score, target, true, &apart));
+    CHECK_STATUS(env, cgam_baseline_threshold(env, N, score, target, false, &whole));
+    CHECK_STATUS(env, cgam_baseline_threshold(env, N, score, target, true, &apart));
     CHECK_LE(whole, apart);
     double shifted[N];
     for (int i = 0; i < N; i++) shifted[i] = score[i] + 100 * (i % 2);
     double moved;
-    CHECK_STATUS(env, cgam_control_threshold(env, N, shifted, target, true, &moved));
+    CHECK_STATUS(env, cgam_baseline_threshold(env, N, shifted, target, true, &moved));
     CHECK_CLOSE(moved, apart, 1e-15);
-    CHECK_STATUS(env, cgam_control_threshold(env, N, shifted, target, false, &moved));
+    CHECK_STATUS(env, cgam_baseline_threshold(env, N, shifted, target, false, &moved));
     CHECK_LE(moved, apart - 0.05); /* one border cannot serve both */
 }
 
@@ -81,13 +81,13 @@ static void centring_mends_a_bias(void **state)
         n += target[i] >= 0;
         plain += target[i] >= 0 && (score[i] > 0) == (target[i] == 1);
     }
-    CHECK_STATUS(env, cgam_control_centred(env, N, 2, two, target, right));
+    CHECK_STATUS(env, cgam_baseline_centred(env, N, 2, two, target, right));
     for (int i = 0; i < N; i++) centred += right[i];
     CHECK_LE((double)plain / (double)n, 0.52);   /* says "0" to nearly all */
     CHECK_LE(0.62, (double)centred / (double)n); /* Phi(1/2) = 0.69 */
     /* Held out: a bias that the other half does not have is not mended. */
     for (int i = 1; i < N; i += 2) two[2 * i + 1] += 100;
-    CHECK_STATUS(env, cgam_control_centred(env, N, 2, two, target, right));
+    CHECK_STATUS(env, cgam_baseline_centred(env, N, 2, two, target, right));
     centred = 0;
     for (int i = 0; i < N; i++) centred += right[i];
     CHECK_LE((double)centred / (double)n, 0.55);
@@ -98,9 +98,9 @@ static void the_area_counts_pairs(void **state)
     (void)state;
     const double s[] = {1, 2, 2, 3};
     const int32_t y[] = {0, 0, 1, 1};
-    CHECK_CLOSE(cgam_control_auc(4, s, y), 3.5 / 4, 1e-15);
-    assert_true(isnan(cgam_control_auc(2, s, y)));
-    CHECK_CLOSE(cgam_control_auc(N, score, target), 0.76, 0.06); /* Phi(1/sqrt 2) */
+    CHECK_CLOSE(cgam_baseline_auc(4, s, y), 3.5 / 4, 1e-15);
+    assert_true(isnan(cgam_baseline_auc(2, s, y)));
+    CHECK_CLOSE(cgam_baseline_auc(N, score, target), 0.76, 0.06); /* Phi(1/sqrt 2) */
 }
 
 static void shifts_are_means_over_halves(void **state)
@@ -111,12 +111,12 @@ static void shifts_are_means_over_halves(void **state)
         with[i] = (float)(i * i);
         without[i] = (float)i;
     }
-    cgam_control_shift(4, 2, 3, with, without, 1, 1, out); /* queries 1 and 3, layer 1 */
+    cgam_baseline_shift(4, 2, 3, with, without, 1, 1, out); /* queries 1 and 3, layer 1 */
     CHECK_CLOSE((double)out[2], ((11.0 * 11 - 11) + (23.0 * 23 - 23)) / 2, 1e-4);
-    cgam_control_shift(4, 2, 3, with, without, 0, 2, out);
+    cgam_baseline_shift(4, 2, 3, with, without, 0, 2, out);
     CHECK_CLOSE((double)out[0], (0.0 + (36 - 6) + (144 - 12) + (324 - 18)) / 4, 1e-4);
-    CHECK_CLOSE(cgam_control_cosine(3, with + 1, with + 1), 1, 1e-12);
-    assert_true(isnan(cgam_control_cosine(1, with, with))); /* a zero */
+    CHECK_CLOSE(cgam_baseline_cosine(3, with + 1, with + 1), 1, 1e-12);
+    assert_true(isnan(cgam_baseline_cosine(1, with, with))); /* a zero */
 }
 
 static void errors_are_those_of_the_binomial(void **state)
@@ -130,22 +130,22 @@ static void errors_are_those_of_the_binomial(void **state)
         icl[i] = i % 4 != 1;
         half[i] = i % 2 == 0;
     }
-    cgam_recovery r = cgam_control_recovery(N, target, zero, icl, half, 3);
+    cgam_recovery r = cgam_baseline_recovery(N, target, zero, icl, half, 3);
     CHECK_CLOSE(r.retrieval_se, sqrt(r.retrieval * (1 - r.retrieval) / (double)n), 0.003);
     CHECK_CLOSE(r.recovered, (r.retrieval - r.zero) / (r.icl - r.zero), 1e-15);
     CHECK_LE(r.recovered_se, 0.2);
     CHECK_LE(r.recovered_low, r.recovered);
     CHECK_LE(r.recovered, r.recovered_high);
     CHECK_CLOSE(r.recovered_high - r.recovered_low, 4 * r.recovered_se, 0.6 * r.recovered_se);
-    cgam_share s = cgam_control_share(N, target, half, NULL, 3);
+    cgam_share s = cgam_baseline_share(N, target, half, NULL, 3);
     CHECK_CLOSE(s.mean, r.retrieval, 1e-15);
     CHECK_CLOSE(s.se, r.retrieval_se, 1e-12); /* the same draws */
-    s = cgam_control_share(N, target, half, half, 3);
+    s = cgam_baseline_share(N, target, half, half, 3);
     CHECK_CLOSE(s.mean, 0, 0);
     CHECK_CLOSE(s.se, 0, 0); /* what is in common cancels */
-    s = cgam_control_share(N, target, icl, zero, 3);
+    s = cgam_baseline_share(N, target, icl, zero, 3);
     CHECK_CLOSE(s.mean, r.icl - r.zero, 1e-15);
-    r = cgam_control_recovery(N, target, icl, zero, half, 3);
+    r = cgam_baseline_recovery(N, target, icl, zero, half, 3);
     assert_true(isnan(r.recovered) && isnan(r.recovered_se));
 }
 
