@@ -15,7 +15,17 @@ if(TARGET man)
   install(DIRECTORY "${PROJECT_BINARY_DIR}/man/" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1"
           FILES_MATCHING PATTERN "*.1")
 endif()
-install(FILES LICENSE CITATION.cff DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+if(TARGET completions)
+  install(FILES "${completions}/cgam" DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions")
+  install(FILES "${completions}/_cgam" DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/site-functions")
+  install(FILES "${completions}/cgam.fish" DESTINATION "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d")
+endif()
+
+# Documents lie to each other as in the tree, so that links between them hold.
+install(FILES README.md CHANGELOG.md LICENSE CITATION.cff DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+install(DIRECTORY docs examples DESTINATION "${CMAKE_INSTALL_DOCDIR}" FILES_MATCHING
+        PATTERN "*.md" PATTERN "*.json" PATTERN "*.png" PATTERN "*.svg" PATTERN "examples/*.c")
+install(FILES docs/format/network.schema.json DESTINATION "${CMAKE_INSTALL_DATADIR}/cgam")
 
 # CMake package: cgam::cgam needs nothing else; cgam::cgam_static is there when its own
 # dependencies are, since linking it means linking them.

@@ -81,6 +81,18 @@ man=$root/share/man/man1
     [ -s "$man/cgam-${verb// /-}.1" ] || die "no man page cgam-${verb// /-}(1)"
 done
 
+# Completions where the shells look for them, documents and examples as in the tree, the schema.
+for file in bash-completion/completions/cgam zsh/site-functions/_cgam fish/vendor_completions.d/cgam.fish; do
+    grep -q "made by .cgam completion" "$root/share/$file" || die "no completion $file"
+done
+doc=$root/share/doc/cgam
+(cd "$CGAM_SRC" && find docs examples README.md CHANGELOG.md -name '*.md' -o -name '*.json' -o -path 'examples/*.c') |
+    while read -r file; do
+        cmp "$CGAM_SRC/$file" "$doc/$file" || die "$file did not arrive"
+    done
+cmp "$CGAM_SRC/docs/format/network.schema.json" "$root/share/cgam/network.schema.json"
+"$root/bin/cgam" net show "$doc/examples/two_stage.json" >/dev/null || die "an installed example does not run"
+
 # Nothing installed names the folder it was built in.
 if named=$(grep -rlIF -e "$CGAM_BUILD" -e "$CGAM_SRC" "$root"); then die "these files name the build folder: $named"; fi
 echo "install: cgam $version, $(wc -l <<<"$exported") exported functions, $(ls "$man" | wc -l) man pages"
