@@ -79,9 +79,7 @@ typedef struct cgam_study_opts {
     int64_t example;       /* the trial whose gates are shown */
     cgam_axis x, y;        /* of the map; they differ */
     const cgam_bank *bank; /* recall from these memories, d is theirs; NULL = random unit vectors */
-    /* Called now and then from any thread, one at a time: share done, seconds left (or NAN). */
-    void (*progress)(void *user, double done, double seconds_left);
-    void *user;
+    cgam_progress progress; /* told the share done; default: nobody */
 } cgam_study_opts;
 
 CGAM_API cgam_study_opts cgam_study_opts_default(cgam_study_kind kind);

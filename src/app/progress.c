@@ -20,6 +20,13 @@ void cgam_line_tell(cgam_line *p, double done, double seconds_left)
     p->open = true;
 }
 
+void cgam_line_report(void *line, const cgam_progress_at *at)
+{
+    cgam_line *p = line;
+    p->what = at->phase;
+    cgam_line_tell(p, at->total > 0 ? fmin(1, at->done / at->total) : 0, at->seconds_left);
+}
+
 void cgam_line_clear(cgam_line *p)
 {
     if (p->open) fprintf(stderr, "\r%70s\r", "");

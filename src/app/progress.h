@@ -2,7 +2,7 @@
 #ifndef CGAM_SRC_APP_PROGRESS_H
 #define CGAM_SRC_APP_PROGRESS_H
 
-#include <stdbool.h>
+#include <cgam/base.h>
 
 typedef struct cgam_line {
     bool shown; /* false: say nothing */
@@ -12,6 +12,8 @@ typedef struct cgam_line {
 
 /* done in 0 .. 1; seconds_left NAN = unknown. */
 void cgam_line_tell(cgam_line *progress, double done, double seconds_left);
+/* The same as the `report` of a cgam_progress whose user is the line. */
+void cgam_line_report(void *line, const cgam_progress_at *at);
 void cgam_line_clear(cgam_line *progress);
 
 #endif

@@ -1,6 +1,7 @@
 /* verb_study.c: the studies as verbs. Their parameters are those of the library's table (study.h),
  * in the words of the command line. */
 #include "app/input.h"
+#include "app/params.h"
 #include "app/progress.h"
 #include "app/study_print.h"
 #include "app/verbs.h"
@@ -13,33 +14,25 @@
 /* ---- Parameters ------------------------------------------------------------------------------ */
 enum { PARAMS_MAX = 40, WORDS_MAX = 160 };
 
-/* What every study has besides its own parameters, and what those with a bank have. */
-static const cgam_param out_param = {
-    .name = "out",
-    .kind = CGAM_TEXT,
-    .value = "DIR",
-    .help =
-        "folder for tables (CSV), summary (JSON), figures, and the progress that a repeated call "
-        "continues from",
-    .writes = true};
-static const cgam_param figures_param = {.name = "figures",
-                                         .kind = CGAM_CHOICE,
-                                         .value = "yes|no",
-                                         .fallback = "yes",
-                                         .help = "draw the figures (SVG, PNG, PDF; needs gnuplot)"};
-static const cgam_param trial_param = {
-    .name = "only-trial",
-    .kind = CGAM_INT,
-    .value = "K",
-    .max = 9e15,
-    .help = "print everything about trial K (0-based) as JSON and write nothing; with several "
-            "banks, trial t of bank b is K = b * trials + t"};
-static const cgam_param normalize_param = {
-    .name = "normalize", .kind = CGAM_FLAG, .help = "divide each memory of the file by its norm"};
+/* What every study has besides its own parameters; --normalize where it takes a bank. */
+static const cgam_param normalize_param =
+    CGAM_PARAM_FLAG("normalize", "divide each memory of the file by its norm");
+static const cgam_param door_params[] = {
+    CGAM_PARAM_INT(
+        "only-trial", "K", NULL, 0, 9e15,
+        "print everything about trial K (0-based) as JSON and write nothing; with several "
+        "banks, trial t of bank b is K = b * trials + t"),
+    CGAM_PARAM_FIGURES("draw the figures (SVG, PNG, PDF; needs gnuplot)"),
+    CGAM_PARAM_OUT(NULL,
+                   "folder for tables (CSV), summary (JSON), figures, and the progress that a "
+                   "repeated call continues from; results of another run in it are replaced"),
+    CGAM_PARAM_END,
+};
+enum { DOOR_PARAMS = sizeof door_params / sizeof *door_params };
 
 /* A study as a verb: its parameters in the words of the command line, and the room for them. */
 static struct study_verb {
-    cgam_param params[PARAMS_MAX + 1];
+    cgam_param params[PARAMS_MAX];
     char folder[64];
     char words[PARAMS_MAX][WORDS_MAX], fallbacks[PARAMS_MAX][WORDS_MAX];
 } made[CGAM_STUDY_KINDS];
@@ -85,17 +78,14 @@ __attribute__((constructor)) static void make_params(void)
         int count = 0;
         bool banks = false;
         for (int k = 0; (p = cgam_study_param_at((cgam_study_kind)kind, k)); k++) {
-            assert(k < PARAMS_MAX - 4);
+            assert(k + 1 + DOOR_PARAMS <= PARAMS_MAX);
             v->params[count++] = from_row(p, &usual, v, k);
             banks = banks || p->kind == CGAM_FIELD_BANK;
         }
         if (banks) v->params[count++] = normalize_param;
-        v->params[count++] = trial_param;
-        v->params[count++] = figures_param;
-        v->params[count] = out_param;
+        memcpy(v->params + count, door_params, sizeof door_params);
         snprintf(v->folder, sizeof v->folder, "study/%s", cgam_study_name((cgam_study_kind)kind));
-        v->params[count++].fallback = v->folder;
-        v->params[count].name = "";
+        v->params[count + DOOR_PARAMS - 2].fallback = v->folder;
     }
 }
 
@@ -130,8 +120,6 @@ static cgam_status take_options(cgam_call *call, cgam_study_kind kind, cgam_stud
 }
 
 /* ---- Running --------------------------------------------------------------------------------- */
-static void tell(void *user, double done, double left) { cgam_line_tell(user, done, left); }
-
 /* Adds the keys of a JSON text to the document. */
 static cgam_status merge(cgam_call *call, const char *text)
 {
@@ -188,10 +176,9 @@ static cgam_status run_kind(cgam_call *call, cgam_study_kind kind)
     const char *out = cgam_args_text(call->args, "out");
     cgam_status status = take_options(call, kind, &o, &bank);
     bool single = cgam_args_given(call->args, "only-trial");
-    cgam_line bar = {.shown = call->progress, .what = cgam_study_name(kind)};
+    cgam_line bar = {.shown = call->progress};
     o.out = out;
-    o.progress = tell;
-    o.user = &bar;
+    o.progress = (cgam_progress){cgam_line_report, &bar};
     if (status == CGAM_OK && single) {
         status = one_trial(call, &o);
         cgam_bank_free(bank);
@@ -273,8 +260,8 @@ VERB(phase, CGAM_STUDY_PHASE, "recall accuracy as a map over two parameters",
 
 /* ---- The list -------------------------------------------------------------------------------- */
 static const cgam_param list_params[] = {
-    {.name = "NAME", .kind = CGAM_TEXT, .value = "NAME", .help = "one of the studies"},
-    {.name = ""},
+    CGAM_PARAM_TEXT("NAME", "NAME", "one of the studies"),
+    CGAM_PARAM_END,
 };
 
 /* Reached only when no study has the name that was typed. */

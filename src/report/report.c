@@ -63,31 +63,18 @@ static cgam_study_opts options(const cgam_report *r, int run)
     return o;
 }
 
-typedef struct teller {
-    const cgam_report *report;
-    int run;
-} teller;
-
-static void tell(void *user, double done, double seconds_left)
-{
-    const teller *t = user;
-    t->report->opts.progress(t->report->opts.user, list[t->run].folder, done, seconds_left);
-}
-
 /* One study: computed, written, and its figures' scripts beside it. */
 static cgam_status run_one(cgam_report *r, int run)
 {
     cgam_run *one = &r->runs[run];
     char folder[PATH_MAX];
-    teller t = {.report = r, .run = run};
     cgam_study_opts o = options(r, run);
     double begun = cgam_clock();
     snprintf(one->folder, sizeof one->folder, "%s", list[run].folder);
     if (snprintf(folder, sizeof folder, "%s/%s", r->opts.out, one->folder) >= (int)sizeof folder)
         return cgam_fail(r->env, CGAM_E_ARG, "--out: the name is too long");
     o.out = folder;
-    o.user = &t;
-    if (r->opts.progress) o.progress = tell;
+    o.progress = r->opts.progress;
     cgam_status status = cgam_study_run(r->env, &o, &one->study);
     if (status == CGAM_OK) status = cgam_study_write(one->study, folder);
     if (status == CGAM_OK) status = cgam_figures_write(one->study, folder, &one->figures);
@@ -133,7 +120,9 @@ cgam_status cgam_report_make(cgam_env *env, const cgam_report_opts *opts, cgam_r
     for (int i = 0; i < CGAM_RUNS && status == CGAM_OK; i++) status = run_one(r, i);
     double drawing = cgam_clock();
     if (status == CGAM_OK && opts->figures) {
-        if (opts->progress) opts->progress(opts->user, "figures", 0, NAN);
+        cgam_progress_tell(
+            &opts->progress,
+            (cgam_progress_at){.phase = "figures", .total = 1, .unit = "", .seconds_left = NAN});
         status = cgam_parallel(env, CGAM_RUNS, draw_run, r);
     }
     r->figure_seconds = cgam_clock() - drawing;

@@ -64,12 +64,11 @@ const char *cgam_verdict_text(const cgam_claim *claim, char *text);
 
 /* ---- The report ------------------------------------------------------------------------------ */
 typedef struct cgam_report_opts {
-    const char *out; /* folder; index.html is made in it */
-    uint64_t seed;   /* default 1 */
-    double scale;    /* of all numbers of trials, default 1 */
-    bool figures;    /* default true */
-    void (*progress)(void *user, const char *what, double done, double seconds_left);
-    void *user;
+    const char *out;        /* folder; index.html is made in it */
+    uint64_t seed;          /* default 1 */
+    double scale;           /* of all numbers of trials, default 1 */
+    bool figures;           /* default true */
+    cgam_progress progress; /* told the share done of each study; default: nobody */
 } cgam_report_opts;
 
 typedef struct cgam_report {

@@ -187,11 +187,16 @@ static cgam_status progress_note(run *r, int64_t i)
         }
         if (error) return write_failed(r->study, error);
     }
-    if (r->study->opts.progress && (now - r->told > TELL_SECONDS || r->finished == b->count)) {
+    if (now - r->told > TELL_SECONDS || r->finished == b->count) {
         double here = (double)(r->finished - r->before);
-        double left = (now - r->begun) / here * (double)(b->count - r->finished);
+        cgam_progress_at at = {.phase = cgam_study_name(r->study->opts.kind),
+                               .done = (double)r->finished / (double)b->count,
+                               .total = 1,
+                               .unit = "",
+                               .seconds_left =
+                                   (now - r->begun) / here * (double)(b->count - r->finished)};
         r->told = now;
-        r->study->opts.progress(r->study->opts.user, (double)r->finished / (double)b->count, left);
+        cgam_progress_tell(&r->study->opts.progress, at);
     }
     return CGAM_OK;
 }

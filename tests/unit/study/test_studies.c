@@ -87,6 +87,29 @@ static void threads_do_not_matter(void **state)
     }
 }
 
+static void note(void *user, const cgam_progress_at *at)
+{
+    double *last = user;
+    assert_string_equal(at->phase, "theorems");
+    assert_true(at->done >= *last && at->total == 1 && *at->unit == '\0');
+    assert_true(at->seconds_left >= 0);
+    *last = at->done;
+}
+
+static void progress_rises_to_the_end(void **state)
+{
+    (void)state;
+    double last = 0;
+    cgam_env *env = env_with(2, NULL, NULL);
+    cgam_study_opts o = small(CGAM_STUDY_THEOREMS);
+    o.progress = (cgam_progress){note, &last};
+    cgam_study *s;
+    CHECK_STATUS(env, cgam_study_run(env, &o, &s));
+    CHECK_CLOSE(last, 1, 0);
+    cgam_study_free(s);
+    cgam_env_free(env);
+}
+
 static bool after_some(void *user)
 {
     int *left = user;
@@ -579,6 +602,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_do_not_matter),
+        cmocka_unit_test(progress_rises_to_the_end),
         cmocka_unit_test(a_stopped_run_goes_on_to_the_same_bits),
         cmocka_unit_test(progress_belongs_to_the_rows_of_its_bank),
         cmocka_unit_test(a_trial_does_not_know_how_many_there_are),
