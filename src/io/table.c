@@ -89,6 +89,14 @@ int64_t cgam_table_column(const cgam_table *table, const char *name)
     }
 }
 
+double cgam_table_get(const cgam_table *table, int64_t row, const char *name)
+{
+    int64_t column = cgam_table_column(table, name);
+    return column < 0 || row < 0 || row >= table->rows
+               ? (double)NAN
+               : table->cells[row * table->columns + column];
+}
+
 cgam_status cgam_table_write(cgam_env *env, const cgam_table *table, const char *folder)
 {
     char name[256];

@@ -1,4 +1,4 @@
-/* claims.h: writing one row of the claims table.
+/* claims.h: writing the claims table, row by row.
  *
  * A test has three outcomes. A difference is shown or refuted when it is significant in one or the
  * other direction and open in between; with fewer than CGAM_CLAIM_TRIALS trials all is open.
@@ -30,5 +30,40 @@ void cgam_claim_tell(cgam_claim *claim, const char *format, ...) CGAM_PRINTF(2, 
 void cgam_claim_decide(cgam_claim *claim, int64_t trials, int readings,
                        const cgam_outcome *outcomes, const char *const *names);
 void cgam_claims_tidy(cgam_claims *out);
+
+/* All of them: shown if both are, refuted if one is. */
+static inline cgam_outcome cgam_claim_both(cgam_outcome a, cgam_outcome b) { return a < b ? a : b; }
+static inline cgam_outcome cgam_claim_if(bool shown) { return shown ? CGAM_SHOWN : CGAM_REFUTED; }
+static inline void cgam_claim_decide_one(cgam_claim *claim, int64_t trials, cgam_outcome only)
+{
+    cgam_claim_decide(claim, trials, 1, &only, NULL);
+}
+
+/* ---- Statements with a reading for each choice that the paper leaves open ---------------------- */
+typedef struct cgam_reading {
+    const cgam_study *study;
+    const char *name;  /* in front of its numbers */
+    const char *under; /* as the names of cgam_claim_decide */
+} cgam_reading;
+
+typedef struct cgam_statement {
+    const char *where, *says, *test;
+    /* Tells the numbers of one reading and decides it. */
+    cgam_outcome (*decide)(const cgam_study *study, cgam_claim *claim, const char *name);
+} cgam_statement;
+
+enum { CGAM_READINGS = 4 };
+/* A row for each statement of the list, which ends with {0}. */
+void cgam_claims_state(cgam_claims *c, const cgam_statement *list, int count,
+                       const cgam_reading *readings);
+
+/* ---- The rows of each study: claims_<study>.c ------------------------------------------------ */
+void cgam_claims_separation(const cgam_run *runs, cgam_claims *c);
+void cgam_claims_competition(const cgam_run *runs, cgam_claims *c);
+/* Gives whether the theorem's threshold is off on these banks, which are not balanced. */
+cgam_outcome cgam_claims_coupled(const cgam_run *runs, cgam_claims *c);
+void cgam_claims_timescale(const cgam_run *runs, cgam_claims *c);
+/* apart: the threshold with feedback is off where banks are not balanced. */
+void cgam_claims_theorems(const cgam_run *runs, cgam_claims *c, cgam_outcome apart);
 
 #endif
