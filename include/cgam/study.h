@@ -143,8 +143,12 @@ CGAM_API const char *cgam_study_json(const cgam_study *study);
 CGAM_API int64_t cgam_study_tables(const cgam_study *study);
 CGAM_API const cgam_table *cgam_study_table(const cgam_study *study, int64_t i);
 CGAM_API const cgam_table *cgam_study_find(const cgam_study *study, const char *name); /* or NULL */
-/* Writes every table as CSV and the summary as summary.json into the folder, which is made. */
+/* Writes every table as CSV and, last of all, the summary as summary.json into the folder, which is
+ * made. Results of another run that it holds are removed first, by their own summary: tables of two
+ * runs never lie side by side, and a folder without summary.json is not finished. Other files stay. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_study_write(const cgam_study *study, const char *folder);
+/* Does the folder hold another run's results, which cgam_study_write would remove? */
+CGAM_API bool cgam_study_replaces(const cgam_study *study, const char *folder);
 /* Removes the progress file, once everything is written. */
 CGAM_API void cgam_study_forget(const cgam_study *study);
 

@@ -186,7 +186,7 @@ static cgam_status run_kind(cgam_call *call, cgam_study_kind kind)
     }
     if (status == CGAM_OK) status = cgam_study_run(call->env, &o, &study);
     cgam_line_clear(&bar);
-    if (status == CGAM_OK) status = cgam_study_write(study, out);
+    if (status == CGAM_OK) status = cgam_results_write(study, out);
     if (status == CGAM_OK) status = merge(call, cgam_study_json(study));
     if (status == CGAM_OK && cgam_args_is(call->args, "figures", "yes"))
         status = draw(call, study, out);

@@ -43,3 +43,12 @@ cgam_status cgam_path_join(cgam_env *env, const char *folder, const char *name,
                ? CGAM_OK
                : cgam_fail(env, CGAM_E_ARG, "a path of %d characters is too long", length);
 }
+
+cgam_status cgam_folder_remove(cgam_env *env, const char *folder, const char *name)
+{
+    char path[CGAM_PATH_ROOM], text[128];
+    cgam_status status = cgam_path_join(env, folder, name, path);
+    if (status != CGAM_OK || unlink(path) == 0 || errno == ENOENT) return status;
+    return cgam_fail(env, CGAM_E_IO, "%s: cannot remove: %s", cgam_path_tail(path),
+                     strerror_r(errno, text, sizeof text));
+}

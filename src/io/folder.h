@@ -13,4 +13,7 @@ CGAM_NODISCARD cgam_status cgam_folder_make(cgam_env *env, const char *path);
 CGAM_NODISCARD cgam_status cgam_path_join(cgam_env *env, const char *folder, const char *name,
                                           char path[CGAM_PATH_ROOM]);
 
+/* Removes folder/name; that it is not there is fine. */
+CGAM_NODISCARD cgam_status cgam_folder_remove(cgam_env *env, const char *folder, const char *name);
+
 #endif

@@ -2,6 +2,7 @@
  * blindness (Okabe and Ito, 2008) and its line and point types survive black and white; the foot
  * of every picture says seed, trials and parameters. */
 #include "base/env.h"
+#include "io/folder.h"
 #include "report/page.h"
 #include "report/text.h"
 
@@ -135,4 +136,17 @@ cgam_status cgam_figures_write(const cgam_study *study, const char *folder, cgam
         status = list[i].write(study, folder, f);
     }
     return status;
+}
+
+cgam_status cgam_results_write(const cgam_study *study, const char *folder)
+{
+    static const char *const ends[] = {"gp", "svg", "png", "pdf"};
+    cgam_status status = CGAM_OK;
+    size_t files = cgam_study_replaces(study, folder) ? 4 * (sizeof list / sizeof *list) : 0;
+    for (size_t i = 0; i < files && status == CGAM_OK; i++) {
+        char file[64];
+        snprintf(file, sizeof file, "%s.%s", list[i / 4].name, ends[i % 4]);
+        status = cgam_folder_remove(cgam_study_env(study), folder, file);
+    }
+    return status == CGAM_OK ? cgam_study_write(study, folder) : status;
 }

@@ -23,6 +23,10 @@ typedef struct cgam_figures {
     cgam_figure figure[CGAM_FIGURES_MAX];
 } cgam_figures;
 
+/* A study's tables and summary, as cgam_study_write does; where they replace those of another run,
+ * its figures go as well, so that nothing in the folder speaks of two runs. */
+cgam_status cgam_results_write(const cgam_study *study, const char *folder);
+
 /* Writes the scripts of a study's figures into the folder that holds its CSV files. */
 cgam_status cgam_figures_write(const cgam_study *study, const char *folder, cgam_figures *out);
 

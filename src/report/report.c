@@ -76,7 +76,7 @@ static cgam_status run_one(cgam_report *r, int run)
     o.out = folder;
     o.progress = r->opts.progress;
     cgam_status status = cgam_study_run(r->env, &o, &one->study);
-    if (status == CGAM_OK) status = cgam_study_write(one->study, folder);
+    if (status == CGAM_OK) status = cgam_results_write(one->study, folder);
     if (status == CGAM_OK) status = cgam_figures_write(one->study, folder, &one->figures);
     one->seconds = cgam_clock() - begun;
     return status;

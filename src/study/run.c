@@ -14,7 +14,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 enum { ROOMS_MAX = 4096 };
@@ -139,6 +139,9 @@ static cgam_status progress_open(run *r)
     if (status != CGAM_OK) return status;
     r->fd = open(study->progress, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (r->fd < 0) return write_failed(study, errno);
+    if (flock(r->fd, LOCK_EX | LOCK_NB) != 0)
+        return cgam_fail(study->env, CGAM_E_IO, "%s: another run is at work in this folder",
+                         cgam_path_tail(study->out));
     header want = {.count = b->count, .record = b->record}, have;
     status = fingerprint(study, b, &want.key);
     if (status != CGAM_OK) return status;

@@ -1,4 +1,5 @@
 /* study.c: the list of studies, their tables, and what is written of them. */
+#include "io/folder.h"
 #include "study/params.h"
 
 #include <math.h>
@@ -151,6 +152,10 @@ cgam_status cgam_study_run(cgam_env *env, const cgam_study_opts *opts, cgam_stud
     cgam_json_put(study->doc, "machine", machine(study));
     cgam_study_params_put(&study->opts, study->doc);
     status = part->run(study);
+    json_t *names = json_array();
+    for (int64_t i = 0; i < study->tables; i++)
+        json_array_append_new(names, json_string(study->table[i].name));
+    cgam_json_put(study->doc, "tables", names);
     if (status == CGAM_OK) status = make_text(study);
     if (status != CGAM_OK) {
         cgam_study_free(study);
@@ -236,9 +241,46 @@ const cgam_table *cgam_study_find(const cgam_study *study, const char *name)
     return NULL;
 }
 
+/* The summary of another run in the folder; NULL = there is none, or it is this run's. */
+static json_t *other_summary(const cgam_study *study, const char *folder)
+{
+    char path[CGAM_PATH_ROOM];
+    json_t *doc = NULL;
+    if (cgam_path_join(study->env, folder, "summary.json", path) != CGAM_OK ||
+        access(path, F_OK) != 0 || cgam_json_load(study->env, path, &doc) != CGAM_OK)
+        return NULL;
+    if (*cgam_json_get_text(doc, "study") && !json_equal(doc, study->doc)) return doc;
+    json_decref(doc);
+    return NULL;
+}
+
+bool cgam_study_replaces(const cgam_study *study, const char *folder)
+{
+    json_t *doc = other_summary(study, folder);
+    json_decref(doc);
+    return doc != NULL;
+}
+
+/* Removes what another run wrote, its summary first: without one a folder is not finished. */
+static cgam_status clear(const cgam_study *study, const char *folder)
+{
+    json_t *doc = other_summary(study, folder), *names = json_object_get(doc, "tables");
+    cgam_status status = CGAM_OK;
+    if (doc) status = cgam_folder_remove(study->env, folder, "summary.json");
+    for (size_t i = 0; i < json_array_size(names) && status == CGAM_OK; i++) {
+        char file[100];
+        const char *name = json_string_value(json_array_get(names, i));
+        if (!name || strlen(name) > 64 || strchr(name, '/')) continue; /* not ours */
+        snprintf(file, sizeof file, "%s.csv", name);
+        status = cgam_folder_remove(study->env, folder, file);
+    }
+    json_decref(doc);
+    return status;
+}
+
 cgam_status cgam_study_write(const cgam_study *study, const char *folder)
 {
-    cgam_status status = CGAM_OK;
+    cgam_status status = clear(study, folder);
     for (int64_t i = 0; i < study->tables && status == CGAM_OK; i++)
         status = cgam_table_write(study->env, &study->table[i], folder);
     if (status == CGAM_OK) status = cgam_json_save(study->env, folder, "summary.json", study->doc);

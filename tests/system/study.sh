@@ -101,6 +101,25 @@ fi
 left=$(find "$work" -name '.cgam-*')
 [ -z "$left" ] || die "temporary files are left: $left"
 
+# ---- one folder, one run: another study, then another seed, then two at a time ------------------------
+if command -v gnuplot >/dev/null; then
+    "$CGAM" study competition --trials 8 --out "$work/one" >/dev/null
+    touch "$work/one/mine.svg"
+    [ -s "$work/one/zoom.svg" ] && [ -s "$work/one/onset.csv" ] || die "competition: files"
+    "$CGAM" study timescale --trials 4 --ratio 1,10 --out "$work/one" --figures no >/dev/null
+    [ "$(cd "$work/one" && echo *)" = "along.csv mine.svg ratios.csv summary.json" ] ||
+        die "two studies in one folder: $(ls "$work/one")"
+    "$CGAM" study timescale --trials 4 --ratio 1,10 --out "$work/one" >/dev/null
+    [ -s "$work/one/ratios.pdf" ] || die "no figure of the run that is there"
+    "$CGAM" study timescale --trials 4 --ratio 1,10 --seed 2 --out "$work/one" --figures no >/dev/null
+    [ ! -e "$work/one/ratios.pdf" ] && [ ! -e "$work/one/ratios.gp" ] || die "a figure of another seed"
+fi
+mkdir "$work/busy"
+(
+    flock 9
+    expect 3 "another run is at work" "$CGAM" study competition --trials 8 --out "$work/busy"
+) 9>"$work/busy/.competition.progress"
+
 # ---- without gnuplot: said in one line, complete otherwise ---------------------------------------------
 PATH=/nonexistent "$CGAM" study competition --trials 16 --out "$work/bare" >"$work/out" 2>"$work/err" ||
     die "without gnuplot: $(cat "$work/err")"

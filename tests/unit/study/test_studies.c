@@ -488,6 +488,64 @@ static void tables_have_the_columns_they_name(void **state)
     cgam_env_free(env);
 }
 
+static bool there(const char *folder, const char *name)
+{
+    char path[700];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return access(path, F_OK) == 0;
+}
+
+static void put_into(const char *folder, const char *name, const char *text)
+{
+    char path[700];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+/* Another study, another seed: what was there goes, with its own names; the user's files stay. */
+static void a_folder_holds_one_run(void **state)
+{
+    (void)state;
+    static const char *const files[] = {"peak.csv",   "example.csv",  "onset.csv", "accuracy.csv",
+                                        "points.csv", "summary.json", "mine.csv",  "mine.png"};
+    cgam_env *env = env_with(1, NULL, NULL);
+    cgam_study *s[3];
+    char folder[512];
+    snprintf(folder, sizeof folder, "%s", scratch("one"));
+    for (int k = 0; k < 3; k++) {
+        cgam_study_opts o = small(k == 0 ? CGAM_STUDY_COMPETITION : CGAM_STUDY_SEPARATION);
+        o.trials = 8;
+        o.seed = (uint64_t)k;
+        CHECK_STATUS(env, cgam_study_run(env, &o, &s[k]));
+    }
+    assert_false(cgam_study_replaces(s[0], folder));
+    CHECK_STATUS(env, cgam_study_write(s[0], folder));
+    assert_false(cgam_study_replaces(s[0], folder)); /* once more the same is nobody else's */
+    put_into(folder, "mine.csv", "1,2\n");
+    put_into(folder, "mine.png", "picture");
+    CHECK_STATUS(env, cgam_study_write(s[0], folder));
+    assert_true(there(folder, "peak.csv") && there(folder, "onset.csv"));
+    assert_true(cgam_study_replaces(s[1], folder));
+    CHECK_STATUS(env, cgam_study_write(s[1], folder));
+    for (int i = 0; i < 3; i++) assert_false(there(folder, files[i]));
+    for (int i = 3; i < 8; i++) assert_true(there(folder, files[i]));
+    assert_true(cgam_study_replaces(s[2], folder)); /* the seed alone */
+    /* what a summary names is removed inside its folder only, and not what is no summary of ours */
+    put_into(folder, "summary.json", "{\"study\": \"x\", \"tables\": [\"../one/mine\", 3, null]}");
+    CHECK_STATUS(env, cgam_study_write(s[2], folder));
+    assert_true(there(folder, "mine.csv"));
+    put_into(folder, "summary.json", "{\"tables\": [\"mine\"]}");
+    assert_false(cgam_study_replaces(s[2], folder));
+    put_into(folder, "summary.json", "not JSON");
+    CHECK_STATUS(env, cgam_study_write(s[2], folder));
+    assert_true(there(folder, "mine.csv") && there(folder, "accuracy.csv"));
+    for (int k = 0; k < 3; k++) cgam_study_free(s[k]);
+    cgam_env_free(env);
+}
+
 static void refuse(cgam_env *env, const cgam_study_opts *o, const char *words)
 {
     cgam_study *s;
@@ -614,6 +672,7 @@ int main(void)
         cmocka_unit_test(errors_are_between_banks),
         cmocka_unit_test(a_tolerance_of_zero_can_be_met),
         cmocka_unit_test(tables_have_the_columns_they_name),
+        cmocka_unit_test(a_folder_holds_one_run),
         cmocka_unit_test(bad_options_are_named),
         cmocka_unit_test(other_sizes_work),
         cmocka_unit_test(every_allocation_may_fail),
