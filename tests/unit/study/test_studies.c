@@ -495,16 +495,6 @@ static bool there(const char *folder, const char *name)
     return access(path, F_OK) == 0;
 }
 
-static void put_into(const char *folder, const char *name, const char *text)
-{
-    char path[700];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
-    fputs(text, f);
-    fclose(f);
-}
-
 /* Another study, another seed: what was there goes, with its own names; the user's files stay. */
 static void a_folder_holds_one_run(void **state)
 {
@@ -524,8 +514,8 @@ static void a_folder_holds_one_run(void **state)
     assert_false(cgam_study_replaces(s[0], folder));
     CHECK_STATUS(env, cgam_study_write(s[0], folder));
     assert_false(cgam_study_replaces(s[0], folder)); /* once more the same is nobody else's */
-    put_into(folder, "mine.csv", "1,2\n");
-    put_into(folder, "mine.png", "picture");
+    put_text("one/mine.csv", "1,2\n");
+    put_text("one/mine.png", "picture");
     CHECK_STATUS(env, cgam_study_write(s[0], folder));
     assert_true(there(folder, "peak.csv") && there(folder, "onset.csv"));
     assert_true(cgam_study_replaces(s[1], folder));
@@ -534,14 +524,20 @@ static void a_folder_holds_one_run(void **state)
     for (int i = 3; i < 8; i++) assert_true(there(folder, files[i]));
     assert_true(cgam_study_replaces(s[2], folder)); /* the seed alone */
     /* what a summary names is removed inside its folder only, and not what is no summary of ours */
-    put_into(folder, "summary.json", "{\"study\": \"x\", \"tables\": [\"../one/mine\", 3, null]}");
+    put_text("one/summary.json", "{\"study\": \"x\", \"tables\": [\"../one/mine\", 3, null]}");
     CHECK_STATUS(env, cgam_study_write(s[2], folder));
     assert_true(there(folder, "mine.csv"));
-    put_into(folder, "summary.json", "{\"tables\": [\"mine\"]}");
+    put_text("one/summary.json", "{\"tables\": [\"mine\"]}");
     assert_false(cgam_study_replaces(s[2], folder));
-    put_into(folder, "summary.json", "not JSON");
+    put_text("one/summary.json", "not JSON");
     CHECK_STATUS(env, cgam_study_write(s[2], folder));
     assert_true(there(folder, "mine.csv") && there(folder, "accuracy.csv"));
+    put_text("one/summary.json", "{\"study\": \"x\", \"tables\": [\"mine\"]}");
+    CHECK_STATUS(env, cgam_study_write(s[0], folder));
+    assert_false(there(folder, "mine.csv"));
+    char command[600];
+    snprintf(command, sizeof command, "rm -r '%s'", folder);
+    assert_int_equal(system(command), 0);
     for (int k = 0; k < 3; k++) cgam_study_free(s[k]);
     cgam_env_free(env);
 }
