@@ -1,309 +1,167 @@
-/* completion.c: scripts that let shells complete what the table of verbs holds: verbs by their
- * words, options, choices, files and folders. */
+/* completion.c: what a shell can offer at the end of a line, from the table of verbs, and short
+ * scripts by which bash, zsh and fish ask for it: `cgam completion SHELL -- WORD..`, where the last
+ * word is the one at the cursor and has a dot behind it, so that it is never empty.
+ *
+ * An offer is a line: the word, a tab, a few words about it. ":files" and ":folders" leave it to
+ * the shell, which knows its own file names. */
 #include "app/verb.h"
 
 #include <string.h>
 
-typedef enum what { NOTHING, WORDS, FILES, FOLDERS, VERBS } what; /* a value can be */
+static const char BASH[] =
+    "# Completion of cgam for bash, made by `cgam completion bash`.\n"
+    "_cgam() {\n"
+    "    local line word=${COMP_WORDS[COMP_CWORD]} IFS=$'\\n'\n"
+    "    [ \"$word\" != = ] || word=\n"
+    "    COMPREPLY=()\n"
+    "    for line in $(\"$1\" completion bash -- \"${COMP_WORDS[@]:1:COMP_CWORD}.\" 2>/dev/null); "
+    "do\n"
+    "        case $line in\n"
+    "        :files) compopt -o filenames 2>/dev/null; COMPREPLY+=($(compgen -f -- \"$word\")) ;;\n"
+    "        :folders) compopt -o filenames 2>/dev/null; COMPREPLY+=($(compgen -d -- \"$word\")) ;;\n"
+    "        *) COMPREPLY+=(\"${line%%$'\\t'*}\") ;;\n"
+    "        esac\n"
+    "    done\n"
+    "}\n"
+    "complete -F _cgam cgam\n";
 
-static what value_of(const cgam_param *p)
+static const char ZSH[] =
+    "#compdef cgam\n"
+    "# Completion of cgam for zsh, made by `cgam completion zsh`.\n"
+    "_cgam() {\n"
+    "    local line\n"
+    "    local -a offers\n"
+    "    for line in ${(f)\"$($words[1] completion zsh -- \"${(@)words[2,CURRENT-1]}\" "
+    "\"$words[CURRENT].\" 2>/dev/null)\"}; do\n"
+    "        case $line in\n"
+    "        :files) compset -P '--*='; _files ;;\n"
+    "        :folders) compset -P '--*='; _files -/ ;;\n"
+    "        *) offers+=(\"${${line//:/\\\\:}/$'\\t'/:}\") ;;\n"
+    "        esac\n"
+    "    done\n"
+    "    (( ! $#offers )) || _describe cgam offers\n"
+    "}\n"
+    "if [ \"$funcstack[1]\" = _cgam ]; then _cgam \"$@\"; else compdef _cgam cgam; fi\n";
+
+static const char FISH[] =
+    "# Completion of cgam for fish, made by `cgam completion fish`.\n"
+    "function __cgam_offers\n"
+    "    set -l words (commandline -opc)\n"
+    "    set -l word (commandline -ct)\n"
+    "    set -l program $words[1]\n"
+    "    set -e words[1]\n"
+    "    for line in ($program completion fish -- $words \"$word.\" 2>/dev/null)\n"
+    "        switch $line\n"
+    "            case :files\n"
+    "                __fish_complete_path \"$word\"\n"
+    "            case :folders\n"
+    "                __fish_complete_directories \"$word\"\n"
+    "            case '*'\n"
+    "                echo $line\n"
+    "        end\n"
+    "    end\n"
+    "end\n"
+    "complete -c cgam -f -a '(__cgam_offers)'\n";
+
+const char *cgam_completion_script(const char *shell)
+{
+    return strcmp(shell, "bash") == 0 ? BASH : strcmp(shell, "zsh") == 0 ? ZSH : FISH;
+}
+
+/* ---- offers ----------------------------------------------------------------------------------- */
+
+typedef struct cursor {
+    const char *word; /* at the cursor */
+    int stem;         /* its beginning that stays: --name= and what is before the last comma */
+    FILE *to;
+} cursor;
+
+static void offer(const cursor *c, const char *before, const char *word, size_t length,
+                  const char *about)
+{
+    const char *typed = c->word + c->stem;
+    size_t dashes = strlen(before), n = strlen(typed);
+    if (n > dashes + length || strncmp(typed, before, n < dashes ? n : dashes) != 0 ||
+        (n > dashes && strncmp(typed + dashes, word, n - dashes) != 0))
+        return;
+    fprintf(c->to, "%.*s%s%.*s\t%.*s\n", c->stem, c->word, before, (int)length, word,
+            (int)strcspn(about, ";\n"), about);
+}
+
+static void offer_first_words(const cursor *c)
+{
+    for (int v = 0; cgam_verbs[v]; v++) {
+        const char *name = cgam_verbs[v]->name;
+        size_t length = strcspn(name, " ");
+        bool fresh = v == 0 || strncmp(cgam_verbs[v - 1]->name, name, length) != 0;
+        if (fresh)
+            offer(c, "", name, length, name[length] ? "several verbs" : cgam_verbs[v]->summary);
+    }
+}
+
+static void offer_value(cursor *c, const cgam_param *p)
 {
     size_t length;
-    if (p->kind == CGAM_FLAG) return NOTHING;
-    if (cgam_param_word(p, NULL, &length)) return WORDS;
-    if (strcmp(p->value, "VERB") == 0) return VERBS;
-    if (strstr(p->value, "DIR")) return FOLDERS;
-    return strstr(p->value, "FILE") ? FILES : NOTHING;
+    const char *word = cgam_param_word(p, NULL, &length), *comma = strrchr(c->word, ',');
+    if (comma && (p->kind == CGAM_WORDS || p->kind == CGAM_INTS || p->kind == CGAM_REALS))
+        c->stem = (int)(comma + 1 - c->word);
+    if (strcmp(p->value, "VERB") == 0) offer_first_words(c);
+    else if (!word && strstr(p->value, "DIR")) fputs(":folders\n", c->to);
+    else if (!word && strstr(p->value, "FILE")) fputs(":files\n", c->to);
+    for (; word; word = cgam_param_word(p, word, &length)) offer(c, "", word, length, p->help);
 }
 
-static void put_words(FILE *to, const cgam_param *p)
+/* The option that wants the word at the cursor. Bash gives --name=value as three words. */
+static const cgam_param *wanting(const cgam_verb *verb, int count, const char *const *words,
+                                 cursor *c)
 {
-    size_t length;
-    const char *word = NULL;
-    for (int k = 0; (word = cgam_param_word(p, word, &length)); k++)
-        fprintf(to, "%s%.*s", k ? " " : "", (int)length, word);
-}
-
-/* The first word of verb v, NULL where a verb before it has the same. */
-static const char *first_word(int v, char word[32])
-{
-    snprintf(word, 32, "%.*s", (int)strcspn(cgam_verbs[v]->name, " "), cgam_verbs[v]->name);
-    for (int i = 0; i < v; i++)
-        if (strcmp(cgam_verbs[i]->name, word) == 0 || cgam_verb_in(cgam_verbs[i], word))
-            return NULL;
-    return word;
-}
-
-static void put_first_words(FILE *to)
-{
-    char word[32];
-    for (int v = 0; cgam_verbs[v]; v++)
-        if (first_word(v, word)) fprintf(to, "%s%s", v ? " " : "", word);
-}
-
-/* The second words of the verbs of a group. */
-static void put_second_words(FILE *to, const char *group)
-{
-    for (int v = 0, k = 0; cgam_verbs[v]; v++)
-        if (cgam_verb_in(cgam_verbs[v], group))
-            fprintf(to, "%s%s", k++ ? " " : "", cgam_verbs[v]->name + strlen(group) + 1);
-}
-
-/* Text between single quotes, `special` characters behind a backslash, cut where it grows long. */
-static void quoted(FILE *to, const char *text, const char *special)
-{
-    size_t length = strcspn(text, ";\n");
-    bool cut = length > 72;
-    if (cut)
-        for (length = 72; text[length] != ' ' && length > 40;) length--;
-    for (size_t i = 0; i < length; i++) {
-        if (text[i] == '\'') fputs("'\\''", to);
-        else fprintf(to, strchr(special, text[i]) ? "\\%c" : "%c", text[i]);
+    const char *option = count > 1 ? words[count - 2] : "", *equals = strchr(c->word, '=');
+    if (strcmp(c->word, "=") == 0 && strncmp(option, "--", 2) == 0) c->word = "";
+    else if (strcmp(option, "=") == 0 && count > 2) option = words[count - 3];
+    else if (strncmp(c->word, "--", 2) == 0 && equals) {
+        option = c->word;
+        c->stem = (int)(equals + 1 - c->word);
     }
-    if (cut) fputs(" ..", to);
+    const cgam_param *p;
+    for (int i = 0; strncmp(option, "--", 2) == 0 && (p = cgam_verb_param(verb, i)); i++)
+        if (p->kind != CGAM_FLAG && strlen(p->name) == strcspn(option + 2, "=") &&
+            strncmp(p->name, option + 2, strlen(p->name)) == 0)
+            return p;
+    return NULL;
 }
 
-/* What a first word stands for: a verb, or several. */
-static void put_about(FILE *to, int v, const char *word)
+static void offer_of_verb(const cgam_verb *verb, int count, const char *const *words, cursor *c)
 {
-    if (strcmp(cgam_verbs[v]->name, word) == 0) quoted(to, cgam_verbs[v]->summary, "");
-    else put_second_words(to, word);
-}
-
-/* ---- bash ------------------------------------------------------------------------------------- */
-
-static void bash_value(FILE *to, const cgam_param *p)
-{
-    switch (value_of(p)) {
-    case NOTHING: break;
-    case WORDS:
-        fputs("_cgam_words '", to);
-        put_words(to, p);
-        fputs("'", to);
-        break;
-    case FILES: fputs("_cgam_files -f", to); break;
-    case FOLDERS: fputs("_cgam_files -d", to); break;
-    case VERBS: fputs("_cgam_words \"$verbs\"", to); break;
+    const cgam_param *p = wanting(verb, count, words, c);
+    if (p) {
+        offer_value(c, p);
+        return;
     }
-}
-
-static void bash_verb(FILE *to, const cgam_verb *verb)
-{
-    const cgam_param *p, *argument = NULL;
-    fprintf(to, "    '%s')\n        case $before in\n", verb->name);
-    for (int i = 0; (p = cgam_verb_param(verb, i)); i++) {
-        if (cgam_param_positional(p) && !argument) argument = p;
-        if (cgam_param_positional(p) || p->kind == CGAM_FLAG) continue;
-        fprintf(to, "        --%s) ", p->name);
-        bash_value(to, p);
-        fputs(value_of(p) == NOTHING ? "return ;;\n" : "; return ;;\n", to);
-    }
-    fputs("        esac\n        case $word in\n        -*) _cgam_words '", to);
+    bool options = true; /* where no argument can stand */
     for (int i = 0; (p = cgam_verb_param(verb, i)); i++)
-        if (!cgam_param_positional(p)) fprintf(to, "--%s ", p->name);
-    fputs("--help' ;;\n", to);
-    if (argument && value_of(argument) != NOTHING) {
-        fputs("        *) ", to);
-        bash_value(to, argument);
-        fputs(" ;;\n", to);
-    }
-    fputs("        esac\n        ;;\n", to);
-}
-
-static void bash(FILE *to)
-{
-    char group[32];
-    fputs("# Completion of cgam for bash, made by `cgam completion bash`.\n\n"
-          "# In a list the part behind the last comma is completed.\n"
-          "_cgam_words() {\n"
-          "    local done=${word%\"${word##*,}\"}\n"
-          "    COMPREPLY=($(compgen -P \"$done\" -W \"$1\" -- \"${word##*,}\"))\n"
-          "}\n\n"
-          "_cgam_files() {\n"
-          "    compopt -o filenames 2>/dev/null\n"
-          "    local IFS=$'\\n'\n"
-          "    COMPREPLY=($(compgen \"$1\" -- \"$word\"))\n"
-          "}\n\n"
-          "_cgam() {\n"
-          "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}\n"
-          "    local verb=${COMP_WORDS[1]} verbs='",
-          to);
-    put_first_words(to);
-    fputs("'\n"
-          "    COMPREPLY=()\n"
-          "    # --name=value comes as three words.\n"
-          "    if [ \"$word\" = = ]; then word=\n"
-          "    elif [ \"$before\" = = ]; then before=${COMP_WORDS[COMP_CWORD - 2]}\n"
-          "    fi\n"
-          "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
-          "        _cgam_words \"$verbs --help --version\"\n"
-          "        return\n"
-          "    fi\n"
-          "    case $verb in\n",
-          to);
-    for (int v = 0; cgam_verbs[v]; v++) {
-        if (!first_word(v, group) || !cgam_verb_group(group)) continue;
-        fprintf(to, "    %s)\n        local second='", group);
-        put_second_words(to, group);
-        fputs("'\n        case \" $second \" in *\" ${COMP_WORDS[2]} \"*) "
-              "[ \"$COMP_CWORD\" -gt 2 ] && verb+=\" ${COMP_WORDS[2]}\" ;; esac\n"
-              "        if [ \"$COMP_CWORD\" -eq 2 ] && [[ $word != -* ]]; then\n"
-              "            _cgam_words \"$second\"\n            return\n        fi\n        ;;\n",
-              to);
-    }
-    fputs("    esac\n    case $verb in\n", to);
-    for (int v = 0; cgam_verbs[v]; v++) bash_verb(to, cgam_verbs[v]);
-    fputs("    esac\n}\n\ncomplete -F _cgam cgam\n", to);
-}
-
-/* ---- zsh -------------------------------------------------------------------------------------- */
-
-static void zsh_value(FILE *to, const cgam_param *p)
-{
-    switch (value_of(p)) {
-    case NOTHING: fputs(" ", to); break;
-    case WORDS:
-        fputs("(", to);
-        put_words(to, p);
-        fputs(")", to);
-        break;
-    case FILES: fputs("_files", to); break;
-    case FOLDERS: fputs("_files -/", to); break;
-    case VERBS:
-        fputs("(", to);
-        put_first_words(to);
-        fputs(")", to);
-        break;
-    }
-}
-
-static void zsh_group(FILE *to, const char *group)
-{
-    fprintf(to, "    %s)\n        verbs=(\n", group);
-    for (int v = 0; cgam_verbs[v]; v++)
-        if (cgam_verb_in(cgam_verbs[v], group)) {
-            fprintf(to, "            '%s:", cgam_verbs[v]->name + strlen(group) + 1);
-            quoted(to, cgam_verbs[v]->summary, "");
-            fputs("'\n", to);
+        if (cgam_param_positional(p) && *c->word != '-') {
+            offer_value(c, p);
+            options = false;
         }
-    fputs("        )\n        if (( CURRENT == 3 )) && [[ $PREFIX != -* ]]; then\n"
-          "            _describe verb verbs\n            return\n        fi\n"
-          "        if (( $verbs[(I)$words[3]:*] )); then\n"
-          "            verb+=\" $words[3]\"\n            shift words\n"
-          "            (( CURRENT-- ))\n        fi\n        ;;\n",
-          to);
+    for (int i = 0; options && (p = cgam_verb_param(verb, i)); i++)
+        if (!cgam_param_positional(p)) offer(c, "--", p->name, strlen(p->name), p->help);
+    if (options) offer(c, "--", "help", 4, "explain the verb");
 }
 
-static void zsh_param(FILE *to, const cgam_param *p)
+void cgam_complete(int count, const char *const *words, FILE *to)
 {
-    bool argument = cgam_param_positional(p);
-    fprintf(to, "        '%s", p->many ? "*" : "");
-    if (!argument) {
-        fprintf(to, "--%s%s[", p->name, p->kind == CGAM_FLAG ? "" : "=");
-        quoted(to, p->help, "[]\\");
-        fputs("]", to);
+    int used;
+    cursor c = {.word = count ? words[count - 1] : "", .to = to};
+    const cgam_verb *verb = count ? cgam_verb_find(count - 1, words, &used) : NULL;
+    if (count <= 1) {
+        offer_first_words(&c);
+        offer(&c, "--", "help", 4, "explain the program");
+        offer(&c, "--", "version", 7, "print the version");
     }
-    if (p->kind != CGAM_FLAG) {
-        fputs(argument && !p->many && !p->required ? "::" : ":", to);
-        quoted(to, argument ? p->name : p->value, ":[]\\");
-        fputs(":", to);
-        zsh_value(to, p);
-    }
-    fputs("'\n", to);
-}
-
-static void zsh(FILE *to)
-{
-    char group[32];
-    fputs("#compdef cgam\n# Completion of cgam for zsh, made by `cgam completion zsh`.\n\n"
-          "_cgam() {\n    local verb=$words[2]\n    local -a verbs options\n    verbs=(\n",
-          to);
-    for (int v = 0; cgam_verbs[v]; v++)
-        if (first_word(v, group)) {
-            fprintf(to, "        '%s:", group);
-            put_about(to, v, group);
-            fputs("'\n", to);
+    for (int v = 0; cgam_verbs[v] && count == 2; v++)
+        if (cgam_verb_in(cgam_verbs[v], words[0])) {
+            const char *second = cgam_verbs[v]->name + strlen(words[0]) + 1;
+            offer(&c, "", second, strlen(second), cgam_verbs[v]->summary);
         }
-    fputs("    )\n    if (( CURRENT == 2 )); then\n        _describe verb verbs\n"
-          "        return\n    fi\n    case $verb in\n",
-          to);
-    for (int v = 0; cgam_verbs[v]; v++)
-        if (first_word(v, group) && cgam_verb_group(group)) zsh_group(to, group);
-    fputs("    esac\n    shift words\n    (( CURRENT-- ))\n    case $verb in\n", to);
-    for (int v = 0; cgam_verbs[v]; v++) {
-        const cgam_param *p;
-        fprintf(to, "    '%s') options=(\n", cgam_verbs[v]->name);
-        for (int i = 0; (p = cgam_verb_param(cgam_verbs[v], i)); i++) zsh_param(to, p);
-        fputs("    ) ;;\n", to);
-    }
-    fputs("    *) return ;;\n    esac\n    _arguments $options '(- *)--help[explain the verb]'\n"
-          "}\n\nif [ \"$funcstack[1]\" = _cgam ]; then _cgam \"$@\"; else compdef _cgam cgam; fi\n",
-          to);
-}
-
-/* ---- fish ------------------------------------------------------------------------------------- */
-
-static void fish_param(FILE *to, const cgam_verb *verb, const cgam_param *p)
-{
-    what value = value_of(p);
-    fprintf(to, "complete -c cgam -n '__cgam_verb %s'", verb->name);
-    if (!cgam_param_positional(p)) {
-        fprintf(to, " -l %s", p->name);
-        if (p->kind != CGAM_FLAG) fputs(value == FILES || value == FOLDERS ? " -r" : " -x", to);
-    }
-    if (value == FILES) fputs(" -F", to);
-    if (value == FOLDERS) fputs(" -a '(__fish_complete_directories)'", to);
-    if (value == WORDS || value == VERBS) {
-        fputs(" -a '", to);
-        if (value == WORDS) put_words(to, p);
-        else put_first_words(to);
-        fputs("'", to);
-    }
-    fputs(" -d '", to);
-    quoted(to, p->help, "");
-    fputs("'\n", to);
-}
-
-static void fish(FILE *to)
-{
-    fputs("# Completion of cgam for fish, made by `cgam completion fish`.\n\n"
-          "# Do the words before the cursor begin with these?\n"
-          "function __cgam_verb\n"
-          "    set -l words (commandline -opc)\n"
-          "    set -l last (math 1 + (count $argv))\n"
-          "    test (count $words) -ge $last; and test \"$words[2..$last]\" = \"$argv\"\n"
-          "end\n\n"
-          "# Is the cursor on this word?\n"
-          "function __cgam_at\n"
-          "    test (count (commandline -opc)) -eq $argv[1]\n"
-          "end\n\n"
-          "complete -c cgam -f\n"
-          "complete -c cgam -n '__cgam_at 1' -l help -d 'explain'\n"
-          "complete -c cgam -n '__cgam_at 1' -l version -d 'print the version'\n",
-          to);
-    for (int v = 0; cgam_verbs[v]; v++) {
-        const cgam_verb *verb = cgam_verbs[v];
-        const char *second = strchr(verb->name, ' ');
-        const cgam_param *p;
-        char word[32];
-        if (first_word(v, word)) {
-            fprintf(to, "complete -c cgam -n '__cgam_at 1' -a %s -d '", word);
-            put_about(to, v, word);
-            fputs("'\n", to);
-        }
-        if (second) {
-            fprintf(to, "complete -c cgam -n '__cgam_at 2; and __cgam_verb %.*s' -a %s -d '",
-                    (int)(second - verb->name), verb->name, second + 1);
-            quoted(to, verb->summary, "");
-            fputs("'\n", to);
-        }
-        for (int i = 0; (p = cgam_verb_param(verb, i)); i++) fish_param(to, verb, p);
-    }
-}
-
-void cgam_help_completion(const char *shell, FILE *to)
-{
-    if (strcmp(shell, "bash") == 0) bash(to);
-    else if (strcmp(shell, "zsh") == 0) zsh(to);
-    else fish(to);
+    if (verb) offer_of_verb(verb, count, words, &c);
 }

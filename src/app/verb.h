@@ -123,8 +123,10 @@ bool cgam_text_is_int(const char *text, int64_t *value);
 void cgam_help_list(const char *group, FILE *to); /* of the verbs; NULL: of all */
 void cgam_help_verb(const cgam_verb *verb, FILE *to);
 void cgam_help_man(const cgam_verb *verb, FILE *to); /* NULL: cgam(1) */
-/* A script for "bash", "zsh" or "fish" that completes verbs, options, choices and files. */
-void cgam_help_completion(const char *shell, FILE *to);
+/* Prints what can stand in place of the last word, a line each: the word, a tab, words about it. */
+void cgam_complete(int count, const char *const *words, FILE *to);
+/* A script by which "bash", "zsh" or "fish" asks for that. */
+const char *cgam_completion_script(const char *shell);
 /* What the table says of a verb, and of the verbs of a group; NULL: of all. NULL or a document with
  * "incomplete" when out of memory. */
 json_t *cgam_help_json(const cgam_verb *verb);

@@ -77,20 +77,39 @@ const cgam_verb cgam_verb_help = {
 
 static const cgam_param completion_params[] = {
     CGAM_PARAM_CHOICE("SHELL", "bash|zsh|fish", NULL, "the shell", .required = true),
+    CGAM_PARAM_TEXT("WORD", "WORD",
+                    "words of a line, after --, to complete it instead; the last "
+                    "has a dot behind it",
+                    .many = true),
     CGAM_PARAM_END,
 };
 
-static cgam_status completion_run(cgam_call *call)
+/* The last word comes with a dot, so that it is never empty. */
+static cgam_status complete(cgam_call *call, int count, const char *const *words)
 {
-    char *text = NULL;
+    char *text = NULL, last[4096];
+    const char *line[64];
     size_t size = 0;
+    if (count > 64) return CGAM_OK;
+    for (int i = 0; i < count; i++) line[i] = words[i];
+    snprintf(last, sizeof last, "%.*s", (int)strlen(words[count - 1]) - 1, words[count - 1]);
+    line[count - 1] = last;
     FILE *to = open_memstream(&text, &size);
     if (!to) return cgam_fail_nomem(call->env, "completion");
-    cgam_help_completion(cgam_args_text(call->args, "SHELL"), to);
+    cgam_complete(count, line, to);
     if (fclose(to) != 0) return cgam_fail_nomem(call->env, "completion");
-    cgam_json_put_text(call->doc, "shell", cgam_args_text(call->args, "SHELL"));
     cgam_json_put_text(call->doc, "text", text);
     free(text);
+    return CGAM_OK;
+}
+
+static cgam_status completion_run(cgam_call *call)
+{
+    const char *const *words, *shell = cgam_args_text(call->args, "SHELL");
+    int count = (int)cgam_args_words(call->args, "WORD", &words);
+    cgam_json_put_text(call->doc, "shell", shell);
+    if (count) return complete(call, count, words);
+    cgam_json_put_text(call->doc, "text", cgam_completion_script(shell));
     return CGAM_OK;
 }
 

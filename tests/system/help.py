@@ -1,9 +1,11 @@
 """Help in words and as JSON, what a slip is answered with, and what the shells complete."""
 import os
 import pty
+import select
 import shutil
 import subprocess
 import tempfile
+import time
 
 from harness import CGAM, ask, check, finish, refuse, run
 
@@ -126,6 +128,24 @@ def colours():
     check("\033[1m  --bank FILE[:NAME]\033[0m\n" in seen and "\033[1mOptions\033[0m\n" in seen, seen)
 
 
+def zsh_completes(wanted):
+    """Types each line and a tab into a zsh on a terminal and waits for what should appear."""
+    child, terminal = pty.fork()
+    if child == 0:
+        os.execvpe("zsh", ["zsh", "-f", "-i"], {**os.environ, "TERM": "xterm"})
+    os.write(terminal, b'PS1="> "; autoload -Uz compinit; compinit -u -D; source ./zsh; print rea""dy\n')
+    for line, want in [("", "ready"), *wanted]:
+        seen, end = "", time.time() + 20
+        os.write(terminal, line.encode() + b"\t" if line else b"")
+        while want not in seen and time.time() < end:
+            if select.select([terminal], [], [], 0.2)[0]:
+                seen += os.read(terminal, 65536).decode(errors="replace")
+        check(want in seen, "zsh", repr(line), "lacks", repr(want), "in", repr(seen))
+        os.write(terminal, b"\x15")  # empties the line
+    os.close(terminal)
+    os.waitpid(child, 0)
+
+
 def bash_completes(script, line):
     """What bash offers at the end of the line, as readline would split it."""
     words = line.replace("=", " = ").split(" ")
@@ -147,6 +167,9 @@ def completions():
         if shutil.which(shell):
             done = subprocess.run([*judge, shell], capture_output=True, text=True)
             check(done.returncode == 0 and done.stderr == "", shell, done.stderr)
+    os.makedirs("bin")
+    os.symlink(CGAM, "bin/cgam")
+    os.environ["PATH"] = os.path.abspath("bin") + ":" + os.environ["PATH"]
     os.makedirs("some folder/in")
     open("some.npy", "w").close()
     offers = lambda line: bash_completes("./bash", line)
@@ -164,18 +187,28 @@ def completions():
     check(offers("cgam recall --alpha 0") == [], "numbers are the user's")
     check(offers("cgam help re") == ["recall", "report"], "verbs")
     check(offers("cgam completion f") == ["fish"], "shells")
+    check(offers("cgam recall --mode=") == ["first", "coupled", "flow"], "choices right after =")
+    check(offers("cgam frobnicate --") == [] and offers("cgam lm frobnicate --") == [], "no verb")
     check("--svg" in offers("cgam net show --") and "--svg" not in offers("cgam net run --"),
           "each verb has its own")
+    if shutil.which("zsh"):
+        zsh_completes([("cgam ins", "inspect"), ("cgam lm ge", "lm get"),
+                       ("cgam recall --save-r", "--save-readout"),
+                       ("cgam recall --mode c", "--mode coupled"),
+                       ("cgam recall --mode=c", "--mode=coupled"),
+                       ("cgam recall --bank some.", "some.npy"),
+                       ("cgam recall --bank=some.", "--bank=some.npy")])
     if shutil.which("fish"):
         def fish(line):
             done = subprocess.run(["fish", "-c", f'source ./fish; complete -C "{line}"'],
                                   capture_output=True, text=True)
             return [l.split("\t")[0] for l in done.stdout.splitlines()]
-        check(set(fish("cgam ")) == verbs, fish("cgam "))
+        check(set(fish("cgam ")) == verbs | {"--help", "--version"}, fish("cgam "))
         check(set(fish("cgam net ")) == {"run", "show"}, fish("cgam net "))
         check(set(fish("cgam recall --mode ")) == {"first", "coupled", "flow"}, "choices in fish")
         check(set(fish("cgam recall --sa")) == {"--save-p", "--save-readout"}, "options in fish")
         check("some.npy" in fish("cgam recall --bank so"), "files in fish")
+        check(fish("cgam recall --mode=co") == ["--mode=coupled"], "choices after = in fish")
 
 
 with tempfile.TemporaryDirectory() as folder:

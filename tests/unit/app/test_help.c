@@ -177,29 +177,71 @@ static void the_table_is_json(void **state)
     json_decref(list);
 }
 
-/* Every verb, option and choice of the table is in every shell's script. */
-static void completions_hold_the_table(void **state)
+static char *offers(const char *w0, const char *w1, const char *w2, const char *w3)
+{
+    const char *words[] = {w0, w1, w2, w3};
+    int count = 0;
+    while (count < 4 && words[count]) count++;
+    char *text;
+    PRINTED(text, cgam_complete(count, words, to));
+    return text;
+}
+
+static void expect_offers(char *got, const char *want)
+{
+    for (char *at = got; (at = strchr(at, '\t'));) /* the words alone */
+        memmove(at, at + strcspn(at, "\n"), strlen(at + strcspn(at, "\n")) + 1);
+    assert_string_equal(got, want);
+    free(got);
+}
+
+static void shells_are_offered_what_fits(void **state)
 {
     (void)state;
-    static const char *const shells[] = {"bash", "zsh", "fish"};
-    for (int s = 0; s < 3; s++) {
-        char *text, option[64];
+    expect_offers(offers("re", NULL, NULL, NULL), "recall\nreport\n");
+    expect_offers(offers("--v", NULL, NULL, NULL), "--version\n");
+    expect_offers(offers("lm", "s", NULL, NULL), "store\nsweep\nsteer\nstudy\n");
+    expect_offers(offers("recall", "--mode", "", NULL), "first\ncoupled\nflow\n");
+    expect_offers(offers("recall", "--mode", "=", "c"), "coupled\n");
+    expect_offers(offers("recall", "--mode", "=", NULL), "first\ncoupled\nflow\n");
+    expect_offers(offers("recall", "--mode=f", NULL, NULL), "--mode=first\n--mode=flow\n");
+    expect_offers(offers("recall", "--bank", "", NULL), ":files\n");
+    expect_offers(offers("report", "--out", "x", NULL), ":folders\n");
+    expect_offers(offers("recall", "--alpha", "", NULL), "");
+    expect_offers(offers("recall", "--sa", NULL, NULL), "--save-p\n--save-readout\n");
+    expect_offers(offers("net", "run", "x", NULL), ":files\n");
+    expect_offers(offers("help", "vers", NULL, NULL), "version\n");
+    expect_offers(offers("nothing", "", NULL, NULL), "");
+    expect_offers(offers("recall", "=", NULL, NULL), "");
+    expect_offers(offers("=", NULL, NULL, NULL), "");
+}
+
+/* Every option of every verb is offered, and every choice. */
+static void offers_hold_the_table(void **state)
+{
+    (void)state;
+    for (int v = 0; cgam_verbs[v]; v++) {
+        char first[32], second[32];
         const cgam_param *p;
-        PRINTED(text, cgam_help_completion(shells[s], to));
-        for (int v = 0; cgam_verbs[v]; v++) {
-            assert_non_null(strstr(text, cgam_verbs[v]->name));
-            for (int i = 0; (p = cgam_verb_param(cgam_verbs[v], i)); i++) {
-                size_t length;
-                const char *word = NULL;
-                snprintf(option, sizeof option, s == 2 ? " -l %s " : "--%s", p->name);
-                if (!cgam_param_positional(p)) assert_non_null(strstr(text, option));
-                while ((word = cgam_param_word(p, word, &length))) {
-                    snprintf(option, sizeof option, "%.*s", (int)length, word);
-                    assert_non_null(strstr(text, option));
-                }
+        bool two = sscanf(cgam_verbs[v]->name, "%31s %31s", first, second) == 2;
+        char *all = two ? offers(first, second, "--", NULL) : offers(first, "--", NULL, NULL);
+        for (int i = 0; (p = cgam_verb_param(cgam_verbs[v], i)); i++) {
+            char option[64];
+            size_t length;
+            const char *word = NULL;
+            if (cgam_param_positional(p)) continue;
+            snprintf(option, sizeof option, "--%s\t", p->name);
+            assert_non_null(strstr(all, option));
+            option[strlen(option) - 1] = '\0';
+            char *values =
+                two ? offers(first, second, option, "") : offers(first, option, "", NULL);
+            while (p->kind != CGAM_FLAG && (word = cgam_param_word(p, word, &length))) {
+                snprintf(option, sizeof option, "%.*s\t", (int)length, word);
+                assert_non_null(strstr(values, option));
             }
+            free(values);
         }
-        free(text);
+        free(all);
     }
 }
 
@@ -212,7 +254,8 @@ int main(void)
         cmocka_unit_test(words_of_a_parameter_are_walked),
         cmocka_unit_test(help_marks_what_matters),
         cmocka_unit_test(the_table_is_json),
-        cmocka_unit_test(completions_hold_the_table),
+        cmocka_unit_test(shells_are_offered_what_fits),
+        cmocka_unit_test(offers_hold_the_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
