@@ -52,7 +52,7 @@ function(add_test_program target name)
   add_executable(${target} ${ARGN})
   set_target_properties(${target} PROPERTIES
     OUTPUT_NAME ${file} RUNTIME_OUTPUT_DIRECTORY "${folder}")
-  target_include_directories(${target} PRIVATE src tests)
+  target_include_directories(${target} PRIVATE src tests .)
   target_compile_options(${target} PRIVATE -UNDEBUG)
   target_link_libraries(${target} PRIVATE cgam_static cgam_flags ${library_dependencies})
 endfunction()

@@ -11,8 +11,8 @@
 #include "app/params.h"
 #include "app/verbs.h"
 #include "base/env.h"
+#include "bench/limits.h"
 #include "memory/recall.h"
-#include "num/cpu/gemm.h"
 #include "num/cpu/widen.h"
 #include "num/rows.h"
 
@@ -58,7 +58,7 @@ static cgam_status read_slice(void *arg, int64_t k)
     bench *b = arg;
     int64_t words = b->n * b->d / 2, from = words * k / SLICES, end = words * (k + 1) / SLICES;
     const uint64_t *data = (const uint64_t *)(const void *)b->Z;
-    volatile uint64_t all = cgam_kernels_best()->read(data + from, end - from);
+    volatile uint64_t all = cgam_limits_of(cgam_cpu_best())->read(data + from, end - from);
     (void)all;
     return CGAM_OK;
 }
@@ -88,7 +88,7 @@ static cgam_status burn_one(void *arg, int64_t k)
 {
     (void)arg;
     (void)k;
-    volatile float sum = cgam_gemm_best()->burn(BURNS);
+    volatile float sum = cgam_limits_of(cgam_cpu_best())->burn(BURNS);
     (void)sum;
     return CGAM_OK;
 }
@@ -97,7 +97,7 @@ static cgam_status burn(bench *b) { return cgam_parallel(b->env, b->threads, bur
 
 static cgam_status exponentials(bench *b)
 {
-    cgam_kernels_best()->exp(b->exps, EXPS, b->exps + EXPS);
+    cgam_cpu_best()->f64->exp(b->exps, EXPS, b->exps + EXPS);
     return CGAM_OK;
 }
 
@@ -138,7 +138,7 @@ static int64_t gram_rows(const bench *b)
 
 static cgam_status gram(bench *b)
 {
-    cgam_rows Z = {b->Z, CGAM_F32, gram_rows(b), b->d, b->d, NULL, cgam_kernels_best()};
+    cgam_rows Z = {b->Z, CGAM_F32, gram_rows(b), b->d, b->d, NULL, cgam_cpu_best()};
     return cgam_rows_gram(b->env, &Z, b->ones, b->C, b->d);
 }
 
@@ -359,7 +359,7 @@ static cgam_status measure(bench *b, int64_t runs)
     double gemm = 2e-9 * GEMM * GEMM * GEMM * (double)b->threads;
     cgam_json_put_real(b->call->doc, "sgemm_gflop_s", gemm / wall[SGEMM]);
     cgam_json_put_real(b->call->doc, "dgemm_gflop_s", gemm / wall[DGEMM]);
-    double burnt = 2e-9 * BURNS * cgam_gemm_best()->burn_width * (double)b->threads;
+    double burnt = 2e-9 * BURNS * cgam_limits_of(cgam_cpu_best())->burn_width * (double)b->threads;
     cgam_json_put_real(b->call->doc, "fma_gflop_s", burnt / wall[BURN]);
     cgam_json_put_real(b->call->doc, "exp_g_s", 1e-9 * EXPS / wall[EXP]);
     put_ratios(b, wall, cpu);
@@ -375,7 +375,7 @@ static cgam_status run(cgam_call *call)
     cgam_json_put_int(call->doc, "n", b.n);
     cgam_json_put_int(call->doc, "d", b.d);
     cgam_json_put_int(call->doc, "threads", b.threads);
-    cgam_json_put_text(call->doc, "kernels", cgam_kernels_best()->name);
+    cgam_json_put_text(call->doc, "kernels", cgam_cpu_best()->name);
     cgam_status status = bench_new(&b);
     if (status == CGAM_OK) status = measure(&b, cgam_args_int(call->args, "runs"));
     bench_free(&b);

@@ -40,7 +40,7 @@ static cgam_status survey_chunk(void *arg, int64_t k)
     int64_t end = cgam_rows_chunk_begin(Z, k + 1);
     for (int64_t i = cgam_rows_chunk_begin(Z, k); i < end && status == CGAM_OK; i++) {
         cgam_rows_get(Z, i, 1, row);
-        Z->kernels->dot[CGAM_F64](row, Z->d, 1, Z->d, row, &bank->norm2[i]);
+        Z->cpu->f64->dot[CGAM_F64](row, Z->d, 1, Z->d, row, &bank->norm2[i]);
         if (bank->norm2[i] == 0) /* squares that vanish do not make a zero memory */
             for (int64_t j = 0; j < Z->d; j++)
                 if (row[j] != 0) bank->norm2[i] = DBL_TRUE_MIN;
@@ -147,7 +147,7 @@ cgam_status cgam_bank_new(cgam_env *env, const void *data, cgam_dtype dtype, int
     cgam_bank *bank = cgam_zalloc(env, 1, sizeof *bank);
     if (!bank) return cgam_fail_nomem(env, "a bank");
     bank->env = env;
-    bank->Z = (cgam_rows){data, dtype, n, d, o.stride ? o.stride : d, NULL, cgam_kernels_best()};
+    bank->Z = (cgam_rows){data, dtype, n, d, o.stride ? o.stride : d, NULL, cgam_cpu_best()};
     if (o.copy) {
         size_t row = (size_t)d * cgam_dtype_size(dtype);
         size_t step = (size_t)bank->Z.stride * cgam_dtype_size(dtype);
@@ -187,8 +187,8 @@ cgam_status cgam_bank_load(cgam_env *env, const char *path, const cgam_bank_opts
     if (status == CGAM_OK) status = cgam_array_reals(env, path, &bank->array);
     if (status == CGAM_OK) status = check_shape(env, path, a->shape[0], a->shape[1]);
     if (status == CGAM_OK) {
-        bank->Z = (cgam_rows){a->data,     a->dtype, a->shape[0],        a->shape[1],
-                              a->shape[1], NULL,     cgam_kernels_best()};
+        bank->Z = (cgam_rows){a->data,     a->dtype, a->shape[0],    a->shape[1],
+                              a->shape[1], NULL,     cgam_cpu_best()};
         status = finish(bank, &o, path);
     }
     if (status != CGAM_OK) {

@@ -37,13 +37,13 @@ static void set_sums(cgam_query *m, double beta, double top, double sum)
 /* Weights by blocks, their sums added up with the rounding of each addition kept. */
 bool cgam_query_softmax(const cgam_recall *plan, cgam_query *m)
 {
-    const cgam_kernels *kernels = plan->bank->Z.kernels;
+    const cgam_f64 *f64 = plan->bank->Z.cpu->f64;
     int64_t n = plan->bank->Z.n;
-    double beta = plan->opts.beta, top = kernels->largest(m->r, n), high = 0, low = 0;
+    double beta = plan->opts.beta, top = f64->largest(m->r, n), high = 0, low = 0;
     for (int64_t i = 0; i < n; i += SETTLE_ROWS) {
         double sums[3], total;
-        kernels->soft(m->r + i, n - i < SETTLE_ROWS ? n - i : SETTLE_ROWS, beta, top, m->p + i,
-                      sums);
+        f64->softmax(m->r + i, n - i < SETTLE_ROWS ? n - i : SETTLE_ROWS, beta, top, m->p + i,
+                     sums);
         total = high + sums[0];
         low += high >= sums[0] ? (high - total) + sums[0] : (sums[0] - total) + high;
         high = total;
@@ -76,7 +76,7 @@ typedef struct pass {
 static double take_tile(const pass *ps, cgam_query *m, int64_t i, int64_t rows, const double *dot,
                         const double *dinv, gathered *sums, double *weight)
 {
-    const cgam_kernels *kernels = ps->plan->bank->Z.kernels;
+    const cgam_f64 *f64 = ps->plan->bank->Z.cpu->f64;
     double beta = ps->plan->opts.beta, l2 = ps->plan->opts.lambda * ps->plan->opts.lambda;
     double shrink = 1, feedback = 0, soft[3], *r = m->r + i;
     const double *a = m->a + i, *p = m->p + i, *D = dinv + i;
@@ -86,13 +86,13 @@ static double take_tile(const pass *ps, cgam_query *m, int64_t i, int64_t rows, 
     }
     for (int64_t k = 0; k < rows; k++) feedback += p[k] * (r[k] - a[k]);
     sums->feedback += feedback;
-    double top = kernels->largest(r, rows);
+    double top = f64->largest(r, rows);
     if (top > sums->top) {
         shrink = sums->sum > 0 ? exp(beta * (sums->top - top)) : 0;
         sums->sum *= shrink;
         sums->top = top;
     }
-    kernels->soft(r, rows, beta, sums->top, weight, soft);
+    f64->softmax(r, rows, beta, sums->top, weight, soft);
     sums->sum += soft[0];
     for (int64_t k = 0; k < rows; k++) weight[k] *= D[k];
     return shrink;
@@ -219,7 +219,7 @@ static cgam_status settle_chunk(void *arg, int64_t chunk)
     int64_t end = cgam_rows_chunk_begin(Z, chunk + 1);
     for (int64_t i = cgam_rows_chunk_begin(Z, chunk); i < end; i += SETTLE_ROWS) {
         int64_t rows = end - i < SETTLE_ROWS ? end - i : SETTLE_ROWS;
-        Z->kernels->soft(m->r + i, rows, job->plan->opts.beta, m->top, e, sums);
+        Z->cpu->f64->softmax(m->r + i, rows, job->plan->opts.beta, m->top, e, sums);
         for (int64_t k = 0; k < rows; k++) {
             double p = e[k] / m->sum, step = fabs(p - m->p[i + k]);
             largest = step > largest ? step : largest;
@@ -287,7 +287,7 @@ static cgam_status step_streaming(const cgam_recall *plan, int64_t active, cgam_
     gathered *part = cgam_alloc(env, (size_t)(chunks * active), sizeof *part);
     int64_t ld = cgam_f32_room(d);
     float *t32 = cgam_alloc(env, (size_t)(active * ld), sizeof *t32);
-    const cgam_f32 *f32 = cgam_f32_with(Z->kernels->name);
+    const cgam_f32 *f32 = Z->cpu->f32;
     cgam_status status = CGAM_OK;
     if (!t || !edges || !g_part || !part || !t32)
         status = cgam_fail_nomem(env, "a pass over the bank");
@@ -359,7 +359,7 @@ static cgam_status gather(const cgam_recall *plan, cgam_query *m, double *g)
     cgam_env *env = plan->bank->env;
     int64_t chunks = cgam_rows_chunks(Z), d = Z->d;
     m->f32 = m->iterations == 0 && f32_begins(plan);
-    gathering job = {plan, m, m->f32 ? cgam_f32_with(Z->kernels->name) : NULL, cgam_f32_room(d),
+    gathering job = {plan, m, m->f32 ? Z->cpu->f32 : NULL, cgam_f32_room(d),
                      cgam_alloc(env, (size_t)(chunks * d), sizeof(double))};
     if (!job.g_part) return cgam_fail_nomem(env, "a pass over the bank");
     cgam_status status = cgam_parallel(env, chunks, gather_chunk, &job);

@@ -122,7 +122,7 @@ cgam_status cgam_net_dense(cgam_net *net, const void *data, cgam_dtype dtype, in
         memcpy(W->owned, data, bytes);
         data = W->owned;
     }
-    W->rows = (cgam_rows){data, dtype, rows, cols, cols, NULL, cgam_kernels_best()};
+    W->rows = (cgam_rows){data, dtype, rows, cols, cols, NULL, cgam_cpu_best()};
     return adopt(net, W, "weights", out);
 }
 
@@ -140,8 +140,7 @@ cgam_status cgam_net_dense_array(cgam_net *net, const char *name, cgam_array *ar
     W->env = net->env;
     W->array = *array;
     *array = (cgam_array){0};
-    W->rows =
-        (cgam_rows){W->array.data, W->array.dtype, rows, cols, cols, NULL, cgam_kernels_best()};
+    W->rows = (cgam_rows){W->array.data, W->array.dtype, rows, cols, cols, NULL, cgam_cpu_best()};
     return adopt(net, W, name, out);
 }
 
@@ -154,7 +153,7 @@ cgam_status cgam_net_dense_norm2(cgam_net *net, const cgam_op *W, double *diagon
     if (!row) return cgam_fail_nomem(net->env, "row norms");
     for (int64_t i = 0; i < rows->n; i++) {
         cgam_rows_get(rows, i, 1, row);
-        rows->kernels->dot[CGAM_F64](row, rows->d, 1, rows->d, row, &diagonal[i]);
+        rows->cpu->f64->dot[CGAM_F64](row, rows->d, 1, rows->d, row, &diagonal[i]);
     }
     cgam_free(net->env, row);
     return CGAM_OK;

@@ -60,7 +60,7 @@ static void lead(part *p, int64_t most, cgam_leader x)
     cgam_lead(p->leader, &p->leaders, most, x);
 }
 
-static void two_scan(const cgam_kernels *k, cgam_two *best, const double *x, const tile *t)
+static void two_scan(const cgam_f64 *k, cgam_two *best, const double *x, const tile *t)
 {
     if (best->row[1] >= 0 && !(k->largest(x, t->rows) > best->value[1])) return;
     for (int64_t i = 0; i < t->rows; i++) cgam_two_take(best, x[i], t->begin + i);
@@ -107,7 +107,7 @@ static void raise_top(const pass *ps, part *p, double top)
 static double look_over(pass *ps, int64_t v, part *p, const tile *t)
 {
     const cgam_attend_in *in = ps->in;
-    const cgam_kernels *k = in->Z->kernels;
+    const cgam_f64 *k = in->Z->cpu->f64;
     bool gated = in->s || in->e;
     double highest = k->largest(t->r, t->rows);
     const cgam_leader *last = &p->leader[ps->leaders - 1];
@@ -139,11 +139,11 @@ static void weigh_tile(const pass *ps, part *p, double highest, tile *t)
     p->peak = fmax(p->peak, highest);
     if (highest > p->top && !(in->beta * (highest - p->top) <= RISE)) raise_top(ps, p, highest);
     if (p->top == -INFINITY) { /* nothing but masks so far, or not numbers */
-        p->strange |= in->Z->kernels->above(t->r, t->rows, INFINITY) > 0;
+        p->strange |= in->Z->cpu->f64->above(t->r, t->rows, INFINITY) > 0;
         memset(t->e, 0, (size_t)t->rows * sizeof *t->e);
         return;
     }
-    in->Z->kernels->soft(t->r, t->rows, in->beta, p->top, t->e, sums);
+    in->Z->cpu->f64->softmax(t->r, t->rows, in->beta, p->top, t->e, sums);
     p->sum += sums[0]; /* no number where a score is none */
     p->squares += sums[1];
     p->tilt += sums[2];
@@ -197,7 +197,7 @@ static bool chunk_of_one(pass *ps, part *p, bool may_idle, int64_t begin, int64_
         if (may_idle && in->beta * (top - atomic_load(&ps->high)) <= ps->drop) {
             p->idle = true;
             p->peak = top;
-            p->strange |= in->Z->kernels->above(t.r, t.rows, INFINITY) > 0;
+            p->strange |= in->Z->cpu->f64->above(t.r, t.rows, INFINITY) > 0;
             continue;
         }
         if (p->idle) return false;
@@ -416,7 +416,7 @@ static cgam_status lay_out(pass *ps)
     ps->x32 = cgam_alloc(ps->env, count * (size_t)ps->ld, sizeof *ps->x32);
     if (in->e) ps->e32 = cgam_alloc(ps->env, count * (size_t)ps->ld, sizeof *ps->e32);
     if (!ps->x32 || (in->e && !ps->e32)) return cgam_fail_nomem(ps->env, "a pass over the bank");
-    ps->f32 = cgam_f32_with(in->Z->kernels->name);
+    ps->f32 = in->Z->cpu->f32;
     ps->leaders += CGAM_LEADERS_SPARE;
     for (int64_t v = 0; v < in->count; v++) {
         if (!ps->f32_query[v]) continue;

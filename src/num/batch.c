@@ -155,8 +155,8 @@ static void weigh(void *arg, cgam_pass_tile *t)
         /* only masks so far: weights of exp(-inf) = 0 against any finite top */
         top[v] = p->top == -INFINITY ? 0 : p->top;
     }
-    if (w->wide) w->gemm->soften64(t->count, w->width, t->S, in->beta, top, sums);
-    else w->gemm->soften32(t->count, w->width, t->S, in->beta, top, sums);
+    if (w->wide) w->gemm->softmax64(t->count, w->width, t->S, in->beta, top, sums);
+    else w->gemm->softmax32(t->count, w->width, t->S, in->beta, top, sums);
     for (int64_t v = 0; v < in->count; v++) {
         part *p = &parts[v];
         p->sum += sums[v];

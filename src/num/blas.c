@@ -11,11 +11,9 @@ extern char *openblas_get_corename(void) __attribute__((weak));
 
 const char *cgam_blas_core_wanted(void)
 {
-#if defined(__x86_64__)
     if (!openblas_get_corename || getenv("OPENBLAS_CORETYPE")) return NULL;
     if (strcmp(openblas_get_corename(), "Prescott") != 0) return NULL; /* what "unknown" gives */
-    if (cgam_cpu_avx512()) return "SkylakeX";
-    if (cgam_cpu_avx2()) return "Haswell";
-#endif
-    return NULL;
+    const char *cpu = cgam_cpu_best()->name;
+    if (strcmp(cpu, "avx512") == 0) return "SkylakeX";
+    return strcmp(cpu, "avx2") == 0 ? "Haswell" : NULL;
 }

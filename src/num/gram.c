@@ -44,7 +44,7 @@ static void widen(const gram *job, int64_t i, int64_t count, int64_t c, int64_t 
         for (int64_t k = 0; k < count; k++) {
             double factor = (Z->scale ? Z->scale[i + k] : 1) * (w ? w[i + k] : 1);
             const char *row = (const char *)Z->data + ((i + k) * Z->stride + c + j) * size;
-            Z->kernels->scaled[Z->dtype](row, some, factor, to + k * ld);
+            Z->cpu->f64->scaled[Z->dtype](row, some, factor, to + k * ld);
         }
     }
 }
@@ -117,8 +117,16 @@ cgam_status cgam_rows_gram(cgam_env *env, const cgam_rows *Z, const double *w, d
     int64_t d = Z->d, slices = Z->n / SLICE_ROWS;
     int64_t most = d <= PANEL / 2 ? SLICES_MAX : d <= PANEL ? SLICES_MAX / 2 : SLICES_MAX / 4;
     slices = d > 2 * PANEL || slices < 2 ? 1 : slices < most ? slices : most;
-    gram job = {env,    Z, cgam_gemm_with(Z->kernels->name), w, C, ldc, (d + PANEL - 1) / PANEL,
-                slices, 0, d <= BLOCK ? DEPTH_MAX : DEPTH};
+    gram job = {env,
+                Z,
+                Z->cpu->gemm,
+                w,
+                C,
+                ldc,
+                (d + PANEL - 1) / PANEL,
+                slices,
+                0,
+                d <= BLOCK ? DEPTH_MAX : DEPTH};
     /* whole vector panels, and no power of two */
     job.ld = (d < BLOCK ? (d + WIDTH_MAX - 1) / WIDTH_MAX * WIDTH_MAX : BLOCK) + 8;
     if (slices == 1) return cgam_parallel(env, job.items, gram_columns, &job);

@@ -45,7 +45,7 @@ void cgam_pass_load(cgam_pass *s)
 cgam_status cgam_pass_new(cgam_pass *s)
 {
     const cgam_rows *Z = s->Z;
-    s->gemm = cgam_gemm_with(Z->kernels->name);
+    s->gemm = Z->cpu->gemm;
     int64_t lanes = s->gemm->lanes32;
     s->width = (s->vectors + lanes - 1) / lanes * lanes;
     s->ld = Z->d + 16; /* rows at power-of-two distances collide in the cache */
@@ -88,8 +88,8 @@ static const void *fetch(const cgam_pass *s, int64_t i, int64_t count, void *roo
     *ld = s->ld;
     for (int64_t r = 0; r < count; r++) {
         void *to = offset(s, room, r * s->ld);
-        if (s->wide) Z->kernels->scaled[Z->dtype](row_at(Z, i + r), Z->d, 1, to);
-        else Z->kernels->to_f32[Z->dtype](row_at(Z, i + r), Z->d, to);
+        if (s->wide) Z->cpu->f64->scaled[Z->dtype](row_at(Z, i + r), Z->d, 1, to);
+        else Z->cpu->f64->to_f32[Z->dtype](row_at(Z, i + r), Z->d, to);
     }
     return room;
 }

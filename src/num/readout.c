@@ -52,7 +52,7 @@ double cgam_readout_set(const cgam_rows *Z, int64_t begin, int64_t rows, const d
     out->begin = begin;
     out->rows = rows;
     out->count = 0;
-    int64_t count = Z->kernels->above(weight, rows, cut); /* NaN counts */
+    int64_t count = Z->cpu->f64->above(weight, rows, cut); /* NaN counts */
     if (count * FEW > rows) return set_whole(Z, weight, rows - count, cut, out);
     for (int64_t i = 0; i < rows; i++) {
         bool matters = !(fabs(weight[i]) <= cut);
@@ -86,7 +86,7 @@ static void add_whole(const cgam_rows *Z, const cgam_readout *stale, int64_t fro
     int64_t left = stale->rows - from;
     const void *rows = row_at(Z, stale->begin + from);
     if (!stale->f32 && left)
-        Z->kernels->sum[Z->dtype](rows, Z->stride, left, Z->d, stale->w + from, to->y);
+        Z->cpu->f64->sum[Z->dtype](rows, Z->stride, left, Z->d, stale->w + from, to->y);
     for (int64_t i = from, some; stale->f32 && i < stale->rows; i += some) {
         some = take(Z, stale->f32, stale->rows - i, to);
         stale->f32->sum[Z->dtype](row_at(Z, stale->begin + i), Z->stride, some, Z->d,
@@ -99,8 +99,8 @@ void cgam_readout_add(const cgam_rows *Z, cgam_readout *stale, cgam_readout_sum 
     const void *rows = row_at(Z, stale->begin);
     if (stale->count == stale->rows) add_whole(Z, stale, 0, to);
     else if (stale->count)
-        Z->kernels->sum_at[Z->dtype](rows, Z->stride, stale->at, stale->count, Z->d, stale->w,
-                                     to->y);
+        Z->cpu->f64->sum_at[Z->dtype](rows, Z->stride, stale->at, stale->count, Z->d, stale->w,
+                                      to->y);
     stale->count = 0;
 }
 
@@ -134,8 +134,8 @@ void cgam_readout_dot(const cgam_rows *Z, int64_t begin, int64_t count, const do
     }
     int64_t pairs = count < stale->rows ? count : stale->rows;
     if (!x32)
-        Z->kernels->both[Z->dtype](row_at(Z, begin), row_at(Z, stale->begin), Z->stride, pairs,
-                                   Z->d, x, out, stale->w, to->y);
+        Z->cpu->f64->both[Z->dtype](row_at(Z, begin), row_at(Z, stale->begin), Z->stride, pairs,
+                                    Z->d, x, out, stale->w, to->y);
     for (int64_t i = 0, some; x32 && i < pairs; i += some) {
         some = take(Z, f32, pairs - i, to);
         f32->both[Z->dtype](row_at(Z, begin + i), row_at(Z, stale->begin + i), Z->stride, some,

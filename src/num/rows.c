@@ -38,7 +38,7 @@ static const void *row_at(const cgam_rows *Z, int64_t i)
 
 void cgam_rows_dot(const cgam_rows *Z, int64_t begin, int64_t count, const double *x, double *out)
 {
-    Z->kernels->dot[Z->dtype](row_at(Z, begin), Z->stride, count, Z->d, x, out);
+    Z->cpu->f64->dot[Z->dtype](row_at(Z, begin), Z->stride, count, Z->d, x, out);
     if (Z->scale)
         for (int64_t i = 0; i < count; i++) out[i] *= Z->scale[begin + i];
 }
@@ -50,7 +50,7 @@ void cgam_rows_add(const cgam_rows *Z, int64_t begin, int64_t count, const doubl
         for (int64_t i = 0; i < count; i++) scratch[i] = w[i] * Z->scale[begin + i];
         w = scratch;
     }
-    Z->kernels->sum[Z->dtype](row_at(Z, begin), Z->stride, count, Z->d, w, y);
+    Z->cpu->f64->sum[Z->dtype](row_at(Z, begin), Z->stride, count, Z->d, w, y);
 }
 
 /* Columns [from, d) of the rows. */

@@ -7,14 +7,14 @@
 #define CGAM_SRC_NUM_ROWS_H
 
 #include "base/env.h"
-#include "num/cpu/f64.h"
+#include "num/cpu/cpu.h"
 
 typedef struct cgam_rows {
     const void *data; /* [n, stride] elements of dtype */
     cgam_dtype dtype; /* a float type */
     int64_t n, d, stride;
     const double *scale; /* [n], NULL = all one */
-    const cgam_kernels *kernels;
+    const cgam_cpu *cpu;
 } cgam_rows;
 
 enum { CGAM_CHUNKS_MAX = 64 }; /* enough for 64 threads; partial sums cost this many d doubles */

@@ -1,26 +1,14 @@
 /* lanes.c: the choice among the compiled loops, and how much room they need. */
 #include "study/lanes.h"
 
-extern const cgam_lanes cgam_lanes_portable;
-#if defined(__x86_64__)
-extern const cgam_lanes cgam_lanes_avx2, cgam_lanes_avx512;
-#endif
+#define DECLARE(set) extern const cgam_lanes cgam_lanes_##set;
+#define ENTRY(set) &cgam_lanes_##set,
+CGAM_CPU_SETS(DECLARE)
 
-const cgam_lanes *const cgam_lanes_all[] = {
-    &cgam_lanes_portable,
-#if defined(__x86_64__)
-    &cgam_lanes_avx2,
-    &cgam_lanes_avx512,
-#endif
-    NULL,
-};
-
-const cgam_lanes *cgam_lanes_best(void)
+const cgam_lanes *cgam_lanes_of(const cgam_cpu *cpu)
 {
-    const cgam_lanes *best = &cgam_lanes_portable;
-    for (int i = 0; cgam_lanes_all[i]; i++)
-        if (cgam_lanes_all[i]->usable()) best = cgam_lanes_all[i];
-    return best;
+    static const cgam_lanes *const all[] = {&cgam_lanes_portable, CGAM_CPU_SETS(ENTRY)};
+    return all[cpu - cgam_cpu_all];
 }
 
 /* As lanes_flow.h and lanes_fold.h lay it out: rates, three states, four evaluations with two p,

@@ -1,6 +1,6 @@
 /* lanes.h: small problems, as many at a time as the CPU's vectors have lanes. Lane l of every array
  * is trial l of a group, so one instruction advances a whole group and no trial is ever mixed with
- * another. The same body is compiled for several CPUs and the fastest is chosen at start.
+ * another. The same body is compiled per CPU (see num/cpu/cpu.h).
  *
  * A group always has `width` real trials (those past the last one asked for are computed and not
  * counted), so that what a trial gives does not depend on how many others were asked for.
@@ -10,7 +10,7 @@
 #ifndef CGAM_SRC_STUDY_LANES_H
 #define CGAM_SRC_STUDY_LANES_H
 
-#include <cgam/base.h>
+#include "num/cpu/cpu.h"
 
 enum { CGAM_LANES_MAX = 8, CGAM_LANES_TILE = 10, CGAM_FLOW_LEVEL_ROOM = 512 };
 
@@ -93,7 +93,6 @@ typedef struct cgam_lanes_judge {
 typedef struct cgam_lanes {
     const char *name;
     int width;
-    bool (*usable)(void);
     void (*exp)(int64_t n, const double *x, double *y); /* n a multiple of width */
     void (*exp_below)(int64_t n, const double *x, double *y);
     /* s [n] = V (f c) + f0 rest, with f [m], f0 [] */
@@ -109,9 +108,8 @@ typedef struct cgam_lanes {
     void (*judge)(cgam_lanes_judge *w);
 } cgam_lanes;
 
-/* By rising speed; NULL ends. Entries may be unusable here. */
-extern const cgam_lanes *const cgam_lanes_all[];
-const cgam_lanes *cgam_lanes_best(void);
+/* The loops for the entry of cgam_cpu_all; those of `portable` for `plain`. */
+const cgam_lanes *cgam_lanes_of(const cgam_cpu *cpu);
 
 size_t cgam_lanes_flow_room(const cgam_group *g);
 size_t cgam_lanes_fold_room(const cgam_group *g);

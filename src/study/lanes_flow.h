@@ -41,17 +41,17 @@ INLINE void flow_phi(vd z, vd phi[3])
 {
     vd series = splat(1.0 / 6402373705728000); /* 1/18! */
     double factorial = 6402373705728000;
-    UNROLLED
+    UNROLL
     for (int j = 18; j > 3; j--) {
         factorial /= j;
         series = series * z + 1 / factorial;
     }
     vl small = vabs(z) < 0.5;
-    vd over = pick(small, splat(1), z);
+    vd over = pick_f64(small, splat(1), z);
     vd one = (vexp(z) - 1) / over, two = (one - 1) / over, three = (two - 0.5) / over;
-    phi[2] = pick(small, series, three);
-    phi[1] = pick(small, z * phi[2] + 0.5, two);
-    phi[0] = pick(small, z * phi[1] + 1, one);
+    phi[2] = pick_f64(small, series, three);
+    phi[1] = pick_f64(small, z * phi[2] + 0.5, two);
+    phi[0] = pick_f64(small, z * phi[1] + 1, one);
 }
 
 INLINE flow_coef flow_coefs(vd rate, double h, double tau)
@@ -157,7 +157,7 @@ static void flow_stage(flow_run *f, const flow_level *v, const flow_state *from,
         to->y[i] = v->y[STAY2] * from->y[i] + yk * f->rest[i] + yp * k;
         to->w[i] = v->r[STAY2] * from->w[i] + rk * g;
         to->r[i] = to->w[i] + kappa * to->y[i];
-        top = vmax(to->r[i], top);
+        top = larger_f64(to->r[i], top);
     }
     to->top = top;
     for (int64_t k = 0; k < m; k++) {
@@ -186,7 +186,7 @@ static void flow_finish(flow_run *f, const flow_level *v, const flow_eval *e0, c
         f->now.w[i] = cr[STAY] * f->now.w[i] + cr[F1] * e0->g[i] + cr[F2] * (ea->g[i] + eb->g[i]) +
                       cr[F3] * ec->g[i];
         f->now.r[i] = f->now.w[i] + kappa * f->now.y[i];
-        top = vmax(f->now.r[i], top);
+        top = larger_f64(f->now.r[i], top);
     }
     f->now.top = top;
     for (int64_t k = 0; k < m; k++) {
@@ -208,7 +208,7 @@ static vl flow_settled(flow_run *f, double t, vl one_hot)
     const cgam_lanes_flow *w = f->w;
     vd rest_time = splat(w->t_end - t);
     /* e^300 is far enough; beyond, the difference of two overflows would say nothing */
-    rest_time = pick(f->growth * rest_time > 300, 300 / f->growth, rest_time);
+    rest_time = pick_f64(f->growth * rest_time > 300, 300 / f->growth, rest_time);
     vd phi[3], z = -f->rate_y * rest_time;
     flow_phi(z, phi);
     vd stay = z * phi[0] + 1, gain = f->mix * rest_time * phi[0] / w->tau_s;
@@ -219,7 +219,7 @@ static vl flow_settled(flow_run *f, double t, vl one_hot)
     for (int64_t i = 1; i < n; i++) {
         vl more = f->now.r[i] > top;
         winner = (winner & ~more) | (((vl){0} + i) & more);
-        top = pick(more, f->now.r[i], top);
+        top = pick_f64(more, f->now.r[i], top);
     }
     for (int64_t k = 0; k < m; k++) {
         for (int l = 0; l < LANES; l++) own[k][l] = f->V[winner[l] * m + k][l];
@@ -233,14 +233,14 @@ static vl flow_settled(flow_run *f, double t, vl one_hot)
     for (int64_t i = 0; i < n; i++) {
         const vd *row = f->V + i * m;
         vl here = winner == i;
-        vd y = f->now.y[i], corner = pick(here, splat(1), (vd){0}) - across(m, row, own);
+        vd y = f->now.y[i], corner = pick_f64(here, splat(1), (vd){0}) - across(m, row, own);
         vd input = f->mix * (f->rest[i] + w->lambda * corner);
         s[i] = y + across(m, row, f->now.a);
         later[i] = stay * y + gain * (f->rest[i] + w->lambda * corner) + across(m, row, lz);
         rise[i] = input - f->rate_y * w->tau_s * y + across(m, row, dz);
-        own_s = pick(here, s[i], own_s);
-        own_later = pick(here, later[i], own_later);
-        own_rise = pick(here, rise[i], own_rise);
+        own_s = pick_f64(here, s[i], own_s);
+        own_later = pick_f64(here, later[i], own_later);
+        own_rise = pick_f64(here, rise[i], own_rise);
     }
     vl fine = one_hot;
     for (int64_t i = 0; i < n; i++) {
@@ -265,9 +265,9 @@ static void flow_hand_out(flow_run *f, vl lanes)
     vd *s = (vd *)f->w->s, *r = (vd *)f->w->r, *p = (vd *)f->w->p;
     flow_gates(f, f->half.y);
     for (int64_t i = 0; i < f->g->n; i++) {
-        s[i] = pick(lanes, f->half.y[i], s[i]);
-        r[i] = pick(lanes, f->now.r[i], r[i]);
-        p[i] = pick(lanes, f->e0.p[i], p[i]);
+        s[i] = pick_f64(lanes, f->half.y[i], s[i]);
+        r[i] = pick_f64(lanes, f->now.r[i], r[i]);
+        p[i] = pick_f64(lanes, f->e0.p[i], p[i]);
     }
 }
 
@@ -311,7 +311,7 @@ static void flow_open(flow_run *f, const cgam_group *g, cgam_lanes_flow *w)
     f->growth = splat(fmax(-f->rate_y, 0));
     for (int64_t k = 0; k < m; k++) {
         eta[k] = 1 - w->alpha * (1 - ((const vd *)g->mu)[k]);
-        f->growth = vmax(-eta[k] / w->tau_s, f->growth);
+        f->growth = larger_f64(-eta[k] / w->tau_s, f->growth);
         f->now.a[k] = (vd){0};
         f->now.x[k] = (vd){0};
         if (w->x) f->now.x[k] = ((const vd *)w->x)[k];
@@ -320,7 +320,7 @@ static void flow_open(flow_run *f, const cgam_group *g, cgam_lanes_flow *w)
     memcpy(f->now.r, g->start, (size_t)n * sizeof(vd));
     memcpy(f->now.w, g->start, (size_t)n * sizeof(vd)); /* y = 0 */
     f->now.top = f->now.r[0];
-    for (int64_t i = 1; i < n; i++) f->now.top = vmax(f->now.r[i], f->now.top);
+    for (int64_t i = 1; i < n; i++) f->now.top = larger_f64(f->now.r[i], f->now.top);
 }
 
 static void run_flow(const cgam_group *g, cgam_lanes_flow *w)
@@ -362,9 +362,9 @@ static void run_flow(const cgam_group *g, cgam_lanes_flow *w)
         }
         vd off = {0};
         for (int64_t i = 0; i < n && g->kernel; i++)
-            off = vmax(vabs(first->k[i] - second->k[i]), off);
-        for (int64_t k = 0; k < g->m; k++) off = vmax(vabs(first->w[k] - second->w[k]), off);
-        off = pick(active, off, (vd){0});
+            off = larger_f64(vabs(first->k[i] - second->k[i]), off);
+        for (int64_t k = 0; k < g->m; k++) off = larger_f64(vabs(first->w[k] - second->w[k]), off);
+        off = pick_f64(active, off, (vd){0});
         if (any(off > w->tol) && level < FLOW_LEVELS - 1) {
             level++;
             w->turned_back++;

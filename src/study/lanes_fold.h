@@ -30,7 +30,7 @@ static vl fold_factor(int64_t n, vd *M)
         for (int64_t k = 0; k < j; k++) pivot -= row[k] * row[k];
         vl good = pivot > 1e-14;
         fine &= good;
-        vd root = pick(good, pivot, splat(1));
+        vd root = pick_f64(good, pivot, splat(1));
         for (int l = 0; l < LANES; l++) root[l] = sqrt(root[l]);
         M[j * n + j] = root;
         vd inverse = 1 / root;
@@ -80,7 +80,7 @@ static void fold_point(fold_run *f)
     double sharp = f->w->beta * f->w->lambda;
     analyse(n, m, f->V, f->s, f->z);
     for (int64_t k = 0; k < m; k++) f->z[k] *= f->mu[k];
-    for (int64_t i = 1; i < n; i++) top = vmax(f->s[i], top);
+    for (int64_t i = 1; i < n; i++) top = larger_f64(f->s[i], top);
     for (int64_t i = 0; i < n; i++) sum += f->p[i] = vexp_below((f->s[i] - top) * sharp);
     vd unit = 1 / sum;
     for (int64_t i = 0; i < n; i++) f->p[i] *= unit;
@@ -107,8 +107,8 @@ static vl fold_newton(fold_run *f, vd alpha, vd *change)
     *change = (vd){0};
     for (int64_t i = 0; i < n; i++) {
         f->s[i] += f->x[i];
-        *change = vmax(vabs(f->x[i]), *change);
-        most = vmax(vabs(f->s[i]), most);
+        *change = larger_f64(vabs(f->x[i]), *change);
+        most = larger_f64(vabs(f->s[i]), most);
     }
     *change /= most;
     return fine;
@@ -164,7 +164,7 @@ static void run_fold(const cgam_group *g, cgam_lanes_fold *w)
     memcpy(f->p_kept, f->p, bytes);
     for (int count = 0; count < FOLD_STEPS && any(~done); count++) {
         vd to = alpha + step;
-        to = pick(to > alpha_max, alpha_max, to);
+        to = pick_f64(to > alpha_max, alpha_max, to);
         for (int64_t i = 0; i < n; i++) f->s[i] = f->kept[i] + (to - alpha) * f->ds[i];
         vl good = ~done, settled = {0};
         for (int k = 0; k < FOLD_NEWTON && any(good & ~settled); k++) {
@@ -174,19 +174,19 @@ static void run_fold(const cgam_group *g, cgam_lanes_fold *w)
         good &= settled;
         fold_point(f);
         vd moved = {0};
-        for (int64_t i = 0; i < n; i++) moved = vmax(vabs(f->p[i] - f->p_kept[i]), moved);
+        for (int64_t i = 0; i < n; i++) moved = larger_f64(vabs(f->p[i] - f->p_kept[i]), moved);
         good &= moved <= 0.1;
-        alpha = pick(good, to, alpha);
-        step = pick(good, 1.6 * step, 0.5 * step);
-        vd longest = 0.1 * vmax(alpha, splat(1));
-        step = pick(step > longest, longest, step);
+        alpha = pick_f64(good, to, alpha);
+        step = pick_f64(good, 1.6 * step, 0.5 * step);
+        vd longest = 0.1 * larger_f64(alpha, splat(1));
+        step = pick_f64(step > longest, longest, step);
         /* lanes that turn back keep their tangent */
         for (int64_t i = 0; i < n; i++) f->x[i] = f->ds[i];
         fold_tangent(f);
         for (int64_t i = 0; i < n; i++) {
-            f->ds[i] = pick(good, f->ds[i], f->x[i]);
-            f->kept[i] = pick(good, f->s[i], f->kept[i]);
-            f->p_kept[i] = pick(good, f->p[i], f->p_kept[i]);
+            f->ds[i] = pick_f64(good, f->ds[i], f->x[i]);
+            f->kept[i] = pick_f64(good, f->s[i], f->kept[i]);
+            f->p_kept[i] = pick_f64(good, f->p[i], f->p_kept[i]);
         }
         ends |= ~done & (step < w->tol) & (alpha < alpha_max);
         done |= ends | (alpha >= alpha_max);

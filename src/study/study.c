@@ -93,7 +93,7 @@ static cgam_status study_new(cgam_env *env, const cgam_study_opts *opts, cgam_st
     cgam_study *study = cgam_zalloc(env, 1, sizeof *study);
     if (!study) return cgam_fail_nomem(env, "a study");
     study->env = env;
-    study->lanes = cgam_lanes_best();
+    study->lanes = cgam_lanes_of(cgam_cpu_best());
     study->doc = json_object();
     status = study->doc ? take_options(study, opts) : cgam_fail_nomem(env, "a study");
     if (status != CGAM_OK) {

@@ -1,28 +1,38 @@
-/* cpu.h: which of the files X_portable.c, X_avx2.c and X_avx512.c this CPU can run. What is asked
- * here is what CMakeLists.txt lets the compiler use in files of these names. */
+/* cpu.h: the inner loops for the CPU at hand, chosen once: one table per set of instructions.
+ *
+ *   plain      X_plain.c: written without vectors, the judge of the others
+ *   portable   X_simd.c, by vectors of 16 bytes, for any CPU
+ *   avx2       the same files, 32 bytes: x86-64 with AVX2, FMA and F16C (2013 on)
+ *   avx512     the same files, 64 bytes: x86-64 with AVX-512 F, BW, VL and DQ
+ *
+ * CMakeLists.txt compiles every X_simd.c once per set, with its name as NAME and its width as BYTES.
+ * Another layer that has such a file (study/lanes_simd.c) makes a list like the one here of
+ * CGAM_CPU_SETS, and finds its own by a CPU's place in cgam_cpu_all. */
 #ifndef CGAM_SRC_NUM_CPU_H
 #define CGAM_SRC_NUM_CPU_H
 
-#include <stdbool.h>
-
-static inline bool cgam_cpu_portable(void) { return true; }
+#include "num/cpu/f32.h"
+#include "num/cpu/f64.h"
+#include "num/cpu/gemm.h"
 
 #if defined(__x86_64__)
-#include <cpuid.h>
-
-static inline bool cgam_cpu_avx2(void)
-{
-    unsigned a, b, c, d; /* clang 14 has no name for F16C, so the CPU is asked itself */
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-           __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
-}
-
-static inline bool cgam_cpu_avx512(void)
-{
-    return cgam_cpu_avx2() && __builtin_cpu_supports("avx512f") &&
-           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-           __builtin_cpu_supports("avx512dq");
-}
+#define CGAM_CPU_SETS(X) X(portable) X(avx2) X(avx512)
+#else
+#define CGAM_CPU_SETS(X) X(portable)
 #endif
+
+typedef struct cgam_cpu {
+    const char *name;
+    bool (*usable)(void);  /* does this CPU run it */
+    const cgam_f64 *f64;   /* rows scored and read out in double; softmax, exp */
+    const cgam_f32 *f32;   /* the same in f32, where that is exact enough */
+    const cgam_gemm *gemm; /* products of matrices, softmax by columns */
+} cgam_cpu;
+
+/* Plain first, then by rising speed; a NULL name ends. Entries may be unusable here. */
+extern const cgam_cpu cgam_cpu_all[];
+
+/* The fastest usable one. */
+const cgam_cpu *cgam_cpu_best(void);
 
 #endif

@@ -31,29 +31,32 @@ static inline int64_t cgam_f32_room(int64_t d)
 static inline bool cgam_f32_pays(int64_t n, int64_t d) { return (double)n * (double)d >= 0x1p18; }
 
 typedef struct cgam_f32 {
-    const char *name;
-    bool (*usable)(void);
     /* x[d] rounded to f32, in the order in which the loops meet their numbers; out: [d +
      * CGAM_F32_PAD]. Entries of the tables below for f64 are NULL. */
-    void (*lay[CGAM_KERNEL_DTYPES])(const double *x, int64_t d, float *out);
+    void (*lay[CGAM_CPU_DTYPES])(const double *x, int64_t d, float *out);
     /* out[i] = <row i, x>, with x laid out; a row's bits do not depend on its neighbours */
-    void (*dot[CGAM_KERNEL_DTYPES])(const void *rows, int64_t stride, int64_t n, int64_t d,
-                                    const float *x, double *out);
+    void (*dot[CGAM_CPU_DTYPES])(const void *rows, int64_t stride, int64_t n, int64_t d,
+                                 const float *x, double *out);
     /* y += sum_i w[i] row i, in f32 and laid out as x is; y: [d + CGAM_F32_PAD], zeros at first.
      * At most CGAM_F32_ROWS rows may come together in y before it is flushed. */
-    void (*sum[CGAM_KERNEL_DTYPES])(const void *rows, int64_t stride, int64_t n, int64_t d,
-                                    const float *w, float *y);
+    void (*sum[CGAM_CPU_DTYPES])(const void *rows, int64_t stride, int64_t n, int64_t d,
+                                 const float *w, float *y);
     /* dot over fresh rows and sum over stale ones in turns, with the bits of each alone */
-    void (*both[CGAM_KERNEL_DTYPES])(const void *fresh, const void *stale, int64_t stride,
-                                     int64_t n, int64_t d, const float *x, double *out,
-                                     const float *w, float *y);
+    void (*both[CGAM_CPU_DTYPES])(const void *fresh, const void *stale, int64_t stride, int64_t n,
+                                  int64_t d, const float *x, double *out, const float *w, float *y);
     /* y[d] += from, which is zeros then */
-    void (*flush[CGAM_KERNEL_DTYPES])(int64_t d, float *from, double *y);
+    void (*flush[CGAM_CPU_DTYPES])(int64_t d, float *from, double *y);
 } cgam_f32;
 
-/* Plain reference first, then by rising speed; NULL ends. */
-extern const cgam_f32 *const cgam_f32_all[];
-/* The one that goes with the kernels of that name. */
-const cgam_f32 *cgam_f32_with(const char *name);
+/* The table of functions of these names, as f32_plain.c and f32_simd.c have them. */
+#define CGAM_F32_EACH(f)                                                                           \
+    {                                                                                              \
+        NULL, f##_f32, f##_f16, f##_bf16                                                           \
+    }
+#define CGAM_F32_TABLE                                                                             \
+    {                                                                                              \
+        .lay = CGAM_F32_EACH(lay), .dot = CGAM_F32_EACH(dot), .sum = CGAM_F32_EACH(sum),           \
+        .both = CGAM_F32_EACH(both), .flush = CGAM_F32_EACH(flush),                                \
+    }
 
 #endif

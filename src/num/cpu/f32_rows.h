@@ -1,4 +1,4 @@
-/* f32_rows.h: scores and readouts of rows of one storage type. Included by f32_body.h once per
+/* f32_rows.h: scores and readouts of rows of one storage type. Included by f32_simd.c once per
  * type, which defines
  *   OF(name)        name_f32, name_f16, name_bf16
  *   TYPE            what a number of a row is stored as
@@ -179,11 +179,7 @@ static void OF(short_any)(bool adds, const TYPE *fresh, const TYPE *stale, int64
                           float *y)
 {
     switch (d / PAIR) {
-    case 0: OF(short_with)(0, adds, fresh, stale, stride, n, d, x, out, w, y); break;
-    case 1: OF(short_with)(1, adds, fresh, stale, stride, n, d, x, out, w, y); break;
-    case 2: OF(short_with)(2, adds, fresh, stale, stride, n, d, x, out, w, y); break;
-    case 3: OF(short_with)(3, adds, fresh, stale, stride, n, d, x, out, w, y); break;
-    case 4: OF(short_with)(4, adds, fresh, stale, stride, n, d, x, out, w, y); break;
+        CASES_4(OF(short_with), adds, fresh, stale, stride, n, d, x, out, w, y)
     }
 }
 

@@ -1,4 +1,4 @@
-/* f64_rows.h: dot, sum and both for rows of one storage type. Included by f64_body.h once
+/* f64_rows.h: dot, sum and both for rows of one storage type. Included by f64_simd.c once
  * per type, which defines
  *   OF(name)   name_f64, name_f32, name_f16, name_bf16
  *   TYPE       what a number of a row is stored as */
@@ -75,14 +75,7 @@ static void OF(sum_from)(const TYPE *rows, int64_t stride, const int32_t *at, in
     for (; j + STEP <= d; j += STEP) OF(sum_panel)(WIDE, 0, rows + j, stride, at, n, w, y + j);
     int64_t tail = (d - j) % LANES;
     switch ((d - j) / LANES) {
-    case 7: OF(sum_panel)(7, tail, rows + j, stride, at, n, w, y + j); break;
-    case 6: OF(sum_panel)(6, tail, rows + j, stride, at, n, w, y + j); break;
-    case 5: OF(sum_panel)(5, tail, rows + j, stride, at, n, w, y + j); break;
-    case 4: OF(sum_panel)(4, tail, rows + j, stride, at, n, w, y + j); break;
-    case 3: OF(sum_panel)(3, tail, rows + j, stride, at, n, w, y + j); break;
-    case 2: OF(sum_panel)(2, tail, rows + j, stride, at, n, w, y + j); break;
-    case 1: OF(sum_panel)(1, tail, rows + j, stride, at, n, w, y + j); break;
-    default: OF(sum_panel)(0, tail, rows + j, stride, at, n, w, y + j);
+        CASES_7(OF(sum_panel), tail, rows + j, stride, at, n, w, y + j)
     }
 }
 
@@ -188,23 +181,7 @@ static void OF(both)(const void *fresh_, const void *stale_, int64_t stride, int
     if (d / LANES <= SMALL) {
         int64_t tail = d % LANES;
         switch (d / LANES) {
-        case 1: OF(both_short)(1, tail, fresh, stale, stride, n, d, x, out, w, y); break;
-        case 2: OF(both_short)(2, tail, fresh, stale, stride, n, d, x, out, w, y); break;
-        case 3: OF(both_short)(3, tail, fresh, stale, stride, n, d, x, out, w, y); break;
-        case 4: OF(both_short)(4, tail, fresh, stale, stride, n, d, x, out, w, y); break;
-        case 5: OF(both_short)(5, tail, fresh, stale, stride, n, d, x, out, w, y); break;
-        case 6: OF(both_short)(6, tail, fresh, stale, stride, n, d, x, out, w, y); break;
-        case 7: OF(both_short)(7, tail, fresh, stale, stride, n, d, x, out, w, y); break;
-        case 8: OF(both_short)(8, tail, fresh, stale, stride, n, d, x, out, w, y); break;
-        case 9: OF(both_short)(9, tail, fresh, stale, stride, n, d, x, out, w, y); break;
-        case 10: OF(both_short)(10, tail, fresh, stale, stride, n, d, x, out, w, y); break;
-        case 11: OF(both_short)(11, tail, fresh, stale, stride, n, d, x, out, w, y); break;
-        case 12: OF(both_short)(12, tail, fresh, stale, stride, n, d, x, out, w, y); break;
-        case 13: OF(both_short)(13, tail, fresh, stale, stride, n, d, x, out, w, y); break;
-        case 14: OF(both_short)(14, tail, fresh, stale, stride, n, d, x, out, w, y); break;
-        case 15: OF(both_short)(15, tail, fresh, stale, stride, n, d, x, out, w, y); break;
-        case 16: OF(both_short)(16, tail, fresh, stale, stride, n, d, x, out, w, y); break;
-        default: OF(both_short)(0, tail, fresh, stale, stride, n, d, x, out, w, y);
+            CASES_16(OF(both_short), tail, fresh, stale, stride, n, d, x, out, w, y)
         }
         return;
     }

@@ -24,8 +24,6 @@ typedef void cgam_mul64(int64_t rows, int64_t columns, int64_t depth, const doub
                         const void *next, const void *stop);
 
 typedef struct cgam_gemm {
-    const char *name;
-    bool (*usable)(void);
     /* columns must be a multiple of these: a vector's width. Best speed at multiples of `best`. */
     int64_t lanes32, lanes64, best32, best64;
     cgam_mul32 *mul32;
@@ -38,10 +36,10 @@ typedef struct cgam_gemm {
     /* R becomes exp(beta (R - top[c])), to 2 ulp, and 0 below exp(-87) in f32 and exp(-707) in
      * double; sums [3, columns] = sums over rows of e, e^2 and e beta (r - top), summed in the
      * type of R. beta (r - top) may be at most 20; -INFINITY is a legal score. */
-    void (*soften32)(int64_t rows, int64_t columns, float *R, double beta, const double *top,
-                     double *sums);
-    void (*soften64)(int64_t rows, int64_t columns, double *R, double beta, const double *top,
-                     double *sums);
+    void (*softmax32)(int64_t rows, int64_t columns, float *R, double beta, const double *top,
+                      double *sums);
+    void (*softmax64)(int64_t rows, int64_t columns, double *R, double beta, const double *top,
+                      double *sums);
     /* A step of many coupled recalls (memory/batch_coupled.c) on a tile. S [rows, columns] comes
      * with scores and leaves with weights; state [rows, 3, columns] has p2, kappa and delta, which is
      * replaced. With p1 = p2 - kappa, c = factor[column] and
@@ -52,15 +50,16 @@ typedef struct cgam_gemm {
      * max p2 exp(y), max y. Columns a multiple of lanes32. */
     void (*couple)(int64_t rows, int64_t columns, float *S, float *state, const double *dinv,
                    double gain, const float *factor, float *stats);
-    /* `rounds` times burn_width multiply-adds in f32 that nothing holds up: what the CPU can do. */
-    int64_t burn_width;
-    float (*burn)(int64_t rounds);
 } cgam_gemm;
 
-/* Plain reference first, then by rising speed; NULL ends. */
-extern const cgam_gemm *const cgam_gemm_all[];
-const cgam_gemm *cgam_gemm_best(void);
-/* The one of that name, or the best: so that a caller tied to one CPU's kernels stays with it. */
-const cgam_gemm *cgam_gemm_with(const char *name);
+/* The table of functions of these names, as gemm_plain.c and gemm_simd.c have them, for vectors of
+ * `lanes` floats, at best `vectors` of them side by side. */
+#define CGAM_GEMM_TABLE(lanes, vectors)                                                            \
+    {                                                                                              \
+        .lanes32 = (lanes), .lanes64 = ((lanes) + 1) / 2, .best32 = (vectors) * (lanes),           \
+        .best64 = (vectors) * (((lanes) + 1) / 2), .mul32 = mul_f32, .mul64 = mul_f64,             \
+        .gather = gather, .tops32 = tops_f32, .tops64 = tops_f64, .softmax32 = softmax_f32,        \
+        .softmax64 = softmax_f64, .couple = couple,                                                \
+    }
 
 #endif

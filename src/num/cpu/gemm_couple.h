@@ -1,6 +1,6 @@
 /* gemm_couple.h: a step of many coupled recalls on a tile of scores (see gemm.h), in f32. Up to
  * VECTORS vectors of queries go side by side, so that rows are read whole. Included by
- * gemm_body.h. */
+ * gemm_simd.c. */
 
 /* exp(x) - 1 to 3 ulp for -87 <= x <= 80: with x = n ln 2 + r it is 2^n (exp(r) - 1) + (2^n - 1). */
 INLINE vf expm1_f32(vf x)

@@ -1,8 +1,7 @@
-/* gemm_real.h: products and softmax of gemm.h in one type of numbers. Included by gemm_body.h
+/* gemm_real.h: products and softmax of gemm.h in one type of numbers. Included by gemm_simd.c
  * once per type, which defines
  *   OF(name)    name_f32, name_f64
  *   TYPE, VEC   a number, a vector of them
- *   MASK        what a comparison of two vectors gives
  *   FLOOR       scores are raised to it: exp is 0 there, and 0 times infinity would be no number */
 
 INLINE const char *OF(tile)(int rows, int vectors, int64_t depth, const TYPE *A, int64_t ra,
@@ -74,11 +73,6 @@ static void OF(mul)(int64_t rows, int64_t columns, int64_t depth, const TYPE *A,
         next = OF(strip)(12, 1, rows, depth, A, ra, ka, B + c, ldb, C + c, ldc, next, stop);
 }
 
-INLINE VEC OF(pick)(MASK mask, VEC yes, VEC no)
-{
-    return (VEC)(((MASK)yes & mask) | ((MASK)no & ~mask));
-}
-
 static void OF(tops)(int64_t rows, int64_t columns, const TYPE *R, double *top)
 {
     enum { W = BYTES / sizeof(TYPE) };
@@ -92,8 +86,8 @@ static void OF(tops)(int64_t rows, int64_t columns, const TYPE *R, double *top)
     }
 }
 
-static void OF(soften)(int64_t rows, int64_t columns, TYPE *R, double beta, const double *top,
-                       double *sums)
+static void OF(softmax)(int64_t rows, int64_t columns, TYPE *R, double beta, const double *top,
+                        double *sums)
 {
     enum { W = BYTES / sizeof(TYPE) };
     for (int64_t c = 0; c < columns; c += W) {
@@ -119,5 +113,4 @@ static void OF(soften)(int64_t rows, int64_t columns, TYPE *R, double beta, cons
 #undef OF
 #undef TYPE
 #undef VEC
-#undef MASK
 #undef FLOOR

@@ -24,7 +24,7 @@ typedef struct scene {
 
 typedef enum context { NONE, SHARED, OWN, CONTEXTS } context;
 
-static scene make(cgam_rng *rng, const cgam_kernels *k, cgam_dtype dtype, int64_t n, int64_t d,
+static scene make(cgam_rng *rng, const cgam_cpu *cpu, cgam_dtype dtype, int64_t n, int64_t d,
                   int64_t count, context c, bool scaled)
 {
     scene x = {.count = count, .beta = 3, .lambda = 0.5, .leaders = 2 + n % 7};
@@ -40,7 +40,7 @@ static scene make(cgam_rng *rng, const cgam_kernels *k, cgam_dtype dtype, int64_
         for (int64_t j = 0; j < d; j++)
             x.wide[i * d + j] = stored[i * stride + j] * (scaled ? scale[i] : 1);
     }
-    x.Z = (cgam_rows){data, dtype, n, d, stride, scale, k};
+    x.Z = (cgam_rows){data, dtype, n, d, stride, scale, cpu};
     x.q = dense_normals(rng, count * d, 1);
     x.focus = (int64_t *)(void *)dense_room(count);
     for (int64_t v = 0; v < count; v++) x.focus[v] = v % 3 == 2 ? -1 : (7 * v + 3) % n;
@@ -161,22 +161,22 @@ static void check_scene(cgam_env *env, const scene *x, bool reads)
 static void one_pass_is_the_definition(void **state)
 {
     cgam_env *env = *state;
-    for (int i = 0; cgam_kernels_all[i]; i++) {
-        const cgam_kernels *k = cgam_kernels_all[i];
-        if (!k->usable()) continue;
-        for (int t = 0; t < CGAM_KERNEL_DTYPES; t++) {
+    for (int i = 0; cgam_cpu_all[i].name; i++) {
+        const cgam_cpu *cpu = &cgam_cpu_all[i];
+        if (!cpu->usable()) continue;
+        for (int t = 0; t < CGAM_CPU_DTYPES; t++) {
             cgam_rng rng = cgam_rng_stream(5, (uint64_t)(10 * i + t));
             for (int64_t n = 1; n <= 70; n += 1 + n / 4)
                 for (int64_t d = 1; d <= 70; d += 1 + d / 3) {
                     context c = (context)((n + d) % CONTEXTS);
-                    scene x = make(&rng, k, (cgam_dtype)t, n, d, 1 + (n * d) % 5, c, n % 2);
+                    scene x = make(&rng, cpu, (cgam_dtype)t, n, d, 1 + (n * d) % 5, c, n % 2);
                     check_scene(env, &x, d % 4 != 0);
                     dense_reset();
                 }
             for (int c = NONE; c < CONTEXTS; c++) { /* several chunks and tiles, long rows */
-                scene x = make(&rng, k, (cgam_dtype)t, 800, 70, 1, (context)c, c == SHARED);
+                scene x = make(&rng, cpu, (cgam_dtype)t, 800, 70, 1, (context)c, c == SHARED);
                 check_scene(env, &x, true);
-                scene y = make(&rng, k, (cgam_dtype)t, 270, 1100, 1 + c, (context)c, false);
+                scene y = make(&rng, cpu, (cgam_dtype)t, 270, 1100, 1 + c, (context)c, false);
                 check_scene(env, &y, true);
                 dense_reset();
             }
@@ -236,16 +236,17 @@ static void check_f32(cgam_env *env, scene *x)
 static void scores_in_f32_keep_their_bound(void **state)
 {
     cgam_env *env = *state;
-    for (int i = 0; cgam_kernels_all[i]; i++) {
-        const cgam_kernels *k = cgam_kernels_all[i];
-        if (!k->usable()) continue;
-        for (int t = CGAM_F32; t < CGAM_KERNEL_DTYPES; t++) {
+    for (int i = 0; cgam_cpu_all[i].name; i++) {
+        const cgam_cpu *cpu = &cgam_cpu_all[i];
+        if (!cpu->usable()) continue;
+        for (int t = CGAM_F32; t < CGAM_CPU_DTYPES; t++) {
             cgam_rng rng = cgam_rng_stream(25, (uint64_t)(10 * i + t));
             for (int c = NONE; c < CONTEXTS; c++) {
-                scene x = make(&rng, k, (cgam_dtype)t, 2700, 100, 1 + c % 2, (context)c, c == OWN);
+                scene x =
+                    make(&rng, cpu, (cgam_dtype)t, 2700, 100, 1 + c % 2, (context)c, c == OWN);
                 x.beta = 1;
                 check_f32(env, &x);
-                scene y = make(&rng, k, (cgam_dtype)t, 260, 1100, 1, (context)c, c == NONE);
+                scene y = make(&rng, cpu, (cgam_dtype)t, 260, 1100, 1, (context)c, c == NONE);
                 y.beta = 2;
                 check_f32(env, &y);
                 dense_reset();
@@ -259,7 +260,7 @@ static void what_f32_cannot_do_is_done_in_double(void **state)
 {
     cgam_env *env = *state;
     cgam_rng rng = cgam_rng_stream(26, 0);
-    scene x = make(&rng, cgam_kernels_best(), CGAM_F32, 2700, 100, 1, NONE, false);
+    scene x = make(&rng, cgam_cpu_best(), CGAM_F32, 2700, 100, 1, NONE, false);
     for (int which = 0; which < 4; which++) {
         cgam_attend_out want, got;
         double factor = which == 1 ? 1e30 : which == 2 ? 1e-30 : 1;
@@ -285,7 +286,7 @@ static void far_peaks_change_no_bit_whatever_the_threads(void **state)
     enum { N = 9000, D = 40 };
     cgam_rng rng = cgam_rng_stream(27, 0);
     for (int which = 0; which < 6; which++) {
-        scene x = make(&rng, cgam_kernels_best(), CGAM_F32, N, D, 1, SHARED, false);
+        scene x = make(&rng, cgam_cpu_best(), CGAM_F32, N, D, 1, SHARED, false);
         x.focus[0] = -1;
         x.beta = 20;
         x.size = which % 2 ? longest(&x) : 0;
@@ -357,20 +358,20 @@ static void check_batch(cgam_env *env, const scene *x, bool reads)
 static void matrices_of_queries_give_the_same(void **state)
 {
     cgam_env *env = *state;
-    for (int i = 0; cgam_kernels_all[i]; i++) {
-        const cgam_kernels *k = cgam_kernels_all[i];
-        if (!k->usable()) continue;
-        for (int t = CGAM_F32; t < CGAM_KERNEL_DTYPES; t++) {
+    for (int i = 0; cgam_cpu_all[i].name; i++) {
+        const cgam_cpu *cpu = &cgam_cpu_all[i];
+        if (!cpu->usable()) continue;
+        for (int t = CGAM_F32; t < CGAM_CPU_DTYPES; t++) {
             cgam_rng rng = cgam_rng_stream(15, (uint64_t)(10 * i + t));
             for (int64_t size = 1; size <= 70; size++) {
-                scene x = make(&rng, k, (cgam_dtype)t, 1 + size * 29 % 70, 1 + size * 17 % 70, size,
-                               size % 2 ? NONE : SHARED, size % 3 == 0);
+                scene x = make(&rng, cpu, (cgam_dtype)t, 1 + size * 29 % 70, 1 + size * 17 % 70,
+                               size, size % 2 ? NONE : SHARED, size % 3 == 0);
                 check_batch(env, &x, size % 4 != 0);
                 dense_reset();
             }
-            scene x = make(&rng, k, (cgam_dtype)t, 600, 300, 20, SHARED, true);
+            scene x = make(&rng, cpu, (cgam_dtype)t, 600, 300, 20, SHARED, true);
             check_batch(env, &x, true);
-            scene y = make(&rng, k, (cgam_dtype)t, 600, 128, 65, NONE, false);
+            scene y = make(&rng, cpu, (cgam_dtype)t, 600, 128, 65, NONE, false);
             y.beta = 1e3; /* peaked: the second look at the leaders decides */
             check_batch(env, &y, true);
             dense_reset();
@@ -383,7 +384,7 @@ static void a_batch_has_the_same_bits_on_any_threads(void **state)
     (void)state;
     cgam_rng rng = cgam_rng_stream(16, 0);
     enum { COUNT = 70, D = 96 };
-    scene x = make(&rng, cgam_kernels_best(), CGAM_F32, 9000, D, COUNT, SHARED, false);
+    scene x = make(&rng, cgam_cpu_best(), CGAM_F32, 9000, D, COUNT, SHARED, false);
     cgam_attend_in in = {.Z = &x.Z, .beta = 2, .lambda = 1, .count = COUNT, .q = x.q, .s = x.s};
     in.focus = x.focus;
     in.leaders = 3;
@@ -413,7 +414,7 @@ static void rows_of_no_weight_are_left_out(void **state)
     cgam_env *env = *state;
     cgam_rng rng = cgam_rng_stream(6, 0);
     for (int peaked = 0; peaked < 2; peaked++) {
-        scene x = make(&rng, cgam_kernels_best(), CGAM_F32, 3000, 300, 1, NONE, false);
+        scene x = make(&rng, cgam_cpu_best(), CGAM_F32, 3000, 300, 1, NONE, false);
         x.beta = peaked ? 200 : 0.01;
         cgam_attend_out out;
         attend(env, &x, true, &out);
@@ -427,7 +428,7 @@ static void extreme_scores_and_tiny_rows_are_no_trouble(void **state)
 {
     cgam_env *env = *state;
     cgam_rng rng = cgam_rng_stream(7, 0);
-    scene x = make(&rng, cgam_kernels_best(), CGAM_F64, 900, 40, 3, OWN, false);
+    scene x = make(&rng, cgam_cpu_best(), CGAM_F64, 900, 40, 3, OWN, false);
     x.beta = 1e6; /* one row has all the weight */
     cgam_attend_out out[3];
     attend(env, &x, true, out);
@@ -436,7 +437,7 @@ static void extreme_scores_and_tiny_rows_are_no_trouble(void **state)
         CHECK_CLOSE_ALL(out[v].readout, x.wide + out[v].leader[0].row * 40, 40, 1e-9);
     }
     for (int64_t i = 0; i < 900 * 40; i++) x.wide[i] *= 1e-310;
-    x.Z = (cgam_rows){x.wide, CGAM_F64, 900, 40, 40, NULL, cgam_kernels_best()};
+    x.Z = (cgam_rows){x.wide, CGAM_F64, 900, 40, 40, NULL, cgam_cpu_best()};
     x.beta = 1;
     x.e = x.pivot = x.edges = NULL;
     x.edge = 0;
@@ -449,7 +450,7 @@ static void masks_and_nan_are_noticed(void **state)
 {
     cgam_env *env = *state;
     cgam_rng rng = cgam_rng_stream(8, 0);
-    scene x = make(&rng, cgam_kernels_best(), CGAM_F32, 600, 20, 1, SHARED, false);
+    scene x = make(&rng, cgam_cpu_best(), CGAM_F32, 600, 20, 1, SHARED, false);
     x.focus[0] = -1;
     for (int64_t i = 0; i < 600; i++) x.s[i] = i % 300 == 299 ? 0 : -INFINITY;
     cgam_attend_out out;
@@ -468,7 +469,7 @@ static void masks_and_nan_are_noticed(void **state)
     dense_reset();
     /* in a chunk that a far higher one makes negligible, before it or behind it */
     for (int k = 0; k < 2; k++) {
-        x = make(&rng, cgam_kernels_best(), CGAM_F32, 3000, 100, 1, SHARED, false);
+        x = make(&rng, cgam_cpu_best(), CGAM_F32, 3000, 100, 1, SHARED, false);
         x.focus[0] = -1;
         x.beta = 100;
         x.s[k ? 2900 : 100] = 50;
@@ -484,7 +485,7 @@ static void threads_and_company_change_no_bit(void **state)
 {
     (void)state;
     cgam_rng rng = cgam_rng_stream(9, 0);
-    scene x = make(&rng, cgam_kernels_best(), CGAM_BF16, 5000, 150, 4, OWN, true);
+    scene x = make(&rng, cgam_cpu_best(), CGAM_BF16, 5000, 150, 4, OWN, true);
     cgam_attend_out want[4], got[4];
     for (int threads = 1; threads <= 5; threads += 2) {
         cgam_env_opts opts = cgam_env_opts_default();

@@ -23,7 +23,7 @@ typedef struct scene {
     double reach; /* bound of sum |zeta_j q_j| + lambda |s| over rows and queries */
 } scene;
 
-static scene make(cgam_rng *rng, const cgam_kernels *k, cgam_dtype dtype, int64_t n, int64_t d,
+static scene make(cgam_rng *rng, const cgam_cpu *cpu, cgam_dtype dtype, int64_t n, int64_t d,
                   int64_t count, context c)
 {
     scene x = {0};
@@ -35,7 +35,7 @@ static scene make(cgam_rng *rng, const cgam_kernels *k, cgam_dtype dtype, int64_
     cgam_narrow(dtype, stored, n * stride, data);
     cgam_widen(dtype, data, n * stride, stored);
     for (int64_t i = 0; scale && i < n; i++) scale[i] = dense_between(rng, 0.5, 2);
-    x.Z = (cgam_rows){data, dtype, n, d, stride, scale, k};
+    x.Z = (cgam_rows){data, dtype, n, d, stride, scale, cpu};
     x.in = (cgam_attend_in){.beta = 3, .lambda = 0.5, .count = count, .leaders = LEADERS};
     x.in.q = dense_normals(rng, count * d, 1);
     int64_t *focus = (int64_t *)(void *)dense_room(count);
@@ -131,20 +131,20 @@ static void every_shape_and_type_agrees(void **state)
 {
     (void)state;
     cgam_env *env = object_env(2);
-    for (int i = 0; cgam_kernels_all[i]; i++) {
-        const cgam_kernels *k = cgam_kernels_all[i];
-        if (!k->usable()) continue;
-        for (int t = 0; t < CGAM_KERNEL_DTYPES; t++) {
+    for (int i = 0; cgam_cpu_all[i].name; i++) {
+        const cgam_cpu *cpu = &cgam_cpu_all[i];
+        if (!cpu->usable()) continue;
+        for (int t = 0; t < CGAM_CPU_DTYPES; t++) {
             cgam_rng rng = cgam_rng_stream(81, (uint64_t)(10 * i + t));
             for (int64_t size = 1; size <= 70; size++) {
-                scene x = make(&rng, k, (cgam_dtype)t, size, 1 + size * 11 % 70, 1 + size * 7 % 70,
-                               (context)(size % CONTEXTS));
+                scene x = make(&rng, cpu, (cgam_dtype)t, size, 1 + size * 11 % 70,
+                               1 + size * 7 % 70, (context)(size % CONTEXTS));
                 check(env, &x, size % 4 != 0);
             }
             for (int c = 0; c < CONTEXTS; c++) { /* several tiles, chunks and depths */
-                scene x = make(&rng, k, (cgam_dtype)t, 1201 + c, 100, 9 + 30 * c, (context)c);
+                scene x = make(&rng, cpu, (cgam_dtype)t, 1201 + c, 100, 9 + 30 * c, (context)c);
                 check(env, &x, true);
-                scene y = make(&rng, k, (cgam_dtype)t, 150, 700 + c, 17, (context)c);
+                scene y = make(&rng, cpu, (cgam_dtype)t, 150, 700 + c, 17, (context)c);
                 check(env, &y, true);
             }
         }
@@ -158,10 +158,10 @@ static void extremes_are_no_trouble(void **state)
 {
     (void)state;
     cgam_env *env = object_env(1);
-    for (int t = 0; t < CGAM_KERNEL_DTYPES; t++) {
+    for (int t = 0; t < CGAM_CPU_DTYPES; t++) {
         cgam_rng rng = cgam_rng_stream(82, (uint64_t)t);
         for (int which = 0; which < 5; which++) {
-            scene x = make(&rng, cgam_kernels_best(), (cgam_dtype)t, 600, 30, 20, SHARED);
+            scene x = make(&rng, cgam_cpu_best(), (cgam_dtype)t, 600, 30, 20, SHARED);
             double *s = dense_room(600);
             memcpy(s, x.in.s, 600 * sizeof *s);
             x.in.s = s;
@@ -194,7 +194,7 @@ static void close_races_are_decided_in_double(void **state)
     enum { ROWS = 2000, WIDE = 200, COUNT = 9 };
     cgam_env *env = object_env(2);
     cgam_rng rng = cgam_rng_stream(85, 0);
-    scene x = make(&rng, cgam_kernels_best(), CGAM_F32, ROWS, WIDE, COUNT, NONE);
+    scene x = make(&rng, cgam_cpu_best(), CGAM_F32, ROWS, WIDE, COUNT, NONE);
     float *rows = (float *)(void *)dense_room(ROWS * x.Z.stride);
     double *q = dense_normals(&rng, COUNT * WIDE, 1);
     for (int64_t i = 0; i < ROWS * x.Z.stride; i++)
@@ -226,7 +226,7 @@ static void what_overflows_f32_is_answered_in_double(void **state)
     (void)state;
     cgam_env *env = object_env(1);
     cgam_rng rng = cgam_rng_stream(83, 0);
-    scene x = make(&rng, cgam_kernels_best(), CGAM_F32, 300, 40, 12, NONE);
+    scene x = make(&rng, cgam_cpu_best(), CGAM_F32, 300, 40, 12, NONE);
     cgam_attend_out got[QUERIES_MAX], want[QUERIES_MAX];
     double *q = dense_normals(&rng, 12 * 40, 1e39);
     x.in.Z = &x.Z;
@@ -250,8 +250,7 @@ static void threads_change_no_bit(void **state)
     (void)state;
     cgam_rng rng = cgam_rng_stream(84, 0);
     for (int c = 0; c < CONTEXTS; c++) {
-        scene x =
-            make(&rng, cgam_kernels_best(), c ? CGAM_F32 : CGAM_F64, 3000, 50, 33, (context)c);
+        scene x = make(&rng, cgam_cpu_best(), c ? CGAM_F32 : CGAM_F64, 3000, 50, 33, (context)c);
         cgam_attend_out first[QUERIES_MAX], got[QUERIES_MAX];
         x.in.Z = &x.Z;
         for (int threads = 1; threads <= 4; threads++) {

@@ -44,7 +44,7 @@ static problem make(cgam_rng *rng, dense_kind kind, int64_t n, int64_t d, double
     t.Z = dense_bank(rng, kind, n, d);
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j < d; j++) t.norm2[i] += t.Z[i * d + j] * t.Z[i * d + j];
-    t.rows = (cgam_rows){t.Z, CGAM_F64, n, d, d, NULL, cgam_kernels_best()};
+    t.rows = (cgam_rows){t.Z, CGAM_F64, n, d, d, NULL, cgam_cpu_best()};
     return t;
 }
 

@@ -2,7 +2,7 @@
 #include "support/check.h"
 #include "support/dense.h"
 
-#include "num/cpu/gemm.h"
+#include "num/cpu/cpu.h"
 
 #include <math.h>
 #include <string.h>
@@ -43,10 +43,9 @@ CASE(f64, double, lanes64, mul64, 0x1p-53)
 static void products_agree_on_every_shape(void **state)
 {
     (void)state;
-    for (int i = 0; cgam_gemm_all[i]; i++) {
-        const cgam_gemm *p = cgam_gemm_all[i];
-        if (!p->usable()) continue;
-        assert_ptr_equal(cgam_gemm_with(p->name), p);
+    for (int i = 0; cgam_cpu_all[i].name; i++) {
+        const cgam_gemm *p = cgam_cpu_all[i].gemm;
+        if (!cgam_cpu_all[i].usable()) continue;
         cgam_rng rng = cgam_rng_stream(12, (uint64_t)i);
         for (int64_t size = 1; size <= 70; size++) {
             case_f32(&rng, p, size, 1 + size * 7 % 70, 1 + size * 3 % 70, size % 2);
@@ -94,15 +93,15 @@ static void products_agree_on_every_shape(void **state)
         }                                                                                          \
         dense_reset();                                                                             \
     }
-SOFT(f32, float, tops32, soften32, 0x1p-24, -87)
-SOFT(f64, double, tops64, soften64, 0x1p-53, -707)
+SOFT(f32, float, tops32, softmax32, 0x1p-24, -87)
+SOFT(f64, double, tops64, softmax64, 0x1p-53, -707)
 
 static void softmax_of_columns_agrees(void **state)
 {
     (void)state;
-    for (int i = 0; cgam_gemm_all[i]; i++) {
-        const cgam_gemm *p = cgam_gemm_all[i];
-        if (!p->usable()) continue;
+    for (int i = 0; cgam_cpu_all[i].name; i++) {
+        const cgam_gemm *p = cgam_cpu_all[i].gemm;
+        if (!cgam_cpu_all[i].usable()) continue;
         cgam_rng rng = cgam_rng_stream(13, (uint64_t)i);
         for (int64_t rows = 1; rows <= 70; rows++) {
             soft_f32(&rng, p, rows, p->lanes32 * (1 + rows % 4));
@@ -122,7 +121,7 @@ static void softmax_of_columns_agrees(void **state)
 static void couple_case(cgam_rng *rng, const cgam_gemm *p, int64_t rows, int64_t columns,
                         double size, bool given)
 {
-    const cgam_gemm *plain = cgam_gemm_all[0];
+    const cgam_gemm *plain = cgam_cpu_all[0].gemm;
     int64_t area = rows * columns;
     float *S[2], *state[2], *stats[2];
     float *factor = (float *)(void *)dense_room(2 * columns);
@@ -173,9 +172,9 @@ static void couple_case(cgam_rng *rng, const cgam_gemm *p, int64_t rows, int64_t
 static void coupled_steps_agree(void **state)
 {
     (void)state;
-    for (int i = 0; cgam_gemm_all[i]; i++) {
-        const cgam_gemm *p = cgam_gemm_all[i];
-        if (!p->usable()) continue;
+    for (int i = 0; cgam_cpu_all[i].name; i++) {
+        const cgam_gemm *p = cgam_cpu_all[i].gemm;
+        if (!cgam_cpu_all[i].usable()) continue;
         cgam_rng rng = cgam_rng_stream(14, (uint64_t)i);
         for (int64_t rows = 1; rows <= 70; rows++)
             for (int k = 0; k < 3; k++)

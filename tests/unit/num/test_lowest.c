@@ -38,7 +38,7 @@ static problem with_rows(int64_t n, int64_t d, double *Z, double a)
     problem t = {.n = n, .d = d, .Z = Z, .a = a, .D = dense_room(n), .norm2 = dense_room(n)};
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j < d; j++) t.norm2[i] += Z[i * d + j] * Z[i * d + j];
-    t.rows = (cgam_rows){Z, CGAM_F64, n, d, d, NULL, cgam_kernels_best()};
+    t.rows = (cgam_rows){Z, CGAM_F64, n, d, d, NULL, cgam_cpu_best()};
     return t;
 }
 

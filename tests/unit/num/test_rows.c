@@ -41,7 +41,7 @@ static sample make(cgam_rng *rng, cgam_dtype dtype, int64_t n, int64_t d, int64_
         cgam_widen(dtype, row, d, s.wide + i * d);
         for (int64_t j = 0; j < d && scaled; j++) s.wide[i * d + j] *= scale[i];
     }
-    s.Z = (cgam_rows){data, dtype, n, d, stride, scale, cgam_kernels_best()};
+    s.Z = (cgam_rows){data, dtype, n, d, stride, scale, cgam_cpu_best()};
     return s;
 }
 
@@ -71,7 +71,7 @@ static void products_are_the_sums_they_say(void **state)
     cgam_env *env = env_of(2);
     cgam_rng rng = cgam_rng_stream(3, 0);
     for (int k = 0; k < SIZES; k++) {
-        for (int t = 0; t < CGAM_KERNEL_DTYPES; t++) {
+        for (int t = 0; t < CGAM_CPU_DTYPES; t++) {
             int64_t n = sizes[k].n, d = sizes[k].d;
             sample s = make(&rng, (cgam_dtype)t, n, d, sizes[k].gap, t % 2);
             double *x = dense_normals(&rng, d, 1), *w = dense_normals(&rng, n, 1);
@@ -102,7 +102,7 @@ static void several_vectors_give_the_bits_of_each_alone(void **state)
     cgam_rng rng = cgam_rng_stream(3, 1);
     for (int k = 0; k < SIZES; k++) {
         int64_t n = sizes[k].n, d = sizes[k].d;
-        sample s = make(&rng, (cgam_dtype)(k % CGAM_KERNEL_DTYPES), n, d, sizes[k].gap, k % 3 == 0);
+        sample s = make(&rng, (cgam_dtype)(k % CGAM_CPU_DTYPES), n, d, sizes[k].gap, k % 3 == 0);
         double *X = dense_normals(&rng, COUNT * d, 1), *W = dense_normals(&rng, COUNT * n, 1);
         double *scores = dense_room(COUNT * n), *sums = dense_room(COUNT * d);
         double *alone = dense_room(n), *sum = dense_room(d);
@@ -126,7 +126,7 @@ static void bits_do_not_depend_on_threads(void **state)
     cgam_rng rng = cgam_rng_stream(3, 2);
     for (int k = 0; k < SIZES; k++) {
         int64_t n = sizes[k].n, d = sizes[k].d;
-        sample s = make(&rng, (cgam_dtype)(k % CGAM_KERNEL_DTYPES), n, d, sizes[k].gap, k % 2);
+        sample s = make(&rng, (cgam_dtype)(k % CGAM_CPU_DTYPES), n, d, sizes[k].gap, k % 2);
         double *x = dense_normals(&rng, d, 1), *w = dense_normals(&rng, n, 1);
         double *scores[3], *sums[3], *grams[3], *outers[3];
         for (int t = 0; t < 3; t++) {
@@ -162,7 +162,7 @@ static void gram_matrices_are_their_sums(void **state)
                  {40, 270, 0}, {270, 30, 0}, {520, 8, 0}, {60, 700, 3}};
     for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
         int64_t n = cases[k].n, d = cases[k].d, ldc = d + cases[k].pad;
-        sample s = make(&rng, (cgam_dtype)(k % CGAM_KERNEL_DTYPES), n, d, 0, k % 2);
+        sample s = make(&rng, (cgam_dtype)(k % CGAM_CPU_DTYPES), n, d, 0, k % 2);
         double *w = dense_normals(&rng, n, 1), *C = dense_room(d * ldc), *O = dense_room(n * n);
         for (int64_t i = 0; i < d * ldc; i++) C[i] = (double)i; /* C is added to */
         const double *weights = k % 3 ? w : NULL;

@@ -143,7 +143,7 @@ static void lane_problem(const room *w, int lane, double alpha, double lambda, p
 static void transients_agree_with_cvode(void **state)
 {
     (void)state;
-    const cgam_lanes *lanes = cgam_lanes_best();
+    const cgam_lanes *lanes = cgam_lanes_of(cgam_cpu_best());
     static const double cases[][3] = {{1, 0.5, 0}, {1.04, 0.5, 0}, {1.07, 0.5, 0}, {1.2, 1, 0},
                                       {1.6, 3, 0}, {1.2, 0.3, 1},  {1.4, 0.5, 1},  {2, 1, 1},
                                       {2, 3, 1},   {3, 2, 1}};
@@ -182,7 +182,7 @@ static void transients_agree_with_cvode(void **state)
 static void coarse_runs_tell_the_time(void **state)
 {
     (void)state;
-    const cgam_lanes *lanes = cgam_lanes_best();
+    const cgam_lanes *lanes = cgam_lanes_of(cgam_cpu_best());
     static const double cases[][2] = {{1.3, 0.5}, {1, 1}, {1.5, 1}, {1.02, 2}, {1.9, 3}};
     for (int c = 0; c < 5; c++) {
         room w = open_room(lanes, sizes[0], 40);
@@ -213,7 +213,7 @@ static void coarse_runs_tell_the_time(void **state)
 static void fast_growth_does_not_overflow(void **state)
 {
     (void)state;
-    const cgam_lanes *lanes = cgam_lanes_best();
+    const cgam_lanes *lanes = cgam_lanes_of(cgam_cpu_best());
     for (int c = 0; c < 2; c++)
         for (int fine = 0; fine < 2; fine++) {
             room w = open_room(lanes, sizes[c], 0);
@@ -252,7 +252,7 @@ static void keep(void *user, int64_t sample, const double *s, const double *r, c
 static void time_scales_agree_with_cvode(void **state)
 {
     (void)state;
-    const cgam_lanes *lanes = cgam_lanes_best();
+    const cgam_lanes *lanes = cgam_lanes_of(cgam_cpu_best());
     const int width = lanes->width;
     static const double ratios[] = {0.03, 1, 1 / 0.9, 30};
     for (int c = 0; c < 16; c++) {
@@ -337,9 +337,9 @@ static void all_cpus_flow_alike(void **state)
 {
     (void)state;
     double first[2] = {NAN, NAN};
-    for (int i = 0; cgam_lanes_all[i]; i++) {
-        const cgam_lanes *lanes = cgam_lanes_all[i];
-        if (!lanes->usable()) continue;
+    for (const cgam_cpu *cpu = cgam_cpu_all + 1; cpu->name; cpu++) {
+        const cgam_lanes *lanes = cgam_lanes_of(cpu);
+        if (!cpu->usable()) continue;
         room w = open_room(lanes, sizes[0], 0);
         cgam_lanes_flow f = transient(&w, 1.05, 0.5, 1e-5, 0.2);
         lanes->flow(&w.banks->g, &f);

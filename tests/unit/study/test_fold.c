@@ -13,11 +13,12 @@ static void folds_agree_with_the_library(void **state)
     static const double lambdas[] = {0.3, 0.4, 0.8, 1.4};
     static const int64_t sizes[][2] = {{20, 5}, {8, 12}};
     int64_t folded = 0;
-    for (int i = 0; cgam_lanes_all[i / 2]; i++) {
-        const cgam_lanes *lanes = cgam_lanes_all[i / 2];
+    for (int i = 0; cgam_cpu_all[1 + i / 2].name; i++) {
+        const cgam_cpu *cpu = &cgam_cpu_all[1 + i / 2];
+        const cgam_lanes *lanes = cgam_lanes_of(cpu);
         const int width = lanes->width;
         const int64_t n = sizes[i % 2][0], d = sizes[i % 2][1];
-        if (!lanes->usable()) continue;
+        if (!cpu->usable()) continue;
         cgam_banks *b = clusters(env, width, n, d, 0);
         double *room = cgam_alloc(env, cgam_lanes_fold_room(&b->g), sizeof *room);
         double *s = cgam_alloc(env, (size_t)(n * width), sizeof *s);
@@ -64,7 +65,7 @@ static void the_iteration_leaves_the_branch_at_the_fold(void **state)
 {
     (void)state;
     cgam_env *env = env_new(1);
-    const cgam_lanes *lanes = cgam_lanes_best();
+    const cgam_lanes *lanes = cgam_lanes_of(cgam_cpu_best());
     const int width = lanes->width;
     const int64_t n = 50, d = 10;
     cgam_banks *b = clusters(env, width, n, d, 24);

@@ -13,7 +13,7 @@ enum { ROOM = 64 };
 /* The closed-form transient of one lane against the library's, from far below to far above. */
 static void compare(cgam_env *env, int64_t n, int64_t d, double alpha, double time)
 {
-    const cgam_lanes *lanes = cgam_lanes_best();
+    const cgam_lanes *lanes = cgam_lanes_of(cgam_cpu_best());
     const int width = lanes->width;
     cgam_banks *b = clusters(env, width, n, d, 3);
     double *s = cgam_alloc(env, (size_t)((n + b->g.m + 1) * width), sizeof *s);
@@ -68,7 +68,7 @@ static void no_time_is_too_long(void **state)
 {
     (void)state;
     cgam_env *env = env_new(1);
-    const cgam_lanes *lanes = cgam_lanes_best();
+    const cgam_lanes *lanes = cgam_lanes_of(cgam_cpu_best());
     const int width = lanes->width;
     const int64_t n = 50, d = 10;
     cgam_banks *b = clusters(env, width, n, d, 0);
@@ -101,7 +101,7 @@ static void without_a_lead_there_is_no_winner(void **state)
 {
     (void)state;
     cgam_env *env = env_new(1);
-    const cgam_lanes *lanes = cgam_lanes_best();
+    const cgam_lanes *lanes = cgam_lanes_of(cgam_cpu_best());
     const int width = lanes->width;
     static const struct {
         int64_t n, d;
@@ -144,7 +144,7 @@ static void the_lead_is_the_gap_of_the_horizon(void **state)
     static const int64_t sizes[][2] = {{40, 10}, {7, 11}};
     for (int c = 0; c < 2; c++) {
         int64_t n = sizes[c][0], d = sizes[c][1];
-        const int width = cgam_lanes_best()->width;
+        const int width = cgam_lanes_of(cgam_cpu_best())->width;
         cgam_banks *b = clusters(env, width, n, d, 5);
         double lead[CGAM_LANES_MAX], Z[ROOM * 16], u[ROOM];
         cgam_banks_lead(b, lead);

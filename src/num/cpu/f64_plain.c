@@ -1,12 +1,9 @@
-/* f64.c: the plain reference, and the choice of a faster version at start. */
+/* f64_plain.c: the plain reference of f64.h. */
 #include "num/cpu/f64.h"
 
 #include "num/cpu/widen.h"
 
 #include <math.h>
-#include <stdatomic.h>
-
-static bool always(void) { return true; }
 
 static void dot_plain(cgam_dtype dtype, const void *rows, int64_t stride, int64_t n, int64_t d,
                       const double *x, double *out)
@@ -52,7 +49,7 @@ static int64_t above(const double *x, int64_t n, double limit)
     return count;
 }
 
-static void soft(const double *r, int64_t n, double beta, double top, double *e, double sums[3])
+static void softmax(const double *r, int64_t n, double beta, double top, double *e, double sums[3])
 {
     sums[0] = sums[1] = sums[2] = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -64,16 +61,9 @@ static void soft(const double *r, int64_t n, double beta, double top, double *e,
     }
 }
 
-static void exp_plain(const double *x, int64_t n, double *out)
+static void exp_all(const double *x, int64_t n, double *out)
 {
     for (int64_t i = 0; i < n; i++) out[i] = exp(x[i]);
-}
-
-static uint64_t read_plain(const uint64_t *words, int64_t n)
-{
-    uint64_t all = 0;
-    for (int64_t i = 0; i < n; i++) all ^= words[i];
-    return all;
 }
 
 #define PLAIN(name, dtype)                                                                         \
@@ -119,45 +109,5 @@ PLAIN(f32, CGAM_F32)
 PLAIN(f16, CGAM_F16)
 PLAIN(bf16, CGAM_BF16)
 
-static const cgam_kernels plain = {
-    .name = "plain",
-    .usable = always,
-    .dot = {dot_f64, dot_f32, dot_f16, dot_bf16},
-    .sum = {sum_f64, sum_f32, sum_f16, sum_bf16},
-    .sum_at = {sum_at_f64, sum_at_f32, sum_at_f16, sum_at_bf16},
-    .both = {both_f64, both_f32, both_f16, both_bf16},
-    .scaled = {scaled_f64, scaled_f32, scaled_f16, scaled_bf16},
-    .to_f32 = {to_f32_f64, to_f32_f32, to_f32_f16, to_f32_bf16},
-    .largest = largest,
-    .above = above,
-    .soft = soft,
-    .exp = exp_plain,
-    .read = read_plain,
-};
-
-extern const cgam_kernels cgam_kernels_portable;
-#if defined(__x86_64__)
-extern const cgam_kernels cgam_kernels_avx2, cgam_kernels_avx512;
-#endif
-
-const cgam_kernels *const cgam_kernels_all[] = {
-    &plain,
-    &cgam_kernels_portable,
-#if defined(__x86_64__)
-    &cgam_kernels_avx2,
-    &cgam_kernels_avx512,
-#endif
-    NULL,
-};
-
-const cgam_kernels *cgam_kernels_best(void)
-{
-    static _Atomic(const cgam_kernels *) chosen; /* asking a CPU is slow in a virtual machine */
-    const cgam_kernels *best = atomic_load(&chosen);
-    if (best) return best;
-    best = &plain;
-    for (int i = 0; cgam_kernels_all[i]; i++)
-        if (cgam_kernels_all[i]->usable()) best = cgam_kernels_all[i];
-    atomic_store(&chosen, best);
-    return best;
-}
+extern const cgam_f64 cgam_f64_plain;
+const cgam_f64 cgam_f64_plain = CGAM_F64_TABLE;

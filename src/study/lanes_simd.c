@@ -1,37 +1,17 @@
-/* lanes_body.h: the loops of lanes.h, with one vector of LANES doubles per number. Included by one
- * file per CPU, which defines NAME, LANES, USABLE, TILE_STEP, the number of modes whose sums that
- * CPU keeps in registers (a divisor of CGAM_LANES_TILE), and VMAX(a, b) where the CPU has it. */
-#include "num/cpu/vexp.h"
+/* lanes_simd.c: the loops of lanes.h, with one vector of doubles per number. */
+#include "num/cpu/simd.h"
 #include "study/lanes.h"
 
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
-typedef double vd __attribute__((vector_size(8 * LANES), may_alias));
-typedef int64_t vl __attribute__((vector_size(8 * LANES), may_alias));
-typedef uint64_t vu __attribute__((vector_size(8 * LANES), may_alias));
-CGAM_VEXP(vexp, vd, vl, vu)
-
-#if defined(__clang__)
-#define UNROLLED _Pragma("clang loop unroll(full)")
-#else
-#define UNROLLED _Pragma("GCC unroll 10")
-#endif
-#define INLINE static inline __attribute__((always_inline, unused))
+enum {
+    LANES = BYTES / 8,
+    TILE_STEP = BYTES == 16 ? 5 : 10, /* modes whose sums registers hold; divides CGAM_LANES_TILE */
+};
 
 INLINE vd splat(double x) { return (vd){0} + x; }
-INLINE vd pick(vl mask, vd yes, vd no) { return (vd)(((vl)yes & mask) | ((vl)no & ~mask)); }
-/* a > b ? a : b, so the second where one is NaN */
-INLINE vd vmax(vd a, vd b)
-{
-#ifdef VMAX
-    return (vd)VMAX(a, b);
-#else
-    return pick(a > b, a, b);
-#endif
-}
-
 INLINE vd vabs(vd a) { return (vd)((vl)a & INT64_MAX); }
 
 INLINE bool any(vl mask)
@@ -55,24 +35,24 @@ INLINE void weigh(int64_t n, int64_t m, const vd *V, vd beta, const vd *r, vd to
     vd sum = {0};
     for (int64_t k0 = 0; k0 < m; k0 += TILE_STEP) {
         vd acc[TILE_STEP];
-        UNROLLED
+        UNROLL
         for (int k = 0; k < TILE_STEP; k++) acc[k] = (vd){0};
         if (k0 == 0) {
             for (int64_t i = 0; i < n; i++) {
                 vd x = vexp_below((r[i] - top) * beta);
                 e[i] = x;
                 sum += x;
-                UNROLLED
+                UNROLL
                 for (int k = 0; k < TILE_STEP; k++) acc[k] += V[i * m + k] * x;
             }
         } else {
             for (int64_t i = 0; i < n; i++) {
                 vd x = e[i];
-                UNROLLED
+                UNROLL
                 for (int k = 0; k < TILE_STEP; k++) acc[k] += V[i * m + k0 + k] * x;
             }
         }
-        UNROLLED
+        UNROLL
         for (int k = 0; k < TILE_STEP; k++) y[k0 + k] = acc[k];
     }
     *total = sum;
@@ -83,14 +63,14 @@ INLINE void analyse(int64_t n, int64_t m, const vd *V, const vd *x, vd *y)
 {
     for (int64_t k0 = 0; k0 < m; k0 += TILE_STEP) {
         vd acc[TILE_STEP];
-        UNROLLED
+        UNROLL
         for (int k = 0; k < TILE_STEP; k++) acc[k] = (vd){0};
         for (int64_t i = 0; i < n; i++) {
             vd xi = x[i];
-            UNROLLED
+            UNROLL
             for (int k = 0; k < TILE_STEP; k++) acc[k] += V[i * m + k0 + k] * xi;
         }
-        UNROLLED
+        UNROLL
         for (int k = 0; k < TILE_STEP; k++) y[k0 + k] = acc[k];
     }
 }
@@ -100,7 +80,7 @@ INLINE vd across(int64_t m, const vd *row, const vd *y)
 {
     vd a = {0}, b = {0};
     for (int64_t k0 = 0; k0 < m; k0 += TILE_STEP) {
-        UNROLLED
+        UNROLL
         for (int k = 0; k < TILE_STEP; k++) {
             if (k % 2) b += row[k0 + k] * y[k0 + k];
             else a += row[k0 + k] * y[k0 + k];
@@ -142,8 +122,8 @@ static void run_peak(int64_t n, double beta, const double *s, const double *scal
     vd *out = (vd *)p, top = x[0], sum = {0};
     /* a finite slope, however large: 0 times infinity would be NaN at the top */
     vd sharp = splat(beta);
-    if (scale) sharp = -vmax(-(sharp * *(const vd *)scale), splat(-DBL_MAX));
-    for (int64_t i = 1; i < n; i++) top = vmax(top, x[i]);
+    if (scale) sharp = -larger_f64(-(sharp * *(const vd *)scale), splat(-DBL_MAX));
+    for (int64_t i = 1; i < n; i++) top = larger_f64(top, x[i]);
     for (int64_t i = 0; i < n; i++) {
         vd e = vexp_below((x[i] - top) * sharp);
         sum += e;
@@ -163,7 +143,7 @@ static void run_coupled(const cgam_group *g, cgam_lanes_coupled *w)
     double feedback = w->lambda * w->lambda;
     vl active = mask_of(w->active);
     for (int l = 0; l < LANES; l++) w->iterations[l] = active[l] ? w->max_iter + 1 : 0;
-    for (int64_t i = 1; i < n; i++) top = vmax(top, r[i]);
+    for (int64_t i = 1; i < n; i++) top = larger_f64(top, r[i]);
     for (int iter = 1; iter <= w->max_iter && any(active); iter++) {
         vd sum, change = {0};
         weigh(n, m, V, beta, r, top, e, &sum, y);
@@ -172,9 +152,9 @@ static void run_coupled(const cgam_group *g, cgam_lanes_coupled *w)
         top = splat(-INFINITY);
         for (int64_t i = 0; i < n; i++) {
             vd next = (base[i] + direct * e[i]) + across(m, V + i * m, y);
-            change = vmax(vabs(next - r[i]), change);
-            r[i] = pick(active, next, r[i]);
-            top = vmax(r[i], top);
+            change = larger_f64(vabs(next - r[i]), change);
+            r[i] = pick_f64(active, next, r[i]);
+            top = larger_f64(r[i], top);
         }
         vl now = active & (change <= w->tol);
         if (any(now))
@@ -227,15 +207,15 @@ static void run_judge(cgam_lanes_judge *w)
         vd before = splat(-INFINITY), after = before, sum = {0};
         for (int64_t i = 0; i < n; i++) {
             vd r = b[i] + lambda * s[i];
-            before = vmax(pick(target > i, r, before), before);
-            after = vmax(pick(target < i, r, after), after);
+            before = larger_f64(pick_f64(target > i, r, before), before);
+            after = larger_f64(pick_f64(target < i, r, after), after);
         }
-        vd other = vmax(before, after), gap = own - other;
+        vd other = larger_f64(before, after), gap = own - other;
         vl right = (own > before) & (own >= after);
         memcpy(w->gap + k * LANES, &gap, sizeof gap);
         for (int l = 0; l < LANES; l++) w->right[k * LANES + l] = right[l] ? 1 : 0;
         if (!w->log_p) continue;
-        vd top = vmax(own, other);
+        vd top = larger_f64(own, other);
         for (int64_t i = 0; i < n; i++) sum += vexp_below((b[i] + lambda * s[i] - top) * w->beta);
         for (int l = 0; l < LANES; l++)
             w->log_p[k * LANES + l] = w->beta * (own[l] - top[l]) - log(sum[l]);
@@ -245,15 +225,13 @@ static void run_judge(cgam_lanes_judge *w)
 #include "study/lanes_flow.h"
 #include "study/lanes_fold.h"
 
-#define TABLE_(name) cgam_lanes_##name
-#define TABLE(name) TABLE_(name)
 #define TEXT_(name) #name
 #define TEXT(name) TEXT_(name)
 
-const cgam_lanes TABLE(NAME) = {
+extern const cgam_lanes JOIN(cgam_lanes, NAME);
+const cgam_lanes JOIN(cgam_lanes, NAME) = {
     .name = TEXT(NAME),
     .width = LANES,
-    .usable = USABLE,
     .exp = run_exp,
     .exp_below = run_exp_below,
     .compose = run_compose,

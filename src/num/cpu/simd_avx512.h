@@ -1,10 +1,44 @@
-/* f32_avx512.c: f32 scores and readouts for x86-64 with AVX-512 F, BW, VL and DQ. The dot
- * products of bf16 that later CPUs have (VDPBF16PS) round the query to bf16 too, so they are of no
- * use. */
-#if defined(__x86_64__)
-#define NAME avx512
-#define BYTES 64
-#include "num/cpu/simd.h"
+/* simd_avx512.h: what simd.h promises, by the instructions of AVX-512 F, BW, VL and DQ.
+ * The dot products of bf16 that later CPUs have (VDPBF16PS) round the query to bf16 too, so they
+ * are of no use. */
+
+/* gcc 12 would convert the halves of a vector by themselves, were this left to it. */
+INLINE vd widen_f32(const float *p) { return (vd)_mm512_cvtps_pd(_mm256_loadu_ps(p)); }
+
+INLINE vd from_f16(__m128i h) { return (vd)_mm512_cvtps_pd(_mm256_cvtph_ps(h)); }
+
+INLINE vd from_bf16(__m128i h)
+{
+    __m256i words = _mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16);
+    return (vd)_mm512_cvtps_pd(_mm256_castsi256_ps(words));
+}
+
+INLINE __m128i halves(const uint16_t *p) { return _mm_loadu_si128((const __m128i *)p); }
+INLINE vd widen_f16(const uint16_t *p) { return from_f16(halves(p)); }
+INLINE vd widen_bf16(const uint16_t *p) { return from_bf16(halves(p)); }
+
+#define MASKED
+/* A mask of the first k lanes. */
+INLINE __mmask8 few(int64_t k) { return (__mmask8)((1u << k) - 1); }
+
+INLINE vd first_f64(const double *p, int64_t k) { return (vd)_mm512_maskz_loadu_pd(few(k), p); }
+
+INLINE vd first_f32(const float *p, int64_t k)
+{
+    return (vd)_mm512_cvtps_pd(_mm256_maskz_loadu_ps(few(k), p));
+}
+
+INLINE vd first_f16(const uint16_t *p, int64_t k)
+{
+    return from_f16(_mm_maskz_loadu_epi16(few(k), p));
+}
+
+INLINE vd first_bf16(const uint16_t *p, int64_t k)
+{
+    return from_bf16(_mm_maskz_loadu_epi16(few(k), p));
+}
+
+INLINE vd larger_f64(vd a, vd b) { return (vd)_mm512_max_pd((__m512d)a, (__m512d)b); }
 
 INLINE vd low(vf v) { return (vd)_mm512_cvtps_pd(_mm512_castps512_ps256((__m512)v)); }
 INLINE vd high(vf v) { return (vd)_mm512_cvtps_pd(_mm512_extractf32x8_ps((__m512)v, 1)); }
@@ -15,7 +49,6 @@ INLINE void pair_f16(const uint16_t *p, vf *a, vf *b)
     *b = (vf)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(p + 16)));
 }
 
-#define MASKED
 /* Masks of the first k < 32 lanes of a pair: of both vectors, the first, the second. */
 #define FEW(k) ((__mmask32)((UINT64_C(1) << (k)) - 1))
 #define FRONT(k) ((__mmask16)FEW(k))
@@ -50,20 +83,11 @@ INLINE void weave(vf *a, vf *b)
     *b = (vf)_mm512_permutex2var_ps(u, far, v);
 }
 
-/* The halves of each, then neighbours, until each of the eight is one number. */
 INLINE void reduce8(const vf *v, double *out)
 {
     __m256 h[8];
     for (int i = 0; i < 8; i++)
         h[i] = _mm256_add_ps(_mm512_castps512_ps256((__m512)v[i]),
                              _mm512_extractf32x8_ps((__m512)v[i], 1));
-    __m256 a = _mm256_hadd_ps(h[0], h[1]), b = _mm256_hadd_ps(h[2], h[3]);
-    __m256 c = _mm256_hadd_ps(h[4], h[5]), d = _mm256_hadd_ps(h[6], h[7]);
-    __m256 e = _mm256_hadd_ps(a, b), f = _mm256_hadd_ps(c, d);
-    __m256 all =
-        _mm256_add_ps(_mm256_permute2f128_ps(e, f, 0x20), _mm256_permute2f128_ps(e, f, 0x31));
-    _mm512_storeu_pd(out, _mm512_cvtps_pd(all));
+    _mm512_storeu_pd(out, _mm512_cvtps_pd(reduced8(h)));
 }
-
-#include "num/cpu/f32_body.h"
-#endif

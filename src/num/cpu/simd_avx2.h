@@ -1,8 +1,19 @@
-/* f32_avx2.c: f32 scores and readouts for x86-64 with AVX2, FMA and F16C. */
-#if defined(__x86_64__)
-#define NAME avx2
-#define BYTES 32
-#include "num/cpu/simd.h"
+/* simd_avx2.h: what simd.h promises, by the instructions of AVX2, FMA and F16C. */
+
+/* gcc 12 would convert the halves of a vector by themselves, were this left to it. */
+INLINE vd widen_f32(const float *p) { return (vd)_mm256_cvtps_pd(_mm_loadu_ps(p)); }
+
+INLINE __m128i halves(const uint16_t *p) { return _mm_loadl_epi64((const __m128i *)p); }
+
+INLINE vd widen_f16(const uint16_t *p) { return (vd)_mm256_cvtps_pd(_mm_cvtph_ps(halves(p))); }
+
+INLINE vd widen_bf16(const uint16_t *p)
+{
+    __m128i words = _mm_slli_epi32(_mm_cvtepu16_epi32(halves(p)), 16);
+    return (vd)_mm256_cvtps_pd(_mm_castsi128_ps(words));
+}
+
+INLINE vd larger_f64(vd a, vd b) { return (vd)_mm256_max_pd((__m256d)a, (__m256d)b); }
 
 INLINE vd low(vf v) { return (vd)_mm256_cvtps_pd(_mm256_castps256_ps128((__m256)v)); }
 INLINE vd high(vf v) { return (vd)_mm256_cvtps_pd(_mm256_extractf128_ps((__m256)v, 1)); }
@@ -21,19 +32,9 @@ INLINE void weave(vf *a, vf *b)
     *b = (vf)_mm256_permute2f128_ps(near, far, 0x31);
 }
 
-/* Neighbours are added up until each of the eight is one number. */
 INLINE void reduce8(const vf *v, double *out)
 {
-    __m256 a = _mm256_hadd_ps((__m256)v[0], (__m256)v[1]);
-    __m256 b = _mm256_hadd_ps((__m256)v[2], (__m256)v[3]);
-    __m256 c = _mm256_hadd_ps((__m256)v[4], (__m256)v[5]);
-    __m256 d = _mm256_hadd_ps((__m256)v[6], (__m256)v[7]);
-    __m256 e = _mm256_hadd_ps(a, b), f = _mm256_hadd_ps(c, d);
-    __m256 all =
-        _mm256_add_ps(_mm256_permute2f128_ps(e, f, 0x20), _mm256_permute2f128_ps(e, f, 0x31));
+    __m256 all = reduced8((const __m256 *)v);
     _mm256_storeu_pd(out, _mm256_cvtps_pd(_mm256_castps256_ps128(all)));
     _mm256_storeu_pd(out + 4, _mm256_cvtps_pd(_mm256_extractf128_ps(all, 1)));
 }
-
-#include "num/cpu/f32_body.h"
-#endif

@@ -1,10 +1,4 @@
-/* f32_body.h: f32.h with vectors of BYTES bytes. Included by one file per CPU, after simd.h
- * and
- *   low(v), high(v)          half of a vector of floats as doubles
- *   pair_f16(p, &a, &b)      2 LANES halves at p as two vectors
- *   weave(&a, &b)            a0 b0 a1 b1 .. as two vectors
- *   reduce8(v, out)          out[i] = sum of the lanes of v[i], i < 8
- * and, where the CPU has masked loads (MASKED), the some_* that f32_rows.h has otherwise.
+/* f32_simd.c: f32.h with vectors of BYTES bytes.
  *
  * Rows are read in PAIRs of vectors. Two bf16 numbers share a 32-bit word, so a shift gives those
  * at even places and a mask those at odd ones: x and readouts are laid out in that order, and
@@ -13,6 +7,7 @@
  * Times in units of one reading (one core, d = 2048; f32, bf16): scores 1.03, 1.06; scores, then
  * the readout of the tile from cache 1.20; in turns 1.10, 1.22. At d = 100: 1.05 and 1.15. */
 #include "num/cpu/f32.h"
+#include "num/cpu/simd.h"
 
 enum {
     LANES = BYTES / 4,
@@ -82,12 +77,5 @@ INLINE double score_sum(const vf *s)
 #define ORDER weave
 #include "num/cpu/f32_rows.h"
 
-const cgam_f32 JOIN(cgam_f32, NAME) = {
-    .name = TEXT(NAME),
-    .usable = JOIN(cgam_cpu, NAME),
-    .lay = {NULL, lay_f32, lay_f16, lay_bf16},
-    .dot = {NULL, dot_f32, dot_f16, dot_bf16},
-    .sum = {NULL, sum_f32, sum_f16, sum_bf16},
-    .both = {NULL, both_f32, both_f16, both_bf16},
-    .flush = {NULL, flush_f32, flush_f16, flush_bf16},
-};
+extern const cgam_f32 JOIN(cgam_f32, NAME);
+const cgam_f32 JOIN(cgam_f32, NAME) = CGAM_F32_TABLE;

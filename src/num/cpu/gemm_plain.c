@@ -1,10 +1,7 @@
-/* gemm.c: the plain product, and the choice of a faster one at start. */
+/* gemm_plain.c: the plain reference of gemm.h. */
 #include "num/cpu/gemm.h"
 
 #include <math.h>
-#include <string.h>
-
-static bool always(void) { return true; }
 
 #define PLAIN(name, type, expo, bottom)                                                            \
     static void mul_##name(int64_t rows, int64_t columns, int64_t depth, const type *A,            \
@@ -29,8 +26,8 @@ static bool always(void) { return true; }
             top[c] = most;                                                                         \
         }                                                                                          \
     }                                                                                              \
-    static void soften_##name(int64_t rows, int64_t columns, type *R, double beta,                 \
-                              const double *top, double *sums)                                     \
+    static void softmax_##name(int64_t rows, int64_t columns, type *R, double beta,                \
+                               const double *top, double *sums)                                    \
     {                                                                                              \
         for (int64_t c = 0; c < columns; c++) {                                                    \
             type one = 0, two = 0, tilt = 0;                                                       \
@@ -81,59 +78,5 @@ static void couple(int64_t rows, int64_t columns, float *S, float *state, const 
     }
 }
 
-static float burn(int64_t rounds)
-{
-    float sum = 0;
-    for (int64_t k = 0; k < rounds; k++) sum = sum * 0.5f + 1;
-    return sum;
-}
-
-static const cgam_gemm plain = {
-    .name = "plain",
-    .usable = always,
-    .lanes32 = 1,
-    .lanes64 = 1,
-    .best32 = 1,
-    .best64 = 1,
-    .mul32 = mul_f32,
-    .mul64 = mul_f64,
-    .gather = gather,
-    .tops32 = tops_f32,
-    .tops64 = tops_f64,
-    .soften32 = soften_f32,
-    .soften64 = soften_f64,
-    .couple = couple,
-    .burn_width = 1,
-    .burn = burn,
-};
-
-extern const cgam_gemm cgam_gemm_portable;
-#if defined(__x86_64__)
-extern const cgam_gemm cgam_gemm_avx2, cgam_gemm_avx512;
-#endif
-
-const cgam_gemm *const cgam_gemm_all[] = {
-    &plain,
-    &cgam_gemm_portable,
-#if defined(__x86_64__)
-    &cgam_gemm_avx2,
-    &cgam_gemm_avx512,
-#endif
-    NULL,
-};
-
-const cgam_gemm *cgam_gemm_best(void)
-{
-    const cgam_gemm *best = &plain;
-    for (int i = 0; cgam_gemm_all[i]; i++)
-        if (cgam_gemm_all[i]->usable()) best = cgam_gemm_all[i];
-    return best;
-}
-
-const cgam_gemm *cgam_gemm_with(const char *name)
-{
-    for (int i = 0; cgam_gemm_all[i]; i++)
-        if (strcmp(cgam_gemm_all[i]->name, name) == 0 && cgam_gemm_all[i]->usable())
-            return cgam_gemm_all[i];
-    return cgam_gemm_best();
-}
+extern const cgam_gemm cgam_gemm_plain;
+const cgam_gemm cgam_gemm_plain = CGAM_GEMM_TABLE(1, 1);

@@ -1,6 +1,4 @@
-/* f64_body.h: the kernels of f64.h with vectors of BYTES bytes. Included by one file per
- * CPU, after simd.h and widen_f16(p) and widen_bf16(p), which give LANES numbers at p as doubles,
- * and, where the CPU has masked loads (MASKED), the first_* that f64_rows.h has otherwise.
+/* f64_simd.c: f64.h with vectors of BYTES bytes.
  *
  * What was measured on a core that reads 16 GB/s (f32, d = 4096, times in units of one reading):
  * dot without prefetching 1.37, with 1.09; a readout from the second-level cache 0.33 more, but
@@ -8,9 +6,7 @@
  * Rows side by side at power-of-two distances collide in the cache (1.4), so rows are read one
  * after another. */
 #include "num/cpu/f64.h"
-#include "num/cpu/vexp.h"
-
-CGAM_VEXP(vexp, vd, vl, vu)
+#include "num/cpu/simd.h"
 
 enum {
     LANES = BYTES / 8,
@@ -46,10 +42,10 @@ static double largest(const double *x, int64_t n)
     int64_t i = 0;
     for (; i + 2 * LANES <= n; i += 2 * LANES) {
         vd v = load_f64(x + i), u = load_f64(x + i + LANES);
-        a = vexp_pick_(v > a, v, a);
-        b = vexp_pick_(u > b, u, b);
+        a = pick_f64(v > a, v, a);
+        b = pick_f64(u > b, u, b);
     }
-    a = vexp_pick_(b > a, b, a);
+    a = pick_f64(b > a, b, a);
     store_f64(lane, a);
     for (int k = 0; k < LANES; k++) top = lane[k] > top ? lane[k] : top;
     for (; i < n; i++) top = x[i] > top ? x[i] : top;
@@ -71,9 +67,9 @@ static int64_t above(const double *x, int64_t n, double limit)
 }
 
 /* x = -inf would make 0 * inf of e x; any x below -708 has weight 0 */
-INLINE vd not_below(vd x) { return vexp_pick_(x < -1000.0, (vd){0} - 1000.0, x); }
+INLINE vd not_below(vd x) { return pick_f64(x < -1000.0, (vd){0} - 1000.0, x); }
 
-static void soft(const double *r, int64_t n, double beta, double top, double *e, double *sums)
+static void softmax(const double *r, int64_t n, double beta, double top, double *e, double *sums)
 {
     vd one = {0}, two = {0}, tilt = {0};
     int64_t i = 0;
@@ -113,38 +109,5 @@ static void exp_all(const double *x, int64_t n, double *out)
     }
 }
 
-static uint64_t read_all(const uint64_t *words, int64_t n)
-{
-    vl a = {0}, b = {0}, c = {0}, e = {0}, v[4];
-    int64_t i = 0;
-    uint64_t lane[LANES], all = 0;
-    for (; i + 4 * LANES <= n; i += 4 * LANES) {
-        prefetch_lines(words + i + AHEAD / 8, 32 * LANES);
-        memcpy(v, words + i, sizeof v);
-        a ^= v[0];
-        b ^= v[1];
-        c ^= v[2];
-        e ^= v[3];
-    }
-    a ^= b ^ c ^ e;
-    memcpy(lane, &a, sizeof a);
-    for (int k = 0; k < LANES; k++) all ^= lane[k];
-    for (; i < n; i++) all ^= words[i];
-    return all;
-}
-
-const cgam_kernels JOIN(cgam_kernels, NAME) = {
-    .name = TEXT(NAME),
-    .usable = JOIN(cgam_cpu, NAME),
-    .dot = {dot_f64, dot_f32, dot_f16, dot_bf16},
-    .sum = {sum_f64, sum_f32, sum_f16, sum_bf16},
-    .sum_at = {sum_at_f64, sum_at_f32, sum_at_f16, sum_at_bf16},
-    .both = {both_f64, both_f32, both_f16, both_bf16},
-    .scaled = {scaled_f64, scaled_f32, scaled_f16, scaled_bf16},
-    .to_f32 = {to_f32_f64, to_f32_f32, to_f32_f16, to_f32_bf16},
-    .largest = largest,
-    .above = above,
-    .soft = soft,
-    .exp = exp_all,
-    .read = read_all,
-};
+extern const cgam_f64 JOIN(cgam_f64, NAME);
+const cgam_f64 JOIN(cgam_f64, NAME) = CGAM_F64_TABLE;

@@ -1,12 +1,10 @@
-/* gemm_body.h: gemm.h with vectors of BYTES bytes, at most VECTORS of them side by side. A tile
+/* gemm_simd.c: gemm.h with vectors of BYTES bytes, at most VECTORS of them side by side. A tile
  * has 6 VECTORS accumulators: the fewer vectors are side by side, the more rows. Those, the loads
- * of B and one element of A must fit the registers. Included by one file per CPU, which defines
- * VECTORS. */
+ * of B and one element of A must fit the registers. */
 #include "num/cpu/gemm.h"
 #include "num/cpu/simd.h"
-#include "num/cpu/vexp.h"
 
-CGAM_VEXP(vexp, vd, vl, vu)
+enum { VECTORS = BYTES == 64 ? 4 : 2 };
 
 /* exp(r) - 1 for x = n ln 2 + r, |r| <= ln(2)/2, and t = n + 1.5 2^23: Taylor's series up to
  * r^7 / 7!, whose next term is below 6e-9. */
@@ -36,14 +34,12 @@ INLINE vd exp_f64(vd x) { return vexp_below(x); }
 #define OF(name) name##_f32
 #define TYPE float
 #define VEC vf
-#define MASK vi
 #define FLOOR -1000.0f
 #include "num/cpu/gemm_real.h"
 
 #define OF(name) name##_f64
 #define TYPE double
 #define VEC vd
-#define MASK vl
 #define FLOOR -10000.0
 #include "num/cpu/gemm_real.h"
 
@@ -54,35 +50,5 @@ static void gather(int64_t n, const float *x, double *X)
     for (int64_t i = 0; i < n; i += BYTES / 8) store_f64(X + i, load_f64(X + i) + widen_f32(x + i));
 }
 
-static float burn(int64_t rounds)
-{
-    vf a[6 * VECTORS], half_one = (vf){0} + 0.5f, all = {0};
-    UNROLL
-    for (int k = 0; k < 6 * VECTORS; k++) a[k] = (vf){0} + (float)k;
-    for (int64_t i = 0; i < rounds; i++) {
-        UNROLL
-        for (int k = 0; k < 6 * VECTORS; k++) a[k] = a[k] * half_one + 1.0f;
-    }
-    UNROLL
-    for (int k = 0; k < 6 * VECTORS; k++) all += a[k];
-    return all[0];
-}
-
-const cgam_gemm JOIN(cgam_gemm, NAME) = {
-    .name = TEXT(NAME),
-    .usable = JOIN(cgam_cpu, NAME),
-    .lanes32 = BYTES / 4,
-    .lanes64 = BYTES / 8,
-    .best32 = VECTORS * BYTES / 4,
-    .best64 = VECTORS * BYTES / 8,
-    .mul32 = mul_f32,
-    .mul64 = mul_f64,
-    .gather = gather,
-    .tops32 = tops_f32,
-    .tops64 = tops_f64,
-    .soften32 = soften_f32,
-    .soften64 = soften_f64,
-    .couple = couple,
-    .burn_width = 6 * VECTORS * BYTES / 4,
-    .burn = burn,
-};
+extern const cgam_gemm JOIN(cgam_gemm, NAME);
+const cgam_gemm JOIN(cgam_gemm, NAME) = CGAM_GEMM_TABLE(BYTES / 4, VECTORS);

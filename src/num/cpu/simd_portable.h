@@ -1,9 +1,30 @@
-/* f32_portable.c: f32 scores and readouts for any CPU; the compiler turns vectors of four into
+/* simd_portable.h: what simd.h promises, for any CPU: the compiler turns vectors of 16 bytes into
  * whatever there is (SSE2, NEON, or scalars). */
-#define NAME portable
-#define BYTES 16
-#include "num/cpu/simd.h"
 #include "num/cpu/widen.h"
+
+INLINE vd widen_f32(const float *p)
+{
+    half v;
+    memcpy(&v, p, sizeof v);
+    return __builtin_convertvector(v, vd);
+}
+
+INLINE vd widen_f16(const uint16_t *p)
+{
+    double wide[2];
+    cgam_widen(CGAM_F16, p, 2, wide);
+    return load_f64(wide);
+}
+
+INLINE vd widen_bf16(const uint16_t *p)
+{
+    const uint32_t words[2] = {(uint32_t)p[0] << 16, (uint32_t)p[1] << 16};
+    float wide[2];
+    memcpy(wide, words, sizeof wide);
+    return widen_f32(wide);
+}
+
+INLINE vd larger_f64(vd a, vd b) { return pick_f64(a > b, a, b); }
 
 INLINE vd low(vf v) { return (vd){v[0], v[1]}; }
 INLINE vd high(vf v) { return (vd){v[2], v[3]}; }
@@ -29,5 +50,3 @@ INLINE void reduce8(const vf *v, double *out)
 {
     for (int i = 0; i < 8; i++) out[i] = lanes_sum(low(v[i]) + high(v[i]));
 }
-
-#include "num/cpu/f32_body.h"

@@ -1,17 +1,8 @@
-/* f32.c: the plain reference, and the choice of a faster version. The reference rounds x and w as the
- * others do; its scores are sums in double, its readouts are added up in f32 row by row. */
+/* f32_plain.c: the plain reference of f32.h. It rounds x and w as the others do; its scores are sums in
+ * double, its readouts are added up in f32 row by row. */
 #include "num/cpu/f32.h"
 
 #include "num/cpu/widen.h"
-
-#include <string.h>
-
-static bool always(void) { return true; }
-
-static void lay_plain(const double *x, int64_t d, float *out)
-{
-    for (int64_t j = 0; j < d; j++) out[j] = (float)x[j];
-}
 
 static double stored(cgam_dtype dtype, const void *rows, int64_t at)
 {
@@ -21,6 +12,14 @@ static double stored(cgam_dtype dtype, const void *rows, int64_t at)
 }
 
 #define PLAIN(name, dtype)                                                                         \
+    static void lay_##name(const double *x, int64_t d, float *out)                                 \
+    {                                                                                              \
+        for (int64_t j = 0; j < d; j++) out[j] = (float)x[j];                                      \
+    }                                                                                              \
+    static void flush_##name(int64_t d, float *from, double *y)                                    \
+    {                                                                                              \
+        for (int64_t j = 0; j < d; j++) y[j] += (double)from[j], from[j] = 0;                      \
+    }                                                                                              \
     static void dot_##name(const void *rows, int64_t stride, int64_t n, int64_t d, const float *x, \
                            double *out)                                                            \
     {                                                                                              \
@@ -47,40 +46,5 @@ PLAIN(f32, CGAM_F32)
 PLAIN(f16, CGAM_F16)
 PLAIN(bf16, CGAM_BF16)
 
-static void flush(int64_t d, float *from, double *y)
-{
-    for (int64_t j = 0; j < d; j++) {
-        y[j] += (double)from[j];
-        from[j] = 0;
-    }
-}
-
-static const cgam_f32 plain = {
-    .name = "plain",
-    .usable = always,
-    .lay = {NULL, lay_plain, lay_plain, lay_plain},
-    .dot = {NULL, dot_f32, dot_f16, dot_bf16},
-    .sum = {NULL, sum_f32, sum_f16, sum_bf16},
-    .both = {NULL, both_f32, both_f16, both_bf16},
-    .flush = {NULL, flush, flush, flush},
-};
-
-extern const cgam_f32 cgam_f32_portable;
-#if defined(__x86_64__)
-extern const cgam_f32 cgam_f32_avx2, cgam_f32_avx512;
-#endif
-
-const cgam_f32 *const cgam_f32_all[] = {
-    &plain,         &cgam_f32_portable,
-#if defined(__x86_64__)
-    &cgam_f32_avx2, &cgam_f32_avx512,
-#endif
-    NULL,
-};
-
-const cgam_f32 *cgam_f32_with(const char *name)
-{
-    for (int i = 0; cgam_f32_all[i]; i++)
-        if (strcmp(cgam_f32_all[i]->name, name) == 0) return cgam_f32_all[i];
-    return &plain;
-}
+extern const cgam_f32 cgam_f32_plain;
+const cgam_f32 cgam_f32_plain = CGAM_F32_TABLE;

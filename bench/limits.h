@@ -1,0 +1,18 @@
+/* limits.h: what a CPU can do at best, to measure recall against. */
+#ifndef CGAM_BENCH_LIMITS_H
+#define CGAM_BENCH_LIMITS_H
+
+#include "num/cpu/cpu.h"
+
+typedef struct cgam_limits {
+    /* The exclusive or of all 64-bit words: what reading alone costs. */
+    uint64_t (*read)(const uint64_t *words, int64_t n);
+    /* `rounds` times burn_width multiply-adds in f32 that nothing holds up. */
+    int64_t burn_width;
+    float (*burn)(int64_t rounds);
+} cgam_limits;
+
+/* The loops for the entry of cgam_cpu_all; those of `portable` for `plain`. */
+const cgam_limits *cgam_limits_of(const cgam_cpu *cpu);
+
+#endif
