@@ -77,7 +77,7 @@ cgam_status cgam_page_close(cgam_page *p)
     return cgam_outfile_commit(p->file);
 }
 
-void cgam_page_curves(cgam_page *p, const cgam_curves *c, const char *rest)
+void cgam_page_curves(FILE *to, const cgam_curves *c, const char *rest)
 {
     for (int64_t k = 0; k < c->list.count; k++) {
         char text[32], at[400];
@@ -89,51 +89,34 @@ void cgam_page_curves(cgam_page *p, const cgam_curves *c, const char *rest)
                  c->key, v, 1e-9 * (1 + fabs(v)), c->only ? " && " : "", c->only ? c->only : "",
                  c->x, c->y);
         if (c->se)
-            fprintf(p->to,
+            fprintf(to,
                     "  '%s' using %s:(column('%s')) with yerrorbars lt %d dt 1 lw 1 ps 0 "
                     "notitle, \\\n",
                     c->file, at, c->se, style);
-        fprintf(p->to, "  '%s' using %s with %s lt %d title '%s = %s'%s", c->file, at, c->with,
-                style, c->symbol, cgam_short_text(v, text),
-                k + 1 < c->list.count ? ", \\\n" : rest);
+        fprintf(to, "  '%s' using %s with %s lt %d title '%s = %s'%s", c->file, at, c->with, style,
+                c->symbol, cgam_short_text(v, text), k + 1 < c->list.count ? ", \\\n" : rest);
     }
 }
-
-static const struct {
-    cgam_study_kind kind;
-    const char *name, *title;
-    cgam_figure_writer write;
-} list[] = {
-    {CGAM_STUDY_SEPARATION, "accuracy", "Retrieval accuracy against query noise",
-     cgam_figure_accuracy},
-    {CGAM_STUDY_SEPARATION, "bound", "Target probability against the separation gap",
-     cgam_figure_bound},
-    {CGAM_STUDY_SEPARATION, "gaps", "Distribution of the gap for each coupling", cgam_figure_gaps},
-    {CGAM_STUDY_COMPETITION, "peak", "Peak gate probability against the penalty", cgam_figure_peak},
-    {CGAM_STUDY_COMPETITION, "zoom", "The transition", cgam_figure_zoom},
-    {CGAM_STUDY_COMPETITION, "example", "Gates of one trial at the critical penalty",
-     cgam_figure_example},
-    {CGAM_STUDY_COUPLED, "curves", "Peak probability with feedback", cgam_figure_feedback},
-    {CGAM_STUDY_COUPLED, "thresholds", "Where the transition is", cgam_figure_thresholds},
-    {CGAM_STUDY_TIMESCALE, "ratios", "Accuracy against the ratio of time constants",
-     cgam_figure_ratio},
-    {CGAM_STUDY_TIMESCALE, "along", "Memories in play along the way", cgam_figure_along},
-    {CGAM_STUDY_CAPACITY, "accuracy", "Accuracy against load", cgam_figure_load},
-    {CGAM_STUDY_PHASE, "map", "Accuracy as a map", cgam_figure_map},
-};
 
 cgam_status cgam_figures_write(const cgam_study *study, const char *folder, cgam_figures *out)
 {
     const cgam_study_opts *o = cgam_study_options(study);
     cgam_status status = CGAM_OK;
     out->count = 0;
-    for (size_t i = 0; i < sizeof list / sizeof *list && status == CGAM_OK; i++) {
-        if (list[i].kind != o->kind) continue;
+    for (const cgam_figure_script *one = cgam_figure_scripts; one->name && status == CGAM_OK;
+         one++) {
+        if (one->kind != o->kind) continue;
         cgam_figure *f = &out->figure[out->count++];
-        f->name = list[i].name;
-        f->title = list[i].title;
+        f->name = one->name;
+        f->title = one->title;
         cgam_caption(o, f->caption, sizeof f->caption);
-        status = list[i].write(study, folder, f);
+        cgam_page p;
+        status = cgam_page_head(cgam_study_env(study), folder, f, &p);
+        if (status != CGAM_OK) break;
+        if (one->data) one->data(study, p.to);
+        cgam_page_begin(f, one->width, one->height, &p);
+        one->draw(study, p.to);
+        status = cgam_page_close(&p);
     }
     return status;
 }

@@ -6,9 +6,9 @@
 #include "report/text.h"
 
 #include "base/env.h"
+#include "io/array.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <string.h>
 
 static const char *const part_names[CGAM_MODELS_PARTS] = {"neff", "sweep", "steer", "probe"};
@@ -29,38 +29,31 @@ static void plain(const char *name, char *text, size_t size)
     text[used] = '\0';
 }
 
-static void add(char *text, const char *format, ...) CGAM_PRINTF(2, 3);
-static void add(char *text, const char *format, ...)
-{
-    size_t used = strlen(text);
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text + used, CGAM_CAPTION_MAX - used, format, args);
-    va_end(args);
-}
-
 static void caption(cgam_models_part part, const json_t *doc, char *text)
 {
     char file[80], data[80];
     plain(cgam_json_get_text(doc, "model.file"), file, sizeof file);
     plain(cgam_json_get_text(doc, "dataset"), data, sizeof data);
-    text[0] = '\0';
-    add(text, "cgam %s, lm %s: %s, %s, %lld queries, seed %lld, demonstrations %s, states %s",
+    size_t used = 0;
+    cgam_text_add(
+        text, CGAM_CAPTION_MAX, &used,
+        "cgam %s, lm %s: %s, %s, %lld queries, seed %lld, demonstrations %s, states %s",
         CGAM_VERSION, part_names[part], data, file, (long long)cgam_json_get_int(doc, "queries"),
         (long long)cgam_json_get_int(doc, "seed"),
         strcmp(cgam_json_get_text(doc, "demos"), "shared") == 0 ? "shared" : "per query",
         strcmp(cgam_json_get_text(doc, "engine"), "exact") == 0 ? "exact" : "by libllama");
     if (part == CGAM_MODELS_NEFF || part == CGAM_MODELS_SWEEP) {
         plain(cgam_json_get_text(doc, "lens"), file, sizeof file);
-        add(text, ", lens %s", file);
+        cgam_text_add(text, CGAM_CAPTION_MAX, &used, ", lens %s", file);
     }
     if (part == CGAM_MODELS_SWEEP || part == CGAM_MODELS_STEER) {
         plain(cgam_json_get_text(doc, "lambda_scale"), file, sizeof file);
-        add(text, ", λ %s", file);
+        cgam_text_add(text, CGAM_CAPTION_MAX, &used, ", λ %s", file);
     }
     if (part == CGAM_MODELS_SWEEP)
-        add(text, ", contexts from %s",
-            json_is_true(cgam_json_at(doc, "in_sample")) ? "the same queries" : "the other half");
+        cgam_text_add(text, CGAM_CAPTION_MAX, &used, ", contexts from %s",
+                      json_is_true(cgam_json_at(doc, "in_sample")) ? "the same queries"
+                                                                   : "the other half");
 }
 
 /* ---- The list ---------------------------------------------------------------------------- */
@@ -126,7 +119,8 @@ static const char *ending(size_t i, size_t count) { return i + 1 < count ? ", \\
 
 /* Curves of y with a band from low to high, one for each number of shots. */
 typedef struct banded {
-    const char *file, *y, *low, *high;
+    const char *file, *y;
+    const char *low, *high; /* what follows y at the edges of the band */
 } banded;
 
 static void shots_curves(FILE *to, const json_t *curves, const banded *b)
@@ -135,9 +129,9 @@ static void shots_curves(FILE *to, const json_t *curves, const banded *b)
     for (size_t i = 0; i < count; i++) {
         int64_t k = cgam_json_get_int(json_array_get(curves, i), "k");
         fprintf(to,
-                "  '%s' using (column('shots') == %d ? column('layer') : NaN):(%s):(%s) with "
+                "  '%s' using (column('shots') == %d ? column('layer') : NaN):(%s%s):(%s%s) with "
                 "filledcurves lt %d fs transparent solid 0.15 noborder notitle, \\\n",
-                b->file, (int)k, b->low, b->high, cgam_page_style((int64_t)i));
+                b->file, (int)k, b->y, b->low, b->y, b->high, cgam_page_style((int64_t)i));
     }
     for (size_t i = 0; i < count; i++) {
         char text[32];
@@ -151,57 +145,45 @@ static void shots_curves(FILE *to, const json_t *curves, const banded *b)
 }
 
 /* Several panels: what is said once belongs to the first of them alone. */
-static void panels_begin(cgam_page *p, const cgam_figure *f)
+static void panels_begin(FILE *to, const cgam_figure *f)
 {
-    fprintf(p->to,
+    fprintf(to,
             "set multiplot\nset label 1 \"%s\" at screen 0.01, screen 0.022 font ',9' tc rgb "
             "'#555555'\n",
             f->caption);
 }
 
-static void panels_end(cgam_page *p) { fprintf(p->to, "unset multiplot\n"); }
+static void panels_end(FILE *to) { fprintf(to, "unset multiplot\n"); }
 
 /* ---- N_eff ------------------------------------------------------------------------------- */
-static cgam_status draw_neff(cgam_env *env, const json_t *doc, const char *folder,
-                             const cgam_figure *f)
+static void draw_neff(const json_t *doc, int64_t index, const cgam_figure *f, FILE *to)
 {
-    cgam_page p;
-    cgam_status status = cgam_page_open(env, folder, f, WIDE, HIGH, &p);
-    if (status != CGAM_OK) return status;
-    fprintf(p.to,
+    (void)index, (void)f;
+    fprintf(to,
             "set xlabel 'layer'\nset ylabel 'effective number of words  N_{eff}'\nset logscale y\n"
             "set format y '10^{%%T}'\nset yrange [0.9:%g]\nset xrange [-0.5:%d]\n"
             "set key outside right center\nplot \\\n"
             "  %d with lines lc rgb '#888888' dt 3 lw 1.5 title 'labels', \\\n",
             1.6 * fmax(10, cgam_json_get_real(doc, "model.vocab")), (int)cgam_models_layers(doc),
             (int)cgam_json_get_int(doc, "labels"));
-    shots_curves(p.to, cgam_json_at(doc, "curves"),
+    shots_curves(to, cgam_json_at(doc, "curves"),
                  &(banded){"neff.csv", "column('neff_entropy')",
-                           "column('neff_entropy')*exp(-1.96*column('log_neff_entropy_sd')/"
-                           "sqrt(column('queries')))",
-                           "column('neff_entropy')*exp(1.96*column('log_neff_entropy_sd')/"
-                           "sqrt(column('queries')))"});
-    return cgam_page_close(&p);
+                           "*exp(-1.96*column('log_neff_entropy_sd')/sqrt(column('queries')))",
+                           "*exp(1.96*column('log_neff_entropy_sd')/sqrt(column('queries')))"});
 }
 
-static cgam_status draw_mass(cgam_env *env, const json_t *doc, const char *folder,
-                             const cgam_figure *f)
+static void draw_mass(const json_t *doc, int64_t index, const cgam_figure *f, FILE *to)
 {
-    cgam_page p;
-    cgam_status status = cgam_page_open(env, folder, f, WIDE, HIGH, &p);
-    if (status != CGAM_OK) return status;
-    fprintf(p.to,
+    (void)index, (void)f;
+    fprintf(to,
             "set xlabel 'layer'\nset ylabel 'probability of the labels together'\n"
             "set yrange [-0.02:1.02]\nset xrange [-0.5:%d]\nset key outside right center\n"
             "plot \\\n",
             (int)cgam_models_layers(doc));
-    shots_curves(p.to, cgam_json_at(doc, "curves"),
+    shots_curves(to, cgam_json_at(doc, "curves"),
                  &(banded){"neff.csv", "column('label_mass')",
-                           "column('label_mass')-1.96*column('label_mass_sd')/sqrt(column('queries'"
-                           "))",
-                           "column('label_mass')+1.96*column('label_mass_sd')/sqrt(column('queries'"
-                           "))"});
-    return cgam_page_close(&p);
+                           "-1.96*column('label_mass_sd')/sqrt(column('queries'))",
+                           "+1.96*column('label_mass_sd')/sqrt(column('queries'))"});
 }
 
 /* ---- Sweep ------------------------------------------------------------------------------- */
@@ -231,53 +213,54 @@ static double answer(const json_t *entry, int which, int over)
     return cgam_json_get_real(entry, path);
 }
 
-static cgam_status draw_shots(cgam_env *env, const json_t *doc, const char *folder,
-                              const cgam_figure *f)
+static void shots_data(const json_t *doc, FILE *to)
 {
     const json_t *shots = cgam_json_at(doc, "shots");
     size_t count = json_array_size(shots);
-    cgam_page p;
-    cgam_status status = cgam_page_head(env, folder, f, &p);
-    if (status != CGAM_OK) return status;
     for (int over = 0; over < 2; over++) {
-        fprintf(p.to, "$over%d << EOD\nk", over);
-        for (int a = 0; a < ANSWERS; a++) fprintf(p.to, ",a%d", a);
+        fprintf(to, "$over%d << EOD\nk", over);
+        for (int a = 0; a < ANSWERS; a++) fprintf(to, ",a%d", a);
         for (size_t i = 0; i < count; i++) {
             const json_t *entry = json_array_get(shots, i);
-            fprintf(p.to, "\n%d", (int)cgam_json_get_int(entry, "k"));
-            for (int a = 0; a < ANSWERS; a++) fprintf(p.to, ",%.6g", answer(entry, a, over));
+            fprintf(to, "\n%d", (int)cgam_json_get_int(entry, "k"));
+            for (int a = 0; a < ANSWERS; a++) fprintf(to, ",%.6g", answer(entry, a, over));
         }
-        fprintf(p.to, "\nEOD\n");
+        fprintf(to, "\nEOD\n");
     }
-    cgam_page_begin(f, 1080, 470, &p);
-    panels_begin(&p, f);
-    fprintf(p.to, "set xlabel 'demonstrations'\nset yrange [-0.02:1.02]\n"
-                  "set logscale x 2\nset offsets graph 0.05, graph 0.05, 0, 0\n"
-                  "set tmargin at screen 0.90\nset bmargin at screen 0.19\n"
-                  "set ylabel 'accuracy, held out'\n");
+}
+
+static void draw_shots(const json_t *doc, int64_t index, const cgam_figure *f, FILE *to)
+{
+    (void)index;
+    const json_t *shots = cgam_json_at(doc, "shots");
+    size_t count = json_array_size(shots);
+    panels_begin(to, f);
+    fprintf(to, "set xlabel 'demonstrations'\nset yrange [-0.02:1.02]\n"
+                "set logscale x 2\nset offsets graph 0.05, graph 0.05, 0, 0\n"
+                "set tmargin at screen 0.90\nset bmargin at screen 0.19\n"
+                "set ylabel 'accuracy, held out'\n");
     for (int over = 0; over < 2; over++) {
-        fprintf(p.to, "set lmargin at screen %.3f\nset rmargin at screen %.3f\nset title '%s'\n",
+        fprintf(to, "set lmargin at screen %.3f\nset rmargin at screen %.3f\nset title '%s'\n",
                 over ? 0.445 : 0.085, over ? 0.735 : 0.375, over_titles[over]);
-        if (over) fprintf(p.to, "set key at screen 0.99, screen 0.85 right top\nunset ylabel\n");
-        else fprintf(p.to, "unset key\n");
-        fprintf(p.to, "set xtics (");
+        if (over) fprintf(to, "set key at screen 0.99, screen 0.85 right top\nunset ylabel\n");
+        else fprintf(to, "unset key\n");
+        fprintf(to, "set xtics (");
         for (size_t i = 0; i < count; i++) {
             int k = (int)cgam_json_get_int(json_array_get(shots, i), "k");
-            fprintf(p.to, "%s'%d' %d", i ? ", " : "", k, k);
+            fprintf(to, "%s'%d' %d", i ? ", " : "", k, k);
         }
-        fprintf(p.to, ")\nplot \\\n");
+        fprintf(to, ")\nplot \\\n");
         for (int a = 0; a < ANSWERS; a++)
             if (over == 0 || a != CENTRED)
-                fprintf(p.to, "  $over%d using 1:%d with linespoints lt %d lw %s title '%s'%s",
-                        over, a + 2, answer_style[a], a < 3 ? "2.5" : "1.5", answers[a].title,
+                fprintf(to, "  $over%d using 1:%d with linespoints lt %d lw %s title '%s'%s", over,
+                        a + 2, answer_style[a], a < 3 ? "2.5" : "1.5", answers[a].title,
                         a + 1 < ANSWERS ? ", \\\n" : "");
             else /* only the labels can be centred; the legend is that of both */
-                fprintf(p.to, "  NaN with linespoints lt %d lw 1.5 title '%s'", cgam_page_style(a),
+                fprintf(to, "  NaN with linespoints lt %d lw 1.5 title '%s'", cgam_page_style(a),
                         answers[a].title);
-        fprintf(p.to, "\n");
+        fprintf(to, "\n");
     }
-    panels_end(&p);
-    return cgam_page_close(&p);
+    panels_end(to);
 }
 
 /* Accuracy against the coupling: the best pair of each kind of context, and what needs none. The
@@ -313,23 +296,19 @@ static void steps_panel(FILE *to, const json_t *entry, int64_t k, int over)
     }
 }
 
-static cgam_status draw_sweep(cgam_env *env, const json_t *doc, const char *folder, int64_t index,
-                              const cgam_figure *f)
+static void draw_sweep(const json_t *doc, int64_t index, const cgam_figure *f, FILE *to)
 {
     const json_t *entry = json_array_get(cgam_json_at(doc, "shots"), (size_t)index);
     int64_t layers = cgam_models_layers(doc), k = cgam_json_get_int(entry, "k");
-    cgam_page p;
-    cgam_status status = cgam_page_open(env, folder, f, 1080, 900, &p);
-    if (status != CGAM_OK) return status;
-    panels_begin(&p, f);
-    fprintf(p.to, "set palette defined (0 '#fcfdbf', 0.25 '#fe9f6d', 0.5 '#de4968', "
-                  "0.75 '#8c2981', 1 '#3b0f70')\nset cbrange [0:1]\n");
+    panels_begin(to, f);
+    fprintf(to, "set palette defined (0 '#fcfdbf', 0.25 '#fe9f6d', 0.5 '#de4968', "
+                "0.75 '#8c2981', 1 '#3b0f70')\nset cbrange [0:1]\n");
     for (int over = 0; over < 2; over++) {
         double top = over ? 0.48 : 0.95;
         char path[64];
         snprintf(path, sizeof path, "best.%s", over_names[over]);
         const json_t *best = cgam_json_at(entry, path);
-        fprintf(p.to,
+        fprintf(to,
                 "set tmargin at screen %.3f\nset bmargin at screen %.3f\nset lmargin at screen "
                 "0.065\nset rmargin at screen 0.385\nunset logscale x\nset format x '%%g'\n"
                 "set title 'best accuracy %s'\nset xlabel 'query layer'\nset ylabel 'context "
@@ -350,16 +329,15 @@ static cgam_status draw_sweep(cgam_env *env, const json_t *doc, const char *fold
                 (int)cgam_json_get_int(best, "query_layer"),
                 (int)cgam_json_get_int(best, "context_layer"));
         fprintf(
-            p.to,
+            to,
             "unset label 1\nset lmargin at screen 0.535\nset rmargin at screen 0.775\nset title 'at the best "
             "pair of each, %s'\n",
             over_titles[over]);
-        fprintf(p.to, "set key at screen 0.995, screen %.3f right top font ',11' samplen 2.5\n",
+        fprintf(to, "set key at screen 0.995, screen %.3f right top font ',11' samplen 2.5\n",
                 top - 0.02);
-        steps_panel(p.to, entry, k, over);
+        steps_panel(to, entry, k, over);
     }
-    panels_end(&p);
-    return cgam_page_close(&p);
+    panels_end(to);
 }
 
 /* ---- Steering ---------------------------------------------------------------------------- */
@@ -367,150 +345,167 @@ static const char *const context_titles[] = {"right facts", "wrong objects",
                                              "objects of another relation"};
 static const int context_style[] = {2, 3, 4};
 
-static cgam_status draw_steer(cgam_env *env, const json_t *doc, const char *folder, int64_t index,
-                              const cgam_figure *f)
+/* One figure: a row of panels for each measure, a panel for each coupling. */
+enum { STEER_PANELS = 4, STEER_ROWS = 2 };
+static const char *const steer_measures[STEER_ROWS] = {"log_p", "log_odds"};
+static const char *const steer_labels[STEER_ROWS] = {"mean log p of the answer",
+                                                     "log odds against other objects"};
+
+typedef struct steering {
+    const json_t *entry;
+    int shots, panels;
+    double lambda[STEER_PANELS];
+    double baseline[STEER_ROWS], least[STEER_ROWS], most[STEER_ROWS];
+} steering;
+
+static steering measure_steer(const json_t *doc, int64_t index)
 {
-    enum { PANELS = 4 };
-    static const char *const rows[2] = {"log_p", "log_odds"};
-    static const char *const labels[2] = {"mean log p of the answer",
-                                          "log odds against other objects"};
-    const json_t *entry = json_array_get(cgam_json_at(doc, "shots"), (size_t)index);
-    const json_t *curves = cgam_json_at(entry, "curves");
-    double lambda[PANELS];
-    int panels = 0, k = (int)cgam_json_get_int(entry, "k");
+    steering s = {.entry = json_array_get(cgam_json_at(doc, "shots"), (size_t)index)};
+    const json_t *curves = cgam_json_at(s.entry, "curves");
+    s.shots = (int)cgam_json_get_int(s.entry, "k");
     for (size_t i = 0; i < json_array_size(curves); i++) {
         double x = cgam_json_get_real(json_array_get(curves, i), "lambda");
         bool known = false;
-        for (int j = 0; j < panels; j++) known = known || lambda[j] == x;
-        if (!known && panels < PANELS) lambda[panels++] = x;
+        for (int j = 0; j < s.panels; j++) known = known || s.lambda[j] == x;
+        if (!known && s.panels < STEER_PANELS) s.lambda[s.panels++] = x;
     }
-    double least[2], most[2]; /* of each row */
-    for (int row = 0; row < 2; row++) {
+    for (int row = 0; row < STEER_ROWS; row++) {
         char path[32];
-        snprintf(path, sizeof path, "baseline.%s", rows[row]);
-        least[row] = most[row] = cgam_json_get_real(entry, path);
+        snprintf(path, sizeof path, "baseline.%s", steer_measures[row]);
+        double least = cgam_json_get_real(s.entry, path), most = least;
+        s.baseline[row] = least;
         for (size_t i = 0; i < json_array_size(curves); i++)
             for (int64_t l = 0; l < cgam_models_layers(doc); l++) {
                 const json_t *curve = json_array_get(curves, i);
-                double low = cgam_json_get_entry(curve, row ? rows[1] : "log_p_low", l);
-                double high = cgam_json_get_entry(curve, row ? rows[1] : "log_p_high", l);
-                least[row] = fmin(least[row], low);
-                most[row] = fmax(most[row], high);
+                const char *one = steer_measures[row];
+                least = fmin(least, cgam_json_get_entry(curve, row ? one : "log_p_low", l));
+                most = fmax(most, cgam_json_get_entry(curve, row ? one : "log_p_high", l));
             }
-        double room = 0.05 * (most[row] - least[row]) + 1e-6;
-        least[row] -= room;
-        most[row] += room;
+        double room = 0.05 * (most - least) + 1e-6;
+        s.least[row] = least - room;
+        s.most[row] = most + room;
     }
-    cgam_page p;
-    cgam_status status = cgam_page_open(env, folder, f, 1080, 760, &p);
-    if (status != CGAM_OK) return status;
-    panels_begin(&p, f);
-    fprintf(p.to, "unset key\nset xrange [-0.5:%d]\n", (int)cgam_models_layers(doc));
-    for (int row = 0; row < 2; row++)
-        for (int j = 0; j < panels; j++) {
-            double width = 0.91 / panels, left = 0.08 + j * width;
-            char at[160], text[32];
-            fprintf(p.to,
-                    "set lmargin at screen %.3f\nset rmargin at screen %.3f\nset tmargin at screen "
-                    "%.3f\nset bmargin at screen %.3f\nset yrange [%.6g:%.6g]\n",
-                    left, left + width - 0.025, row ? 0.535 : 0.945, row ? 0.215 : 0.605,
-                    least[row], most[row]);
-            if (j == 0) fprintf(p.to, "set ylabel '%s'\nset format y '%%g'\n", labels[row]);
-            else fprintf(p.to, "unset ylabel\nset format y ''\n");
-            if (row == 0)
-                fprintf(p.to, "set title 'λ = %s'\nunset xlabel\n",
-                        cgam_short_text(lambda[j], text));
-            else fprintf(p.to, "unset title\nset xlabel 'context layer'\n");
-            fprintf(p.to, "plot \\\n");
-            if (row == 0)
-                for (int c = 0; c < 3; c++)
-                    fprintf(p.to,
-                            "  'steer.csv' using (column('shots') == %d && column('context') == %d "
-                            "&& abs(column('lambda')-%.17g) < 1e-12 ? column('layer') : "
-                            "NaN):(column('log_p_low')):(column('log_p_high')) with filledcurves "
-                            "lt %d fs transparent solid 0.18 noborder notitle, \\\n",
-                            k, c, lambda[j], context_style[c]);
-            for (int c = 0; c < 3; c++) {
-                snprintf(at, sizeof at,
-                         "column('shots') == %d && column('context') == %d && "
-                         "abs(column('lambda')-%.17g) < 1e-12",
-                         k, c, lambda[j]);
-                fprintf(p.to,
-                        "  'steer.csv' using (%s ? column('layer') : NaN):(column('%s')) with "
-                        "linespoints lt %d ps 0.5 title '%s', \\\n",
-                        at, rows[row], context_style[c], context_titles[c]);
-            }
-            char path[32];
-            snprintf(path, sizeof path, "baseline.%s", rows[row]);
-            fprintf(
-                p.to,
-                "  %.6g with lines lc rgb '#000000' dt 3 lw 1.5 title 'no context'\nunset label "
-                "1\n",
-                cgam_json_get_real(entry, path));
-        }
-    fprintf(p.to, "set lmargin at screen 0.08\nset rmargin at screen 0.97\nset tmargin at screen "
-                  "0.12\nset bmargin at screen 0.06\nunset border\nunset tics\nunset grid\n"
-                  "unset xlabel\nunset ylabel\nset yrange [0:1]\n"
-                  "set key center center horizontal\nplot \\\n");
+    return s;
+}
+
+static void steer_panel(FILE *to, const steering *s, int row, int j)
+{
+    double width = 0.91 / s->panels, left = 0.08 + j * width;
+    char at[3][160], text[32];
+    fprintf(to,
+            "set lmargin at screen %.3f\nset rmargin at screen %.3f\nset tmargin at screen "
+            "%.3f\nset bmargin at screen %.3f\nset yrange [%.6g:%.6g]\n",
+            left, left + width - 0.025, row ? 0.535 : 0.945, row ? 0.215 : 0.605, s->least[row],
+            s->most[row]);
+    if (j == 0) fprintf(to, "set ylabel '%s'\nset format y '%%g'\n", steer_labels[row]);
+    else fprintf(to, "unset ylabel\nset format y ''\n");
+    if (row == 0)
+        fprintf(to, "set title 'λ = %s'\nunset xlabel\n", cgam_short_text(s->lambda[j], text));
+    else fprintf(to, "unset title\nset xlabel 'context layer'\n");
+    fprintf(to, "plot \\\n");
+    for (int c = 0; c < 3; c++) {
+        snprintf(at[c], sizeof at[c],
+                 "column('shots') == %d && column('context') == %d && "
+                 "abs(column('lambda')-%.17g) < 1e-12 ? column('layer') : NaN",
+                 s->shots, c, s->lambda[j]);
+        if (row == 0)
+            fprintf(to,
+                    "  'steer.csv' using (%s):(column('log_p_low')):(column('log_p_high')) with "
+                    "filledcurves lt %d fs transparent solid 0.18 noborder notitle, \\\n",
+                    at[c], context_style[c]);
+    }
     for (int c = 0; c < 3; c++)
-        fprintf(p.to, "  NaN with linespoints lt %d title '%s', \\\n", context_style[c],
+        fprintf(to,
+                "  'steer.csv' using (%s):(column('%s')) with linespoints lt %d ps 0.5 title "
+                "'%s', \\\n",
+                at[c], steer_measures[row], context_style[c], context_titles[c]);
+    fprintf(to,
+            "  %.6g with lines lc rgb '#000000' dt 3 lw 1.5 title 'no context'\nunset label 1\n",
+            s->baseline[row]);
+}
+
+static void draw_steer(const json_t *doc, int64_t index, const cgam_figure *f, FILE *to)
+{
+    const steering s = measure_steer(doc, index);
+    panels_begin(to, f);
+    fprintf(to, "unset key\nset xrange [-0.5:%d]\n", (int)cgam_models_layers(doc));
+    for (int row = 0; row < STEER_ROWS; row++)
+        for (int j = 0; j < s.panels; j++) steer_panel(to, &s, row, j);
+    fprintf(to, "set lmargin at screen 0.08\nset rmargin at screen 0.97\nset tmargin at screen "
+                "0.12\nset bmargin at screen 0.06\nunset border\nunset tics\nunset grid\n"
+                "unset xlabel\nunset ylabel\nset yrange [0:1]\n"
+                "set key center center horizontal\nplot \\\n");
+    for (int c = 0; c < 3; c++)
+        fprintf(to, "  NaN with linespoints lt %d title '%s', \\\n", context_style[c],
                 context_titles[c]);
-    fprintf(p.to, "  NaN with lines lc rgb '#000000' dt 3 lw 1.5 title 'no context'\n"
-                  "set border 3\nset xtics nomirror out\nset ytics nomirror out\n"
-                  "set grid ytics lc rgb '#dddddd' lw 1 dt 1\nunset key\n");
-    panels_end(&p);
-    return cgam_page_close(&p);
+    fprintf(to, "  NaN with lines lc rgb '#000000' dt 3 lw 1.5 title 'no context'\n"
+                "set border 3\nset xtics nomirror out\nset ytics nomirror out\n"
+                "set grid ytics lc rgb '#dddddd' lw 1 dt 1\nunset key\n");
+    panels_end(to);
 }
 
 /* ---- Probe ------------------------------------------------------------------------------- */
-static cgam_status draw_probe(cgam_env *env, const json_t *doc, const char *folder,
-                              const cgam_figure *f)
+static void draw_probe(const json_t *doc, int64_t index, const cgam_figure *f, FILE *to)
 {
+    (void)index;
     const json_t *curves = cgam_json_at(doc, "curves");
     double n = (double)cgam_json_get_int(doc, "queries");
     char low[120], high[120];
-    cgam_page p;
-    cgam_status status = cgam_page_open(env, folder, f, 1080, 450, &p);
-    if (status != CGAM_OK) return status;
-    panels_begin(&p, f);
-    fprintf(p.to,
+    panels_begin(to, f);
+    fprintf(to,
             "set xlabel 'layer'\nset xrange [-0.5:%d]\nset tmargin at screen "
             "0.90\nset bmargin at screen 0.20\n"
             "set lmargin at screen 0.08\nset rmargin at screen 0.42\nunset key\n"
             "set title 'separability'\nset ylabel 'held-out accuracy of a linear probe'\n"
             "set yrange [0:1.02]\nplot %.6g with lines lc rgb '#888888' dt 3 lw 1.5 notitle, \\\n",
             (int)cgam_models_layers(doc), 1 / fmax(1, (double)cgam_json_get_int(doc, "labels")));
-    shots_curves(p.to, curves,
-                 &(banded){"probe.csv", "column('separability')",
-                           "column('separability')-1.96*column('separability_se')",
-                           "column('separability')+1.96*column('separability_se')"});
-    snprintf(low, sizeof low, "column('margin')-1.96*column('margin_sd')/%.6g", sqrt(fmax(1, n)));
-    snprintf(high, sizeof high, "column('margin')+1.96*column('margin_sd')/%.6g", sqrt(fmax(1, n)));
+    shots_curves(to, curves,
+                 &(banded){"probe.csv", "column('separability')", "-1.96*column('separability_se')",
+                           "+1.96*column('separability_se')"});
+    snprintf(low, sizeof low, "-1.96*column('margin_sd')/%.6g", sqrt(fmax(1, n)));
+    snprintf(high, sizeof high, "+1.96*column('margin_sd')/%.6g", sqrt(fmax(1, n)));
     fprintf(
-        p.to,
+        to,
         "unset label 1\nset lmargin at screen 0.53\nset rmargin at screen 0.86\nset title 'alignment'\n"
         "set ylabel 'margin of the cosine with the label row'\nset yrange [*:*]\n"
         "set key at screen 0.99, screen 0.88 right top\n"
         "plot 0 with lines lc rgb '#888888' dt 3 lw 1.5 title 'chance', \\\n");
-    shots_curves(p.to, curves, &(banded){"probe.csv", "column('margin')", low, high});
-    panels_end(&p);
-    return cgam_page_close(&p);
+    shots_curves(to, curves, &(banded){"probe.csv", "column('margin')", low, high});
+    panels_end(to);
 }
+
+/* ---- Writing ----------------------------------------------------------------------------- */
+/* By the beginning of a figure's name. */
+static const struct {
+    const char *name;
+    int width, height;
+    void (*data)(const json_t *doc, FILE *to); /* outside the loop over terminals; NULL = none */
+    /* index: of the number of shots, where there is a figure for each */
+    void (*draw)(const json_t *doc, int64_t index, const cgam_figure *f, FILE *to);
+} scripts[] = {
+    {"neff", WIDE, HIGH, NULL, draw_neff},        {"mass", WIDE, HIGH, NULL, draw_mass},
+    {"shots", 1080, 470, shots_data, draw_shots}, {"sweep_", 1080, 900, NULL, draw_sweep},
+    {"steer_", 1080, 760, NULL, draw_steer},      {"probe", 1080, 450, NULL, draw_probe},
+};
 
 cgam_status cgam_models_figures_write(cgam_env *env, cgam_models_part part, const json_t *doc,
                                       const char *folder, cgam_figures *out)
 {
     cgam_models_figures(part, doc, out);
     cgam_status status = CGAM_OK;
-    int64_t index = 0; /* of the number of shots */
+    int64_t index = 0;
     for (int i = 0; i < out->count && status == CGAM_OK; i++) {
         const cgam_figure *f = &out->figure[i];
-        if (strcmp(f->name, "neff") == 0) status = draw_neff(env, doc, folder, f);
-        else if (strcmp(f->name, "mass") == 0) status = draw_mass(env, doc, folder, f);
-        else if (strcmp(f->name, "shots") == 0) status = draw_shots(env, doc, folder, f);
-        else if (strcmp(f->name, "probe") == 0) status = draw_probe(env, doc, folder, f);
-        else if (part == CGAM_MODELS_SWEEP) status = draw_sweep(env, doc, folder, index++, f);
-        else status = draw_steer(env, doc, folder, index++, f);
+        size_t k = 0;
+        while (strncmp(f->name, scripts[k].name, strlen(scripts[k].name)) != 0) k++;
+        cgam_page p;
+        status = cgam_page_head(env, folder, f, &p);
+        if (status != CGAM_OK) break;
+        if (scripts[k].data) scripts[k].data(doc, p.to);
+        cgam_page_begin(f, scripts[k].width, scripts[k].height, &p);
+        scripts[k].draw(doc, index, f, p.to);
+        index += strchr(scripts[k].name, '_') != NULL;
+        status = cgam_page_close(&p);
     }
     return status;
 }

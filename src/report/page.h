@@ -34,22 +34,17 @@ typedef struct cgam_curves {
 } cgam_curves;
 
 /* One part of `plot` for each curve; each ends in a comma but the last, which ends in `rest`. */
-void cgam_page_curves(cgam_page *p, const cgam_curves *c, const char *rest);
+void cgam_page_curves(FILE *to, const cgam_curves *c, const char *rest);
 
-/* The bodies: figure_separation and so on, each writes one script. */
-typedef cgam_status (*cgam_figure_writer)(const cgam_study *study, const char *folder,
-                                          const cgam_figure *f);
-cgam_status cgam_figure_accuracy(const cgam_study *s, const char *folder, const cgam_figure *f);
-cgam_status cgam_figure_bound(const cgam_study *s, const char *folder, const cgam_figure *f);
-cgam_status cgam_figure_gaps(const cgam_study *s, const char *folder, const cgam_figure *f);
-cgam_status cgam_figure_peak(const cgam_study *s, const char *folder, const cgam_figure *f);
-cgam_status cgam_figure_zoom(const cgam_study *s, const char *folder, const cgam_figure *f);
-cgam_status cgam_figure_example(const cgam_study *s, const char *folder, const cgam_figure *f);
-cgam_status cgam_figure_feedback(const cgam_study *s, const char *folder, const cgam_figure *f);
-cgam_status cgam_figure_thresholds(const cgam_study *s, const char *folder, const cgam_figure *f);
-cgam_status cgam_figure_ratio(const cgam_study *s, const char *folder, const cgam_figure *f);
-cgam_status cgam_figure_along(const cgam_study *s, const char *folder, const cgam_figure *f);
-cgam_status cgam_figure_load(const cgam_study *s, const char *folder, const cgam_figure *f);
-cgam_status cgam_figure_map(const cgam_study *s, const char *folder, const cgam_figure *f);
+/* A figure of a study: its words, its size in points, and what goes into its script. */
+typedef struct cgam_figure_script {
+    cgam_study_kind kind;
+    const char *name, *title; /* name NULL ends the list */
+    int width, height;
+    void (*data)(const cgam_study *study,
+                 FILE *to); /* outside the loop over terminals; NULL = none */
+    void (*draw)(const cgam_study *study, FILE *to);
+} cgam_figure_script;
+extern const cgam_figure_script cgam_figure_scripts[];
 
 #endif
