@@ -1,7 +1,7 @@
 /* alphas.c: grids of penalties (paper, appendices D.2 and D.3). */
 #include "study/alphas.h"
 
-#include "study/group.h"
+#include "study/banks.h"
 
 #include <math.h>
 

@@ -11,7 +11,7 @@
  * then at alpha_crit the number of memories above 1/n (mean, squared deviations, trials with two or
  * more), and the example's p [n] in the block that has it. */
 #include "study/alphas.h"
-#include "study/group.h"
+#include "study/banks.h"
 #include "study/stream.h"
 
 #include <math.h>
@@ -91,13 +91,13 @@ static void horizons(const cgam_study_opts *o, const cgam_banks *b, double alpha
     }
 }
 
-/* Gates over scale [] and peak of the group at one alpha; p only when wanted. t: [] out, NAN where
+/* Gates over scale [] and peak of the bundle at one alpha; p only when wanted. t: [] out, NAN where
  * they rest. */
 static void gates(const cgam_study *study, double alpha, const double *lead, room *w, double *peak,
                   double *p, double *t, double *scale)
 {
     const cgam_study_opts *o = &study->opts;
-    const cgam_group *g = &w->banks->g;
+    const cgam_bundle *g = &w->banks->g;
     double *f0 = w->f + g->m * g->width;
     horizons(o, w->banks, alpha, lead, t);
     cgam_banks_weights(w->banks, alpha, t, w->f, f0, scale);
@@ -244,7 +244,7 @@ static cgam_status trial(cgam_study *study, int64_t k, json_t *doc)
     room *w = opened;
     if (status == CGAM_OK) status = draw(study, k - lane, w);
     if (status == CGAM_OK) {
-        const cgam_group *g = &w->banks->g;
+        const cgam_bundle *g = &w->banks->g;
         json_t *Z = json_array(), *list = json_array();
         cgam_banks_lead(w->banks, lead);
         for (int64_t i = 0; i < o->n; i++)

@@ -150,7 +150,7 @@ cgam_status cgam_coupling_draw(cgam_study *study, int64_t first, cgam_coupling_r
 
 void cgam_coupling_alpha(const cgam_study *study, double alpha, cgam_coupling_room *w)
 {
-    const cgam_group *g = &w->banks->g;
+    const cgam_bundle *g = &w->banks->g;
     const int width = g->width;
     double t[CGAM_LANES_MAX] = {0}, *f0 = w->f + g->m * width, *gain0 = w->gain + g->m * width;
     for (int l = 0; l < width; l++) t[l] = study->opts.t_cap;
@@ -194,7 +194,7 @@ static void integrate(const cgam_study *study, double alpha, double lambda, cons
 static void transients(const cgam_study *study, double alpha, double lambda, const int *above,
                        bool again, bool *slow, cgam_coupling_room *w, cgam_coupling_point *out)
 {
-    const cgam_group *g = &w->banks->g;
+    const cgam_bundle *g = &w->banks->g;
     const int width = g->width;
     double ended[CGAM_LANES_MAX];
     int pending[CGAM_LANES_MAX], all = 0, left = 0;
@@ -223,7 +223,7 @@ static void transients(const cgam_study *study, double alpha, double lambda, con
 }
 
 /* Lane l of the point, from the arrays of the method that found it. */
-static void keep(const cgam_group *g, int l, const double *s, double s_unit, const double *r,
+static void keep(const cgam_bundle *g, int l, const double *s, double s_unit, const double *r,
                  const double *p, cgam_coupling_room *w)
 {
     for (int64_t i = l; i < g->n * g->width; i += g->width) {
@@ -238,7 +238,7 @@ void cgam_coupling_solve(const cgam_study *study, double alpha, double lambda, b
 {
     const cgam_study_opts *o = &study->opts;
     const cgam_lanes *lanes = study->lanes;
-    const cgam_group *g = &w->banks->g;
+    const cgam_bundle *g = &w->banks->g;
     const int width = g->width;
     const bool whole = !slow;
     int below[CGAM_LANES_MAX], above[CGAM_LANES_MAX], some = 0;
@@ -361,7 +361,7 @@ static cgam_status run(cgam_study *study)
                      .block = block,
                      .arg = c};
     if (status == CGAM_OK) status = cgam_blocks_run(study, &b);
-    if (status == CGAM_OK) status = cgam_coupling_tell(study, c, &b);
+    if (status == CGAM_OK) status = cgam_coupling_tables(study, c, &b);
     cgam_free(study->env, b.records);
     cgam_coupling_close(study, c);
     cgam_free(study->env, c);

@@ -3,7 +3,7 @@
 #define CGAM_SRC_STUDY_COUPLED_H
 
 #include "study/alphas.h"
-#include "study/group.h"
+#include "study/banks.h"
 
 enum {
     CGAM_COUPLED_BLOCK = 8,
@@ -42,9 +42,9 @@ void cgam_coupling_close(cgam_study *study, cgam_coupling *c);
 cgam_status cgam_coupling_room_open(cgam_study *study, void *arg, void **out);
 void cgam_coupling_room_close(cgam_study *study, void *arg, void *opened);
 
-/* The group's clusters and noise. */
+/* The bundle's clusters and noise. */
 cgam_status cgam_coupling_draw(cgam_study *study, int64_t first, cgam_coupling_room *w);
-/* What all lambdas share at an alpha, then the point for one lambda. `again`: alpha and group are
+/* What all lambdas share at an alpha, then the point for one lambda. `again`: alpha and bundle are
  * those of the call before. slow: what the transients of this lambda were like at the last alpha,
  * false at first; NULL: all transients finely, and the whole point into w->r, w->s and w->p. */
 void cgam_coupling_alpha(const cgam_study *study, double alpha, cgam_coupling_room *w);
@@ -54,7 +54,7 @@ void cgam_coupling_solve(const cgam_study *study, double alpha, double lambda, b
 void cgam_coupling_fold(const cgam_study *study, double lambda, cgam_coupling_room *w,
                         double *alpha);
 
-cgam_status cgam_coupling_tell(cgam_study *study, const cgam_coupling *c, const cgam_blocks *b);
+cgam_status cgam_coupling_tables(cgam_study *study, const cgam_coupling *c, const cgam_blocks *b);
 cgam_status cgam_coupling_trial(cgam_study *study, int64_t trial, json_t *doc);
 
 #endif

@@ -1,8 +1,8 @@
 /* lanes.h: small problems, as many at a time as the CPU's vectors have lanes. Lane l of every array
- * is trial l of a group, so one instruction advances a whole group and no trial is ever mixed with
+ * is trial l of a bundle, so one instruction advances a whole bundle and no trial is ever mixed with
  * another. The same body is compiled per CPU (see num/cpu/cpu.h).
  *
- * A group always has `width` real trials (those past the last one asked for are computed and not
+ * A bundle always has `width` real trials (those past the last one asked for are computed and not
  * counted), so that what a trial gives does not depend on how many others were asked for.
  *
  * Shapes: [a, b] below is a C array double x[a][b][width], aligned to 64 bytes; [] is one number
@@ -14,11 +14,11 @@
 
 enum { CGAM_LANES_MAX = 8, CGAM_LANES_TILE = 10, CGAM_FLOW_LEVEL_ROOM = 512 };
 
-/* One group's banks of n unit memories, each in the eigenvectors of its own Gram matrix:
+/* A bundle of banks of n unit memories, each in the eigenvectors of its own Gram matrix:
  *   G = V diag(mu) V',  A(alpha)^-1 = V diag(1/eta) V' + (1 - V V') / (1 - alpha),
  *   eta = 1 - alpha (1 - mu).
  * Modes are padded with zero columns to a multiple of CGAM_LANES_TILE. */
-typedef struct cgam_group {
+typedef struct cgam_bundle {
     int width;
     int64_t n, d, m; /* memories, dimensions, modes (padded) */
     bool kernel;     /* V V' != 1: n > d */
@@ -28,7 +28,7 @@ typedef struct cgam_group {
     double *c;       /* [m] V' u */
     double *rest;    /* [n] u - V c; zero without a kernel */
     double *start;   /* [n] r at the start */
-} cgam_group;
+} cgam_bundle;
 
 /* Where a coupled recall goes on: all [..] arrays belong to the caller. */
 typedef struct cgam_lanes_coupled {
@@ -50,7 +50,7 @@ typedef struct cgam_lanes_flow {
     double t_end;
     double tol, h_rate; /* step control, see lanes_flow.h */
     bool coarse;        /* a cheaper method of second order */
-    bool same;          /* room holds the last call's weights: same group, alpha, taus, t_end */
+    bool same;          /* room holds the last call's weights: same bundle, alpha, taus, t_end */
     bool stop_one_hot;  /* a lane is done when p is one-hot and stays so */
     const double *root; /* [m] sqrt(mu), Z q = V (root x); NULL: no query */
     const double *x;    /* [m] the query in the modes' coordinates; NULL = 0 */
@@ -78,7 +78,7 @@ typedef struct cgam_lanes_fold {
     int64_t factorizations;
 } cgam_lanes_fold;
 
-/* Scores r = b + lambda s of a group against its targets. */
+/* Scores r = b + lambda s of a bundle against its targets. */
 typedef struct cgam_lanes_judge {
     int64_t n, lambdas;
     double beta;
@@ -96,13 +96,13 @@ typedef struct cgam_lanes {
     void (*exp)(int64_t n, const double *x, double *y); /* n a multiple of width */
     void (*exp_below)(int64_t n, const double *x, double *y);
     /* s [n] = V (f c) + f0 rest, with f [m], f0 [] */
-    void (*compose)(const cgam_group *g, const double *f, const double *f0, double *s);
+    void (*compose)(const cgam_bundle *g, const double *f, const double *f0, double *s);
     /* peak [] = max softmax(beta scale s), p [n] unless NULL; scale [], NULL = 1 */
     void (*peak)(int64_t n, double beta, const double *s, const double *scale, double *peak,
                  double *p);
-    void (*coupled)(const cgam_group *g, cgam_lanes_coupled *w);
-    void (*flow)(const cgam_group *g, cgam_lanes_flow *w);
-    void (*fold)(const cgam_group *g, cgam_lanes_fold *w);
+    void (*coupled)(const cgam_bundle *g, cgam_lanes_coupled *w);
+    void (*flow)(const cgam_bundle *g, cgam_lanes_flow *w);
+    void (*fold)(const cgam_bundle *g, cgam_lanes_fold *w);
     /* y [n] = M x for a plain matrix M [n, d] that all lanes share, x [d] */
     void (*product)(int64_t n, int64_t d, const double *M, const double *x, double *y);
     void (*judge)(cgam_lanes_judge *w);
@@ -111,7 +111,7 @@ typedef struct cgam_lanes {
 /* The loops for the entry of cgam_cpu_all; those of `portable` for `plain`. */
 const cgam_lanes *cgam_lanes_of(const cgam_cpu *cpu);
 
-size_t cgam_lanes_flow_room(const cgam_group *g);
-size_t cgam_lanes_fold_room(const cgam_group *g);
+size_t cgam_lanes_flow_room(const cgam_bundle *g);
+size_t cgam_lanes_fold_room(const cgam_bundle *g);
 
 #endif

@@ -1,4 +1,4 @@
-/* lanes_flow.h: the flow of gates, retrieval and query, a group of trials at a time.
+/* lanes_flow.h: the flow of gates, retrieval and query, a bundle of trials at a time.
  *
  * Everything but p = softmax(beta r) is linear, and in the eigenvectors of G it is diagonal. So the
  * linear parts are propagated exactly, however stiff or growing, and only what p contributes is
@@ -81,7 +81,7 @@ typedef struct flow_eval {
 } flow_eval;
 
 typedef struct flow_run {
-    const cgam_group *g;
+    const cgam_bundle *g;
     cgam_lanes_flow *w;
     const vd *V, *rest, *c, *eta, *root;
     vd growth;                 /* fastest rate at which anything grows, at least 0 */
@@ -271,7 +271,7 @@ static void flow_hand_out(flow_run *f, vl lanes)
     }
 }
 
-static void flow_open(flow_run *f, const cgam_group *g, cgam_lanes_flow *w)
+static void flow_open(flow_run *f, const cgam_bundle *g, cgam_lanes_flow *w)
 {
     const int64_t n = g->n, m = g->m;
     vd *room = (vd *)w->room, *eta = room;
@@ -323,7 +323,7 @@ static void flow_open(flow_run *f, const cgam_group *g, cgam_lanes_flow *w)
     for (int64_t i = 1; i < n; i++) f->now.top = larger_f64(f->now.r[i], f->now.top);
 }
 
-static void run_flow(const cgam_group *g, cgam_lanes_flow *w)
+static void run_flow(const cgam_bundle *g, cgam_lanes_flow *w)
 {
     flow_run run, *f = &run;
     flow_open(f, g, w);

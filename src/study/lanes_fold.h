@@ -1,4 +1,4 @@
-/* lanes_fold.h: where the branch of fixed points ends, a group of trials at a time.
+/* lanes_fold.h: where the branch of fixed points ends, a bundle of trials at a time.
  *
  * At a fixed point of the coupled map, F(s) = A s - u - lambda softmax(beta lambda s) = 0, with
  * Hessian M = A - lambda^2 beta (diag p - pp'). The branch starts at alpha = 0 and is followed by
@@ -10,7 +10,7 @@
 enum { FOLD_NEWTON = 8, FOLD_STEPS = 400 };
 
 typedef struct fold_run {
-    const cgam_group *g;
+    const cgam_bundle *g;
     cgam_lanes_fold *w;
     const vd *V, *mu;
     vd *G, *M;                              /* [n, n]; the lower triangles are used */
@@ -122,7 +122,7 @@ static void fold_tangent(fold_run *f)
     fold_solve(n, f->M, f->ds);
 }
 
-static void fold_open(fold_run *f, const cgam_group *g, cgam_lanes_fold *w)
+static void fold_open(fold_run *f, const cgam_bundle *g, cgam_lanes_fold *w)
 {
     const int64_t n = g->n, m = g->m, d = g->d;
     const vd *Z = (const vd *)g->Z, *c = (const vd *)g->c, *rest = (const vd *)g->rest;
@@ -144,7 +144,7 @@ static void fold_open(fold_run *f, const cgam_group *g, cgam_lanes_fold *w)
     }
 }
 
-static void run_fold(const cgam_group *g, cgam_lanes_fold *w)
+static void run_fold(const cgam_bundle *g, cgam_lanes_fold *w)
 {
     fold_run run, *f = &run;
     const int64_t n = g->n;

@@ -103,7 +103,7 @@ static void run_exp_below(int64_t n, const double *x, double *y)
     for (int64_t i = 0; i < n / LANES; i++) to[i] = vexp_below(from[i]);
 }
 
-static void run_compose(const cgam_group *g, const double *f, const double *f0, double *s)
+static void run_compose(const cgam_bundle *g, const double *f, const double *f0, double *s)
 {
     const vd *V = (const vd *)g->V, *c = (const vd *)g->c, *rest = (const vd *)g->rest;
     const vd *gain = (const vd *)f;
@@ -134,7 +134,7 @@ static void run_peak(int64_t n, double beta, const double *s, const double *scal
     memcpy(peak, &most, sizeof most);
 }
 
-static void run_coupled(const cgam_group *g, cgam_lanes_coupled *w)
+static void run_coupled(const cgam_bundle *g, cgam_lanes_coupled *w)
 {
     const int64_t n = g->n, m = g->m;
     const vd *V = (const vd *)g->V, *gain = (const vd *)w->gain, *base = (const vd *)w->base;

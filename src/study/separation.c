@@ -180,7 +180,7 @@ static cgam_status settle(cgam_study *study, const setup *u, int64_t set, int64_
 {
     const cgam_study_opts *o = &study->opts;
     const double lambda = o->lambda.values[k];
-    cgam_group *g = &w->banks->g;
+    cgam_bundle *g = &w->banks->g;
     const int width = study->lanes->width;
     int active[CGAM_LANES_MAX], iterations[CGAM_LANES_MAX];
     if (w->set != set) {
@@ -332,7 +332,7 @@ static cgam_status run(cgam_study *study)
                      .block = cgam_separation_block,
                      .arg = &u};
     if (status == CGAM_OK) status = cgam_blocks_run(study, &b);
-    if (status == CGAM_OK) status = cgam_separation_tell(study, &u, &b);
+    if (status == CGAM_OK) status = cgam_separation_tables(study, &u, &b);
     cgam_free(study->env, b.records);
     cgam_separation_close(study, &u);
     return status;

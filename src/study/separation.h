@@ -2,7 +2,7 @@
 #ifndef CGAM_SRC_STUDY_SEPARATION_H
 #define CGAM_SRC_STUDY_SEPARATION_H
 
-#include "study/group.h"
+#include "study/banks.h"
 #include "study/study.h"
 
 enum { CGAM_SEPARATION_BLOCK = 64 }; /* trials a block */
@@ -62,7 +62,8 @@ cgam_status cgam_separation_recall(cgam_study *study, const cgam_separation *u, 
                                    int64_t from, int64_t to, cgam_separation_room *w);
 
 /* Tables and summary from the blocks' records. */
-cgam_status cgam_separation_tell(cgam_study *study, const cgam_separation *u, const cgam_blocks *b);
+cgam_status cgam_separation_tables(cgam_study *study, const cgam_separation *u,
+                                   const cgam_blocks *b);
 cgam_status cgam_separation_trial(cgam_study *study, int64_t trial, json_t *doc);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef CGAM_SRC_STUDY_THEOREMS_H
 #define CGAM_SRC_STUDY_THEOREMS_H
 
-#include "study/group.h"
+#include "study/banks.h"
 #include "study/stream.h"
 #include "study/study.h"
 

@@ -14,7 +14,7 @@
  *
  * A block is 8 trials; its record holds, for every ratio, at each sample how many are right and mean
  * and squared deviations of N_eff, then per trial: right at the end, context settled, retrieval decided. */
-#include "study/group.h"
+#include "study/banks.h"
 #include "study/stream.h"
 #include "study/study.h"
 
@@ -36,7 +36,7 @@ typedef struct room {
     /* what the samples of one ratio add to */
     const cgam_study *study;
     double *sums, at[SAMPLES], settled[CGAM_LANES_MAX], decided[CGAM_LANES_MAX];
-    int64_t before; /* trials of the block before this group */
+    int64_t before; /* trials of the block before this bundle */
     int count;      /* lanes that are counted */
     json_t *shown;  /* --only-trial: the samples of one lane, NULL otherwise */
     int lane;
@@ -89,7 +89,7 @@ static cgam_status draw(cgam_study *study, int64_t first, room *w)
     const cgam_study_opts *o = &study->opts;
     const int width = study->lanes->width, own = CGAM_STREAM_TIMESCALE;
     const double sigma_c = o->sigma_c_vector ? o->sigma_c / sqrt((double)o->d) : o->sigma_c;
-    cgam_group *g = &w->banks->g;
+    cgam_bundle *g = &w->banks->g;
     for (int l = 0; l < width; l++) {
         cgam_rng pick = cgam_stream(o->seed, own, CGAM_STREAM_TARGET, 0, 0, first + l);
         cgam_rng eps = cgam_stream(o->seed, own, CGAM_STREAM_QUERY, 0, 0, first + l);
@@ -129,7 +129,7 @@ static cgam_status draw(cgam_study *study, int64_t first, room *w)
 static bool gates_settled(const room *w, int l, const double *s, const double *p)
 {
     const cgam_study_opts *o = &w->study->opts;
-    const cgam_group *g = &w->banks->g;
+    const cgam_bundle *g = &w->banks->g;
     const int width = g->width;
     const double lambda = o->lambda.values[0], gain0 = g->kernel ? 1 / (1 - o->alpha) : 0;
     double off = 0, size = 0;
@@ -154,7 +154,7 @@ static double energy(const room *w, int l, double t, const double *s, const doub
                      const double *p, const double *x)
 {
     const cgam_study_opts *o = &w->study->opts;
-    const cgam_group *g = &w->banks->g;
+    const cgam_bundle *g = &w->banks->g;
     const int width = g->width;
     double inside = 0, start = 0, own = 0;
     for (int64_t i = 0; i < g->n; i++) {
@@ -178,7 +178,7 @@ static void seen(void *user, int64_t sample, const double *s, const double *r, c
                  const double *x)
 {
     room *w = user;
-    const cgam_group *g = &w->banks->g;
+    const cgam_bundle *g = &w->banks->g;
     const int width = g->width;
     for (int l = 0; l < w->count; l++) {
         double peak = 0, entropy = 0;

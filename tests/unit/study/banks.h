@@ -1,10 +1,10 @@
-/* banks.h: groups of banks for the tests of the study layer. */
+/* banks.h: bundles of banks for the tests of the study layer. */
 #ifndef CGAM_TESTS_UNIT_STUDY_BANKS_H
 #define CGAM_TESTS_UNIT_STUDY_BANKS_H
 
 #include "support/check.h"
 
-#include "study/group.h"
+#include "study/banks.h"
 #include "study/stream.h"
 
 #include <math.h>
@@ -42,7 +42,7 @@ static inline void lane_of(const double *x, int64_t count, int width, int lane, 
 }
 
 /* G of one lane, dense [n, n]. */
-static inline void gram_of(const cgam_group *g, int lane, double *G)
+static inline void gram_of(const cgam_bundle *g, int lane, double *G)
 {
     for (int64_t i = 0; i < g->n; i++)
         for (int64_t j = 0; j < g->n; j++) {

@@ -258,7 +258,7 @@ static void time_scales_agree_with_cvode(void **state)
     for (int c = 0; c < 16; c++) {
         const int *size = sizes[c / 8], n = size[0], d = size[1], states = 2 * n + d;
         room w = open_room(lanes, size, 0);
-        cgam_group *g = &w.banks->g;
+        cgam_bundle *g = &w.banks->g;
         double ratio = ratios[c / 2 % 4], end = 64 * fmax(1, ratio);
         double at[4] = {end / 1024, end / 64, 3 * end / 16, end};
         double *u = cgam_zalloc(w.env, (size_t)((n + 2 * g->m) * width), sizeof *u);

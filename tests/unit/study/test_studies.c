@@ -337,7 +337,7 @@ static int64_t fields_of(const char *line)
 }
 
 /* n <= d: every cluster has its own alpha_crit, and how far its branch is followed depends on nobody
- * else's. Seven of these sixteen fold, one of them beyond the mean alpha_crit of its group's
+ * else's. Seven of these sixteen fold, one of them beyond the mean alpha_crit of its bundle's
  * neighbours (tests/oracle/study/exact.py follows the branch with NumPy). */
 static void folds_do_not_depend_on_the_neighbours(void **state)
 {

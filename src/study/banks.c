@@ -1,10 +1,10 @@
-/* group.c: memories of a group of trials, one eigen-decomposition each, which then serves every
+/* banks.c: memories of a bundle of trials, one eigen-decomposition each, which then serves every
  * alpha.
  *
  * With n > d the modes come from Z'Z = W diag(mu) W', V = Z W / sqrt(mu), and what is orthogonal to
  * all of them is the kernel of G, one eigenspace with eta = 1 - alpha. With n <= d they come from
  * G itself and there is no rest. Modes whose mu is rounding belong to the kernel. */
-#include "study/group.h"
+#include "study/banks.h"
 
 #include "study/stream.h"
 
@@ -29,7 +29,7 @@ cgam_status cgam_banks_new(cgam_env *env, int width, int64_t n, int64_t d, cgam_
     b->env = env;
     int64_t modes = n > d ? d : n, m = (modes + CGAM_LANES_TILE - 1) / CGAM_LANES_TILE;
     m *= CGAM_LANES_TILE;
-    b->g = (cgam_group){.n = n, .d = d, .m = m, .kernel = n > d, .width = width};
+    b->g = (cgam_bundle){.n = n, .d = d, .m = m, .kernel = n > d, .width = width};
     b->small_size = modes * modes;
     b->work_size = 40 * modes;
     int64_t count = n * d + n * m + 2 * m + 2 * n + 2 + (n > d ? d * d : 0);
@@ -243,7 +243,7 @@ double cgam_banks_energy(const cgam_banks *banks, int lane, double alpha, double
                          double lambda, const double *s, const double *r, const double *p,
                          const double *b)
 {
-    const cgam_group *g = &banks->g;
+    const cgam_bundle *g = &banks->g;
     const int L = g->width;
     double E = 0, all = 0, top = -INFINITY, sum = 0;
     for (int64_t k = 0; k < g->m; k++) {

@@ -1,4 +1,4 @@
-/* separation_tell.c: tables and summary of the separation study, and one trial of it in full. */
+/* separation_tables.c: tables and summary of the separation study, and one trial of it in full. */
 #include "study/separation.h"
 
 #include <cgam/gate.h>
@@ -251,7 +251,8 @@ static void put_results(cgam_study *study, const cgam_separation *u)
     cgam_json_put(doc, "unconverged", json_integer((json_int_t)stopped));
 }
 
-cgam_status cgam_separation_tell(cgam_study *study, const cgam_separation *u, const cgam_blocks *b)
+cgam_status cgam_separation_tables(cgam_study *study, const cgam_separation *u,
+                                   const cgam_blocks *b)
 {
     cgam_status status = accuracy_table(study, u, b);
     if (status == CGAM_OK) status = gap_table(study, u, b);

@@ -1,4 +1,4 @@
-/* Banks of a group: spectra, transients at every distance from alpha_crit, the grids of alpha. */
+/* Bundles of banks: spectra, transients at every distance from alpha_crit, the grids of alpha. */
 #include "unit/study/banks.h"
 
 #include "study/alphas.h"

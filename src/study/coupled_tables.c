@@ -1,4 +1,4 @@
-/* coupled_tell.c: curves and thresholds of the coupled study, and one trial of it in full.
+/* coupled_tables.c: curves and thresholds of the coupled study, and one trial of it in full.
  *
  * The threshold of a curve is where its mean peak first crosses 1/2, linear between grid points.
  * Its standard error is a jackknife over up to 50 sets of blocks, since a curve is a mean over trials
@@ -133,7 +133,7 @@ static cgam_status threshold_table(cgam_study *study, const cgam_coupling *c, co
     return status;
 }
 
-cgam_status cgam_coupling_tell(cgam_study *study, const cgam_coupling *c, const cgam_blocks *b)
+cgam_status cgam_coupling_tables(cgam_study *study, const cgam_coupling *c, const cgam_blocks *b)
 {
     const cgam_study_opts *o = &study->opts;
     cgam_status status = curve_table(study, c, b);
@@ -196,7 +196,7 @@ static cgam_status show(cgam_study *study, const cgam_coupling *c, int64_t trial
 {
     const cgam_study_opts *o = &study->opts;
     const int width = study->lanes->width, lane = (int)(trial % width);
-    const cgam_group *g = &w->banks->g;
+    const cgam_bundle *g = &w->banks->g;
     cgam_status status = cgam_coupling_draw(study, trial - lane, w);
     if (status != CGAM_OK) return status;
     json_t *Z = json_array(), *list = json_array();

@@ -1,16 +1,16 @@
-/* group.h: a group of small banks and their spectra, ready for the loops of lanes.h. */
-#ifndef CGAM_SRC_STUDY_GROUP_H
-#define CGAM_SRC_STUDY_GROUP_H
+/* banks.h: a bundle of small banks and their spectra, ready for the loops of lanes.h. */
+#ifndef CGAM_SRC_STUDY_BANKS_H
+#define CGAM_SRC_STUDY_BANKS_H
 
 #include "base/env.h"
 #include "study/lanes.h"
 
 #include <cgam/study.h>
 
-/* A group with its arrays and the room the decomposition needs. */
+/* A bundle with its arrays and the room the decomposition needs. */
 typedef struct cgam_banks {
     cgam_env *env;
-    cgam_group g;
+    cgam_bundle g;
     double *pool;               /* all arrays of g */
     double *one, *small, *work; /* [n, d] one lane's memories; a small matrix; LAPACK's room */
     int64_t small_size, work_size;
