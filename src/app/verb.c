@@ -113,7 +113,8 @@ static bool is_option(const cgam_verb *verb, const char *word, size_t length)
     return false;
 }
 
-/* Names of options stand at the start of a message, or after a word that asks for one. */
+/* Names of options stand at the start of a message, or after a word that asks for one. What users
+ * and files call things may hold anything; a message is one line that does nothing to a terminal. */
 void cgam_help_message(const cgam_verb *verb, const char *message, FILE *to)
 {
     static const char *const asks[] = {"and", "or", "needs", "without", "take", NULL};
@@ -124,7 +125,7 @@ void cgam_help_message(const cgam_verb *verb, const char *message, FILE *to)
         for (int i = 0; asks[i] && message[length] == ' '; i++)
             here |= strlen(asks[i]) == length && strncmp(message, asks[i], length) == 0;
         length += strspn(message + length, " :;,");
-        fprintf(to, "%.*s", (int)length, message);
-        message += length;
+        for (; length > 0; length--, message++)
+            fputc(iscntrl((unsigned char)*message) ? '?' : *message, to);
     }
 }

@@ -79,6 +79,8 @@ def slips():
     refuse(2, ["cgam demo: --alpha is -1, it must be at least 0"], "demo", "--alpha", "-1")
     refuse(2, ["cgam recall: --save-p and --save-readout name the same file"], "recall", "--bank",
            "b", "--query", "q", "--save-p", "x", "--save-readout", "x")
+    refuse(2, ["--mode: 'a?b' is none of"], "recall", "--bank", "x", "--query", "y", "--mode", "a\nb")
+    refuse(2, ["no verb 'a?b?[31m'"], "a\nb\033[31m")
     refuse(2, ["cgam completion: SHELL is missing"], "completion")
     refuse(2, ["SHELL: 'fishy' is none of bash|zsh|fish; did you mean fish?"], "completion", "fishy")
 
