@@ -157,7 +157,7 @@ cgam_status cgam_net_files_write(cgam_call *call, const cgam_net_file *file,
     char path[PATH_MAX];
     cgam_figures drawn = {0};
     json_t *files = json_array();
-    bool no_gnuplot = true, no_dot = true;
+    bool no_gnuplot = !figures, no_dot = !figures;
     cgam_status status = cgam_folder_make(env, folder);
     static const char *const tables[] = {"trajectory.npz", "trajectory.csv"};
     for (int i = 0; i < 2 && status == CGAM_OK; i++) {
@@ -177,6 +177,11 @@ cgam_status cgam_net_files_write(cgam_call *call, const cgam_net_file *file,
     static const char *const pictures[] = {"energies.svg", "energies.png", "energies.pdf"};
     for (int i = 0; i < 3 && !no_gnuplot; i++) list_file(files, folder, pictures[i]);
     list_file(files, folder, "result.json");
+    if (figures && (no_gnuplot || no_dot))
+        cgam_json_put_text(call->doc, "figures_missing",
+                           !no_dot       ? "gnuplot was not found"
+                           : !no_gnuplot ? "dot (Graphviz) was not found"
+                                         : "gnuplot and dot (Graphviz) were not found");
     cgam_json_put(call->doc, "files", files);
     if (status == CGAM_OK) status = cgam_json_save(env, folder, "result.json", call->doc);
     return status;

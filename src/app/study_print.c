@@ -153,8 +153,6 @@ void cgam_study_print(const json_t *doc, FILE *to)
             (long long)cgam_json_get_int(doc, "trials"), (long long)cgam_json_get_int(doc, "seed"));
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)
         if (strcmp(list[i].name, study) == 0) list[i].print(doc, to);
-    const char *missing = cgam_json_get_text(doc, "figures_missing");
-    if (*missing) fprintf(to, "\n%s: no figures; tables and summary are complete\n", missing);
     fprintf(to, "\n%.2f s; everything is in %s\n", cgam_json_get_real(doc, "seconds"),
             cgam_json_get_text(doc, "out"));
 }

@@ -109,9 +109,8 @@ static void print(const json_t *doc, FILE *to)
         fprintf(to, "  %-22s %6.2f s\n", cgam_json_get_text(one, "name"),
                 cgam_json_get_real(one, "seconds"));
     }
-    const char *missing = cgam_json_get_text(doc, "figures_missing");
-    if (*missing) fprintf(to, "\n%s: no figures; tables and summaries are complete\n", missing);
-    else fprintf(to, "  %-22s %6.2f s\n", "figures", cgam_json_get_real(doc, "figure_seconds"));
+    if (!json_object_get(doc, "figures_missing"))
+        fprintf(to, "  %-22s %6.2f s\n", "figures", cgam_json_get_real(doc, "figure_seconds"));
     fprintf(to, "\nEverything is in %s\n", cgam_json_get_text(doc, "report"));
 }
 

@@ -99,7 +99,9 @@ static int run(const cgam_verb *verb, int argc, const char *const *argv, FILE *t
         (void)cgam_json_write(to, call.doc, 1); /* finish() asks whether it went well */
         fputc('\n', to);
     } else {
+        const char *missing = cgam_json_get_text(call.doc, "figures_missing");
         verb->print(call.doc, to);
+        if (*missing) fprintf(to, "%s: figures are left out, all else is complete\n", missing);
     }
     json_decref(call.doc);
     cgam_args_free(args);

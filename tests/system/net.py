@@ -104,6 +104,13 @@ def shows(folder):
     refuse(2, ["Graphviz"], "net", "show", example("higher_order"), "--svg", svg,
            env=dict(os.environ, PATH=tools))
     check(not os.path.exists(svg), "nothing is written without Graphviz")
+    out = os.path.join(folder, "bare")
+    code, text, err = run("net", "run", example("hopfield"), "--out", out,
+                          env=dict(os.environ, PATH=tools))
+    check(code == 0 and err == "", "without tools", code, err)
+    check(text.count("gnuplot and dot (Graphviz) were not found") == 1, "told in one line", text)
+    doc = ask("net", "run", example("hopfield"), "--out", out, "--figures", "no")
+    check("figures_missing" not in doc, "nothing is missed that was not asked for")
 
 
 def refusals(folder):
