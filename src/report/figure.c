@@ -125,11 +125,12 @@ cgam_status cgam_results_write(const cgam_study *study, const char *folder)
 {
     static const char *const ends[] = {"gp", "svg", "png", "pdf"};
     cgam_status status = CGAM_OK;
-    size_t files = cgam_study_replaces(study, folder) ? 4 * (sizeof list / sizeof *list) : 0;
-    for (size_t i = 0; i < files && status == CGAM_OK; i++) {
-        char file[64];
-        snprintf(file, sizeof file, "%s.%s", list[i / 4].name, ends[i % 4]);
-        status = cgam_folder_remove(cgam_study_env(study), folder, file);
-    }
+    const cgam_figure_script *one = cgam_study_replaces(study, folder) ? cgam_figure_scripts : NULL;
+    for (; one && one->name && status == CGAM_OK; one++)
+        for (int i = 0; i < 4 && status == CGAM_OK; i++) {
+            char file[64];
+            snprintf(file, sizeof file, "%s.%s", one->name, ends[i]);
+            status = cgam_folder_remove(cgam_study_env(study), folder, file);
+        }
     return status == CGAM_OK ? cgam_study_write(study, folder) : status;
 }
