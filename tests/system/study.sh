@@ -17,7 +17,7 @@ expect() {
     grep -qF -- "$words" "$work/err" || die "$*: '$words' is not in: $(cat "$work/err")"
     [ ! -s "$work/out" ] || die "$*: standard output is not empty"
 }
-quick() { "$CGAM" study "$@" --out "$work/$1" --figures no; }
+quick() { "$CGAM" study "$@" --out "$work/new/$1" --figures no; } # the parent is made, too
 
 # ---- what other programs rely on -----------------------------------------------------------------
 keys() { # keys STUDY PYTHON-EXPRESSION OPTIONS...
@@ -28,8 +28,8 @@ keys() { # keys STUDY PYTHON-EXPRESSION OPTIONS...
 d = json.load(open('$work/doc.json'))
 assert d['seed'] == 1 and d['version'] and d['machine'] and d['parameters' if '$study' != 'theorems' else 'checks']
 assert $test" || die "$study: keys"
-    [ -s "$work/$study/summary.json" ] || die "$study: no summary"
-    [ ! -e "$work/$study/.$study.progress" ] || die "$study: the progress file is left"
+    [ -s "$work/new/$study/summary.json" ] || die "$study: no summary"
+    [ ! -e "$work/new/$study/.$study.progress" ] || die "$study: the progress file is left"
 }
 keys separation "len(d['accuracy']['mean']) == 6 == len(d['accuracy']['lambda']) and len(d['accuracy']['se'][5]) == 12 == len(d['accuracy']['sigma_q']) and {'lambda', 'q25', 'median', 'q75'} <= set(d['gap_box'][0]) and d['bound_points'] == 72 * 80 and d['bound_violations'] == 0" --trials 80
 keys competition "len(d['alpha']) == len(d['peak_mean']) == len(d['peak_se']) == 75 and d['alpha_crit'] == 1 and len(d['example']['p']) == 50 and d['example']['alpha'] == 1" --trials 40

@@ -30,12 +30,12 @@ rm "$work/mine/zoom.svg"
 (cd "$work/mine" && gnuplot zoom.gp 2>"$work/err") || die "zoom.gp by hand: $(cat "$work/err")"
 [ -s "$work/mine/zoom.svg" ] || die "zoom.gp drew nothing"
 
-# The same numbers again on one thread.
-"$CGAM" report --scale 0.02 --figures no --threads 1 --json --out "$work/again" >"$work/doc.json"
-cmp "$work/report/claims.csv" "$work/again/claims.csv"
-for folder in "$work"/again/*/; do
+# The same numbers again on one thread, in a folder whose parents are made.
+"$CGAM" report --scale 0.02 --figures no --threads 1 --json --out "$work/a/b/again" >"$work/doc.json"
+cmp "$work/report/claims.csv" "$work/a/b/again/claims.csv"
+for folder in "$work"/a/b/again/*/; do
     for file in "$folder"*.csv "$folder"summary.json; do
-        cmp "$file" "$work/report/${file#"$work/again/"}"
+        cmp "$file" "$work/report/${file#"$work/a/b/again/"}"
     done
 done
 /usr/bin/python3 -c "import json
