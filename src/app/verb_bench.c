@@ -1,30 +1,10 @@
-/* verb_bench.c: how near the engine comes to what the machine can do - limits and recalls measured
- * by turns in one run, the best of several, as ratios.
- *
- * Limits: one reading of the bank, multiply-adds in registers, the sgemm and dgemm of the BLAS, on
- * the threads that the recalls have too, and exp on one. Times are wall seconds; CPU seconds stand
- * beside them.
- *
- * Queries are memories spread over the bank, the one that goes alone from its middle, so that what
- * a peaked softmax may leave out is known only from there on. Coupled recalls start between two
- * memories, which keeps every iteration in motion. */
+/* verb_bench.c: what bench/recalls.h measures, as a document and a table. */
 #include "app/params.h"
 #include "app/verbs.h"
-#include "base/env.h"
-#include "bench/limits.h"
-#include "memory/recall.h"
-#include "num/cpu/widen.h"
-#include "num/rows.h"
+#include "bench/recalls.h"
+#include "num/cpu/cpu.h"
 
-#include <cblas.h>
-#include <cgam/rng.h>
-#include <math.h>
 #include <string.h>
-#include <time.h>
-
-enum { ITERATIONS_SHORT = 2, ITERATIONS_LONG = 6 };
-enum { BATCH = 64, GEMM = 1024, EXPS = 1 << 20, SLICES = 16, BURNS = 1 << 21 };
-static const double GRAM_WORK = 3.4e10; /* multiply-adds of the gate set-up that is measured */
 
 static const cgam_param params[] = {
     CGAM_PARAM_INT("rows", "N", "32000", 2, 1e9, "memories of the bank"),
@@ -34,357 +14,62 @@ static const cgam_param params[] = {
     CGAM_PARAM_END,
 };
 
-typedef struct bench {
-    cgam_call *call;
-    cgam_env *env;
-    int64_t n, d, threads;
-    float *Z;              /* [n, d], entries of variance 1/d */
-    uint16_t *half;        /* the same in bf16 */
-    double *q;             /* [1 + BATCH, d], the first to go alone */
-    double *between;       /* the same for coupled recalls */
-    int64_t iterations[2]; /* that coupled recalls made: one, and a batch */
-    double *readout;       /* [BATCH, d] */
-    double *C, *ones;      /* [d, d]; [n] weights of the gate set-up */
-    double *exps;          /* [2, EXPS] */
-    float *gemm32;         /* [threads, 3, GEMM, GEMM] */
-    double *gemm64;
-    cgam_bank *bank, *bank_half;
-    cgam_recall *flat, *peaked, *flat_half, *coupled;
-} bench;
-
-/* ---- What is measured --------------------------------------------------------------------- */
-static cgam_status read_slice(void *arg, int64_t k)
+static json_t *times(const cgam_bench *b)
 {
-    bench *b = arg;
-    int64_t words = b->n * b->d / 2, from = words * k / SLICES, end = words * (k + 1) / SLICES;
-    const uint64_t *data = (const uint64_t *)(const void *)b->Z;
-    volatile uint64_t all = cgam_limits_of(cgam_cpu_best())->read(data + from, end - from);
-    (void)all;
-    return CGAM_OK;
-}
-
-static cgam_status read_bank(bench *b) { return cgam_parallel(b->env, SLICES, read_slice, b); }
-
-static cgam_status sgemm_one(void *arg, int64_t k)
-{
-    float *A = ((bench *)arg)->gemm32 + k * 3 * GEMM * GEMM;
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, GEMM, GEMM, GEMM, 1, A, GEMM,
-                A + GEMM * GEMM, GEMM, 0, A + 2 * GEMM * GEMM, GEMM);
-    return CGAM_OK;
-}
-
-static cgam_status dgemm_one(void *arg, int64_t k)
-{
-    double *A = ((bench *)arg)->gemm64 + k * 3 * GEMM * GEMM;
-    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, GEMM, GEMM, GEMM, 1, A, GEMM,
-                A + GEMM * GEMM, GEMM, 0, A + 2 * GEMM * GEMM, GEMM);
-    return CGAM_OK;
-}
-
-static cgam_status sgemm(bench *b) { return cgam_parallel(b->env, b->threads, sgemm_one, b); }
-static cgam_status dgemm(bench *b) { return cgam_parallel(b->env, b->threads, dgemm_one, b); }
-
-static cgam_status burn_one(void *arg, int64_t k)
-{
-    (void)arg;
-    (void)k;
-    volatile float sum = cgam_limits_of(cgam_cpu_best())->burn(BURNS);
-    (void)sum;
-    return CGAM_OK;
-}
-
-static cgam_status burn(bench *b) { return cgam_parallel(b->env, b->threads, burn_one, b); }
-
-static cgam_status exponentials(bench *b)
-{
-    cgam_cpu_best()->f64->exp(b->exps, EXPS, b->exps + EXPS);
-    return CGAM_OK;
-}
-
-static cgam_status recall(bench *b, const cgam_recall *plan, const double *q, int64_t queries,
-                          bool reads)
-{
-    cgam_result results[BATCH];
-    cgam_recall_in in = {.queries = queries, .q = queries > 1 ? q + b->d : q};
-    cgam_recall_out out = {.results = results, .readout = reads ? b->readout : NULL};
-    cgam_status status = cgam_recall_run(plan, &in, &out);
-    if (status == CGAM_OK) b->iterations[queries > 1] = results[0].iterations;
-    return status;
-}
-
-static cgam_status flat(bench *b) { return recall(b, b->flat, b->q, 1, true); }
-static cgam_status peaked(bench *b) { return recall(b, b->peaked, b->q, 1, true); }
-static cgam_status scores(bench *b) { return recall(b, b->flat, b->q, 1, false); }
-static cgam_status half(bench *b) { return recall(b, b->flat_half, b->q, 1, true); }
-static cgam_status batch(bench *b) { return recall(b, b->flat, b->q, BATCH, true); }
-static cgam_status batch_scores(bench *b) { return recall(b, b->flat, b->q, BATCH, false); }
-
-/* One gate operator serves all; the iterations are no part of it. */
-static cgam_status coupled(bench *b, int64_t queries, int64_t iterations)
-{
-    b->coupled->opts.max_iter = iterations;
-    return recall(b, b->coupled, b->between, queries, false);
-}
-
-static cgam_status coupled_short(bench *b) { return coupled(b, 1, ITERATIONS_SHORT); }
-static cgam_status coupled_long(bench *b) { return coupled(b, 1, ITERATIONS_LONG); }
-static cgam_status many_short(bench *b) { return coupled(b, BATCH, ITERATIONS_SHORT); }
-static cgam_status many_long(bench *b) { return coupled(b, BATCH, ITERATIONS_LONG); }
-
-static int64_t gram_rows(const bench *b)
-{
-    return (int64_t)fmin((double)b->n, ceil(GRAM_WORK / ((double)b->d * (double)b->d)));
-}
-
-static cgam_status gram(bench *b)
-{
-    cgam_rows Z = {b->Z, CGAM_F32, gram_rows(b), b->d, b->d, NULL, cgam_cpu_best()};
-    return cgam_rows_gram(b->env, &Z, b->ones, b->C, b->d);
-}
-
-typedef struct piece {
-    const char *name;
-    cgam_status (*run)(bench *b);
-} piece;
-
-enum {
-    READ,
-    SGEMM,
-    DGEMM,
-    BURN,
-    EXP,
-    FLAT,
-    PEAKED,
-    SCORES,
-    HALF,
-    MANY,
-    MANY_SCORES,
-    SHORT,
-    LONG,
-    COUPLED_SHORT,
-    COUPLED_LONG,
-    GRAM,
-    PIECES
-};
-static const piece pieces[PIECES] = {
-    [READ] = {"read", read_bank},
-    [SGEMM] = {"sgemm", sgemm},
-    [DGEMM] = {"dgemm", dgemm},
-    [BURN] = {"fma", burn},
-    [EXP] = {"exp", exponentials},
-    [FLAT] = {"first_flat", flat},
-    [PEAKED] = {"first_peaked", peaked},
-    [SCORES] = {"first_no_readout", scores},
-    [HALF] = {"first_bf16", half},
-    [MANY] = {"batch", batch},
-    [MANY_SCORES] = {"batch_no_readout", batch_scores},
-    [SHORT] = {"coupled_2", coupled_short},
-    [LONG] = {"coupled_6", coupled_long},
-    [COUPLED_SHORT] = {"batch_coupled_2", many_short},
-    [COUPLED_LONG] = {"batch_coupled_6", many_long},
-    [GRAM] = {"gate_set_up", gram},
-};
-
-/* ---- Set-up -------------------------------------------------------------------------------- */
-static void bench_free(bench *b)
-{
-    cgam_recall *plans[] = {b->flat, b->peaked, b->flat_half, b->coupled};
-    for (size_t k = 0; k < sizeof plans / sizeof plans[0]; k++) cgam_recall_free(plans[k]);
-    cgam_bank_free(b->bank);
-    cgam_bank_free(b->bank_half);
-    void *rooms[] = {b->Z, b->half, b->q,    b->between, b->readout,
-                     b->C, b->ones, b->exps, b->gemm32,  b->gemm64};
-    for (size_t k = 0; k < sizeof rooms / sizeof rooms[0]; k++) cgam_free(b->env, rooms[k]);
-}
-
-static cgam_status make_rows(void *arg, int64_t slice)
-{
-    bench *b = arg;
-    cgam_rng rng = cgam_rng_stream((uint64_t)cgam_args_int(b->call->args, "seed"), (uint64_t)slice);
-    int64_t count = b->n * b->d, end = count * (slice + 1) / SLICES;
-    double size = sqrt(3.0 / (double)b->d); /* uniform entries of variance 1/d */
-    for (int64_t i = count * slice / SLICES; i < end; i++) {
-        double z = size * (2 * cgam_rng_uniform(&rng) - 1);
-        b->Z[i] = (float)z;
-        cgam_narrow(CGAM_BF16, &z, 1, &b->half[i]);
+    json_t *list = json_object();
+    for (int k = 0; k < CGAM_BENCH_PIECES; k++) {
+        json_t *pair = json_object();
+        cgam_json_put_real(pair, "wall", b->wall[k]);
+        cgam_json_put_real(pair, "cpu", b->cpu[k]);
+        cgam_json_put(list, b->name[k], pair);
     }
-    return CGAM_OK;
+    return list;
 }
 
-static cgam_status bench_new(bench *b)
+static json_t *ratios(const cgam_bench *b)
 {
-    cgam_env *env = b->env;
-    size_t n = (size_t)b->n, d = (size_t)b->d, gemm = (size_t)(3 * GEMM * GEMM);
-    b->Z = cgam_alloc(env, n * d, sizeof *b->Z);
-    b->half = cgam_alloc(env, n * d, sizeof *b->half);
-    b->q = cgam_alloc(env, (1 + BATCH) * d, sizeof *b->q);
-    b->between = cgam_alloc(env, (1 + BATCH) * d, sizeof *b->between);
-    b->readout = cgam_alloc(env, BATCH * d, sizeof *b->readout);
-    b->C = cgam_zalloc(env, d * d, sizeof *b->C);
-    b->ones = cgam_alloc(env, n, sizeof *b->ones);
-    b->exps = cgam_zalloc(env, (size_t)(2 * EXPS), sizeof *b->exps);
-    b->gemm32 = cgam_zalloc(env, (size_t)b->threads * gemm, sizeof *b->gemm32);
-    b->gemm64 = cgam_zalloc(env, (size_t)b->threads * gemm, sizeof *b->gemm64);
-    if (!b->Z || !b->half || !b->q || !b->between || !b->readout || !b->C || !b->ones || !b->exps ||
-        !b->gemm32 || !b->gemm64)
-        return cgam_fail_nomem(env, "a bank to measure with");
-    cgam_status status = cgam_parallel(env, SLICES, make_rows, b);
-    for (size_t k = 0; k <= BATCH; k++) {
-        const float *one = b->Z + (k == 0 ? n / 2 : (2 * k - 1) * n / (2 * BATCH)) * d;
-        const float *two = b->Z + ((size_t)(one - b->Z) / d + n / 3) % n * d;
-        for (size_t j = 0; j < d; j++) {
-            b->q[k * d + j] = (double)one[j];
-            b->between[k * d + j] = 0.7 * ((double)one[j] + 0.98 * (double)two[j]);
-        }
-    }
-    for (size_t i = 0; i < n; i++) b->ones[i] = 1;
-    for (int i = 0; i < EXPS; i++) b->exps[i] = -(double)(i % 700);
-    if (status == CGAM_OK) status = cgam_bank_new(env, b->Z, CGAM_F32, b->n, b->d, NULL, &b->bank);
-    if (status == CGAM_OK)
-        status = cgam_bank_new(env, b->half, CGAM_BF16, b->n, b->d, NULL, &b->bank_half);
-    cgam_recall_opts o = cgam_recall_opts_default();
-    if (status == CGAM_OK) status = cgam_recall_new(b->bank, &o, &b->flat);
-    if (status == CGAM_OK) status = cgam_recall_new(b->bank_half, &o, &b->flat_half);
-    o.beta = 200;
-    if (status == CGAM_OK) status = cgam_recall_new(b->bank, &o, &b->peaked);
-    o = cgam_recall_opts_default();
-    o.mode = CGAM_COUPLED;
-    o.plain = true;
-    o.tol = 0;
-    o.beta = 20;
-    o.lambda = 0.25;
-    o.alpha = 0.2;
-    if (status == CGAM_OK) status = cgam_recall_new(b->bank, &o, &b->coupled);
-    return status;
-}
-
-/* ---- Ratios -------------------------------------------------------------------------------- */
-/* A row of the table: a time over that of a reading, or a rate over that of the BLAS. */
-typedef struct ratio {
-    const char *work, *limit;
-    double goal; /* 0 = none */
-    bool at_most;
-    double (*of)(const bench *b, const double *t);
-} ratio;
-
-static double gemm_flops(const bench *b) { return 2.0 * GEMM * GEMM * GEMM * (double)b->threads; }
-static double size_of(const bench *b) { return (double)b->n * (double)b->d; }
-
-static double of_flat(const bench *b, const double *t) { return (void)b, t[FLAT] / t[READ]; }
-static double of_peaked(const bench *b, const double *t) { return (void)b, t[PEAKED] / t[READ]; }
-static double of_half(const bench *b, const double *t) { return (void)b, 2 * t[HALF] / t[READ]; }
-static double of_coupled(const bench *b, const double *t)
-{
-    return (t[LONG] - t[SHORT]) / (double)(b->iterations[0] - ITERATIONS_SHORT) / t[READ];
-}
-static double of_many(const bench *b, const double *t)
-{
-    return 4 * BATCH * size_of(b) / t[MANY] / (gemm_flops(b) / t[SGEMM]);
-}
-static double of_many_scores(const bench *b, const double *t)
-{
-    return 2 * BATCH * size_of(b) / t[MANY_SCORES] / (gemm_flops(b) / t[SGEMM]);
-}
-static double of_many_coupled(const bench *b, const double *t)
-{
-    double more = (double)(b->iterations[1] - ITERATIONS_SHORT);
-    double once = (t[COUPLED_LONG] - t[COUPLED_SHORT]) / more;
-    return 4 * BATCH * size_of(b) / once / (gemm_flops(b) / t[SGEMM]);
-}
-static double of_gram(const bench *b, const double *t)
-{
-    double rows = (double)gram_rows(b), d = (double)b->d;
-    return rows * d * (d + 1) / t[GRAM] / (gemm_flops(b) / t[DGEMM]);
-}
-
-static void put_ratios(const bench *b, const double *wall, const double *cpu)
-{
-    bool wide = b->d >= 1024;
-    const ratio table[] = {
-        {"one query, f32", "one reading", wide ? 1.15 : 1.25, true, of_flat},
-        {"one query, f32, peaked", "one reading", 1.05, true, of_peaked},
-        {"one coupled iteration, f32", "one reading", 1.2, true, of_coupled},
-        {"one query, bf16", "half a reading", 1.25, true, of_half},
-        {"64 queries, readout", "sgemm rate", wide ? 0.95 : 0.85, false, of_many},
-        {"64 queries, no readout", "sgemm rate", 0, false, of_many_scores},
-        {"64 coupled, one iteration", "sgemm rate", 0.85, false, of_many_coupled},
-        {"gate set-up", "dgemm rate", 0.85, false, of_gram},
-    };
     json_t *list = json_array();
-    for (size_t k = 0; k < sizeof table / sizeof table[0]; k++) {
-        const ratio *r = &table[k];
-        double value = r->of(b, wall);
+    for (const cgam_bench_ratio *r = b->ratio; r < b->ratio + CGAM_BENCH_RATIOS; r++) {
         json_t *row = json_object();
         cgam_json_put_text(row, "work", r->work);
         cgam_json_put_text(row, "limit", r->limit);
-        cgam_json_put_real(row, "ratio", value);
-        cgam_json_put_real(row, "ratio_cpu", r->of(b, cpu));
+        cgam_json_put_real(row, "ratio", r->wall);
+        cgam_json_put_real(row, "ratio_cpu", r->cpu);
         cgam_json_put_real(row, "goal", r->goal);
         cgam_json_put_text(row, "better", r->at_most ? "lower" : "higher");
         if (r->goal > 0)
             cgam_json_put_bool(row, "reached",
-                               value > 0 && (r->at_most ? value <= r->goal : value >= r->goal));
+                               r->wall > 0 &&
+                                   (r->at_most ? r->wall <= r->goal : r->wall >= r->goal));
         json_array_append_new(list, row);
     }
-    cgam_json_put(b->call->doc, "ratios", list);
-}
-
-static cgam_status measure(bench *b, int64_t runs)
-{
-    double wall[PIECES], cpu[PIECES];
-    for (int k = 0; k < PIECES; k++) wall[k] = cpu[k] = INFINITY;
-    for (int64_t run = 0; run < runs; run++) {
-        for (int k = 0; k < PIECES; k++) {
-            if (cgam_interrupted(b->env)) return CGAM_E_INTERRUPTED;
-            struct timespec start, stop;
-            double from = cgam_clock();
-            clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);
-            cgam_status status = pieces[k].run(b);
-            if (status != CGAM_OK) return status;
-            clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &stop);
-            wall[k] = fmin(wall[k], cgam_clock() - from);
-            cpu[k] = fmin(cpu[k], (double)(stop.tv_sec - start.tv_sec) +
-                                      1e-9 * (double)(stop.tv_nsec - start.tv_nsec));
-        }
-    }
-    json_t *times = json_object();
-    for (int k = 0; k < PIECES; k++) {
-        json_t *pair = json_object();
-        cgam_json_put_real(pair, "wall", wall[k]);
-        cgam_json_put_real(pair, "cpu", cpu[k]);
-        cgam_json_put(times, pieces[k].name, pair);
-    }
-    cgam_json_put(b->call->doc, "seconds", times);
-    cgam_json_put_real(b->call->doc, "read_gb_s", 4e-9 * (double)b->n * (double)b->d / wall[READ]);
-    double gemm = 2e-9 * GEMM * GEMM * GEMM * (double)b->threads;
-    cgam_json_put_real(b->call->doc, "sgemm_gflop_s", gemm / wall[SGEMM]);
-    cgam_json_put_real(b->call->doc, "dgemm_gflop_s", gemm / wall[DGEMM]);
-    double burnt = 2e-9 * BURNS * cgam_limits_of(cgam_cpu_best())->burn_width * (double)b->threads;
-    cgam_json_put_real(b->call->doc, "fma_gflop_s", burnt / wall[BURN]);
-    cgam_json_put_real(b->call->doc, "exp_g_s", 1e-9 * EXPS / wall[EXP]);
-    put_ratios(b, wall, cpu);
-    return CGAM_OK;
+    return list;
 }
 
 static cgam_status run(cgam_call *call)
 {
-    bench b = {.call = call, .env = call->env};
-    b.n = cgam_args_int(call->args, "rows");
-    b.d = cgam_args_int(call->args, "columns");
-    b.threads = cgam_env_threads(call->env);
-    cgam_json_put_int(call->doc, "n", b.n);
-    cgam_json_put_int(call->doc, "d", b.d);
-    cgam_json_put_int(call->doc, "threads", b.threads);
+    cgam_bench b;
+    int64_t n = cgam_args_int(call->args, "rows"), d = cgam_args_int(call->args, "columns");
+    cgam_json_put_int(call->doc, "n", n);
+    cgam_json_put_int(call->doc, "d", d);
+    cgam_json_put_int(call->doc, "threads", cgam_env_threads(call->env));
     cgam_json_put_text(call->doc, "kernels", cgam_cpu_best()->name);
-    cgam_status status = bench_new(&b);
-    if (status == CGAM_OK) status = measure(&b, cgam_args_int(call->args, "runs"));
-    bench_free(&b);
-    return status;
+    cgam_status status = cgam_bench_run(call->env, n, d, cgam_args_int(call->args, "runs"),
+                                        (uint64_t)cgam_args_int(call->args, "seed"), &b);
+    if (status != CGAM_OK) return status;
+    cgam_json_put(call->doc, "seconds", times(&b));
+    cgam_json_put_real(call->doc, "read_gb_s", b.read_gb_s);
+    cgam_json_put_real(call->doc, "sgemm_gflop_s", b.sgemm_gflop_s);
+    cgam_json_put_real(call->doc, "dgemm_gflop_s", b.dgemm_gflop_s);
+    cgam_json_put_real(call->doc, "fma_gflop_s", b.fma_gflop_s);
+    cgam_json_put_real(call->doc, "exp_g_s", b.exp_g_s);
+    cgam_json_put(call->doc, "ratios", ratios(&b));
+    return CGAM_OK;
 }
 
 static void print(const json_t *doc, FILE *to)
 {
-    const json_t *ratios = json_object_get(doc, "ratios");
+    const json_t *rows = json_object_get(doc, "ratios");
     fprintf(to, "Bank %lld x %lld, %lld threads, %s kernels.\n",
             (long long)cgam_json_get_int(doc, "n"), (long long)cgam_json_get_int(doc, "d"),
             (long long)cgam_json_get_int(doc, "threads"), cgam_json_get_text(doc, "kernels"));
@@ -395,8 +80,8 @@ static void print(const json_t *doc, FILE *to)
             cgam_json_get_real(doc, "sgemm_gflop_s"), cgam_json_get_real(doc, "dgemm_gflop_s"),
             cgam_json_get_real(doc, "exp_g_s"));
     fprintf(to, "  %-28s %8s %8s   %-16s %s\n", "work", "wall", "CPU", "of", "goal");
-    for (size_t k = 0; k < json_array_size(ratios); k++) {
-        const json_t *r = json_array_get(ratios, k);
+    for (size_t k = 0; k < json_array_size(rows); k++) {
+        const json_t *r = json_array_get(rows, k);
         bool lower = strcmp(cgam_json_get_text(r, "better"), "lower") == 0;
         fprintf(to, "  %-28s %8.3f %8.3f   %-16s", cgam_json_get_text(r, "work"),
                 cgam_json_get_real(r, "ratio"), cgam_json_get_real(r, "ratio_cpu"),
