@@ -31,20 +31,20 @@ static cgam_status shape_of(const cgam_lm *lm, shape *s)
     *s = (shape){.layers = lm->info.layers, .width = lm->info.width, .rope_scale = 1};
     if (strcmp(arch, "llama") != 0)
         return cgam_fail(env, CGAM_E_UNSUPPORTED,
-                         "--exact knows the architecture llama, this model is %s", arch);
+                         "exact knows the architecture llama, this model is %s", arch);
     if (cgam_gguf_uint(lm, "expert_count", &experts) && experts > 0)
-        return cgam_fail(env, CGAM_E_UNSUPPORTED, "--exact does not know mixtures of experts");
+        return cgam_fail(env, CGAM_E_UNSUPPORTED, "exact does not know mixtures of experts");
     double factor;
     if (cgam_gguf_real(lm, "rope.scaling.factor", &factor) ||
         cgam_gguf_real(lm, "rope.scale_linear", &factor) ||
         cgam_gguf_real(lm, "attention.scale", &factor) ||
         lm->f->gguf_find_tensor(lm->gguf, "blk.0.attn_q.bias") >= 0)
         return cgam_fail(env, CGAM_E_UNSUPPORTED,
-                         "--exact does not know this model's scaling of positions or its biases");
+                         "exact does not know this model's scaling of positions or its biases");
     if (!cgam_gguf_uint(lm, "attention.head_count", &s->heads) || s->heads < 1 ||
         !cgam_gguf_uint(lm, "feed_forward_length", &s->ff) || s->ff < 1 ||
         !cgam_gguf_real(lm, "attention.layer_norm_rms_epsilon", &s->epsilon))
-        return cgam_fail(env, CGAM_E_UNSUPPORTED, "--exact: layers of this model differ in shape");
+        return cgam_fail(env, CGAM_E_UNSUPPORTED, "exact: layers of this model differ in shape");
     if (!cgam_gguf_uint(lm, "attention.head_count_kv", &s->heads_kv)) s->heads_kv = s->heads;
     if (!cgam_gguf_real(lm, "rope.freq_base", &s->rope_base)) s->rope_base = 10000;
     s->head = s->width / s->heads;
@@ -54,7 +54,7 @@ static cgam_status shape_of(const cgam_lm *lm, shape *s)
     if (s->heads_kv < 1 || s->heads % s->heads_kv != 0 || s->head < 2 || s->head % 2 != 0 ||
         value != s->head || rotary != s->head)
         return cgam_fail(
-            env, CGAM_E_UNSUPPORTED, "--exact: %lld heads on %lld of %lld numbers, %lld turned",
+            env, CGAM_E_UNSUPPORTED, "exact: %lld heads on %lld of %lld numbers, %lld turned",
             (long long)s->heads, (long long)s->heads_kv, (long long)s->head, (long long)rotary);
     return CGAM_OK;
 }

@@ -72,7 +72,7 @@ static cgam_status run_one(cgam_report *r, int run)
     double begun = cgam_clock();
     snprintf(one->folder, sizeof one->folder, "%s", list[run].folder);
     if (snprintf(folder, sizeof folder, "%s/%s", r->opts.out, one->folder) >= (int)sizeof folder)
-        return cgam_fail(r->env, CGAM_E_ARG, "--out: the name is too long");
+        return cgam_fail(r->env, CGAM_E_ARG, "out: the name is too long");
     o.out = folder;
     o.progress = r->opts.progress;
     cgam_status status = cgam_study_run(r->env, &o, &one->study);
@@ -109,7 +109,7 @@ cgam_status cgam_report_make(cgam_env *env, const cgam_report_opts *opts, cgam_r
 {
     *out = NULL;
     if (!(opts->scale > 0 && opts->scale <= 1e4))
-        return cgam_fail(env, CGAM_E_ARG, "--scale is %.17g, it must be above 0 and at most 10000",
+        return cgam_fail(env, CGAM_E_ARG, "scale is %.17g, it must be above 0 and at most 10000",
                          opts->scale);
     cgam_report *r = cgam_zalloc(env, 1, sizeof *r);
     if (!r) return cgam_fail_nomem(env, "a report");
