@@ -12,7 +12,7 @@
  * more), and the example's p [n] in the block that has it. */
 #include "study/alphas.h"
 #include "study/banks.h"
-#include "study/stream.h"
+#include "study/trial.h"
 
 #include <math.h>
 #include <string.h>
@@ -56,16 +56,13 @@ static cgam_status room_open(cgam_study *study, void *arg, void **out)
     if (!w) return cgam_fail_nomem(study->env, "a trial");
     cgam_status status = cgam_banks_new(study->env, width, o->n, o->d, &w->banks);
     if (status == CGAM_OK) {
-        int64_t m = w->banks->g.m;
-        w->s = cgam_alloc(study->env, (size_t)((2 * o->n + m + 1) * width), sizeof *w->s);
-        if (!w->s) status = cgam_fail_nomem(study->env, "a trial");
+        const cgam_slice slices[] = {{&w->s, o->n}, {&w->p, o->n}, {&w->f, w->banks->g.m + 1}};
+        status = cgam_trial_room(study, 3, slices);
     }
     if (status != CGAM_OK) {
         room_close(study, arg, w);
         return status;
     }
-    w->p = w->s + o->n * width;
-    w->f = w->p + o->n * width;
     *out = w;
     return CGAM_OK;
 }
@@ -115,7 +112,7 @@ static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, 
     const int width = study->lanes->width;
     double peak[CGAM_LANES_MAX] __attribute__((aligned(64))), lead[CGAM_LANES_MAX],
         t[CGAM_LANES_MAX] = {0}, scale[CGAM_LANES_MAX] __attribute__((aligned(64)));
-    int64_t first = i * BLOCK, end = first + BLOCK < o->trials ? first + BLOCK : o->trials;
+    int64_t first = i * BLOCK, end = first + cgam_block_trials(o, BLOCK, i);
     double *above = record + 2 * u->alphas.count, *example = above + 3;
     memset(record, 0, (size_t)u->record * sizeof *record);
     for (int64_t from = first; from < end; from += width) {
@@ -142,12 +139,6 @@ static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, 
     return CGAM_OK;
 }
 
-/* Trials of block i. */
-static double in_block(const cgam_study_opts *o, int64_t i)
-{
-    return (double)(o->trials - i * BLOCK < BLOCK ? o->trials - i * BLOCK : BLOCK);
-}
-
 static cgam_status tell(cgam_study *study, const setup *u, const cgam_blocks *b)
 {
     const cgam_study_opts *o = &study->opts;
@@ -161,7 +152,7 @@ static cgam_status tell(cgam_study *study, const setup *u, const cgam_blocks *b)
         cgam_moments peak = {0};
         for (int64_t i = 0; i < b->count; i++) {
             const double *pair = b->records + i * u->record + 2 * k;
-            cgam_moments_join(&peak, pair[0], pair[1], in_block(o, i));
+            cgam_moments_join(&peak, pair[0], pair[1], (double)cgam_block_trials(o, BLOCK, i));
         }
         cells[0] = u->alphas.at[k];
         cells[1] = peak.mean;
@@ -180,7 +171,7 @@ static cgam_status tell(cgam_study *study, const setup *u, const cgam_blocks *b)
     }
     for (int64_t i = 0; i < b->count; i++) {
         const double *three = b->records + i * u->record + 2 * alphas;
-        cgam_moments_join(&above, three[0], three[1], in_block(o, i));
+        cgam_moments_join(&above, three[0], three[1], (double)cgam_block_trials(o, BLOCK, i));
         several += three[2];
     }
     status = cgam_study_add(study, "onset", "Memories above 1/n at alpha_crit.",
@@ -245,10 +236,8 @@ static cgam_status trial(cgam_study *study, int64_t k, json_t *doc)
     if (status == CGAM_OK) status = draw(study, k - lane, w);
     if (status == CGAM_OK) {
         const cgam_bundle *g = &w->banks->g;
-        json_t *Z = json_array(), *list = json_array();
+        json_t *list = json_array();
         cgam_banks_lead(w->banks, lead);
-        for (int64_t i = 0; i < o->n; i++)
-            json_array_append_new(Z, cgam_json_reals(g->Z + i * o->d * width + lane, o->d, width));
         for (int64_t j = 0; j < u.alphas.count; j++) {
             json_t *at = json_object();
             gates(study, u.alphas.at[j], lead, w, peak, w->p, t, scale);
@@ -267,7 +256,7 @@ static cgam_status trial(cgam_study *study, int64_t k, json_t *doc)
         cgam_json_put(doc, "alpha_crit", cgam_json_real(w->banks->alpha_crit[lane]));
         cgam_json_put(doc, "lead", cgam_json_real(lead[lane]));
         cgam_json_put(doc, "mu", cgam_json_reals(g->mu + lane, o->n > o->d ? o->d : o->n, width));
-        cgam_json_put(doc, "Z", Z);
+        cgam_json_put(doc, "Z", cgam_trial_rows(g->Z + lane, o->n, o->d, width));
         cgam_json_put(doc, "alphas", list);
     }
     room_close(study, &u, w);

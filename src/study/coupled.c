@@ -18,7 +18,7 @@
  * the peak and the number of iterations that did not converge; then the fold of each trial. */
 #include "study/coupled.h"
 
-#include "study/stream.h"
+#include "study/trial.h"
 
 #include <math.h>
 #include <string.h>
@@ -111,19 +111,14 @@ cgam_status cgam_coupling_room_open(cgam_study *study, void *arg, void **out)
     cgam_status status = cgam_banks_new(env, width, o->n, o->d, &w->banks);
     if (status == CGAM_OK) {
         int64_t n = o->n, m = w->banks->g.m;
-        int64_t sizes[] = {n, 1, n, n, n + m, n, n, n, n, n, n, m + 1, m + 1}, total = 0;
-        double **parts[] = {&w->s0, &w->scale, &w->base, &w->x, &w->e, &w->fs,  &w->fr,
-                            &w->fp, &w->s,     &w->r,    &w->p, &w->f, &w->gain};
-        const int count = sizeof sizes / sizeof *sizes;
-        for (int k = 0; k < count; k++) total += sizes[k];
-        double *at = w->s0 = cgam_zalloc(env, (size_t)(total * width), sizeof *at);
+        const cgam_slice slices[] = {
+            {&w->s0, n}, {&w->scale, 1}, {&w->base, n},    {&w->x, n}, {&w->e, n + m},
+            {&w->fs, n}, {&w->fr, n},    {&w->fp, n},      {&w->s, n}, {&w->r, n},
+            {&w->p, n},  {&w->f, m + 1}, {&w->gain, m + 1}};
+        status = cgam_trial_room(study, sizeof slices / sizeof *slices, slices);
         w->flow = cgam_zalloc(env, cgam_lanes_flow_room(&w->banks->g), sizeof *w->flow);
         w->fold = cgam_alloc(env, cgam_lanes_fold_room(&w->banks->g), sizeof *w->fold);
-        if (!w->s0 || !w->flow || !w->fold) status = cgam_fail_nomem(env, "a trial");
-        for (int k = 0; k < count && status == CGAM_OK; k++) {
-            *parts[k] = at;
-            at += sizes[k] * width;
-        }
+        if (status == CGAM_OK && (!w->flow || !w->fold)) status = cgam_fail_nomem(env, "a trial");
     }
     if (status != CGAM_OK) {
         cgam_coupling_room_close(study, arg, w);
@@ -308,7 +303,7 @@ static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, 
     cgam_coupling_room *w = opened;
     const cgam_study_opts *o = &study->opts;
     const int width = study->lanes->width;
-    int64_t first = i * BLOCK, end = first + BLOCK < o->trials ? first + BLOCK : o->trials;
+    int64_t first = i * BLOCK, end = first + cgam_block_trials(o, BLOCK, i);
     memset(record, 0, (size_t)c->record * sizeof *record);
     for (int64_t k = c->folds; k < c->record; k++) record[k] = NAN;
     for (int64_t from = first; from < end; from += width) {

@@ -4,6 +4,7 @@
  * Its standard error is a jackknife over up to 50 sets of blocks, since a curve is a mean over trials
  * but its crossing is not. */
 #include "study/coupled.h"
+#include "study/trial.h"
 
 #include <math.h>
 #include <string.h>
@@ -19,13 +20,6 @@ static double crossing(int64_t n, const double *x, const double *y)
     return NAN;
 }
 
-/* Trials of block i. */
-static double in_block(const cgam_study *study, int64_t i)
-{
-    int64_t rest = study->opts.trials - i * BLOCK;
-    return (double)(rest < BLOCK ? rest : BLOCK);
-}
-
 /* Mean peaks of lambda k over the blocks outside set `left` of `sets` (left < 0: all). */
 static void curve(const cgam_study *study, const cgam_coupling *c, const cgam_blocks *b, int64_t k,
                   int64_t sets, int64_t left, double *y)
@@ -35,7 +29,7 @@ static void curve(const cgam_study *study, const cgam_coupling *c, const cgam_bl
     memset(y, 0, (size_t)n * sizeof *y);
     for (int64_t i = 0; i < b->count; i++) {
         if (left >= 0 && i * sets / b->count == left) continue;
-        double count = in_block(study, i);
+        double count = (double)cgam_block_trials(&study->opts, BLOCK, i);
         trials += count;
         for (int64_t a = 0; a < n; a++)
             y[a] += count * b->records[i * c->record + c->at[k] + SUMS * a];
@@ -71,7 +65,8 @@ static cgam_status curve_table(cgam_study *study, const cgam_coupling *c, const 
             cgam_moments peak = {0};
             for (int64_t i = 0; i < b->count; i++) {
                 const double *sums = b->records + i * c->record + c->at[k] + SUMS * a;
-                cgam_moments_join(&peak, sums[0], sums[1], in_block(study, i));
+                cgam_moments_join(&peak, sums[0], sums[1],
+                                  (double)cgam_block_trials(&study->opts, BLOCK, i));
                 cells[5] += sums[2];
             }
             cells[0] = o->lambda.values[k];
@@ -199,9 +194,7 @@ static cgam_status show(cgam_study *study, const cgam_coupling *c, int64_t trial
     const cgam_bundle *g = &w->banks->g;
     cgam_status status = cgam_coupling_draw(study, trial - lane, w);
     if (status != CGAM_OK) return status;
-    json_t *Z = json_array(), *list = json_array();
-    for (int64_t i = 0; i < o->n; i++)
-        json_array_append_new(Z, cgam_json_reals(g->Z + i * o->d * width + lane, o->d, width));
+    json_t *list = json_array();
     for (int64_t k = 0; k < o->lambda.count; k++) {
         double fold[CGAM_LANES_MAX], lambda = o->lambda.values[k];
         json_t *one = json_object(), *points = json_array();
@@ -220,7 +213,7 @@ static cgam_status show(cgam_study *study, const cgam_coupling *c, int64_t trial
         json_array_append_new(list, one);
     }
     cgam_json_put(doc, "alpha_crit", cgam_json_real(w->banks->alpha_crit[lane]));
-    cgam_json_put(doc, "Z", Z);
+    cgam_json_put(doc, "Z", cgam_trial_rows(g->Z + lane, o->n, o->d, width));
     cgam_json_put(doc, "start", cgam_json_reals(g->start + lane, o->n, width));
     cgam_json_put(doc, "curves", list);
     return CGAM_OK;

@@ -7,8 +7,7 @@
  * on alpha and lambda.
  *
  * A block is one bank at one N/d; its record counts [alpha, sigma_q, lambda]. */
-#include "study/stream.h"
-#include "study/study.h"
+#include "study/trial.h"
 
 #include <cgam/gate.h>
 
@@ -72,14 +71,7 @@ static cgam_status make_memories(cgam_study *study, int64_t set, int64_t load, i
     cgam_status status = CGAM_OK;
     if (!o->bank) {
         cgam_rng rng = cgam_stream(o->seed, stream_of(o), CGAM_STREAM_BANK, set, load, 0);
-        for (int64_t i = 0; i < n; i++) {
-            double norm = 0;
-            for (int64_t j = 0; j < d; j++) {
-                Z[i * d + j] = cgam_rng_normal(&rng);
-                norm += Z[i * d + j] * Z[i * d + j];
-            }
-            for (int64_t j = 0; j < d; j++) Z[i * d + j] /= sqrt(norm);
-        }
+        cgam_trial_memories(&rng, n, d, Z);
         return CGAM_OK;
     }
     /* n of the rows in their order, each set equally likely: row i is taken with the chance that
@@ -130,20 +122,17 @@ static void recall(const cgam_study *study, int64_t set, int64_t load, int64_t n
 {
     const cgam_study_opts *o = &study->opts;
     const cgam_lanes *lanes = study->lanes;
-    const int width = lanes->width, own = stream_of(o);
-    const double sigma_c = o->sigma_c_vector ? o->sigma_c / sqrt((double)d) : o->sigma_c;
-    int64_t cell = load * o->sigma_q.count + noise;
-    for (int l = 0; l < width; l++) {
-        cgam_rng pick = cgam_stream(o->seed, own, CGAM_STREAM_TARGET, set, cell, first + l);
-        cgam_rng eps = cgam_stream(o->seed, own, CGAM_STREAM_QUERY, set, cell, first + l);
-        cgam_rng eta = cgam_stream(o->seed, own, CGAM_STREAM_CONTEXT, set, cell, first + l);
-        w->target[l] = cgam_rng_below(&pick, n);
-        for (int64_t j = 0; j < d; j++) {
-            double zeta = w->Z[w->target[l] * d + j];
-            w->q[j * width + l] = zeta + o->sigma_q.values[noise] * cgam_rng_normal(&eps);
-            w->c[j * width + l] = zeta + sigma_c * cgam_rng_normal(&eta);
-        }
-    }
+    const cgam_cues cues = {.stream = stream_of(o),
+                            .set = set,
+                            .cell = load * o->sigma_q.count + noise,
+                            .n = n,
+                            .d = d,
+                            .sigma_q = o->sigma_q.values[noise],
+                            .Z = w->Z,
+                            .q = w->q,
+                            .c = w->c,
+                            .target = w->target};
+    cgam_trial_cues(study, &cues, first);
     lanes->product(n, d, w->Z, w->q, w->b);
     lanes->product(n, d, w->S, w->c, w->s);
     cgam_lanes_judge judge = {.n = n,
@@ -304,7 +293,7 @@ static cgam_status trial(cgam_study *study, int64_t k, json_t *doc)
     cgam_status status = CGAM_OK;
     for (int64_t load = 0; load < o->load.count && status == CGAM_OK; load++) {
         int64_t n = memories(o, o->load.values[load]);
-        json_t *one = json_object(), *Z = json_array(), *cells = json_array();
+        json_t *one = json_object(), *cells = json_array();
         room w;
         status = room_open(study, set, load, n, d, &w);
         for (int64_t j = 0; j < o->sigma_q.count && status == CGAM_OK; j++) {
@@ -323,12 +312,10 @@ static cgam_status trial(cgam_study *study, int64_t k, json_t *doc)
             cgam_json_put(cell, "alphas", list);
             json_array_append_new(cells, cell);
         }
-        for (int64_t i = 0; i < n && status == CGAM_OK; i++)
-            json_array_append_new(Z, cgam_json_reals(w.Z + i * d, d, 1));
+        if (status == CGAM_OK) cgam_json_put(one, "Z", cgam_trial_rows(w.Z, n, d, 1));
         room_close(study, &w);
         cgam_json_put(one, "load", json_real((double)n / (double)d));
         cgam_json_put(one, "n", json_integer(n));
-        cgam_json_put(one, "Z", Z);
         cgam_json_put(one, "cells", cells);
         json_array_append_new(loads, one);
     }

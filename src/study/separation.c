@@ -19,7 +19,7 @@
  *   stopped [sigma, lambda]           mode coupled: iterations that did not converge */
 #include "study/separation.h"
 
-#include "study/stream.h"
+#include "study/trial.h"
 
 #include <cgam/gate.h>
 #include <cgam/theory.h>
@@ -41,14 +41,7 @@ static cgam_status make_bank(cgam_study *study, int64_t set, double *Z, double *
     const cgam_study_opts *o = &study->opts;
     cgam_env *env = study->env;
     cgam_rng rng = cgam_stream(o->seed, CGAM_STREAM_SEPARATION, CGAM_STREAM_BANK, set, 0, 0);
-    for (int64_t i = 0; i < o->n; i++) {
-        double norm = 0, *row = Z + i * o->d;
-        for (int64_t j = 0; j < o->d; j++) {
-            row[j] = cgam_rng_normal(&rng);
-            norm += row[j] * row[j];
-        }
-        for (int64_t j = 0; j < o->d; j++) row[j] /= sqrt(norm);
-    }
+    cgam_trial_memories(&rng, o->n, o->d, Z);
     cgam_bank *bank = NULL;
     cgam_gate *gate = NULL;
     double *v = cgam_zalloc(env, (size_t)(o->d + o->n), sizeof *v);
@@ -129,26 +122,28 @@ cgam_status cgam_separation_room_open(cgam_study *study, void *arg, void **out)
     room *w = cgam_zalloc(env, 1, sizeof *w);
     if (!w) return cgam_fail_nomem(env, "a trial");
     w->set = -1;
-    int64_t padded = u->d + CGAM_LANES_TILE, total = 0;
-    int64_t sizes[] = {u->d, u->d, u->n,          u->n, u->lambdas, u->lambdas,
-                       2,    u->n, u->n + padded, u->n, padded + 1};
-    double **parts[] = {&w->q,    &w->c, &w->b, &w->s,    &w->gap, &w->log_p,
-                        &w->sums, &w->r, &w->e, &w->base, &w->gain};
-    for (int k = 0; k < 11; k++) total += sizes[k];
-    double *at = w->q = cgam_zalloc(env, (size_t)(total * width), sizeof *w->q);
+    const int64_t n = u->n, d = u->d, lambdas = u->lambdas, padded = d + CGAM_LANES_TILE;
+    const cgam_slice slices[] = {{&w->q, d},
+                                 {&w->c, d},
+                                 {&w->b, n},
+                                 {&w->s, n},
+                                 {&w->gap, lambdas},
+                                 {&w->log_p, lambdas},
+                                 {&w->sums, 2},
+                                 {&w->r, n},
+                                 {&w->e, n + padded},
+                                 {&w->base, n},
+                                 {&w->gain, padded + 1}};
+    cgam_status status = cgam_trial_room(study, sizeof slices / sizeof *slices, slices);
     /* targets first, then flags: eight-byte numbers keep their alignment */
     size_t flags = (size_t)(2 * u->lambdas * width) * sizeof *w->right;
     w->target = cgam_zalloc(env, CGAM_LANES_MAX * sizeof *w->target + flags, 1);
-    cgam_status status = w->q && w->target ? CGAM_OK : cgam_fail_nomem(env, "a trial");
+    if (status == CGAM_OK && !w->target) status = cgam_fail_nomem(env, "a trial");
     if (status == CGAM_OK && study->opts.coupled)
         status = cgam_banks_new(env, width, u->n, u->d, &w->banks);
     if (status != CGAM_OK) {
         cgam_separation_room_close(study, arg, w);
         return status;
-    }
-    for (int k = 0; k < 11; k++) {
-        *parts[k] = at;
-        at += sizes[k] * width;
     }
     w->right = (int *)(void *)(w->target + CGAM_LANES_MAX);
     w->stopped = w->right + u->lambdas * width;
@@ -157,22 +152,19 @@ cgam_status cgam_separation_room_open(cgam_study *study, void *arg, void **out)
 }
 
 void cgam_separation_draw(const cgam_study *study, const setup *u, int64_t set, int64_t cell,
-                          int64_t trial, int lane, room *w)
+                          int64_t first, room *w)
 {
-    const cgam_study_opts *o = &study->opts;
-    const int width = study->lanes->width, own = CGAM_STREAM_SEPARATION;
-    cgam_rng pick = cgam_stream(o->seed, own, CGAM_STREAM_TARGET, set, cell, trial);
-    cgam_rng eps = cgam_stream(o->seed, own, CGAM_STREAM_QUERY, set, cell, trial);
-    cgam_rng eta = cgam_stream(o->seed, own, CGAM_STREAM_CONTEXT, set, cell, trial);
-    double sigma_q = o->sigma_q.values[cell];
-    double sigma_c = o->sigma_c_vector ? o->sigma_c / sqrt((double)u->d) : o->sigma_c;
-    int64_t target = cgam_rng_below(&pick, u->n);
-    const double *zeta = u->Z + (set * u->n + target) * u->d;
-    w->target[lane] = target;
-    for (int64_t j = 0; j < u->d; j++) {
-        w->q[j * width + lane] = zeta[j] + sigma_q * cgam_rng_normal(&eps);
-        w->c[j * width + lane] = zeta[j] + sigma_c * cgam_rng_normal(&eta);
-    }
+    const cgam_cues cues = {.stream = CGAM_STREAM_SEPARATION,
+                            .set = set,
+                            .cell = cell,
+                            .n = u->n,
+                            .d = u->d,
+                            .sigma_q = study->opts.sigma_q.values[cell],
+                            .Z = u->Z + set * u->n * u->d,
+                            .q = w->q,
+                            .c = w->c,
+                            .target = w->target};
+    cgam_trial_cues(study, &cues, first);
 }
 
 /* Mode coupled: the fixed point for lambda k into w->r. */
@@ -302,7 +294,7 @@ cgam_status cgam_separation_block(cgam_study *study, void *arg, void *opened, in
     const cgam_study_opts *o = &study->opts;
     const int width = study->lanes->width;
     int64_t set = i / u->blocks_a_bank, first = i % u->blocks_a_bank * BLOCK;
-    int64_t end = first + BLOCK < o->trials ? first + BLOCK : o->trials, window = -1;
+    int64_t end = first + cgam_block_trials(o, BLOCK, i % u->blocks_a_bank), window = -1;
     memset(record, 0, (size_t)u->record * sizeof *record);
     record[u->at[POINTS] + 2] = INFINITY;
     for (int64_t k = u->at[IN_WINDOW]; k < u->at[SAMPLE]; k++) record[k] = NAN;
@@ -311,7 +303,7 @@ cgam_status cgam_separation_block(cgam_study *study, void *arg, void *opened, in
         bool inside = in_window(o->sigma_q.values[cell]);
         window += inside;
         for (int64_t t = first; t < end && status == CGAM_OK; t += width) {
-            for (int l = 0; l < width; l++) cgam_separation_draw(study, u, set, cell, t + l, l, w);
+            cgam_separation_draw(study, u, set, cell, t, w);
             status = cgam_separation_recall(study, u, set, 0, u->lambdas, w);
             for (int l = 0; l < width && t + l < end && status == CGAM_OK; l++)
                 count_lane(study, u, cell, inside ? window : -1, t + l - first, end - first, l, w,

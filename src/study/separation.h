@@ -54,9 +54,9 @@ void cgam_separation_room_close(cgam_study *study, void *arg, void *opened);
 cgam_status cgam_separation_block(cgam_study *study, void *arg, void *opened, int64_t i,
                                   double *record);
 
-/* Draws of one trial at one noise level, into a lane. */
+/* Draws of trials first .. first + width - 1 at one noise level, one a lane. */
 void cgam_separation_draw(const cgam_study *study, const cgam_separation *u, int64_t set,
-                          int64_t cell, int64_t trial, int lane, cgam_separation_room *w);
+                          int64_t cell, int64_t first, cgam_separation_room *w);
 /* b, s and, for lambdas [from, to), gap, log p and winner of the draws in w. */
 cgam_status cgam_separation_recall(cgam_study *study, const cgam_separation *u, int64_t set,
                                    int64_t from, int64_t to, cgam_separation_room *w);

@@ -1,5 +1,6 @@
 /* separation_tables.c: tables and summary of the separation study, and one trial of it in full. */
 #include "study/separation.h"
+#include "study/trial.h"
 
 #include <cgam/gate.h>
 #include <cgam/theory.h>
@@ -25,9 +26,8 @@ static cgam_moments of_bank(const cgam_study *study, const cgam_blocks *b, const
     cgam_moments all = {0};
     for (int64_t i = 0; i < u->blocks_a_bank; i++) {
         const double *record = b->records + (set * u->blocks_a_bank + i) * u->record;
-        int64_t rest = study->opts.trials - i * CGAM_SEPARATION_BLOCK;
-        if (rest > CGAM_SEPARATION_BLOCK) rest = CGAM_SEPARATION_BLOCK;
-        cgam_moments_join(&all, record[mean], record[squares], (double)(rest * levels));
+        int64_t trials = cgam_block_trials(&study->opts, CGAM_SEPARATION_BLOCK, i);
+        cgam_moments_join(&all, record[mean], record[squares], (double)(trials * levels));
     }
     return all;
 }
@@ -316,8 +316,7 @@ static cgam_status show_cells(cgam_study *study, cgam_separation *u, int64_t set
     cgam_status status = CGAM_OK;
     for (int64_t cell = 0; cell < u->sigmas && status == CGAM_OK; cell++) {
         json_t *doc = json_object(), *list = json_array();
-        for (int l = 0; l < width; l++)
-            cgam_separation_draw(study, u, set, cell, trial - lane + l, l, w);
+        cgam_separation_draw(study, u, set, cell, trial - lane, w);
         for (int64_t k = 0; k < u->lambdas && status == CGAM_OK; k++) {
             status = cgam_separation_recall(study, u, set, k, k + 1, w);
             if (status == CGAM_OK) status = show_lambda(study, u, gate, k, lane, w, x, list);
@@ -345,7 +344,7 @@ cgam_status cgam_separation_trial(cgam_study *study, int64_t trial, json_t *doc)
     cgam_gate *gate = NULL;
     double *x = cgam_alloc(env, (size_t)(4 * o->n), sizeof *x);
     int64_t set = trial / o->trials, own = trial % o->trials;
-    json_t *cells = json_array(), *Z = json_array();
+    json_t *cells = json_array();
     cgam_status status = cgam_separation_open(study, &u);
     if (status == CGAM_OK && !x) status = cgam_fail_nomem(env, "a trial");
     if (status == CGAM_OK) status = cgam_separation_room_open(study, &u, &w);
@@ -353,11 +352,9 @@ cgam_status cgam_separation_trial(cgam_study *study, int64_t trial, json_t *doc)
     if (status == CGAM_OK) status = cgam_bank_new(env, memories, CGAM_F64, u.n, u.d, NULL, &bank);
     if (status == CGAM_OK) status = cgam_gate_new(bank, o->alpha, NULL, &gate);
     if (status == CGAM_OK) status = show_cells(study, &u, set, own, x, gate, w, cells);
-    for (int64_t i = 0; i < u.n && status == CGAM_OK; i++)
-        json_array_append_new(Z, cgam_json_reals(memories + i * u.d, u.d, 1));
     cgam_json_put(doc, "bank", json_integer(set));
     cgam_json_put(doc, "trial_of_bank", json_integer(own));
-    cgam_json_put(doc, "Z", Z);
+    if (status == CGAM_OK) cgam_json_put(doc, "Z", cgam_trial_rows(memories, u.n, u.d, 1));
     cgam_json_put(doc, "cells", cells);
     cgam_gate_free(gate);
     cgam_bank_free(bank);

@@ -193,9 +193,7 @@ static cgam_status trial(cgam_study *study, int64_t k, json_t *doc)
         if (k >= u->cases[j]) continue;
         status = cgam_theorem_case(study, t, j, k, c, &margin);
         if (status != CGAM_OK) break;
-        json_t *one = json_object(), *Z = json_array(), *x = json_array();
-        for (int64_t i = 0; i < c->n; i++)
-            json_array_append_new(Z, cgam_json_reals(c->Z + i * c->d, c->d, 1));
+        json_t *one = json_object(), *x = json_array();
         for (int i = 0; i < CGAM_CASE_ROOM; i++)
             json_array_append_new(x, cgam_json_reals(c->x[i], c->n, 1));
         cgam_json_put(one, "name", json_string(t->name));
@@ -204,7 +202,7 @@ static cgam_status trial(cgam_study *study, int64_t k, json_t *doc)
         cgam_json_put(one, "margin", cgam_json_real(margin));
         cgam_json_put(one, "tolerance", json_real(t->tol));
         cgam_json_put(one, "violated", json_boolean(margin < -t->tol));
-        cgam_json_put(one, "Z", Z);
+        cgam_json_put(one, "Z", cgam_trial_rows(c->Z, c->n, c->d, 1));
         cgam_json_put(one, "drawn", cgam_json_reals(c->drawn, c->draws, 1));
         cgam_json_put(one, "vectors", x);
         json_array_append_new(list, one);

@@ -3,8 +3,7 @@
 #define CGAM_SRC_STUDY_THEOREMS_H
 
 #include "study/banks.h"
-#include "study/stream.h"
-#include "study/study.h"
+#include "study/trial.h"
 
 #include <cgam/gate.h>
 #include <cgam/recall.h>

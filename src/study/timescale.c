@@ -15,8 +15,7 @@
  * A block is 8 trials; its record holds, for every ratio, at each sample how many are right and mean
  * and squared deviations of N_eff, then per trial: right at the end, context settled, retrieval decided. */
 #include "study/banks.h"
-#include "study/stream.h"
-#include "study/study.h"
+#include "study/trial.h"
 
 #include <math.h>
 #include <string.h>
@@ -62,19 +61,13 @@ static cgam_status room_open(cgam_study *study, void *arg, void **out)
     w->study = study;
     cgam_status status = cgam_banks_new(study->env, width, o->n, o->d, &w->banks);
     if (status == CGAM_OK) {
-        int64_t n = o->n, d = o->d, m = w->banks->g.m, total = 0;
-        int64_t sizes[] = {d, d, n, n, n, n, n, n, m, m, m};
-        double **parts[] = {&w->q, &w->c,   &w->u,    &w->b, &w->s, &w->r,
-                            &w->p, &w->now, &w->root, &w->x, &w->w};
-        const int count = sizeof sizes / sizeof *sizes;
-        for (int k = 0; k < count; k++) total += sizes[k];
-        double *at = w->q = cgam_zalloc(study->env, (size_t)(total * width), sizeof *at);
+        int64_t n = o->n, d = o->d, m = w->banks->g.m;
+        const cgam_slice slices[] = {{&w->q, d},    {&w->c, d}, {&w->u, n}, {&w->b, n},
+                                     {&w->s, n},    {&w->r, n}, {&w->p, n}, {&w->now, n},
+                                     {&w->root, m}, {&w->x, m}, {&w->w, m}};
+        status = cgam_trial_room(study, sizeof slices / sizeof *slices, slices);
         w->flow = cgam_zalloc(study->env, cgam_lanes_flow_room(&w->banks->g), sizeof *w->flow);
-        if (!w->q || !w->flow) status = cgam_fail_nomem(study->env, "a trial");
-        for (int k = 0; k < count && status == CGAM_OK; k++) {
-            *parts[k] = at;
-            at += sizes[k] * width;
-        }
+        if (status == CGAM_OK && !w->flow) status = cgam_fail_nomem(study->env, "a trial");
     }
     if (status != CGAM_OK) {
         room_close(study, arg, w);
@@ -88,19 +81,19 @@ static cgam_status draw(cgam_study *study, int64_t first, room *w)
 {
     const cgam_study_opts *o = &study->opts;
     const int width = study->lanes->width, own = CGAM_STREAM_TIMESCALE;
-    const double sigma_c = o->sigma_c_vector ? o->sigma_c / sqrt((double)o->d) : o->sigma_c;
     cgam_bundle *g = &w->banks->g;
-    for (int l = 0; l < width; l++) {
-        cgam_rng pick = cgam_stream(o->seed, own, CGAM_STREAM_TARGET, 0, 0, first + l);
-        cgam_rng eps = cgam_stream(o->seed, own, CGAM_STREAM_QUERY, 0, 0, first + l);
-        cgam_rng eta = cgam_stream(o->seed, own, CGAM_STREAM_CONTEXT, 0, 0, first + l);
-        cgam_banks_draw(w->banks, l, o->seed, own, 0, first + l, 0, 1);
-        w->target[l] = cgam_rng_below(&pick, o->n);
-        for (int64_t j = 0; j < o->d; j++) {
-            double zeta = g->Z[(w->target[l] * o->d + j) * width + l];
-            w->q[j * width + l] = zeta + o->sigma_q.values[0] * cgam_rng_normal(&eps);
-            w->c[j * width + l] = zeta + sigma_c * cgam_rng_normal(&eta);
-        }
+    const cgam_cues cues = {.stream = own,
+                            .n = o->n,
+                            .d = o->d,
+                            .sigma_q = o->sigma_q.values[0],
+                            .Z = g->Z,
+                            .own = true,
+                            .q = w->q,
+                            .c = w->c,
+                            .target = w->target};
+    for (int l = 0; l < width; l++) cgam_banks_draw(w->banks, l, o->seed, own, 0, first + l, 0, 1);
+    cgam_trial_cues(study, &cues, first);
+    for (int l = 0; l < width; l++)
         for (int64_t i = 0; i < o->n; i++) {
             double u = 0, b = 0;
             for (int64_t j = 0; j < o->d; j++) {
@@ -111,7 +104,6 @@ static cgam_status draw(cgam_study *study, int64_t first, room *w)
             w->b[i * width + l] = b;
             g->start[i * width + l] = o->start_query ? b : 0;
         }
-    }
     cgam_status status = cgam_banks_decompose(w->banks, w->u);
     /* the query in the modes: Z q = V (root x), so x = V'(Z q) / root */
     for (int64_t k = 0; k < g->m && status == CGAM_OK; k++)
@@ -276,7 +268,7 @@ static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, 
     const cgam_study_opts *o = &study->opts;
     const int width = study->lanes->width;
     int right[CGAM_LANES_MAX];
-    int64_t first = i * BLOCK, end = first + BLOCK < o->trials ? first + BLOCK : o->trials;
+    int64_t first = i * BLOCK, end = first + cgam_block_trials(o, BLOCK, i);
     memset(record, 0, (size_t)record_size(o) * sizeof *record);
     for (int64_t from = first; from < end; from += width) {
         cgam_status status = draw(study, from, w);
@@ -365,9 +357,8 @@ static cgam_status along_table(cgam_study *study, const cgam_blocks *b)
             for (int64_t i = 0; i < b->count; i++) {
                 const double *sums =
                     b->records + i * b->record + j * (SUMS * SAMPLES + FINALS * BLOCK) + SUMS * k;
-                int64_t rest = o->trials - i * BLOCK;
                 right += sums[0];
-                cgam_moments_join(&neff, sums[1], sums[2], (double)(rest < BLOCK ? rest : BLOCK));
+                cgam_moments_join(&neff, sums[1], sums[2], (double)cgam_block_trials(o, BLOCK, i));
             }
             cells[0] = o->ratio.values[j];
             cells[1] = at[k];
@@ -420,10 +411,7 @@ static cgam_status trial(cgam_study *study, int64_t k, json_t *doc)
     room *w = opened;
     if (status == CGAM_OK) status = draw(study, k - lane, w);
     if (status == CGAM_OK) {
-        json_t *Z = json_array(), *list = json_array();
-        for (int64_t i = 0; i < o->n; i++)
-            json_array_append_new(
-                Z, cgam_json_reals(w->banks->g.Z + i * o->d * width + lane, o->d, width));
+        json_t *list = json_array();
         w->count = width;
         w->lane = lane;
         for (int64_t j = 0; j < o->ratio.count; j++) {
@@ -441,7 +429,7 @@ static cgam_status trial(cgam_study *study, int64_t k, json_t *doc)
         cgam_json_put(doc, "target", json_integer(w->target[lane]));
         cgam_json_put(doc, "q", cgam_json_reals(w->q + lane, o->d, width));
         cgam_json_put(doc, "c", cgam_json_reals(w->c + lane, o->d, width));
-        cgam_json_put(doc, "Z", Z);
+        cgam_json_put(doc, "Z", cgam_trial_rows(w->banks->g.Z + lane, o->n, o->d, width));
         cgam_json_put(doc, "flows", list);
     }
     room_close(study, NULL, w);
