@@ -1,24 +1,9 @@
 /* eval.c: the public calls that look at a point. */
 #include "net/work.h"
 
-#include <math.h>
 #include <string.h>
 
 enum { STATES_AT_ONCE = 64, TANGENTS_AT_ONCE = 16 };
-
-static cgam_status check_states(const cgam_net *net, int64_t batch, const double *x)
-{
-    for (int64_t b = 0; b < batch; b++)
-        for (int i = 0; i < net->layers; i++) {
-            const cgam_layer *layer = &net->layer[i];
-            for (int64_t j = 0; j < layer->size; j++)
-                if (!isfinite(x[b * net->size + layer->offset + j]))
-                    return cgam_fail(net->env, CGAM_E_VALUE,
-                                     "state %lld: layer '%s', number %lld is not finite",
-                                     (long long)b, layer->name, (long long)j);
-        }
-    return CGAM_OK;
-}
 
 /* Copies `count` states' worth of values to where the caller wants them. */
 static cgam_status hand_out(cgam_work *w, const cgam_net *net, int64_t from, int64_t count,
@@ -45,7 +30,7 @@ static cgam_status hand_out(cgam_work *w, const cgam_net *net, int64_t from, int
 cgam_status cgam_net_eval(const cgam_net *net, int64_t batch, const double *x, const bool *clamped,
                           const cgam_net_values *out)
 {
-    cgam_status status = check_states(net, batch, x);
+    cgam_status status = cgam_net_check_states(net, "state", batch, x);
     if (status != CGAM_OK || batch < 1) return status;
     cgam_work *w = NULL;
     int64_t most = batch < STATES_AT_ONCE ? batch : STATES_AT_ONCE;
@@ -67,7 +52,7 @@ cgam_status cgam_net_eval(const cgam_net *net, int64_t batch, const double *x, c
 cgam_status cgam_net_jacobian(const cgam_net *net, const double *x, const bool *clamped,
                               int64_t count, const double *v, double *out)
 {
-    cgam_status status = check_states(net, 1, x);
+    cgam_status status = cgam_net_check_states(net, "state", 1, x);
     if (status != CGAM_OK || count < 1) return status;
     cgam_work *w = NULL;
     int64_t most = count < TANGENTS_AT_ONCE ? count : TANGENTS_AT_ONCE;

@@ -130,20 +130,6 @@ static cgam_status check_clamp(const cgam_net *net, const cgam_flow_opts *o, int
     return CGAM_OK;
 }
 
-static cgam_status check_start(const cgam_net *net, int64_t batch, const double *x)
-{
-    for (int64_t b = 0; b < batch; b++)
-        for (int i = 0; i < net->layers; i++) {
-            const cgam_layer *layer = &net->layer[i];
-            for (int64_t j = 0; j < layer->size; j++)
-                if (!isfinite(x[b * net->size + layer->offset + j]))
-                    return cgam_fail(net->env, CGAM_E_VALUE,
-                                     "start %lld: layer '%s', number %lld is not finite",
-                                     (long long)b, layer->name, (long long)j);
-        }
-    return CGAM_OK;
-}
-
 /* ---- schedule ------------------------------------------------------------------------------- */
 
 static void insert_time(cgam_flow *flow, double time)
@@ -246,7 +232,7 @@ cgam_status cgam_flow_run(const cgam_net *net, int64_t batch, double *x, const c
     cgam_status status = check_opts(net, &flow.opts);
     for (int i = 0; i < flow.opts.clamp_count && status == CGAM_OK; i++)
         status = check_clamp(net, &flow.opts, batch, i);
-    if (status == CGAM_OK) status = check_start(net, batch, x);
+    if (status == CGAM_OK) status = cgam_net_check_states(net, "start", batch, x);
     if (status != CGAM_OK) return status;
     bool fixed = is_fixed(&flow.opts);
     if (flow.opts.energy_tol == 0) flow.opts.energy_tol = fixed ? 1e-12 : 10 * flow.opts.rtol;

@@ -200,12 +200,39 @@ cgam_status cgam_net_begin(cgam_net *net, const cgam_syn_kind *kind, const char 
     return CGAM_OK;
 }
 
-void cgam_net_commit(cgam_net *net) { net->synapses++; }
-
-cgam_status cgam_net_withdraw(cgam_net *net, cgam_status status)
+cgam_status cgam_net_end(cgam_net *net, cgam_status status)
 {
-    synapse_clear(net->env, &net->synapse[net->synapses]);
+    if (status == CGAM_OK) net->synapses++;
+    else synapse_clear(net->env, &net->synapse[net->synapses]);
     return status;
+}
+
+cgam_status cgam_syn_vector(cgam_net *net, cgam_syn *s, const double *from, int64_t n)
+{
+    s->vector = cgam_alloc(net->env, (size_t)n, sizeof *s->vector);
+    if (!s->vector) return cgam_fail_nomem(net->env, "a synapse");
+    for (int64_t i = 0; i < n; i++) {
+        s->vector[i] = from[i];
+        if (!isfinite(from[i]))
+            return cgam_fail(net->env, CGAM_E_VALUE, "synapse '%s': number %lld is not finite",
+                             s->name, (long long)i);
+    }
+    return CGAM_OK;
+}
+
+cgam_status cgam_net_check_states(const cgam_net *net, const char *what, int64_t batch,
+                                  const double *x)
+{
+    for (int64_t b = 0; b < batch; b++)
+        for (int i = 0; i < net->layers; i++) {
+            const cgam_layer *layer = &net->layer[i];
+            for (int64_t j = 0; j < layer->size; j++)
+                if (!isfinite(x[b * net->size + layer->offset + j]))
+                    return cgam_fail(net->env, CGAM_E_VALUE,
+                                     "%s %lld: layer '%s', number %lld is not finite", what,
+                                     (long long)b, layer->name, (long long)j);
+        }
+    return CGAM_OK;
 }
 
 /* ---- what it is --------------------------------------------------------------------------- */

@@ -55,7 +55,8 @@ typedef struct cgam_frame {
 
 typedef struct cgam_syn_kind {
     const char *name;
-    /* Fills jobs[JOBS], which come zeroed, for currents into the slots wanted; gives how many. */
+    /* Fills jobs[JOBS], which come zeroed, for currents into the slots wanted; gives how many. NULL:
+     * there are none. */
     int (*plan)(const cgam_syn *s, const bool *wanted, cgam_job *jobs);
     cgam_status (*feed)(const cgam_syn *s, cgam_frame *f, cgam_phase phase);
     cgam_status (*eval)(const cgam_syn *s, cgam_frame *f);
@@ -109,12 +110,24 @@ CGAM_NODISCARD cgam_status cgam_net_dense_array(cgam_net *net, const char *name,
 /* diagonal[rows] of W W'. CGAM_E_ARG when W is not one of cgam_net_dense. */
 CGAM_NODISCARD cgam_status cgam_net_dense_norm2(cgam_net *net, const cgam_op *W, double *diagonal);
 
-/* A new synapse over `k` layers, checked and zeroed; it counts once cgam_net_commit is called. */
+/* CGAM_E_VALUE names the first number of states [batch, size] that is not finite; what: "state". */
+CGAM_NODISCARD cgam_status cgam_net_check_states(const cgam_net *net, const char *what,
+                                                 int64_t batch, const double *x);
+
+/* A new synapse over `k` layers, checked and zeroed; it counts after cgam_net_end. */
 CGAM_NODISCARD cgam_status cgam_net_begin(cgam_net *net, const cgam_syn_kind *kind,
                                           const char *name, int k, const int *layers, double gain,
                                           cgam_syn **out);
-void cgam_net_commit(cgam_net *net);
-cgam_status cgam_net_withdraw(cgam_net *net, cgam_status status); /* frees it, returns status */
+/* Takes the synapse into the network, or frees it when status is a failure; gives the status. */
+cgam_status cgam_net_end(cgam_net *net, cgam_status status);
+/* Copies the synapse's vector [n]; NaN and infinity are refused. */
+CGAM_NODISCARD cgam_status cgam_syn_vector(cgam_net *net, cgam_syn *s, const double *from,
+                                           int64_t n);
+/* cur += gain x [n]; cur NULL: not wanted. */
+static inline void cgam_syn_add(double *cur, double gain, const double *x, int64_t n)
+{
+    for (int64_t i = 0; cur && i < n; i++) cur[i] += gain * x[i];
+}
 
 extern const cgam_syn_kind cgam_syn_bilinear, cgam_syn_self, cgam_syn_gram, cgam_syn_coupling,
     cgam_syn_bias, cgam_syn_tensor, cgam_syn_lowrank, cgam_syn_hidden, cgam_syn_attention,

@@ -257,7 +257,5 @@ cgam_status cgam_net_add_attention(cgam_net *net, const char *name, int x, int y
     if (status != CGAM_OK) return status;
     s->attention = cgam_zalloc(net->env, 1, sizeof *s->attention);
     status = s->attention ? fill(net, s, &o) : cgam_fail_nomem(net->env, "a synapse");
-    if (status != CGAM_OK) return cgam_net_withdraw(net, status);
-    cgam_net_commit(net);
-    return CGAM_OK;
+    return cgam_net_end(net, status);
 }

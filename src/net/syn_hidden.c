@@ -40,13 +40,13 @@ static cgam_status hidden_eval(const cgam_syn *s, cgam_frame *f)
     double L;
     cgam_status status = cgam_lagr_use_value(&s->use, f->prod[0], &L);
     f->energy = -s->gain * L;
-    for (int64_t i = 0; f->cur[0] && i < s->size[0]; i++) f->cur[0][i] += s->gain * f->prod[1][i];
+    cgam_syn_add(f->cur[0], s->gain, f->prod[1], s->size[0]);
     return status;
 }
 
 static cgam_status hidden_tangent(const cgam_syn *s, cgam_frame *f)
 {
-    for (int64_t i = 0; f->cur[0] && i < s->size[0]; i++) f->cur[0][i] += s->gain * f->dprod[1][i];
+    cgam_syn_add(f->cur[0], s->gain, f->dprod[1], s->size[0]);
     return CGAM_OK;
 }
 
@@ -73,20 +73,12 @@ cgam_status cgam_net_add_hidden(cgam_net *net, const char *name, int x, const cg
     else
         status = cgam_lagr_use_make(net->env, where, lagr ? lagr : &cgam_lagr_identity, param, 1, 1,
                                     W->rows, &s->use);
-    if (status != CGAM_OK) return cgam_net_withdraw(net, status);
     s->op[0] = W;
-    s->scratch = W->rows;
-    cgam_net_commit(net);
-    return CGAM_OK;
+    if (status == CGAM_OK) s->scratch = W->rows;
+    return cgam_net_end(net, status);
 }
 
 /* ---- the user's own --------------------------------------------------------------------------- */
-static int user_plan(const cgam_syn *s, const bool *wanted, cgam_job *jobs)
-{
-    (void)s, (void)wanted, (void)jobs;
-    return 0;
-}
-
 static cgam_status user_eval(const cgam_syn *s, cgam_frame *f)
 {
     return s->table.eval(s->user, s->k, s->size, f->act, &f->energy, f->cur);
@@ -132,8 +124,7 @@ static cgam_status user_tangent(const cgam_syn *s, cgam_frame *f)
     return s->table.tangent(s->user, s->k, s->size, f->act, f->v, f->cur);
 }
 
-const cgam_syn_kind cgam_syn_user = {
-    .name = "user", .plan = user_plan, .eval = user_eval, .tangent = user_tangent};
+const cgam_syn_kind cgam_syn_user = {.name = "user", .eval = user_eval, .tangent = user_tangent};
 
 cgam_status cgam_net_add_synapse(cgam_net *net, const char *name, int k, const int *layers,
                                  const cgam_synapse *synapse, void *user)
@@ -146,6 +137,5 @@ cgam_status cgam_net_add_synapse(cgam_net *net, const char *name, int k, const i
     s->table = *synapse;
     s->user = user;
     for (int j = 0; j < k; j++) s->scratch += 2 * s->size[j];
-    cgam_net_commit(net);
-    return CGAM_OK;
+    return cgam_net_end(net, CGAM_OK);
 }

@@ -7,11 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-static void add(double *y, double a, const double *x, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) y[i] += a * x[i];
-}
-
 static cgam_status check_op(cgam_net *net, const cgam_syn *s, const cgam_op *W, int64_t rows,
                             int64_t cols)
 {
@@ -45,15 +40,15 @@ static cgam_status bilinear_eval(const cgam_syn *s, cgam_frame *f)
 {
     int from = f->prod[0] ? 0 : 1;
     f->energy = -s->gain * cgam_vec_dot(s->size[from], f->act[from], f->prod[from]);
-    if (f->cur[0]) add(f->cur[0], s->gain, f->prod[0], s->size[0]);
-    if (f->cur[1]) add(f->cur[1], s->gain, f->prod[1], s->size[1]);
+    cgam_syn_add(f->cur[0], s->gain, f->prod[0], s->size[0]);
+    cgam_syn_add(f->cur[1], s->gain, f->prod[1], s->size[1]);
     return CGAM_OK;
 }
 
 static cgam_status bilinear_tangent(const cgam_syn *s, cgam_frame *f)
 {
-    if (f->cur[0]) add(f->cur[0], s->gain, f->dprod[0], s->size[0]);
-    if (f->cur[1]) add(f->cur[1], s->gain, f->dprod[1], s->size[1]);
+    cgam_syn_add(f->cur[0], s->gain, f->dprod[0], s->size[0]);
+    cgam_syn_add(f->cur[1], s->gain, f->dprod[1], s->size[1]);
     return CGAM_OK;
 }
 
@@ -68,10 +63,8 @@ cgam_status cgam_net_add_bilinear(cgam_net *net, const char *name, int x, int y,
         cgam_net_begin(net, &cgam_syn_bilinear, name, 2, (const int[]){x, y}, gain, &s);
     if (status != CGAM_OK) return status;
     status = check_op(net, s, W, s->size[0], s->size[1]);
-    if (status != CGAM_OK) return cgam_net_withdraw(net, status);
     s->op[0] = W;
-    cgam_net_commit(net);
-    return CGAM_OK;
+    return cgam_net_end(net, status);
 }
 
 /* ---- self: products 0 = W x, 1 = W' x unless W is symmetric -------------------------------- */
@@ -85,9 +78,8 @@ static int self_plan(const cgam_syn *s, const bool *wanted, cgam_job *jobs)
 
 static void self_current(const cgam_syn *s, double *cur, const double *Wx, const double *Wtx)
 {
-    if (!cur) return;
-    add(cur, -0.5 * s->gain, Wx, s->size[0]);
-    add(cur, -0.5 * s->gain, Wtx ? Wtx : Wx, s->size[0]);
+    cgam_syn_add(cur, -0.5 * s->gain, Wx, s->size[0]);
+    cgam_syn_add(cur, -0.5 * s->gain, Wtx ? Wtx : Wx, s->size[0]);
 }
 
 static cgam_status self_eval(const cgam_syn *s, cgam_frame *f)
@@ -112,10 +104,8 @@ cgam_status cgam_net_add_self(cgam_net *net, const char *name, int x, const cgam
     cgam_status status = cgam_net_begin(net, &cgam_syn_self, name, 1, &x, gain, &s);
     if (status != CGAM_OK) return status;
     status = check_op(net, s, W, s->size[0], s->size[0]);
-    if (status != CGAM_OK) return cgam_net_withdraw(net, status);
     s->op[0] = W;
-    cgam_net_commit(net);
-    return CGAM_OK;
+    return cgam_net_end(net, status);
 }
 
 /* ---- Gram: products 0 = Z'x, 1 = Z (Z'x) ---------------------------------------------------- */
@@ -144,7 +134,7 @@ static cgam_status gram_feed_tangent(const cgam_syn *s, cgam_frame *f, cgam_phas
 static void gram_current(const cgam_syn *s, double *cur, const double *x, const double *ZZx)
 {
     if (!cur) return;
-    add(cur, -s->gain, ZZx, s->size[0]);
+    cgam_syn_add(cur, -s->gain, ZZx, s->size[0]);
     for (int64_t i = 0; s->vector && i < s->size[0]; i++) cur[i] += s->gain * s->vector[i] * x[i];
 }
 
@@ -172,19 +162,6 @@ const cgam_syn_kind cgam_syn_gram = {.name = "gram",
                                      .feed_tangent = gram_feed_tangent,
                                      .tangent = gram_tangent};
 
-static cgam_status copy_vector(cgam_net *net, cgam_syn *s, const double *from, int64_t n)
-{
-    s->vector = cgam_alloc(net->env, (size_t)n, sizeof *s->vector);
-    if (!s->vector) return cgam_fail_nomem(net->env, "a synapse");
-    for (int64_t i = 0; i < n; i++) {
-        s->vector[i] = from[i];
-        if (!isfinite(from[i]))
-            return cgam_fail(net->env, CGAM_E_VALUE, "synapse '%s': number %lld is not finite",
-                             s->name, (long long)i);
-    }
-    return CGAM_OK;
-}
-
 cgam_status cgam_net_add_gram(cgam_net *net, const char *name, int x, const cgam_op *Z, double gain,
                               const double *diagonal)
 {
@@ -192,37 +169,29 @@ cgam_status cgam_net_add_gram(cgam_net *net, const char *name, int x, const cgam
     cgam_status status = cgam_net_begin(net, &cgam_syn_gram, name, 1, &x, gain, &s);
     if (status != CGAM_OK) return status;
     status = check_op(net, s, Z, s->size[0], -1);
-    if (status == CGAM_OK && diagonal) status = copy_vector(net, s, diagonal, s->size[0]);
-    if (status != CGAM_OK) return cgam_net_withdraw(net, status);
+    if (status == CGAM_OK && diagonal) status = cgam_syn_vector(net, s, diagonal, s->size[0]);
     s->op[0] = Z;
-    cgam_net_commit(net);
-    return CGAM_OK;
+    return cgam_net_end(net, status);
 }
 
 /* ---- identity coupling and bias: no products ------------------------------------------------ */
-static int no_jobs(const cgam_syn *s, const bool *wanted, cgam_job *jobs)
-{
-    (void)s, (void)wanted, (void)jobs;
-    return 0;
-}
-
 static cgam_status coupling_eval(const cgam_syn *s, cgam_frame *f)
 {
     f->energy = -s->gain * cgam_vec_dot(s->size[0], f->act[0], f->act[1]);
-    if (f->cur[0]) add(f->cur[0], s->gain, f->act[1], s->size[0]);
-    if (f->cur[1]) add(f->cur[1], s->gain, f->act[0], s->size[0]);
+    cgam_syn_add(f->cur[0], s->gain, f->act[1], s->size[0]);
+    cgam_syn_add(f->cur[1], s->gain, f->act[0], s->size[0]);
     return CGAM_OK;
 }
 
 static cgam_status coupling_tangent(const cgam_syn *s, cgam_frame *f)
 {
-    if (f->cur[0]) add(f->cur[0], s->gain, f->v[1], s->size[0]);
-    if (f->cur[1]) add(f->cur[1], s->gain, f->v[0], s->size[0]);
+    cgam_syn_add(f->cur[0], s->gain, f->v[1], s->size[0]);
+    cgam_syn_add(f->cur[1], s->gain, f->v[0], s->size[0]);
     return CGAM_OK;
 }
 
 const cgam_syn_kind cgam_syn_coupling = {
-    .name = "coupling", .plan = no_jobs, .eval = coupling_eval, .tangent = coupling_tangent};
+    .name = "coupling", .eval = coupling_eval, .tangent = coupling_tangent};
 
 cgam_status cgam_net_add_coupling(cgam_net *net, const char *name, int x, int y, double gain)
 {
@@ -230,21 +199,18 @@ cgam_status cgam_net_add_coupling(cgam_net *net, const char *name, int x, int y,
     cgam_status status =
         cgam_net_begin(net, &cgam_syn_coupling, name, 2, (const int[]){x, y}, gain, &s);
     if (status != CGAM_OK) return status;
-    if (s->size[0] != s->size[1]) {
+    if (s->size[0] != s->size[1])
         status = cgam_fail(net->env, CGAM_E_SHAPE,
                            "synapse '%s': layers '%s' and '%s' have %lld and %lld", s->name,
                            net->layer[x].name, net->layer[y].name, (long long)s->size[0],
                            (long long)s->size[1]);
-        return cgam_net_withdraw(net, status);
-    }
-    cgam_net_commit(net);
-    return CGAM_OK;
+    return cgam_net_end(net, status);
 }
 
 static cgam_status bias_eval(const cgam_syn *s, cgam_frame *f)
 {
     f->energy = -s->gain * cgam_vec_dot(s->size[0], s->vector, f->act[0]);
-    if (f->cur[0]) add(f->cur[0], s->gain, s->vector, s->size[0]);
+    cgam_syn_add(f->cur[0], s->gain, s->vector, s->size[0]);
     return CGAM_OK;
 }
 
@@ -254,16 +220,13 @@ static cgam_status bias_tangent(const cgam_syn *s, cgam_frame *f)
     return CGAM_OK;
 }
 
-const cgam_syn_kind cgam_syn_bias = {
-    .name = "bias", .plan = no_jobs, .eval = bias_eval, .tangent = bias_tangent};
+const cgam_syn_kind cgam_syn_bias = {.name = "bias", .eval = bias_eval, .tangent = bias_tangent};
 
 cgam_status cgam_net_add_bias(cgam_net *net, const char *name, int x, const double *a, double gain)
 {
     cgam_syn *s;
     cgam_status status = cgam_net_begin(net, &cgam_syn_bias, name, 1, &x, gain, &s);
     if (status != CGAM_OK) return status;
-    status = copy_vector(net, s, a, s->size[0]);
-    if (status != CGAM_OK) return cgam_net_withdraw(net, status);
-    cgam_net_commit(net);
-    return CGAM_OK;
+    status = cgam_syn_vector(net, s, a, s->size[0]);
+    return cgam_net_end(net, status);
 }

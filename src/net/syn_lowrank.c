@@ -53,9 +53,7 @@ static cgam_status lowrank_feed_tangent(const cgam_syn *s, cgam_frame *f, cgam_p
 
 static void lowrank_currents(const cgam_syn *s, cgam_frame *f, const double *const *prod)
 {
-    for (int j = 0; j < s->k; j++)
-        for (int64_t i = 0; f->cur[j] && i < s->size[j]; i++)
-            f->cur[j][i] += s->gain * prod[s->k + j][i];
+    for (int j = 0; j < s->k; j++) cgam_syn_add(f->cur[j], s->gain, prod[s->k + j], s->size[j]);
 }
 
 static cgam_status lowrank_eval(const cgam_syn *s, cgam_frame *f)
@@ -100,16 +98,6 @@ cgam_status cgam_net_add_lowrank(cgam_net *net, const char *name, int k, const i
                                (long long)s->size[j]);
         s->op[j] = U[j];
     }
-    if (status == CGAM_OK && w) {
-        s->vector = cgam_alloc(env, (size_t)U[0]->rows, sizeof *s->vector);
-        if (!s->vector) return cgam_net_withdraw(net, cgam_fail_nomem(env, "a synapse"));
-        memcpy(s->vector, w, (size_t)U[0]->rows * sizeof *w);
-        for (int64_t r = 0; r < U[0]->rows && status == CGAM_OK; r++)
-            if (!isfinite(w[r]))
-                status = cgam_fail(env, CGAM_E_VALUE, "synapse '%s': weight %lld is not finite",
-                                   name, (long long)r);
-    }
-    if (status != CGAM_OK) return cgam_net_withdraw(net, status);
-    cgam_net_commit(net);
-    return CGAM_OK;
+    if (status == CGAM_OK && w) status = cgam_syn_vector(net, s, w, U[0]->rows);
+    return cgam_net_end(net, status);
 }

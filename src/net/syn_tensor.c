@@ -124,9 +124,7 @@ static cgam_status tensor_eval(const cgam_syn *s, cgam_frame *f)
             P = at.P[j - 1];
         }
     }
-    if (f->cur[s->k - 1])
-        for (int64_t i = 0; i < s->size[s->k - 1]; i++)
-            f->cur[s->k - 1][i] += s->gain * f->prod[1][i];
+    cgam_syn_add(f->cur[s->k - 1], s->gain, f->prod[1], s->size[s->k - 1]);
     return CGAM_OK;
 }
 
@@ -149,9 +147,7 @@ static cgam_status tensor_tangent(const cgam_syn *s, cgam_frame *f)
         P = at.P[j - 1];
         dP = at.dP[j - 1];
     }
-    if (f->cur[s->k - 1])
-        for (int64_t i = 0; i < s->size[s->k - 1]; i++)
-            f->cur[s->k - 1][i] += s->gain * f->dprod[1][i];
+    cgam_syn_add(f->cur[s->k - 1], s->gain, f->dprod[1], s->size[s->k - 1]);
     return CGAM_OK;
 }
 
@@ -174,17 +170,14 @@ cgam_status cgam_net_add_tensor(cgam_net *net, const char *name, int k, const in
     int64_t rows = 1;
     for (int i = 0; i < k - 1 && rows >= 0; i++)
         if (__builtin_mul_overflow(rows, s->size[i], &rows)) rows = -1;
-    if (!T || !T->apply || !T->apply_t || T->rows != rows || T->cols != s->size[k - 1]) {
+    if (!T || !T->apply || !T->apply_t || T->rows != rows || T->cols != s->size[k - 1])
         status =
             cgam_fail(net->env, CGAM_E_SHAPE,
                       "synapse '%s': the tensor is %lld x %lld, its layers up to '%s' ask for "
                       "%lld x %lld",
                       name, T ? (long long)T->rows : 0, T ? (long long)T->cols : 0,
                       net->layer[s->layer[k - 1]].name, (long long)rows, (long long)s->size[k - 1]);
-        return cgam_net_withdraw(net, status);
-    }
     s->op[0] = T;
-    s->scratch = arrange(s, NULL, NULL);
-    cgam_net_commit(net);
-    return CGAM_OK;
+    if (status == CGAM_OK) s->scratch = arrange(s, NULL, NULL);
+    return cgam_net_end(net, status);
 }

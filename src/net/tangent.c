@@ -55,12 +55,7 @@ static cgam_status feed(cgam_work *w, int64_t count, cgam_phase phase)
 {
     for (int s = 0; s < w->net->synapses; s++) {
         const cgam_syn *syn = &w->net->synapse[s];
-        bool fed = false;
-        for (int j = 0; j < JOBS; j++) {
-            const cgam_seat *seat = cgam_work_seat(w, s, j);
-            fed = fed ||
-                  (seat->group >= 0 && seat->layer < 0 && w->group[seat->group].phase == phase);
-        }
+        bool fed = cgam_work_fed(w, s, phase);
         for (int64_t k = 0; fed && k < count; k++) {
             cgam_frame f;
             make_frame(w, s, count, k, NULL, &f);
@@ -72,38 +67,14 @@ static cgam_status feed(cgam_work *w, int64_t count, cgam_phase phase)
     return CGAM_OK;
 }
 
-static cgam_status multiply(cgam_work *w, int64_t count, cgam_phase phase)
-{
-    const cgam_net *net = w->net;
-    for (int64_t i = 0; i < (int64_t)net->synapses * JOBS; i++) {
-        const cgam_seat *seat = &w->seat[i];
-        if (seat->group < 0 || seat->layer < 0 || !seat->owner) continue;
-        const cgam_group *group = &w->group[seat->group];
-        if (group->phase != phase || group->kept) continue;
-        for (int64_t k = 0; k < count; k++)
-            memcpy(group->din + (seat->index * count + k) * group->in_size,
-                   w->dact + k * net->size + net->layer[seat->layer].offset,
-                   (size_t)group->in_size * sizeof(double));
-    }
-    for (int g = 0; g < w->groups; g++) {
-        cgam_group *group = &w->group[g];
-        if (group->phase != phase || group->kept) continue;
-        const cgam_op *op = group->op;
-        cgam_status status = (group->transposed ? op->apply_t : op->apply)(
-            op->user, group->jobs * count, group->din, group->dout);
-        if (status != CGAM_OK) return status;
-    }
-    return CGAM_OK;
-}
-
 static cgam_status some(cgam_work *w, int64_t count, const double *v, double *change)
 {
     const cgam_net *net = w->net;
     cgam_status status = activations(w, count, v);
     if (status == CGAM_OK) status = feed(w, count, CGAM_PHASE_FIRST);
-    if (status == CGAM_OK) status = multiply(w, count, CGAM_PHASE_FIRST);
+    if (status == CGAM_OK) status = cgam_work_multiply(w, CGAM_PHASE_FIRST, false, true, count);
     if (status == CGAM_OK) status = feed(w, count, CGAM_PHASE_SECOND);
-    if (status == CGAM_OK) status = multiply(w, count, CGAM_PHASE_SECOND);
+    if (status == CGAM_OK) status = cgam_work_multiply(w, CGAM_PHASE_SECOND, false, true, count);
     memset(change, 0, (size_t)(count * net->size) * sizeof *change);
     for (int s = 0; s < net->synapses && status == CGAM_OK; s++) {
         for (int64_t k = 0; k < count && status == CGAM_OK; k++) {

@@ -127,16 +127,21 @@ static void make_frame(const cgam_work *w, int s, int64_t b, cgam_frame *f)
     }
 }
 
+bool cgam_work_fed(const cgam_work *w, int s, cgam_phase phase)
+{
+    for (int j = 0; j < JOBS; j++) {
+        const cgam_seat *seat = cgam_work_seat(w, s, j);
+        if (seat->group >= 0 && seat->layer < 0 && w->group[seat->group].phase == phase)
+            return true;
+    }
+    return false;
+}
+
 static cgam_status feed(cgam_work *w, cgam_phase phase)
 {
     for (int s = 0; s < w->net->synapses; s++) {
         const cgam_syn *syn = &w->net->synapse[s];
-        bool fed = false;
-        for (int j = 0; j < JOBS; j++) {
-            const cgam_seat *seat = cgam_work_seat(w, s, j);
-            fed = fed ||
-                  (seat->group >= 0 && seat->layer < 0 && w->group[seat->group].phase == phase);
-        }
+        bool fed = cgam_work_fed(w, s, phase);
         for (int64_t b = 0; fed && b < w->batch; b++) {
             cgam_frame f;
             make_frame(w, s, b, &f);
@@ -149,30 +154,33 @@ static cgam_status feed(cgam_work *w, cgam_phase phase)
 }
 
 /* Inputs that are activations, copied side by side. */
-static void gather(cgam_work *w, cgam_phase phase, bool kept)
+static void gather(const cgam_work *w, cgam_phase phase, bool kept, bool tangent, int64_t count)
 {
     const cgam_net *net = w->net;
+    const double *act = tangent ? w->dact : w->act;
     for (int64_t i = 0; i < (int64_t)net->synapses * JOBS; i++) {
         const cgam_seat *seat = &w->seat[i];
         if (seat->group < 0 || seat->layer < 0 || !seat->owner) continue;
         const cgam_group *group = &w->group[seat->group];
         if (group->phase != phase || group->kept != kept) continue;
-        const cgam_layer *layer = &net->layer[seat->layer];
-        for (int64_t b = 0; b < w->batch; b++)
-            memcpy(group->in + (seat->index * w->batch + b) * group->in_size,
-                   w->act + b * net->size + layer->offset, (size_t)group->in_size * sizeof(double));
+        double *in = (tangent ? group->din : group->in) + seat->index * count * group->in_size;
+        for (int64_t b = 0; b < count; b++)
+            memcpy(in + b * group->in_size, act + b * net->size + net->layer[seat->layer].offset,
+                   (size_t)group->in_size * sizeof(double));
     }
 }
 
-static cgam_status multiply(cgam_work *w, cgam_phase phase, bool kept)
+cgam_status cgam_work_multiply(cgam_work *w, cgam_phase phase, bool kept, bool tangent,
+                               int64_t count)
 {
-    gather(w, phase, kept);
+    gather(w, phase, kept, tangent, count);
     for (int g = 0; g < w->groups; g++) {
-        cgam_group *group = &w->group[g];
+        const cgam_group *group = &w->group[g];
         if (group->phase != phase || group->kept != kept) continue;
         const cgam_op *op = group->op;
         cgam_status status = (group->transposed ? op->apply_t : op->apply)(
-            op->user, group->jobs * w->batch, group->in, group->out);
+            op->user, group->jobs * count, tangent ? group->din : group->in,
+            tangent ? group->dout : group->out);
         if (status != CGAM_OK) return status;
     }
     return CGAM_OK;
@@ -203,11 +211,12 @@ cgam_status cgam_work_eval(cgam_work *w, int64_t batch, const double *x)
     w->batch = batch;
     w->x = x;
     cgam_status status = activate(w);
-    if (status == CGAM_OK && !w->fresh) status = multiply(w, CGAM_PHASE_FIRST, true);
+    if (status == CGAM_OK && !w->fresh)
+        status = cgam_work_multiply(w, CGAM_PHASE_FIRST, true, false, batch);
     if (status == CGAM_OK) status = feed(w, CGAM_PHASE_FIRST);
-    if (status == CGAM_OK) status = multiply(w, CGAM_PHASE_FIRST, false);
+    if (status == CGAM_OK) status = cgam_work_multiply(w, CGAM_PHASE_FIRST, false, false, batch);
     if (status == CGAM_OK) status = feed(w, CGAM_PHASE_SECOND);
-    if (status == CGAM_OK) status = multiply(w, CGAM_PHASE_SECOND, false);
+    if (status == CGAM_OK) status = cgam_work_multiply(w, CGAM_PHASE_SECOND, false, false, batch);
     if (status == CGAM_OK) status = collect(w);
     w->fresh = status == CGAM_OK;
     return status;

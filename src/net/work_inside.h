@@ -47,6 +47,13 @@ static inline const cgam_seat *cgam_work_seat(const cgam_work *work, int synapse
     return &work->seat[(int64_t)synapse * JOBS + job];
 }
 
+/* Does a synapse fill in an input of this phase itself? */
+bool cgam_work_fed(const cgam_work *work, int synapse, cgam_phase phase);
+/* Products of a phase for `count` states, or tangents: activations into in (din), results into out
+ * (dout). kept: those of clamped layers, or the others. */
+CGAM_NODISCARD cgam_status cgam_work_multiply(cgam_work *work, cgam_phase phase, bool kept,
+                                              bool tangent, int64_t count);
+
 /* The failure of a layer or synapse as a message that names it. */
 cgam_status cgam_work_complain(const cgam_work *work, cgam_status status, const char *what,
                                const char *name, const double *x, int64_t n);
