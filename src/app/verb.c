@@ -104,6 +104,8 @@ cgam_near cgam_verb_suggest(const char *typed)
     return near;
 }
 
+static const char BREAKS[] = " :;,"; /* between the words of a message */
+
 static bool is_option(const cgam_verb *verb, const char *word, size_t length)
 {
     const cgam_param *p;
@@ -113,18 +115,20 @@ static bool is_option(const cgam_verb *verb, const char *word, size_t length)
     return false;
 }
 
-/* Names of options stand at the start of a message, or after a word that asks for one. What users
- * and files call things may hold anything; a message is one line that does nothing to a terminal. */
+/* A message about an option begins with its name; then other names follow words that ask for one.
+ * What users and files call things may hold anything; a message is one line that does nothing to a
+ * terminal. */
 void cgam_help_message(const cgam_verb *verb, const char *message, FILE *to)
 {
     static const char *const asks[] = {"and", "or", "needs", "without", "take", NULL};
-    for (bool here = true; *message;) {
-        size_t length = strcspn(message, " :;,");
-        if (here && verb && is_option(verb, message, length)) fputs("--", to);
+    bool about = verb && is_option(verb, message, strcspn(message, BREAKS)), here = about;
+    while (*message) {
+        size_t length = strcspn(message, BREAKS);
+        if (here && is_option(verb, message, length)) fputs("--", to);
         here = false;
-        for (int i = 0; asks[i] && message[length] == ' '; i++)
+        for (int i = 0; about && asks[i] && message[length] == ' '; i++)
             here |= strlen(asks[i]) == length && strncmp(message, asks[i], length) == 0;
-        length += strspn(message + length, " :;,");
+        length += strspn(message + length, BREAKS);
         for (; length > 0; length--, message++)
             fputc(iscntrl((unsigned char)*message) ? '?' : *message, to);
     }

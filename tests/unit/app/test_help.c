@@ -63,6 +63,7 @@ static void messages_get_dashes(void **state)
     expect_message("threads is 0", "--threads is 0");
     expect_message("out a/b: Permission denied", "--out a/b: Permission denied");
     expect_message("FILE is missing", "FILE is missing");
+    expect_message("two.db holds no model and mode", "two.db holds no model and mode");
     expect_message("modes differ in mode", "modes differ in mode");
     expect_message("a.npy: row 3 and column 4", "a.npy: row 3 and column 4");
     expect_message("gain: 'a\nb\033[31m\x7f' is odd", "--gain: 'a?b?[31m?' is odd");
