@@ -20,6 +20,7 @@
  * shortens) are given back to the one-by-one path. */
 #include "memory/batch_coupled.h"
 
+#include "memory/couple.h"
 #include "num/cpu/f32.h"
 #include "num/pass.h"
 
@@ -91,8 +92,9 @@ static void step_rows(const batch *b, const cgam_pass_tile *t, int64_t from, int
     double gain = b->plan->opts.beta * b->plan->opts.lambda * b->plan->opts.lambda;
     float stats[CGAM_COUPLE_STATS * MOST];
     if (rows <= 0) return;
-    b->narrow.gemm->couple(rows, width, (float *)t->S + from * width,
-                           b->state + 3 * (t->begin + from) * width, dinv, gain, b->factor, stats);
+    cgam_couple_of(b->plan->bank->Z.cpu)(rows, width, (float *)t->S + from * width,
+                                         b->state + 3 * (t->begin + from) * width, dinv, gain,
+                                         b->factor, stats);
     for (int64_t v = 0; v < b->count; v++) {
         part[v].gain += (double)stats[v];
         part[v].spread += (double)stats[width + v];

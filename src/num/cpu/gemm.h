@@ -12,8 +12,6 @@
 
 #include <cgam/base.h>
 
-enum { CGAM_COUPLE_STATS = 5 };
-
 /* [next, stop): memory that will be wanted after this product, fetched into the second-level cache
  * while it is computed, one line for every two terms and tile; NULL = none. */
 typedef void cgam_mul32(int64_t rows, int64_t columns, int64_t depth, const float *A, int64_t ra,
@@ -40,16 +38,6 @@ typedef struct cgam_gemm {
                       double *sums);
     void (*softmax64)(int64_t rows, int64_t columns, double *R, double beta, const double *top,
                       double *sums);
-    /* A step of many coupled recalls (memory/batch_coupled.c) on a tile. S [rows, columns] comes
-     * with scores and leaves with weights; state [rows, 3, columns] has p2, kappa and delta, which is
-     * replaced. With p1 = p2 - kappa, c = factor[column] and
-     * more = factor[columns + column], which is c - 1:
-     *     old = c delta + more p1,             y = gain dinv (old - S),   gain S where dinv is NULL
-     *     new = kappa + p2 (exp(y) - 1),       S = dinv new,              y <= 80
-     * stats [CGAM_COUPLE_STATS, columns]: sum new - kappa, sum |new|, max |c new + more p1 - old|,
-     * max p2 exp(y), max y. Columns a multiple of lanes32. */
-    void (*couple)(int64_t rows, int64_t columns, float *S, float *state, const double *dinv,
-                   double gain, const float *factor, float *stats);
 } cgam_gemm;
 
 /* The table of functions of these names, as gemm_plain.c and gemm_simd.c have them, for vectors of
@@ -59,7 +47,7 @@ typedef struct cgam_gemm {
         .lanes32 = (lanes), .lanes64 = ((lanes) + 1) / 2, .best32 = (vectors) * (lanes),           \
         .best64 = (vectors) * (((lanes) + 1) / 2), .mul32 = mul_f32, .mul64 = mul_f64,             \
         .gather = gather, .tops32 = tops_f32, .tops64 = tops_f64, .softmax32 = softmax_f32,        \
-        .softmax64 = softmax_f64, .couple = couple,                                                \
+        .softmax64 = softmax_f64,                                                                  \
     }
 
 #endif

@@ -1,21 +1,16 @@
-/* gemm_couple.h: a step of many coupled recalls on a tile of scores (see gemm.h), in f32. Up to
- * VECTORS vectors of queries go side by side, so that rows are read whole. Included by
- * gemm_simd.c. */
+/* couple_simd.c: couple.h with vectors of BYTES bytes. Up to VECTORS of them, queries all, go side by
+ * side, so that rows are read whole. */
+#include "memory/couple.h"
 
-/* exp(x) - 1 to 3 ulp for -87 <= x <= 80: with x = n ln 2 + r it is 2^n (exp(r) - 1) + (2^n - 1). */
-INLINE vf expm1_f32(vf x)
-{
-    vf t, low = reduced_f32(x, &t);
-    vf scale = (vf)(((vw)t << 23) + 0x3f800000u);
-    return scale * low + (scale - 1);
-}
+#include "num/cpu/exp_f32.h"
+
+enum { W = BYTES / 4, VECTORS = BYTES == 64 ? 4 : 2 };
 
 INLINE vf larger_f32(vf a, vf b) { return pick_f32(a > b, a, b); }
 
 INLINE void couple_strip(int vectors, int64_t rows, int64_t columns, float *S, float *state,
                          const double *dinv, float gain, const float *factor, float *stats)
 {
-    enum { W = BYTES / 4 };
     const vi sign = (vi){0} + INT32_MIN;
     vf sum[VECTORS], spread[VECTORS], largest[VECTORS], peak[VECTORS], leap[VECTORS];
     vf c[VECTORS], more[VECTORS];
@@ -58,10 +53,10 @@ INLINE void couple_strip(int vectors, int64_t rows, int64_t columns, float *S, f
     }
 }
 
-static void couple(int64_t rows, int64_t columns, float *S, float *state, const double *dinv,
-                   double gain, const float *factor, float *stats)
+cgam_couple JOIN(cgam_couple, NAME);
+void JOIN(cgam_couple, NAME)(int64_t rows, int64_t columns, float *S, float *state,
+                             const double *dinv, double gain, const float *factor, float *stats)
 {
-    enum { W = BYTES / 4 };
     int64_t c = 0;
     for (; c + VECTORS * W <= columns; c += VECTORS * W)
         couple_strip(VECTORS, rows, columns, S + c, state + c, dinv, (float)gain, factor + c,
