@@ -2,19 +2,14 @@
 #include "app/net_files.h"
 
 #include "base/env.h"
+#include "io/child.h"
 #include "io/folder.h"
 #include "net/draw.h"
 #include "report/page.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
-#include <spawn.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 /* ---- the graph ---------------------------------------------------------------------------------- */
 
@@ -25,27 +20,6 @@ cgam_status cgam_net_files_dot(cgam_env *env, const cgam_net_file *file, const c
     if (status != CGAM_OK) return status;
     cgam_net_draw_dot(file->net, file->title, cgam_outfile_stream(out));
     return cgam_outfile_commit(out);
-}
-
-/* Runs `dot -Tsvg` from one open file to another. 0 or errno; *code is its exit status. */
-static int run_dot(int from, int to, int *code)
-{
-    char program[] = "dot", kind[] = "-Tsvg";
-    char *argv[] = {program, kind, NULL};
-    posix_spawn_file_actions_t actions;
-    pid_t pid;
-    int error = posix_spawn_file_actions_init(&actions), state = 0;
-    if (error) return error;
-    error = posix_spawn_file_actions_adddup2(&actions, from, 0);
-    if (!error) error = posix_spawn_file_actions_adddup2(&actions, to, 1);
-    if (!error) error = posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
-    if (!error) error = posix_spawnp(&pid, program, &actions, NULL, argv, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    if (error) return error;
-    while (waitpid(pid, &state, 0) < 0)
-        if (errno != EINTR) return errno;
-    *code = WIFEXITED(state) ? WEXITSTATUS(state) : 128;
-    return 0;
 }
 
 /* What dot wrote into `to`, copied into the file that is renamed at the end. */
@@ -77,7 +51,11 @@ cgam_status cgam_net_files_svg(cgam_env *env, const cgam_net_file *file, const c
     if (status == CGAM_OK) {
         cgam_net_draw_dot(file->net, file->title, from);
         rewind(from); /* flushes, too */
-        int error = run_dot(fileno(from), fileno(to), &code);
+        const char *argv[] = {"dot", "-Tsvg", NULL};
+        pid_t pid;
+        int error = cgam_child_start(
+            &(cgam_child){.argv = argv, .in = fileno(from), .out = fileno(to)}, &pid);
+        if (!error) code = cgam_child_wait(pid);
         *missing = error == ENOENT || code == 127;
         if (error && !*missing) status = cgam_fail(env, CGAM_E_IO, "dot: %s", strerror(error));
         else if (code != 0 && !*missing)

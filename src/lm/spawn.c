@@ -1,12 +1,11 @@
 /* spawn.c: other programs (npm, tar), watched while they run; and the trees of files they leave. */
 #include "lm/fetch.h"
 
-#include <dirent.h>
+#include "io/child.h"
+
 #include <errno.h>
-#include <fcntl.h>
 #include <ftw.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -27,38 +26,17 @@ static void last_line(const char *path, char *text, size_t size)
     fclose(f);
 }
 
-static cgam_status begin(cgam_env *env, const char *const *argv, const char *log, pid_t *child)
-{
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t how;
-    char *const *words; /* posix_spawn changes nothing, but its type does not say so */
-    memcpy(&words, &argv, sizeof words);
-    sigset_t none;
-    sigemptyset(&none);
-    int error = posix_spawn_file_actions_init(&actions);
-    if (error) return cgam_fail(env, CGAM_E_IO, "%s: %s", argv[0], strerror(error));
-    posix_spawnattr_init(&how);
-    posix_spawnattr_setsigmask(&how, &none);
-    /* Its own group, so that Ctrl-C reaches us and we end it. */
-    posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
-    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&actions, 1, log, O_WRONLY | O_CREAT | O_TRUNC, 0644);
-    posix_spawn_file_actions_adddup2(&actions, 1, 2);
-    error = posix_spawnp(child, argv[0], &actions, &how, words, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&how);
-    if (error == ENOENT)
-        return cgam_fail(env, CGAM_E_NOT_FOUND, "the program %s is not there", argv[0]);
-    return error ? cgam_fail(env, CGAM_E_IO, "%s: %s", argv[0], strerror(error)) : CGAM_OK;
-}
-
 cgam_status cgam_spawn(cgam_env *env, const char *const *argv, const char *log, cgam_tick tick,
                        void *user)
 {
     pid_t child;
-    cgam_status status = begin(env, argv, log, &child);
-    if (status != CGAM_OK) return status;
-    int ended = 0;
+    int ended = 0,
+        error = cgam_child_start(
+            &(cgam_child){.argv = argv, .log = log, .log_all = true, .apart = true}, &child);
+    if (error == ENOENT)
+        return cgam_fail(env, CGAM_E_NOT_FOUND, "the program %s is not there", argv[0]);
+    if (error) return cgam_fail(env, CGAM_E_IO, "%s: %s", argv[0], strerror(error));
+    cgam_status status = CGAM_OK;
     for (;;) {
         pid_t got = waitpid(child, &ended, WNOHANG);
         if (got == child) break;

@@ -1,16 +1,13 @@
 /* draw.c: running gnuplot. Pictures are drawn under temporary names, looked at for their last bytes
  * (gnuplot does not notice a full disk), and renamed. */
 #include "base/env.h"
+#include "io/child.h"
 #include "report/figure.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 static const char PREFIX[] = ".cgam-drawing-";
@@ -45,35 +42,6 @@ static bool whole(const char *path, const char *ending)
     return got >= length && memcmp(tail + got - length, ending, length) == 0;
 }
 
-/* Starts gnuplot in the folder with its words going to `errors`. 0 or errno. */
-static int start(const char *folder, const char *name, const char *errors, pid_t *pid)
-{
-    char script[PATH_MAX], setting[64];
-    snprintf(script, sizeof script, "%s.gp", name);
-    snprintf(setting, sizeof setting, "prefix = '%s'", PREFIX);
-    char program[] = "gnuplot", option[] = "-e", quiet[] = "-d"; /* -d: not the user's ~/.gnuplot */
-    char *argv[] = {program, quiet, option, setting, script, NULL};
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    sigset_t none;
-    sigemptyset(&none);
-    int error = posix_spawn_file_actions_init(&actions);
-    if (error) return error;
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-    error = posix_spawn_file_actions_addchdir_np(&actions, folder);
-    if (!error) error = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    if (!error) error = posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
-    if (!error)
-        error = posix_spawn_file_actions_addopen(&actions, 2, errors, O_WRONLY | O_CREAT | O_TRUNC,
-                                                 0666);
-    if (!error) error = posix_spawnp(pid, program, &actions, &attributes, argv, environ);
-    posix_spawnattr_destroy(&attributes);
-    posix_spawn_file_actions_destroy(&actions);
-    return error;
-}
-
 /* The first line of gnuplot's complaint that says something. */
 static void complaint(const char *path, char *text, size_t size)
 {
@@ -91,32 +59,29 @@ static void complaint(const char *path, char *text, size_t size)
     if (f) fclose(f);
 }
 
-/* Without a shell between us, a missing gnuplot shows as ENOENT, or as exit status 127. */
 static cgam_status draw_one(void *arg, int64_t i)
 {
     job *j = arg;
     const cgam_figure *figure = &j->figures->figure[i];
-    char errors[96], path[PATH_MAX], to[PATH_MAX], text[200];
-    snprintf(errors, sizeof errors, "%s%s.log", PREFIX, figure->name);
+    char log[128], script[128], setting[64], path[PATH_MAX], to[PATH_MAX], text[200];
+    snprintf(log, sizeof log, "%s%s.log", PREFIX, figure->name);
+    snprintf(script, sizeof script, "%s.gp", figure->name);
+    snprintf(setting, sizeof setting, "prefix = '%s'", PREFIX);
+    /* -d: not the user's ~/.gnuplot */
+    const char *argv[] = {"gnuplot", "-d", "-e", setting, script, NULL};
     pid_t pid;
-    int error = start(j->folder, figure->name, errors, &pid), state = 0;
+    int error =
+        cgam_child_start(&(cgam_child){.argv = argv, .folder = j->folder, .log = log}, &pid);
+    int code = error ? -1 : cgam_child_wait(pid);
     path_of(path, j->folder, PREFIX, figure->name, "log");
-    if (error == ENOENT) {
-        j->missing[i] = true;
-        unlink(path);
-        return CGAM_OK;
-    }
+    complaint(path, text, sizeof text);
+    unlink(path);
+    j->missing[i] = error == ENOENT || code == 127;
+    if (j->missing[i]) return CGAM_OK;
     if (error)
         return cgam_fail(j->env, CGAM_E_IO, "gnuplot could not be started: %s",
                          strerror_r(error, text, sizeof text));
-    while (waitpid(pid, &state, 0) < 0 && errno == EINTR) continue;
-    complaint(path, text, sizeof text);
-    unlink(path);
-    if (WIFEXITED(state) && WEXITSTATUS(state) == 127) {
-        j->missing[i] = true;
-        return CGAM_OK;
-    }
-    bool fine = WIFEXITED(state) && WEXITSTATUS(state) == 0;
+    bool fine = code == 0;
     cgam_status status = CGAM_OK;
     for (int k = 0; k < 3; k++) {
         path_of(path, j->folder, PREFIX, figure->name, kinds[k]);
