@@ -115,9 +115,7 @@ static bool is_option(const cgam_verb *verb, const char *word, size_t length)
     return false;
 }
 
-/* A message about an option begins with its name; then other names follow words that ask for one.
- * What users and files call things may hold anything; a message is one line that does nothing to a
- * terminal. */
+/* A message about an option begins with its name; other names follow words that ask for one. */
 void cgam_help_message(const cgam_verb *verb, const char *message, FILE *to)
 {
     static const char *const asks[] = {"and", "or", "needs", "without", "take", NULL};
@@ -129,7 +127,7 @@ void cgam_help_message(const cgam_verb *verb, const char *message, FILE *to)
         for (int i = 0; about && asks[i] && message[length] == ' '; i++)
             here |= strlen(asks[i]) == length && strncmp(message, asks[i], length) == 0;
         length += strspn(message + length, BREAKS);
-        for (; length > 0; length--, message++)
-            fputc(iscntrl((unsigned char)*message) ? '?' : *message, to);
+        fprintf(to, "%.*s", (int)length, message);
+        message += length;
     }
 }
