@@ -52,3 +52,13 @@ cgam_status cgam_folder_remove(cgam_env *env, const char *folder, const char *na
     return cgam_fail(env, CGAM_E_IO, "%s: cannot remove: %s", cgam_path_tail(path),
                      strerror_r(errno, text, sizeof text));
 }
+
+cgam_status cgam_outfile_in(cgam_env *env, const char *folder, const char *name, cgam_outfile **out)
+{
+    char path[CGAM_PATH_ROOM];
+    *out = NULL;
+    cgam_status status = cgam_folder_make(env, folder);
+    if (status == CGAM_OK) status = cgam_path_join(env, folder, name, path);
+    if (status == CGAM_OK) status = cgam_outfile_begin(env, path, out);
+    return status;
+}

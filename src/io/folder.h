@@ -2,7 +2,7 @@
 #ifndef CGAM_SRC_IO_FOLDER_H
 #define CGAM_SRC_IO_FOLDER_H
 
-#include <cgam/base.h>
+#include "io/file.h"
 
 enum { CGAM_PATH_ROOM = 4096 }; /* bytes of a path with its end */
 
@@ -15,5 +15,9 @@ CGAM_NODISCARD cgam_status cgam_path_join(cgam_env *env, const char *folder, con
 
 /* Removes folder/name; that it is not there is fine. */
 CGAM_NODISCARD cgam_status cgam_folder_remove(cgam_env *env, const char *folder, const char *name);
+
+/* A file in the making at folder/name; the folder is made. *out is NULL after a failure. */
+CGAM_NODISCARD cgam_status cgam_outfile_in(cgam_env *env, const char *folder, const char *name,
+                                           cgam_outfile **out);
 
 #endif

@@ -220,12 +220,9 @@ bool cgam_json_write(FILE *to, const json_t *value, int indent)
 
 cgam_status cgam_json_save(cgam_env *env, const char *folder, const char *name, const json_t *doc)
 {
-    char path[CGAM_PATH_ROOM];
     cgam_outfile *file;
     if (!folder) return CGAM_OK;
-    cgam_status status = cgam_folder_make(env, folder);
-    if (status == CGAM_OK) status = cgam_path_join(env, folder, name, path);
-    if (status == CGAM_OK) status = cgam_outfile_begin(env, path, &file);
+    cgam_status status = cgam_outfile_in(env, folder, name, &file);
     if (status != CGAM_OK) return status;
     cgam_json_write(cgam_outfile_stream(file), doc, 1);
     fputc('\n', cgam_outfile_stream(file));

@@ -51,14 +51,10 @@ static int64_t count_heads(const char *heads)
 cgam_status cgam_csv_begin(cgam_env *env, const char *folder, const char *name, const char *heading,
                            cgam_csv *out)
 {
-    char path[CGAM_PATH_ROOM];
     *out = (cgam_csv){.columns = count_heads(heading)};
     if (!folder) return CGAM_OK;
-    cgam_status status = cgam_folder_make(env, folder);
-    if (status == CGAM_OK) status = cgam_path_join(env, folder, name, path);
-    if (status == CGAM_OK) status = cgam_outfile_begin(env, path, &out->file);
+    cgam_status status = cgam_outfile_in(env, folder, name, &out->file);
     if (status == CGAM_OK) fprintf(cgam_outfile_stream(out->file), "%s\n", heading);
-    else out->file = NULL;
     return status;
 }
 

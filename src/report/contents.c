@@ -4,18 +4,10 @@
 #include "report/text.h"
 
 #include "base/env.h"
+#include "io/folder.h"
 
-#include <limits.h>
 #include <math.h>
 #include <string.h>
-
-/* A paragraph; the text is ours and may hold tags. */
-static void say(FILE *to, const char *text)
-{
-    fprintf(to, "<p>");
-    cgam_html_rich(to, text);
-    fprintf(to, "</p>\n");
-}
 
 static void command_of(FILE *to, const cgam_run *run)
 {
@@ -45,7 +37,8 @@ static void picture(FILE *to, const cgam_report *r, const cgam_run *run, const c
 static void claims(FILE *to, const cgam_report *r)
 {
     fprintf(to, "<h2 id=\"claims\">The paper's claims</h2>\n");
-    say(to,
+    cgam_html_say(
+        to,
         "Each row is decided by the test it names, on this run's own data; no verdict is written "
         "by hand. Data: <a href=\"claims.csv\">claims.csv</a>.");
     cgam_html_claims(to, &r->claims);
@@ -66,7 +59,8 @@ static void separation(FILE *to, const cgam_report *r)
     const cgam_run *one = &r->runs[CGAM_RUN_SEPARATION];
     const cgam_run *two = &r->runs[CGAM_RUN_SEPARATION_VECTOR];
     fprintf(to, "<h2 id=\"separation\">Context-augmented separation (fig. 2)</h2>\n");
-    say(to,
+    cgam_html_say(
+        to,
         "One bank of unit Gaussian memories. A trial picks a target ζ, a query q = ζ + σ_q ε and "
         "a context c = ζ + σ_c η, and recalls with r = Zq + λ A(α)<sup>−1</sup>Zc, the same draws "
         "for every λ. Δ is the target's score less the best other score, P its probability under "
@@ -80,7 +74,8 @@ static void separation(FILE *to, const cgam_report *r)
     cgam_html_table(to, cgam_study_find(one->study, "gaps"), gaps, "", 0, 1);
     command_of(to, one);
     fprintf(to, "<h3>With context noise of length σ<sub>c</sub></h3>\n");
-    say(to,
+    cgam_html_say(
+        to,
         "With σ_c = 0.3 in every component the noise is about as long as the memory itself (0.95 "
         "against 1 for d = 10), and a large λ tends to the accuracy of the context alone. With "
         "σ_c/√d per component it is 0.3 long. The first claim of the table compares the two.");
@@ -100,7 +95,8 @@ static void competition(FILE *to, const cgam_report *r)
     const cgam_run *one = &r->runs[CGAM_RUN_COMPETITION];
     const cgam_run *two = &r->runs[CGAM_RUN_COMPETITION_UNCAPPED];
     fprintf(to, "<h2 id=\"competition\">Competition among gates (fig. 3 a–c)</h2>\n");
-    say(to,
+    cgam_html_say(
+        to,
         "Each trial draws a cluster of unit memories and gives every gate the same input, u = "
         "1/N. Below α_crit the gates settle, s = A(α)<sup>−1</sup>u; from α_crit on s(t) is taken "
         "in closed form at t = min(t*, t_cap). With N &gt; d the smallest eigenvalue of G is 0, "
@@ -113,7 +109,8 @@ static void competition(FILE *to, const cgam_report *r)
     cgam_html_table(to, cgam_study_find(one->study, "onset"), onset, "", 0, 1);
     command_of(to, one);
     fprintf(to, "<h3>Without a cap on time</h3>\n");
-    say(to, "t* alone makes the transition a step and the example one-hot: at α_crit the time to a "
+    cgam_html_say(
+        to, "t* alone makes the transition a step and the example one-hot: at α_crit the time to a "
             "decision is hundreds of time constants.");
     fprintf(to, "<div class=\"figures\">\n");
     picture(to, r, two, "zoom", "(b′)", "");
@@ -135,7 +132,8 @@ static void coupled(FILE *to, const cgam_report *r)
                                                {0}};
     const cgam_run *one = &r->runs[CGAM_RUN_COUPLED];
     fprintf(to, "<h2 id=\"coupled\">Feedback from retrieval (fig. 3 d)</h2>\n");
-    say(to,
+    cgam_html_say(
+        to,
         "The same clusters with r ← λA<sup>−1</sup>u + λ²A<sup>−1</sup>softmax(βr) iterated from "
         "small noise while A(α) is positive definite, and the transient of gates and retrieval "
         "from α_crit on. λ = 0 shows the gates. The theorem's threshold is proved for balanced "
@@ -144,7 +142,8 @@ static void coupled(FILE *to, const cgam_report *r)
     picture(to, r, one, "curves", "(d)", "Marks below the axis: thresholds of each λ.");
     picture(to, r, one, "thresholds", "", "");
     fprintf(to, "</div>\n");
-    say(to, "A curve may drop at α = α_crit: below it is the fixed point, which is reached however "
+    cgam_html_say(
+        to, "A curve may drop at α = α_crit: below it is the fixed point, which is reached however "
             "long that takes; from there on it is the state at t_cap.");
     cgam_html_table(to, cgam_study_find(one->study, "thresholds"), columns, "", 0, 1);
     command_of(to, one);
@@ -166,7 +165,8 @@ static void timescale(FILE *to, const cgam_report *r)
                                          "Query free, τ_q = τ_r"};
     const cgam_run *one = &r->runs[CGAM_RUN_TIMESCALE];
     fprintf(to, "<h2 id=\"timescale\">Do fast gates precondition retrieval?</h2>\n");
-    say(to, "τ_s ṡ = Zc + λp − As and τ_r ṙ = λs + Zq − r from s = 0, r = 0, for ratios τ_r/τ_s. "
+    cgam_html_say(
+        to, "τ_s ṡ = Zc + λp − As and τ_r ṙ = λs + Zq − r from s = 0, r = 0, for ratios τ_r/τ_s. "
             "<em>Context settled</em>: the gates are within 10% of where the present p would hold "
             "them. <em>Retrieval decided</em>: the largest p is at least 1/2. With strong feedback "
             "there are many fixed points, and the ratio decides which is reached.");
@@ -195,7 +195,8 @@ static void theorems(FILE *to, const cgam_report *r)
                                                {0}};
     const cgam_run *one = &r->runs[CGAM_RUN_THEOREMS];
     fprintf(to, "<h2 id=\"theorems\">The theorems, counted</h2>\n");
-    say(to,
+    cgam_html_say(
+        to,
         "Every statement on random instances of 2 to 24 memories in 2 to 12 dimensions. The "
         "margin says how far the closest case is on the right side; identities show minus their "
         "relative error. The statements themselves are in summary.json.");
@@ -206,7 +207,8 @@ static void theorems(FILE *to, const cgam_report *r)
 static void grids(FILE *to, const cgam_report *r)
 {
     fprintf(to, "<h2 id=\"grids\">Capacity and phase diagrams</h2>\n");
-    say(to, "First-order recall accuracy over grids of load N/d, coupling λ, penalty α and query "
+    cgam_html_say(
+        to, "First-order recall accuracy over grids of load N/d, coupling λ, penalty α and query "
             "noise σ_q. Both studies also take a bank of your own: "
             "<code>cgam study phase --bank Z.npy</code>.");
     fprintf(to, "<div class=\"figures\">\n");
@@ -257,10 +259,8 @@ cgam_status cgam_report_page(const cgam_report *r)
         {"coupled", "Feedback"},     {"timescale", "Time scales"},  {"theorems", "Theorems"},
         {"grids", "Phase diagrams"}, {"models", "Language models"}, {"definitions", "Definitions"},
         {"again", "Again"}};
-    char path[PATH_MAX + 16];
     cgam_outfile *file;
-    snprintf(path, sizeof path, "%s/index.html", r->opts.out);
-    cgam_status status = cgam_outfile_begin(r->env, path, &file);
+    cgam_status status = cgam_outfile_in(r->env, r->opts.out, "index.html", &file);
     if (status != CGAM_OK) return status;
     FILE *to = cgam_outfile_stream(file);
     cgam_html_head(to, "Context-gated associative memory: simulations");
@@ -272,7 +272,8 @@ cgam_status cgam_report_page(const cgam_report *r)
     if (r->opts.figures && !r->figures_missing)
         fprintf(to, ", %.1f s of drawing", r->figure_seconds);
     fprintf(to, "</p>\n");
-    say(to, "A bank of memories is searched by a query while a context decides which memories may "
+    cgam_html_say(
+        to, "A bank of memories is searched by a query while a context decides which memories may "
             "win. This page repeats the paper's synthetic experiments, counts its theorems on "
             "random instances, and says of each of its claims whether it holds.");
     if (r->opts.scale != 1)
@@ -286,7 +287,8 @@ cgam_status cgam_report_page(const cgam_report *r)
         fprintf(to, "<a href=\"#%s\">%s</a>", links[i][0], links[i][1]);
     fprintf(to, "</nav>\n");
     if (r->figures_missing)
-        say(to,
+        cgam_html_say(
+            to,
             "<strong>gnuplot was not found, so there are no figures.</strong> Install gnuplot and "
             "run the report again; all numbers are complete.");
     claims(to, r);
@@ -302,7 +304,8 @@ cgam_status cgam_report_page(const cgam_report *r)
             (unsigned long long)r->opts.seed);
     if (r->opts.scale != 1) fprintf(to, " --scale %g", r->opts.scale);
     fprintf(to, "</pre>\n");
-    say(to,
+    cgam_html_say(
+        to,
         "The same seed and options give the same numbers, whatever the number of threads. Any "
         "trial can be looked at alone: <code>cgam study coupled --only-trial 17</code>. Figures "
         "can be restyled: each folder holds the gnuplot script and the data.");

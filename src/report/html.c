@@ -2,8 +2,9 @@
  * is inside, there is no script. Light and dark follow the reader's choice; on paper it is light. */
 #include "report/html.h"
 
+#include "io/folder.h"
+
 #include <ctype.h>
-#include <limits.h>
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -52,6 +53,13 @@ static void write_math(FILE *to, const char *text, bool tags)
 
 void cgam_html_math(FILE *to, const char *text) { write_math(to, text, false); }
 void cgam_html_rich(FILE *to, const char *text) { write_math(to, text, true); }
+
+void cgam_html_say(FILE *to, const char *text)
+{
+    fprintf(to, "<p>");
+    cgam_html_rich(to, text);
+    fprintf(to, "</p>\n");
+}
 
 static const char style[] =
     ":root{color-scheme:light dark;--ink:#1b1f24;--soft:#57606a;--line:#d0d7de;--page:#fff;"
@@ -185,7 +193,7 @@ void cgam_html_picture(FILE *to, const char *out, const char *folder, const cgam
                        const char *letter, const char *words)
 {
     static const char *const kinds[] = {"svg", "png", "pdf", "gp"};
-    char path[PATH_MAX];
+    char path[CGAM_PATH_ROOM];
     struct stat st;
     snprintf(path, sizeof path, "%s/%s/%s.svg", out, folder, f->name);
     bool svg = stat(path, &st) == 0 && st.st_size <= INLINE_SVG_MAX;

@@ -12,6 +12,7 @@ void cgam_html_text(FILE *to, const char *text);
 void cgam_html_math(FILE *to, const char *text);
 /* The same for text of ours that may hold tags. */
 void cgam_html_rich(FILE *to, const char *text);
+void cgam_html_say(FILE *to, const char *text); /* a paragraph of such text */
 void cgam_html_head(FILE *to, const char *title);
 /* A file of the folder as a data: address, with its type. False: it cannot be read. */
 bool cgam_html_data(FILE *to, const char *path, const char *type);

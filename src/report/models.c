@@ -10,6 +10,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+double cgam_models_over(const json_t *doc, const char *path, bool full)
+{
+    char made[80];
+    if (!path) return NAN;
+    size_t before = strcspn(path, "%");
+    snprintf(made, sizeof made, "%.*s%s%s", (int)before, path,
+             !path[before] ? ""
+             : full        ? "full"
+                           : "restricted",
+             path + before + (path[before] != 0));
+    return cgam_json_get_real(doc, made);
+}
+
 int64_t cgam_models_layers(const json_t *doc)
 {
     int64_t layers = cgam_json_get_int(doc, "model.layers");

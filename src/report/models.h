@@ -10,6 +10,8 @@
 #include "report/report.h"
 
 /* ---- Reading documents ------------------------------------------------------------------- */
+/* The number at a path in which % stands for "restricted" or "full"; path NULL: NAN. */
+double cgam_models_over(const json_t *doc, const char *path, bool full);
 /* Residual layers with the embedding, 0 where the document does not say. */
 int64_t cgam_models_layers(const json_t *doc);
 

@@ -5,6 +5,7 @@
  * does, and does not hold where it passes on none with 50 queries or more in one of them; with
  * fewer it is not decided. Answers to the same queries are compared by the
  * queries that differ (the sign test, exact); means by their standard errors over queries. */
+#include "num/stats.h"
 #include "report/claims.h"
 #include "report/models.h"
 
@@ -38,14 +39,9 @@ static bool better(const char *a, const char *b, double tests)
 /* Is the accuracy of a significantly above `share` times that of b? */
 static bool reaches(const char *a, const char *b, double share)
 {
-    double n = 0, sum = 0, square = 0;
-    for (; *a && *b; a++, b++, n++) {
-        double x = (*a == '1') - share * (*b == '1');
-        sum += x, square += x * x;
-    }
-    if (n < 2) return false;
-    double mean = sum / n, se = sqrt(fmax(0, square / n - mean * mean) / (n - 1));
-    return mean > cgam_claim_limit(1) * se;
+    cgam_moments m = {0};
+    for (; *a && *b; a++, b++) cgam_moments_add(&m, (*a == '1') - share * (*b == '1'));
+    return m.n > 1 && m.mean > cgam_claim_limit(1) * cgam_moments_se(&m);
 }
 
 static double share_of(const char *right)

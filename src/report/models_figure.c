@@ -189,12 +189,12 @@ static void draw_mass(const json_t *doc, int64_t index, const cgam_figure *f, FI
 /* ---- Sweep ------------------------------------------------------------------------------- */
 static const struct {
     const char *path, *title; /* of the held-out accuracy in a document; NULL: labels only */
-} answers[] = {{"zero_shot.%s", "zero-shot"},
-               {"icl.%s", "with demonstrations"},
-               {"best.%s.held_out", "query + λ context"},
-               {"controls.flipped.%s.held_out", "flipped demonstrations"},
-               {"controls.other_task.%s.held_out", "context of another task"},
-               {"controls.label_mean.%s.held_out", "mean of the label rows"},
+} answers[] = {{"zero_shot.%", "zero-shot"},
+               {"icl.%", "with demonstrations"},
+               {"best.%.held_out", "query + λ context"},
+               {"controls.flipped.%.held_out", "flipped demonstrations"},
+               {"controls.other_task.%.held_out", "context of another task"},
+               {"controls.label_mean.%.held_out", "mean of the label rows"},
                {"controls.centred.held_out", "zero-shot, centred"}};
 enum { ANSWERS = sizeof answers / sizeof *answers, RETRIEVAL = 2, CENTRED = ANSWERS - 1 };
 /* Line types: what the study is about is black and solid. */
@@ -205,12 +205,7 @@ static const char *const over_titles[] = {"over the labels", "over the whole voc
 
 static double answer(const json_t *entry, int which, int over)
 {
-    char path[80];
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-    snprintf(path, sizeof path, answers[which].path, over_names[over]);
-#pragma GCC diagnostic pop
-    return cgam_json_get_real(entry, path);
+    return cgam_models_over(entry, answers[which].path, over);
 }
 
 static void shots_data(const json_t *doc, FILE *to)

@@ -9,7 +9,6 @@
 #include "base/env.h"
 #include "io/folder.h"
 
-#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -18,24 +17,15 @@ static const char *const marks[][2] = {
     {"<!-- cgam: models -->\n", "<!-- cgam: end of models -->\n"},
 };
 
-/* A paragraph; the text is ours and may hold tags. */
-static void say(FILE *to, const char *text)
-{
-    fprintf(to, "<p>");
-    cgam_html_rich(to, text);
-    fprintf(to, "</p>\n");
-}
-
 /* ---- Claims ------------------------------------------------------------------------------ */
 cgam_status cgam_models_claims_write(cgam_env *env, const char *folder, const cgam_models *models,
                                      cgam_claims *out)
 {
-    char path[PATH_MAX];
+    char path[CGAM_PATH_ROOM];
     cgam_models_claims(models, out);
     if (models->count == 0) return CGAM_OK;
-    if (snprintf(path, sizeof path, "%s/lm", folder) >= (int)sizeof path)
-        return cgam_fail(env, CGAM_E_ARG, "the report's name is too long");
-    return cgam_claims_write(env, out, path);
+    cgam_status status = cgam_path_join(env, folder, "lm", path);
+    return status == CGAM_OK ? cgam_claims_write(env, out, path) : status;
 }
 
 void cgam_models_claims_html(FILE *to, const cgam_models *models, const cgam_claims *claims)
@@ -43,20 +33,23 @@ void cgam_models_claims_html(FILE *to, const cgam_models *models, const cgam_cla
     fputs(marks[0][0], to);
     fprintf(to, "<h3 id=\"model-claims\">About language models</h3>\n");
     if (claims->count == 0) {
-        say(to, "None is decided yet: they need a study of a <a href=\"#models\">language "
-                "model</a>.");
+        cgam_html_say(to,
+                      "None is decided yet: they need a study of a <a href=\"#models\">language "
+                      "model</a>.");
     } else {
         bool small = false;
         for (int i = 0; i < models->count; i++) {
             int64_t n = cgam_json_get_int(models->study[i].doc, "sweep.queries");
             small = small || (n > 0 && n < 100);
         }
-        say(to,
+        cgam_html_say(
+            to,
             "Decided on the studies below, each for itself: a claim holds where its test passes "
             "on all of them, <em>on</em> those where it passes on some. Data: <a "
             "href=\"lm/claims.csv\">lm/claims.csv</a>.");
         if (small)
-            say(to, "A study of fewer than 100 queries misses small effects: there, <em>no</em> "
+            cgam_html_say(
+                to, "A study of fewer than 100 queries misses small effects: there, <em>no</em> "
                     "means no more than that the test did not find it.");
         cgam_html_claims(to, claims);
     }
@@ -72,28 +65,17 @@ static void number(FILE *to, double value, double error)
 }
 
 typedef struct column {
-    const char *head, *value, *error; /* %s: "restricted" or "full" */
+    const char *head, *value, *error; /* as cgam_models_over takes them */
 } column;
 
 static const column columns[] = {
-    {"zero-shot", "zero_shot.%s", "zero_shot.%s_se"},
-    {"ICL", "icl.%s", "icl.%s_se"},
-    {"retrieval", "best.%s.held_out", "best.%s.held_out_se"},
-    {"label rows", "controls.label_mean.%s.held_out", NULL},
-    {"flipped", "controls.flipped.%s.held_out", NULL},
-    {"another task", "controls.other_task.%s.held_out", NULL},
+    {"zero-shot", "zero_shot.%", "zero_shot.%_se"},
+    {"ICL", "icl.%", "icl.%_se"},
+    {"retrieval", "best.%.held_out", "best.%.held_out_se"},
+    {"label rows", "controls.label_mean.%.held_out", NULL},
+    {"flipped", "controls.flipped.%.held_out", NULL},
+    {"another task", "controls.other_task.%.held_out", NULL},
 };
-
-static double at(const json_t *entry, const char *format, const char *over)
-{
-    char path[80];
-    if (!format) return NAN;
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-    snprintf(path, sizeof path, format, over);
-#pragma GCC diagnostic pop
-    return cgam_json_get_real(entry, path);
-}
 
 static void accuracies(FILE *to, const json_t *sweep)
 {
@@ -117,8 +99,8 @@ static void accuracies(FILE *to, const json_t *sweep)
             fprintf(to, "<tr><td class=\"n\">%d</td><td style=\"white-space:nowrap\">%s</td>",
                     (int)cgam_json_get_int(entry, "k"), titles[over]);
             for (size_t c = 0; c < sizeof columns / sizeof *columns; c++)
-                number(to, at(entry, columns[c].value, names[over]),
-                       at(entry, columns[c].error, names[over]));
+                number(to, cgam_models_over(entry, columns[c].value, over),
+                       cgam_models_over(entry, columns[c].error, over));
             number(to, over ? (double)NAN : cgam_json_get_real(entry, "controls.centred.held_out"),
                    NAN);
             number(to, cgam_json_get_real(entry, over ? "recovered_full" : "recovered"),
@@ -164,7 +146,7 @@ static bool shown(cgam_models_part part, const cgam_figures *figures, int i)
 static void pictures(FILE *to, cgam_env *env, const char *out, const cgam_models_study *s,
                      bool steering)
 {
-    char folder[160], path[PATH_MAX];
+    char folder[160], path[CGAM_PATH_ROOM];
     cgam_figures *figures = cgam_zalloc(env, 1, sizeof *figures);
     if (!figures) return;
     snprintf(folder, sizeof folder, "lm/%s", s->name);
@@ -191,7 +173,7 @@ static void one_study(FILE *to, cgam_env *env, const char *out, const cgam_model
                                         "sweep_steps.csv", "sweep_grid.csv", "steer.csv",
                                         "probe.csv"};
     const json_t *neff = cgam_json_at(s->doc, "neff");
-    char path[PATH_MAX];
+    char path[CGAM_PATH_ROOM];
     fprintf(to, "<h3>");
     cgam_html_text(to, s->name);
     fprintf(to, "</h3>\n");
@@ -235,14 +217,16 @@ void cgam_models_html(FILE *to, cgam_env *env, const char *folder, const cgam_mo
     fputs(marks[1][0], to);
     fprintf(to, "<h2 id=\"models\">Language models</h2>\n");
     if (models->count == 0) {
-        say(to, "No study of a language model is in this report. To add one (the first command "
+        cgam_html_say(
+            to, "No study of a language model is in this report. To add one (the first command "
                 "fetches 334 MB):");
         fprintf(to, "<pre>cgam lm get\ncgam lm study --dataset sentiment --shots 0,1,4 --queries "
                     "40 --report ");
         cgam_html_text(to, folder);
         fprintf(to, "</pre>\n");
     } else {
-        say(to,
+        cgam_html_say(
+            to,
             "Memories are the rows of a model's unembedding; the query q is the state that a "
             "prompt leaves without demonstrations, the context c the mean of what demonstrations "
             "add to it, each after one of the layers; a word's score is ⟨ζ, q⟩ + λ⟨ζ, c⟩. "
@@ -306,15 +290,14 @@ static cgam_status rewrite(cgam_env *env, const char *folder, const char *path,
 
 cgam_status cgam_models_refresh(cgam_env *env, const char *folder, bool *made)
 {
-    char path[PATH_MAX];
+    char path[CGAM_PATH_ROOM];
     *made = false;
     cgam_models *models = NULL;
     cgam_claims *claims = cgam_zalloc(env, 1, sizeof *claims);
     if (!claims) return cgam_fail_nomem(env, "claims");
     cgam_status status = cgam_models_load(env, folder, &models);
     if (status == CGAM_OK) status = cgam_models_claims_write(env, folder, models, claims);
-    if (snprintf(path, sizeof path, "%s/index.html", folder) >= (int)sizeof path)
-        status = cgam_fail(env, CGAM_E_ARG, "the report's name is too long");
+    if (status == CGAM_OK) status = cgam_path_join(env, folder, "index.html", path);
     if (status == CGAM_OK && cgam_file_exists(path)) {
         status = rewrite(env, folder, path, models, claims);
         *made = status == CGAM_OK;

@@ -67,15 +67,14 @@ static cgam_study_opts options(const cgam_report *r, int run)
 static cgam_status run_one(cgam_report *r, int run)
 {
     cgam_run *one = &r->runs[run];
-    char folder[PATH_MAX];
+    char folder[CGAM_PATH_ROOM];
     cgam_study_opts o = options(r, run);
     double begun = cgam_clock();
     snprintf(one->folder, sizeof one->folder, "%s", list[run].folder);
-    if (snprintf(folder, sizeof folder, "%s/%s", r->opts.out, one->folder) >= (int)sizeof folder)
-        return cgam_fail(r->env, CGAM_E_ARG, "out: the name is too long");
     o.out = folder;
     o.progress = r->opts.progress;
-    cgam_status status = cgam_study_run(r->env, &o, &one->study);
+    cgam_status status = cgam_path_join(r->env, r->opts.out, one->folder, folder);
+    if (status == CGAM_OK) status = cgam_study_run(r->env, &o, &one->study);
     if (status == CGAM_OK) status = cgam_results_write(one->study, folder);
     if (status == CGAM_OK) status = cgam_figures_write(one->study, folder, &one->figures);
     one->seconds = cgam_clock() - begun;
@@ -87,12 +86,12 @@ static cgam_status draw_run(void *arg, int64_t i)
 {
     cgam_report *r = arg;
     cgam_run *one = &r->runs[i];
-    char folder[PATH_MAX];
-    bool missing;
-    snprintf(folder, sizeof folder, "%s/%s", r->opts.out, one->folder);
+    char folder[CGAM_PATH_ROOM];
+    bool missing = false;
     if (cgam_interrupted(r->env))
         return cgam_fail(r->env, CGAM_E_INTERRUPTED, "stopped on request");
-    cgam_status status = cgam_figures_draw(r->env, folder, &one->figures, &missing);
+    cgam_status status = cgam_path_join(r->env, r->opts.out, one->folder, folder);
+    if (status == CGAM_OK) status = cgam_figures_draw(r->env, folder, &one->figures, &missing);
     if (missing) __atomic_store_n(&r->figures_missing, true, __ATOMIC_RELAXED);
     return status;
 }
@@ -145,10 +144,9 @@ cgam_status cgam_report_make(cgam_env *env, const cgam_report_opts *opts, cgam_r
 
 cgam_status cgam_claims_write(cgam_env *env, const cgam_claims *claims, const char *folder)
 {
-    char path[PATH_MAX + 16], verdict[200];
+    char verdict[200];
     cgam_outfile *file;
-    snprintf(path, sizeof path, "%s/claims.csv", folder);
-    cgam_status status = cgam_outfile_begin(env, path, &file);
+    cgam_status status = cgam_outfile_in(env, folder, "claims.csv", &file);
     if (status != CGAM_OK) return status;
     FILE *to = cgam_outfile_stream(file);
     fprintf(to, "where,claim,verdict,numbers,test\n");
