@@ -30,6 +30,9 @@ typedef enum cgam_study_kind {
 
 CGAM_API const char *cgam_study_name(cgam_study_kind kind);  /* "separation" */
 CGAM_API const char *cgam_study_about(cgam_study_kind kind); /* one line */
+CGAM_API const char *cgam_study_words(cgam_study_kind kind); /* a paragraph */
+/* Options worth a try, as the command line takes them: "--t-cap 200". */
+CGAM_API const char *cgam_study_example(cgam_study_kind kind);
 /* The study of that name; false: there is none. */
 CGAM_API bool cgam_study_kind_find(const char *name, cgam_study_kind *kind);
 

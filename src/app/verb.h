@@ -39,8 +39,11 @@ typedef struct cgam_param {
 
 typedef struct cgam_args cgam_args;
 
+typedef struct cgam_verb cgam_verb;
+
 /* One call of a verb. */
 typedef struct cgam_call {
+    const cgam_verb *verb;
     cgam_env *env;
     const cgam_args *args;
     json_t *doc;   /* an object to fill */
@@ -48,7 +51,7 @@ typedef struct cgam_call {
     bool progress; /* show progress on standard error */
 } cgam_call;
 
-typedef struct cgam_verb {
+struct cgam_verb {
     const char *name; /* "recall", "net run" */
     const char *summary;
     const char *about; /* paragraphs, separated by empty lines */
@@ -56,7 +59,7 @@ typedef struct cgam_verb {
     const cgam_param *params; /* NULL: only the common ones */
     cgam_status (*run)(cgam_call *call);
     void (*print)(const json_t *doc, FILE *to);
-} cgam_verb;
+};
 
 /* NULL ends. */
 extern const cgam_verb *const cgam_verbs[];

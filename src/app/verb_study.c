@@ -1,5 +1,5 @@
 /* verb_study.c: the studies as verbs. Their parameters are those of the library's table (study.h),
- * in the words of the command line. */
+ * in the words of the command line, and so are their words. */
 #include "app/input.h"
 #include "app/params.h"
 #include "app/progress.h"
@@ -30,10 +30,12 @@ static const cgam_param door_params[] = {
 };
 enum { DOOR_PARAMS = sizeof door_params / sizeof *door_params };
 
-/* A study as a verb: its parameters in the words of the command line, and the room for them. */
+cgam_verb cgam_verb_study_kinds[CGAM_STUDY_KINDS];
+
+/* What such a verb points to: its parameters and words. */
 static struct study_verb {
     cgam_param params[PARAMS_MAX];
-    char folder[64];
+    char name[64], folder[64], example[200], about[1000];
     char words[PARAMS_MAX][WORDS_MAX], fallbacks[PARAMS_MAX][WORDS_MAX];
 } made[CGAM_STUDY_KINDS];
 
@@ -68,25 +70,19 @@ static cgam_param from_row(const cgam_study_param *p, const cgam_study_opts *usu
     return out;
 }
 
-/* Before main: the verbs are a constant table to everybody else. */
-__attribute__((constructor)) static void make_params(void)
+static void make_params(cgam_study_kind kind, struct study_verb *v)
 {
-    for (int kind = 0; kind < CGAM_STUDY_KINDS; kind++) {
-        struct study_verb *v = &made[kind];
-        const cgam_study_opts usual = cgam_study_opts_default((cgam_study_kind)kind);
-        const cgam_study_param *p;
-        int count = 0;
-        bool banks = false;
-        for (int k = 0; (p = cgam_study_param_at((cgam_study_kind)kind, k)); k++) {
-            assert(k + 1 + DOOR_PARAMS <= PARAMS_MAX);
-            v->params[count++] = from_row(p, &usual, v, k);
-            banks = banks || p->kind == CGAM_FIELD_BANK;
-        }
-        if (banks) v->params[count++] = normalize_param;
-        memcpy(v->params + count, door_params, sizeof door_params);
-        snprintf(v->folder, sizeof v->folder, "study/%s", cgam_study_name((cgam_study_kind)kind));
-        v->params[count + DOOR_PARAMS - 2].fallback = v->folder;
+    const cgam_study_opts usual = cgam_study_opts_default(kind);
+    const cgam_study_param *p;
+    int count = 0;
+    for (; (p = cgam_study_param_at(kind, count)); count++) {
+        assert(count + 1 + DOOR_PARAMS < PARAMS_MAX);
+        v->params[count] = from_row(p, &usual, v, count);
     }
+    if (cgam_study_param_find(kind, "bank")) v->params[count++] = normalize_param;
+    memcpy(v->params + count, door_params, sizeof door_params);
+    snprintf(v->folder, sizeof v->folder, "study/%s", cgam_study_name(kind));
+    v->params[count + DOOR_PARAMS - 2].fallback = v->folder;
 }
 
 /* *bank: the file's memories where one is named; the caller frees it. */
@@ -201,62 +197,39 @@ static cgam_status run_kind(cgam_call *call, cgam_study_kind kind)
     return status;
 }
 
-/* ---- Words ----------------------------------------------------------------------------------- */
-#define CONTINUES                                                                                      \
-    "\n\nThe same seed and options give the same numbers whatever the number of threads. A run "       \
-    "that was stopped (Ctrl-C, a kill) continues when the same call is made again, and ends with the " \
-    "same bits. Without gnuplot there are no figures, everything else is complete, and the exit "      \
-    "status is 0."
+/* ---- The verbs ------------------------------------------------------------------------------- */
+static cgam_status run(cgam_call *call)
+{
+    return run_kind(call, (cgam_study_kind)(call->verb - cgam_verb_study_kinds));
+}
 
-#define VERB(kind_name, KIND, summary_text, about_text, example_text)                              \
-    static cgam_status run_##kind_name(cgam_call *call) { return run_kind(call, KIND); }           \
-    const cgam_verb cgam_verb_study_##kind_name = {                                                \
-        .name = "study " #kind_name,                                                               \
-        .summary = summary_text,                                                                   \
-        .about = about_text CONTINUES,                                                             \
-        .example = example_text,                                                                   \
-        .params = made[KIND].params,                                                               \
-        .run = run_##kind_name,                                                                    \
-        .print = cgam_study_print,                                                                 \
-    };
-
-VERB(
-    separation, CGAM_STUDY_SEPARATION, "accuracy and gaps against query noise (paper, fig. 2)",
-    "One bank of unit Gaussian memories. A trial picks a target, a noisy query and a noisy "
-    "context, recalls with every lambda on the same draws, and is counted right when the target wins. Also "
-    "kept: the gap between the target's score and the best other one, and whether the target's "
-    "probability is above the logistic bound.",
-    "cgam study separation --context-noise vector --out out")
-VERB(competition, CGAM_STUDY_COMPETITION, "peak gate probability against alpha (fig. 3 a-c)",
-     "Each trial draws a cluster of unit memories and gives every gate the same input. Below "
-     "alpha_crit the gates settle; from there on their closed-form transient is taken at min(t*, "
-     "t_cap). Reported is the mean of the largest gate probability for every alpha.",
-     "cgam study competition --t-cap 200")
-VERB(coupled, CGAM_STUDY_COUPLED, "the same with feedback from retrieval (fig. 3 d)",
-     "Clusters as in competition. Retrieval feeds back into the gates: the self-consistent fixed "
-     "point from a noisy start while A(alpha) is positive definite, the transient to t_cap from "
-     "alpha_crit on. For every lambda: the curve, where its mean peak crosses 1/2, the theorem's "
-     "threshold, and the fold of the branch of fixed points.",
-     "cgam study coupled --lambda 0,1,2 --trials 200")
-VERB(timescale, CGAM_STUDY_TIMESCALE, "do gates that are faster than retrieval precondition it",
-     "Integrates gates and retrieval for ratios tau_r/tau_s, from rest or from the query, with the "
-     "query clamped or free, and tells when the context has settled, when retrieval has decided, "
-     "how many memories are in play along the way, and how often the target wins.",
-     "cgam study timescale --start query")
-VERB(theorems, CGAM_STUDY_THEOREMS, "every theorem of the paper, counted on random instances",
-     "Draws random instances and counts, for every statement, cases, violations and the worst "
-     "margin. The exit status is 1 when there is a violation.",
-     "cgam study theorems --trials 2000")
-VERB(
-    capacity, CGAM_STUDY_CAPACITY, "recall accuracy against memories per dimension",
-    "First-order recall of noisy queries with a noisy context, for a product of N/d, lambda, alpha "
-    "and sigma_q, on random unit memories or on rows of a bank of yours.",
-    "cgam study capacity --load 1,4,16,64 --lambda 0,2")
-VERB(phase, CGAM_STUDY_PHASE, "recall accuracy as a map over two parameters",
-     "As capacity, drawn as a heat map over any two of N/d, lambda, alpha and sigma_q; the other "
-     "two take their first value.",
-     "cgam study phase --x alpha --y load --alpha 0,0.2,0.4,0.6,0.8 --load 1,2,4,8,16 --lambda 2 "
-     "--sigma-q 0.5")
+/* Before main: the verbs are a constant table to everybody else. */
+__attribute__((constructor)) static void make_verbs(void)
+{
+    for (int k = 0; k < CGAM_STUDY_KINDS; k++) {
+        const cgam_study_kind kind = (cgam_study_kind)k;
+        struct study_verb *v = &made[k];
+        make_params(kind, v);
+        snprintf(v->name, sizeof v->name, "study %s", cgam_study_name(kind));
+        snprintf(v->example, sizeof v->example, "cgam %s %s", v->name, cgam_study_example(kind));
+        int length = snprintf(
+            v->about, sizeof v->about,
+            "%s\n\nThe same seed and options give the same numbers whatever the number of threads. "
+            "A run that was stopped (Ctrl-C, a kill) continues when the same call is made again, "
+            "and ends with the same bits. Without gnuplot there are no figures, everything else is "
+            "complete, and the exit status is 0.",
+            cgam_study_words(kind));
+        assert(length < (int)sizeof v->about);
+        (void)length;
+        cgam_verb_study_kinds[k] = (cgam_verb){.name = v->name,
+                                               .summary = cgam_study_about(kind),
+                                               .about = v->about,
+                                               .example = v->example,
+                                               .params = v->params,
+                                               .run = run,
+                                               .print = cgam_study_print};
+    }
+}
 
 /* ---- The list -------------------------------------------------------------------------------- */
 static const cgam_param list_params[] = {

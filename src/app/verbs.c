@@ -2,35 +2,16 @@
 #include "app/verbs.h"
 #include "app/params.h"
 
+#define STUDY(KIND) &cgam_verb_study_kinds[CGAM_STUDY_##KIND]
+
 const cgam_verb *const cgam_verbs[] = {
-    &cgam_verb_recall,
-    &cgam_verb_inspect,
-    &cgam_verb_report,
-    &cgam_verb_study,
-    &cgam_verb_study_separation,
-    &cgam_verb_study_competition,
-    &cgam_verb_study_coupled,
-    &cgam_verb_study_timescale,
-    &cgam_verb_study_theorems,
-    &cgam_verb_study_capacity,
-    &cgam_verb_study_phase,
-    &cgam_verb_net_run,
-    &cgam_verb_net_show,
-    &cgam_verb_demo,
-    &cgam_verb_lm_get,
-    &cgam_verb_lm_bank,
-    &cgam_verb_lm_capture,
-    &cgam_verb_lm_store,
-    &cgam_verb_lm_neff,
-    &cgam_verb_lm_sweep,
-    &cgam_verb_lm_steer,
-    &cgam_verb_lm_probe,
-    &cgam_verb_lm_study,
-    &cgam_verb_bench,
-    &cgam_verb_help,
-    &cgam_verb_completion,
-    &cgam_verb_version,
-    NULL,
+    &cgam_verb_recall,     &cgam_verb_inspect,    &cgam_verb_report,   &cgam_verb_study,
+    STUDY(SEPARATION),     STUDY(COMPETITION),    STUDY(COUPLED),      STUDY(TIMESCALE),
+    STUDY(THEOREMS),       STUDY(CAPACITY),       STUDY(PHASE),        &cgam_verb_net_run,
+    &cgam_verb_net_show,   &cgam_verb_demo,       &cgam_verb_lm_get,   &cgam_verb_lm_bank,
+    &cgam_verb_lm_capture, &cgam_verb_lm_store,   &cgam_verb_lm_neff,  &cgam_verb_lm_sweep,
+    &cgam_verb_lm_steer,   &cgam_verb_lm_probe,   &cgam_verb_lm_study, &cgam_verb_bench,
+    &cgam_verb_help,       &cgam_verb_completion, &cgam_verb_version,  NULL,
 };
 
 const cgam_param cgam_params_common[] = {

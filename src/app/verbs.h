@@ -8,13 +8,7 @@ extern const cgam_verb cgam_verb_recall;
 extern const cgam_verb cgam_verb_inspect;
 extern const cgam_verb cgam_verb_report;
 extern const cgam_verb cgam_verb_study;
-extern const cgam_verb cgam_verb_study_separation;
-extern const cgam_verb cgam_verb_study_competition;
-extern const cgam_verb cgam_verb_study_coupled;
-extern const cgam_verb cgam_verb_study_timescale;
-extern const cgam_verb cgam_verb_study_theorems;
-extern const cgam_verb cgam_verb_study_capacity;
-extern const cgam_verb cgam_verb_study_phase;
+extern cgam_verb cgam_verb_study_kinds[]; /* by cgam_study_kind; made before main */
 extern const cgam_verb cgam_verb_net_run;
 extern const cgam_verb cgam_verb_net_show;
 extern const cgam_verb cgam_verb_demo;

@@ -266,6 +266,11 @@ static cgam_status trial(cgam_study *study, int64_t k, json_t *doc)
 const cgam_study_part cgam_study_competition = {
     .name = "competition",
     .about = "peak gate probability against the penalty, without feedback (fig. 3 a-c)",
+    .words = "Each trial draws a cluster of unit memories and gives every gate the same "
+             "input. Below alpha_crit the gates settle; from there on their closed-form "
+             "transient is taken at min(t*, t_cap). Reported is the mean of the largest gate "
+             "probability for every alpha.",
+    .example = "--t-cap 200",
     .check = check,
     .run = run,
     .trial = trial,

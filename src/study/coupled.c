@@ -366,6 +366,12 @@ static cgam_status run(cgam_study *study)
 const cgam_study_part cgam_study_coupled = {
     .name = "coupled",
     .about = "how feedback moves the transition of the gates (fig. 3 d)",
+    .words = "Clusters as in competition. Retrieval feeds back into the gates: the "
+             "self-consistent fixed point from a noisy start while A(alpha) is positive definite, "
+             "the transient to t_cap from alpha_crit on. For every lambda: the curve, where "
+             "its mean peak crosses 1/2, the theorem's threshold, and the fold of the branch "
+             "of fixed points.",
+    .example = "--lambda 0,1,2 --trials 200",
     .run = run,
     .trial = cgam_coupling_trial,
 };

@@ -328,6 +328,10 @@ static cgam_status trial(cgam_study *study, int64_t k, json_t *doc)
 const cgam_study_part cgam_study_capacity = {
     .name = "capacity",
     .about = "recall accuracy against the number of memories per dimension",
+    .words = "First-order recall of noisy queries with a noisy context, for a product of "
+             "N/d, lambda, alpha and sigma_q, on random unit memories or on rows of a bank "
+             "of yours.",
+    .example = "--load 1,4,16,64 --lambda 0,2",
     .check = check,
     .run = run,
     .trial = trial,
@@ -336,6 +340,10 @@ const cgam_study_part cgam_study_capacity = {
 const cgam_study_part cgam_study_phase = {
     .name = "phase",
     .about = "recall accuracy over two of N/d, lambda, alpha and sigma_q, as a map",
+    .words = "As capacity, drawn as a heat map over any two of N/d, lambda, alpha and "
+             "sigma_q; the other two take their first value.",
+    .example = "--x alpha --y load --alpha 0,0.2,0.4,0.6,0.8 --load 1,2,4,8,16 --lambda 2 "
+               "--sigma-q 0.5",
     .check = check,
     .run = run,
     .trial = trial,

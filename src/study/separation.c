@@ -332,7 +332,13 @@ static cgam_status run(cgam_study *study)
 
 const cgam_study_part cgam_study_separation = {
     .name = "separation",
-    .about = "accuracy, separation gaps and the logistic bound against query noise (fig. 2)",
+    .about = "accuracy and gaps against query noise (fig. 2)",
+    .words = "One bank of unit Gaussian memories. A trial picks a target, a noisy query and "
+             "a noisy context, recalls with every lambda on the same draws, and is counted "
+             "right when the target wins. Also kept: the gap between the target's score and "
+             "the best other one, and whether the target's probability is above the logistic "
+             "bound.",
+    .example = "--context-noise vector --out out",
     .run = run,
     .trial = cgam_separation_trial,
 };

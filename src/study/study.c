@@ -28,6 +28,16 @@ const char *cgam_study_about(cgam_study_kind kind)
     return kind < CGAM_STUDY_KINDS ? parts[kind]->about : "";
 }
 
+const char *cgam_study_words(cgam_study_kind kind)
+{
+    return kind < CGAM_STUDY_KINDS ? parts[kind]->words : "";
+}
+
+const char *cgam_study_example(cgam_study_kind kind)
+{
+    return kind < CGAM_STUDY_KINDS ? parts[kind]->example : "";
+}
+
 bool cgam_study_kind_find(const char *name, cgam_study_kind *kind)
 {
     for (int k = 0; k < CGAM_STUDY_KINDS; k++)

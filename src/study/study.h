@@ -32,7 +32,8 @@ cgam_status cgam_study_add(cgam_study *study, const char *name, const char *abou
 
 /* What each study is. Its parameters are rows of params.c. */
 typedef struct cgam_study_part {
-    const char *name, *about;
+    const char *name, *about;    /* about: one line */
+    const char *words, *example; /* a paragraph; options that show something */
     /* What the ranges of single parameters do not say; NULL = nothing. */
     cgam_status (*check)(cgam_env *env, const cgam_study_opts *opts);
     cgam_status (*run)(cgam_study *study);

@@ -216,6 +216,9 @@ static cgam_status trial(cgam_study *study, int64_t k, json_t *doc)
 const cgam_study_part cgam_study_theorems = {
     .name = "theorems",
     .about = "every theorem of the paper, counted on random instances",
+    .words = "Draws random instances and counts, for every statement, cases, violations and "
+             "the worst margin. The exit status is 1 when there is a violation.",
+    .example = "--trials 2000",
     .run = run,
     .trial = trial,
 };

@@ -440,6 +440,11 @@ static cgam_status trial(cgam_study *study, int64_t k, json_t *doc)
 const cgam_study_part cgam_study_timescale = {
     .name = "timescale",
     .about = "do gates that are faster than retrieval precondition it",
+    .words = "Integrates gates and retrieval for ratios tau_r/tau_s, from rest or from the "
+             "query, with the query clamped or free, and tells when the context has settled, "
+             "when retrieval has decided, how many memories are in play along the way, and "
+             "how often the target wins.",
+    .example = "--start query",
     .run = run,
     .trial = trial,
 };
