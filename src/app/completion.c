@@ -1,6 +1,6 @@
 /* completion.c: what a shell can offer at the end of a line, from the table of verbs, and short
  * scripts by which bash, zsh and fish ask for it: `cgam completion SHELL -- WORD..`, where the last
- * word is the one at the cursor and has a dot behind it, so that it is never empty.
+ * word is the one at the cursor, with a dot before it, so that it is never empty.
  *
  * An offer is a line: the word, a tab, a few words about it. ":files" and ":folders" leave it to
  * the shell, which knows its own file names. */
@@ -14,8 +14,8 @@ static const char BASH[] =
     "    local line word=${COMP_WORDS[COMP_CWORD]} IFS=$'\\n'\n"
     "    [ \"$word\" != = ] || word=\n"
     "    COMPREPLY=()\n"
-    "    for line in $(\"$1\" completion bash -- \"${COMP_WORDS[@]:1:COMP_CWORD}.\" 2>/dev/null); "
-    "do\n"
+    "    for line in $(\"$1\" completion bash -- \"${COMP_WORDS[@]:1:COMP_CWORD-1}\" "
+    "\".${COMP_WORDS[COMP_CWORD]}\" 2>/dev/null); do\n"
     "        case $line in\n"
     "        :files) compopt -o filenames 2>/dev/null; COMPREPLY+=($(compgen -f -- \"$word\")) ;;\n"
     "        :folders) compopt -o filenames 2>/dev/null; COMPREPLY+=($(compgen -d -- \"$word\")) ;;\n"
@@ -32,7 +32,7 @@ static const char ZSH[] =
     "    local line\n"
     "    local -a offers\n"
     "    for line in ${(f)\"$($words[1] completion zsh -- \"${(@)words[2,CURRENT-1]}\" "
-    "\"$words[CURRENT].\" 2>/dev/null)\"}; do\n"
+    "\".$words[CURRENT]\" 2>/dev/null)\"}; do\n"
     "        case $line in\n"
     "        :files) compset -P '--*='; _files ;;\n"
     "        :folders) compset -P '--*='; _files -/ ;;\n"
@@ -50,7 +50,7 @@ static const char FISH[] =
     "    set -l word (commandline -ct)\n"
     "    set -l program $words[1]\n"
     "    set -e words[1]\n"
-    "    for line in ($program completion fish -- $words \"$word.\" 2>/dev/null)\n"
+    "    for line in ($program completion fish -- $words \".$word\" 2>/dev/null)\n"
     "        switch $line\n"
     "            case :files\n"
     "                __fish_complete_path \"$word\"\n"
@@ -93,8 +93,8 @@ static void offer_first_words(const cursor *c)
     for (int v = 0; cgam_verbs[v]; v++) {
         const char *name = cgam_verbs[v]->name;
         size_t length = strcspn(name, " ");
-        bool fresh = v == 0 || strncmp(cgam_verbs[v - 1]->name, name, length) != 0;
-        if (fresh)
+        const char *last = v ? cgam_verbs[v - 1]->name : "";
+        if (strcspn(last, " ") != length || strncmp(last, name, length) != 0)
             offer(c, "", name, length, name[length] ? "several verbs" : cgam_verbs[v]->summary);
     }
 }
@@ -112,31 +112,24 @@ static void offer_value(cursor *c, const cgam_param *p)
 }
 
 /* The option that wants the word at the cursor. Bash gives --name=value as three words. */
-static const cgam_param *wanting(const cgam_verb *verb, int count, const char *const *words,
+static const cgam_param *wanting(const cgam_verb *verb, int count, const char *const *before,
                                  cursor *c)
 {
-    const char *option = count > 1 ? words[count - 2] : "", *equals = strchr(c->word, '=');
+    const char *option = count > 0 ? before[count - 1] : "", *equals = strchr(c->word, '=');
     if (strcmp(c->word, "=") == 0 && strncmp(option, "--", 2) == 0) c->word = "";
-    else if (strcmp(option, "=") == 0 && count > 2) option = words[count - 3];
+    else if (strcmp(option, "=") == 0 && count > 1) option = before[count - 2];
     else if (strncmp(c->word, "--", 2) == 0 && equals) {
         option = c->word;
         c->stem = (int)(equals + 1 - c->word);
     }
-    const cgam_param *p;
-    for (int i = 0; strncmp(option, "--", 2) == 0 && (p = cgam_verb_param(verb, i)); i++)
-        if (p->kind != CGAM_FLAG && strlen(p->name) == strcspn(option + 2, "=") &&
-            strncmp(p->name, option + 2, strlen(p->name)) == 0)
-            return p;
-    return NULL;
+    if (strncmp(option, "--", 2) != 0) return NULL;
+    const cgam_param *p = cgam_verb_param_named(verb, option + 2, strcspn(option + 2, "="));
+    return p && p->kind != CGAM_FLAG ? p : NULL;
 }
 
-static void offer_of_verb(const cgam_verb *verb, int count, const char *const *words, cursor *c)
+static void offer_of_verb(const cgam_verb *verb, cursor *c)
 {
-    const cgam_param *p = wanting(verb, count, words, c);
-    if (p) {
-        offer_value(c, p);
-        return;
-    }
+    const cgam_param *p;
     bool options = true; /* where no argument can stand */
     for (int i = 0; (p = cgam_verb_param(verb, i)); i++)
         if (cgam_param_positional(p) && *c->word != '-') {
@@ -148,20 +141,22 @@ static void offer_of_verb(const cgam_verb *verb, int count, const char *const *w
     if (options) offer(c, "--", "help", 4, "explain the verb");
 }
 
-void cgam_complete(int count, const char *const *words, FILE *to)
+void cgam_complete(int count, const char *const *before, const char *word, FILE *to)
 {
     int used;
-    cursor c = {.word = count ? words[count - 1] : "", .to = to};
-    const cgam_verb *verb = count ? cgam_verb_find(count - 1, words, &used) : NULL;
-    if (count <= 1) {
+    cursor c = {.word = word, .to = to};
+    const cgam_verb *verb = cgam_verb_find(count, before, &used);
+    const cgam_param *p = verb ? wanting(verb, count, before, &c) : NULL;
+    if (count == 0) {
         offer_first_words(&c);
         offer(&c, "--", "help", 4, "explain the program");
         offer(&c, "--", "version", 7, "print the version");
     }
-    for (int v = 0; cgam_verbs[v] && count == 2; v++)
-        if (cgam_verb_in(cgam_verbs[v], words[0])) {
-            const char *second = cgam_verbs[v]->name + strlen(words[0]) + 1;
+    for (int v = 0; cgam_verbs[v] && count == 1; v++)
+        if (cgam_verb_in(cgam_verbs[v], before[0])) {
+            const char *second = cgam_verbs[v]->name + strlen(before[0]) + 1;
             offer(&c, "", second, strlen(second), cgam_verbs[v]->summary);
         }
-    if (verb) offer_of_verb(verb, count, words, &c);
+    if (p) offer_value(&c, p);
+    else if (verb) offer_of_verb(verb, &c);
 }

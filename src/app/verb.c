@@ -15,6 +15,14 @@ const cgam_param *cgam_verb_param(const cgam_verb *verb, int i)
     return *p->name ? p : NULL;
 }
 
+const cgam_param *cgam_verb_param_named(const cgam_verb *verb, const char *name, size_t length)
+{
+    const cgam_param *p;
+    for (int i = 0; (p = cgam_verb_param(verb, i)); i++)
+        if (strlen(p->name) == length && strncmp(p->name, name, length) == 0) return p;
+    return NULL;
+}
+
 const char *cgam_param_word(const cgam_param *p, const char *word, size_t *length)
 {
     bool numbers = p->kind != CGAM_CHOICE && p->kind != CGAM_WORDS;
@@ -106,23 +114,20 @@ cgam_near cgam_verb_suggest(const char *typed)
 
 static const char BREAKS[] = " :;,"; /* between the words of a message */
 
-static bool is_option(const cgam_verb *verb, const char *word, size_t length)
+static bool is_option(const cgam_verb *verb, const char *word)
 {
-    const cgam_param *p;
-    for (int i = 0; (p = cgam_verb_param(verb, i)); i++)
-        if (strlen(p->name) == length && strncmp(p->name, word, length) == 0)
-            return !cgam_param_positional(p);
-    return false;
+    const cgam_param *p = cgam_verb_param_named(verb, word, strcspn(word, BREAKS));
+    return p && !cgam_param_positional(p);
 }
 
 /* A message about an option begins with its name; other names follow words that ask for one. */
 void cgam_help_message(const cgam_verb *verb, const char *message, FILE *to)
 {
     static const char *const asks[] = {"and", "or", "needs", "without", "take", NULL};
-    bool about = verb && is_option(verb, message, strcspn(message, BREAKS)), here = about;
+    bool about = verb && is_option(verb, message), here = about;
     while (*message) {
         size_t length = strcspn(message, BREAKS);
-        if (here && is_option(verb, message, length)) fputs("--", to);
+        if (here && is_option(verb, message)) fputs("--", to);
         here = false;
         for (int i = 0; about && asks[i] && message[length] == ' '; i++)
             here |= strlen(asks[i]) == length && strncmp(message, asks[i], length) == 0;

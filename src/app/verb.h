@@ -67,6 +67,8 @@ extern const cgam_verb *const cgam_verbs[];
 extern const cgam_param cgam_params_common[];
 /* The i-th parameter of a verb, the common ones last; NULL past the end. */
 const cgam_param *cgam_verb_param(const cgam_verb *verb, int i);
+/* By its name of so many bytes; NULL: there is none. */
+const cgam_param *cgam_verb_param_named(const cgam_verb *verb, const char *name, size_t length);
 bool cgam_param_positional(const cgam_param *param);
 /* The word after `word` among those a parameter takes, NULL = the first; NULL past the last. */
 const char *cgam_param_word(const cgam_param *param, const char *word, size_t *length);
@@ -126,8 +128,9 @@ bool cgam_text_is_int(const char *text, int64_t *value);
 void cgam_help_list(const char *group, FILE *to); /* of the verbs; NULL: of all */
 void cgam_help_verb(const cgam_verb *verb, FILE *to);
 void cgam_help_man(const cgam_verb *verb, FILE *to); /* NULL: cgam(1) */
-/* Prints what can stand in place of the last word, a line each: the word, a tab, words about it. */
-void cgam_complete(int count, const char *const *words, FILE *to);
+/* Prints what can stand in place of a word after those before it, a line each: the word, a tab, words
+ * about it. */
+void cgam_complete(int count, const char *const *before, const char *word, FILE *to);
 /* A script by which "bash", "zsh" or "fish" asks for that. */
 const char *cgam_completion_script(const char *shell);
 /* What the table says of a verb, and of the verbs of a group; NULL: of all. NULL or a document with

@@ -27,24 +27,32 @@ static cgam_status fail_verb(cgam_env *env, int count, const char *const *words)
                      near.best ? "?" : "", two ? " " : "", two ? words[0] : "");
 }
 
+/* The text printed to a stream in memory, into the document. */
+static cgam_status put_text(cgam_call *call, FILE *to, char **text)
+{
+    if (!to || fclose(to) != 0) return cgam_fail_nomem(call->env, "a text");
+    cgam_json_put_text(call->doc, "text", *text);
+    free(*text);
+    return CGAM_OK;
+}
+
+static void print_help(const cgam_args *args, const cgam_verb *verb, const char *group, FILE *to)
+{
+    if (cgam_args_flag(args, "verbs"))
+        for (int v = 0; cgam_verbs[v]; v++) fprintf(to, "%s\n", cgam_verbs[v]->name);
+    else if (cgam_args_flag(args, "man")) cgam_help_man(verb, to);
+    else if (verb) cgam_help_verb(verb, to);
+    else cgam_help_list(group, to);
+}
+
 /* What was asked for, as text and as the table has it. */
 static cgam_status help_run(cgam_call *call)
 {
     const char *const *words, *group = NULL;
     int count = (int)cgam_args_words(call->args, "VERB", &words), used = 0;
-    const cgam_verb *verb = count ? cgam_verb_find(count, words, &used) : NULL;
+    const cgam_verb *verb = cgam_verb_find(count, words, &used);
     if (count == 1 && cgam_verb_group(words[0])) group = words[0];
     if (count != used && !group) return fail_verb(call->env, count, words);
-    char *text = NULL;
-    size_t size = 0;
-    FILE *to = open_memstream(&text, &size);
-    if (!to) return cgam_fail_nomem(call->env, "help");
-    if (cgam_args_flag(call->args, "verbs"))
-        for (int v = 0; cgam_verbs[v]; v++) fprintf(to, "%s\n", cgam_verbs[v]->name);
-    else if (cgam_args_flag(call->args, "man")) cgam_help_man(verb, to);
-    else if (verb) cgam_help_verb(verb, to);
-    else cgam_help_list(group, to);
-    if (fclose(to) != 0) return cgam_fail_nomem(call->env, "help");
     if (verb) {
         json_t *about = cgam_help_json(verb);
         json_object_update(call->doc, about);
@@ -52,12 +60,14 @@ static cgam_status help_run(cgam_call *call)
     }
     if (group || !verb) cgam_json_put(call->doc, "verbs", cgam_help_json_list(group));
     cgam_json_put_text(call->doc, "version", cgam_version());
-    cgam_json_put_text(call->doc, "text", text);
-    free(text);
-    return CGAM_OK;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *to = open_memstream(&text, &size);
+    if (to) print_help(call->args, verb, group, to);
+    return put_text(call, to, &text);
 }
 
-static void help_print(const json_t *doc, FILE *to)
+static void text_print(const json_t *doc, FILE *to)
 {
     cgam_help_print(cgam_json_get_text(doc, "text"), to);
 }
@@ -72,50 +82,29 @@ const cgam_verb cgam_verb_help = {
     .example = "cgam help recall",
     .params = help_params,
     .run = help_run,
-    .print = help_print,
+    .print = text_print,
 };
 
 static const cgam_param completion_params[] = {
     CGAM_PARAM_CHOICE("SHELL", "bash|zsh|fish", NULL, "the shell", .required = true),
-    CGAM_PARAM_TEXT("WORD", "WORD",
-                    "words of a line, after --, to complete it instead; the last "
-                    "has a dot behind it",
-                    .many = true),
+    CGAM_PARAM_TEXT(
+        "WORD", "WORD",
+        "words of a line, after --, to complete it instead; the last has a dot before it",
+        .many = true),
     CGAM_PARAM_END,
 };
-
-/* The last word comes with a dot, so that it is never empty. */
-static cgam_status complete(cgam_call *call, int count, const char *const *words)
-{
-    char *text = NULL, last[4096];
-    const char *line[64];
-    size_t size = 0;
-    if (count > 64) return CGAM_OK;
-    for (int i = 0; i < count; i++) line[i] = words[i];
-    snprintf(last, sizeof last, "%.*s", (int)strlen(words[count - 1]) - 1, words[count - 1]);
-    line[count - 1] = last;
-    FILE *to = open_memstream(&text, &size);
-    if (!to) return cgam_fail_nomem(call->env, "completion");
-    cgam_complete(count, line, to);
-    if (fclose(to) != 0) return cgam_fail_nomem(call->env, "completion");
-    cgam_json_put_text(call->doc, "text", text);
-    free(text);
-    return CGAM_OK;
-}
 
 static cgam_status completion_run(cgam_call *call)
 {
     const char *const *words, *shell = cgam_args_text(call->args, "SHELL");
     int count = (int)cgam_args_words(call->args, "WORD", &words);
+    char *text = NULL;
+    size_t size = 0;
+    FILE *to = open_memstream(&text, &size);
     cgam_json_put_text(call->doc, "shell", shell);
-    if (count) return complete(call, count, words);
-    cgam_json_put_text(call->doc, "text", cgam_completion_script(shell));
-    return CGAM_OK;
-}
-
-static void completion_print(const json_t *doc, FILE *to)
-{
-    fputs(cgam_json_get_text(doc, "text"), to);
+    if (to && count) cgam_complete(count - 1, words, words[count - 1] + 1, to);
+    else if (to) fputs(cgam_completion_script(shell), to);
+    return put_text(call, to, &text);
 }
 
 const cgam_verb cgam_verb_completion = {
@@ -127,7 +116,7 @@ const cgam_verb cgam_verb_completion = {
     .example = "cgam completion fish > ~/.config/fish/completions/cgam.fish",
     .params = completion_params,
     .run = completion_run,
-    .print = completion_print,
+    .print = text_print,
 };
 
 static cgam_status version_run(cgam_call *call)

@@ -55,7 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     while (next && count < WORDS) words[count++] = strsep(&next, "\n");
     FILE *to = fopen("/dev/null", "w");
     if (to) {
-        cgam_complete(count, words, to);
+        cgam_complete(count - 1, words, words[count - 1], to);
         fclose(to);
     }
     cgam_status status = cgam_args_parse(env, verb, count, words, &args);

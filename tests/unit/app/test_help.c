@@ -185,7 +185,7 @@ static char *offers(const char *w0, const char *w1, const char *w2, const char *
     int count = 0;
     while (count < 4 && words[count]) count++;
     char *text;
-    PRINTED(text, cgam_complete(count, words, to));
+    PRINTED(text, cgam_complete(count - 1, words, words[count - 1], to));
     return text;
 }
 
