@@ -50,7 +50,7 @@ static cgam_status fill(cgam_lm *lm, const cgam_prompts *prompts, int64_t count,
         status = cgam_lm_tokenize(lm, text, true, &s->tokens[i], &s->prompt[i].count);
         s->prompt[i].tokens = s->tokens[i];
         s->count++;
-        cgam_prompts_release(prompts, text);
+        cgam_text_free(cgam_lm_env(lm), text);
     }
     return status;
 }

@@ -12,6 +12,7 @@
 #include <cgam/io.h>
 #include <cgam/lens.h>
 #include <cgam/lm.h>
+#include <cgam/lm_study.h>
 #include <cgam/net.h>
 #include <cgam/probe.h>
 #include <cgam/recall.h>

@@ -66,6 +66,8 @@ typedef enum cgam_demos {
                            demonstration shows the object of another one */
     CGAM_DEMOS_FOREIGN  /* objects of another relation: languages, or capitals in place of those */
 } cgam_demos;
+CGAM_API const char *cgam_demos_name(cgam_demos demos); /* "true", "flipped", "foreign" */
+CGAM_API bool cgam_demos_find(const char *name, cgam_demos *out);
 
 /* Queries from `eval`, demonstrations from `train`; train NULL: from the examples of `eval` that
  * are no queries. Both are borrowed until cgam_prompts_free. A class without an example to
@@ -82,10 +84,9 @@ CGAM_API const cgam_dataset *cgam_prompts_dataset(const cgam_prompts *prompts);
 CGAM_API const char *cgam_prompts_cue(const cgam_prompts *prompts);
 
 /* The prompt of a query with k demonstrations, ending where the answer would begin. The
- * demonstrations of k are the last k of those of any larger number. Gives *out; cgam_prompts_release. */
+ * demonstrations of k are the last k of those of any larger number. Gives *out; cgam_text_free. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_prompts_text(const cgam_prompts *prompts, int64_t query,
                                                       int64_t k, cgam_demos demos, char **out);
-CGAM_API void cgam_prompts_release(const cgam_prompts *prompts, char *prompt); /* NULL is fine */
 
 #ifdef __cplusplus
 }

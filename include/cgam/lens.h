@@ -2,6 +2,7 @@
 #ifndef CGAM_LENS_H
 #define CGAM_LENS_H
 
+#include <cgam/bank.h>
 #include <cgam/lm.h>
 
 #ifdef __cplusplus
@@ -15,6 +16,14 @@ typedef enum cgam_lens_kind {
                        linear in h, and where nothing is added after the norm the argmax of NORM */
     CGAM_LENS_NORM  /* x = the final norm of h: the model's own scores at the last layer */
 } cgam_lens_kind;
+CGAM_API const char *cgam_lens_kind_name(cgam_lens_kind kind); /* "raw", "gain", "norm" */
+CGAM_API bool cgam_lens_kind_find(const char *name, cgam_lens_kind *out);
+
+/* A model's unembedding as a bank of memories: rows as they are (RAW) or so that their products with
+ * a state are the scores of GAIN; stored as f32, f16 or bf16. Gives *out; free it with
+ * cgam_bank_free. The model may be closed before. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_lm_bank(cgam_lm *lm, cgam_lens_kind lens, cgam_dtype dtype,
+                                                 cgam_bank **out);
 
 typedef struct cgam_lens cgam_lens;
 

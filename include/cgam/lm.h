@@ -16,13 +16,6 @@
 extern "C" {
 #endif
 
-/* Called now and then by long work: done of total, in the unit named. Any thread of the caller's;
- * report NULL = silence. */
-typedef struct cgam_lm_progress {
-    void (*report)(void *user, const char *what, double done, double total, const char *unit);
-    void *user;
-} cgam_lm_progress;
-
 /* ---- What is fetched ---------------------------------------------------------------------- */
 typedef struct cgam_lm_fetched {
     char runtime[4096], model[4096];     /* paths in the cache */
@@ -32,7 +25,7 @@ typedef struct cgam_lm_fetched {
 
 /* Brings libllama and the default model into the cache through npm, checked by digest. Does
  * nothing for what is there. progress NULL = silence. */
-CGAM_API CGAM_NODISCARD cgam_status cgam_lm_fetch(cgam_env *env, const cgam_lm_progress *progress,
+CGAM_API CGAM_NODISCARD cgam_status cgam_lm_fetch(cgam_env *env, const cgam_progress *progress,
                                                   cgam_lm_fetched *out);
 /* Where the default model is, or would be. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_lm_model_path(cgam_env *env, char *path, size_t size);
@@ -47,9 +40,10 @@ typedef struct cgam_lm_info {
     bool tied;  /* the unembedding is the embedding */
     bool exact; /* cgam_lm_capture_opts.exact works */
     char name[64], architecture[32], description[96];
+    char file[256]; /* name of the file, without its folder */
 } cgam_lm_info;
 
-/* Gives a model from a GGUF file; free it with cgam_lm_close. Weights are mapped, not copied. One
+/* Gives a model from a GGUF file, NULL = the default one in the cache; cgam_lm_close closes it. Weights are mapped, not copied. One
  * thread at a time may use a model. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_lm_open(cgam_env *env, const char *path, cgam_lm **out);
 CGAM_API void cgam_lm_close(cgam_lm *lm); /* NULL is fine */
@@ -88,13 +82,13 @@ typedef struct cgam_lm_prompt {
 
 typedef struct cgam_lm_capture_opts {
     /* The plain forward pass in f32 instead of libllama's; default false. libllama rounds
-     * activations to 8 bits where weights are quantised, which moves states by 2 to 7 %, by a
+     * activations to 8 bits where weights are quantised, which moves states by 2 to 13 %, by a
      * little more or less according to what else is in the batch; the plain pass does not. */
     bool exact;
-    bool no_sharing;           /* compute tokens that all prompts begin with anew for each */
-    bool no_states;            /* run the prompts alone, hand nothing over; to measure against */
-    int64_t batch_tokens;      /* tokens computed at once; default 0 = 512, or 2048 if exact */
-    cgam_lm_progress progress; /* in tokens; default silence */
+    bool no_sharing;        /* compute tokens that all prompts begin with anew for each */
+    bool no_states;         /* run the prompts alone, hand nothing over; to measure against */
+    int64_t batch_tokens;   /* tokens computed at once; default 0 = 512, or 2048 if exact */
+    cgam_progress progress; /* in tokens; default silence */
     /* Called after each batch, when the states of its prompts have been handed over. */
     cgam_status (*batch_end)(void *user);
 } cgam_lm_capture_opts;

@@ -70,11 +70,12 @@ typedef struct cgam_sweep cgam_sweep;
 CGAM_API CGAM_NODISCARD cgam_status cgam_sweep_new(const cgam_lens *lens,
                                                    const cgam_sweep_input *input, int64_t contexts,
                                                    const cgam_sweep_context *context,
-                                                   const cgam_lm_progress *progress,
-                                                   cgam_sweep **out);
+                                                   const cgam_progress *progress, cgam_sweep **out);
 CGAM_API void cgam_sweep_free(cgam_sweep *sweep); /* NULL is fine */
 
 typedef enum cgam_sweep_over { CGAM_OVER_LABELS, CGAM_OVER_VOCABULARY } cgam_sweep_over;
+CGAM_API const char *cgam_sweep_over_name(cgam_sweep_over over); /* "restricted", "full" */
+CGAM_API bool cgam_sweep_over_find(const char *name, cgam_sweep_over *out);
 
 /* [queries] intervals of a pair; belong to the sweep. NULL in a sweep on a grid. */
 CGAM_API const cgam_interval *cgam_sweep_intervals(const cgam_sweep *sweep, cgam_sweep_over over,

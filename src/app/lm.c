@@ -1,35 +1,107 @@
-/* lm.c: the model that a verb was asked to use. */
+/* lm.c: from the values of a call to a study, and from its results to files. */
 #include "app/lm.h"
 
-#include "base/env.h"
-#include "io/file.h"
+#include "io/folder.h"
+#include "report/models.h"
 
-cgam_status cgam_input_lm(cgam_call *call, cgam_lm **out)
+cgam_lm_study_opts cgam_lm_opts(const cgam_call *call, cgam_line *line)
 {
-    *out = NULL;
-    const char *given = cgam_args_text(call->args, "model");
-    char path[1024];
-    if (given) return cgam_lm_open(call->env, given, out);
-    cgam_status status = cgam_lm_model_path(call->env, path, sizeof path);
-    if (status == CGAM_OK && !cgam_file_exists(path))
-        status = cgam_fail(call->env, CGAM_E_NOT_FOUND,
-                           "the default model is not in the cache; fetch it with: cgam lm get, or "
-                           "name another with --model");
-    return status == CGAM_OK ? cgam_lm_open(call->env, path, out) : status;
+    const cgam_args *args = call->args;
+    cgam_lm_study_opts opts = cgam_lm_study_opts_default();
+    opts.model = cgam_args_text(args, "model");
+    opts.store = cgam_args_text(args, "store");
+    opts.dataset = cgam_args_text(args, "dataset");
+    opts.eval = cgam_args_text(args, "eval");
+    opts.train = cgam_args_text(args, "train");
+    opts.format = cgam_args_text(args, "format");
+    opts.relation = cgam_args_text(args, "relation");
+    opts.wording = cgam_args_text(args, "template");
+    opts.labels = cgam_args_text(args, "labels");
+    opts.shots_count = cgam_args_ints(args, "shots", &opts.shots);
+    opts.queries = cgam_args_int(args, "queries");
+    opts.shared = cgam_args_is(args, "demos", "shared");
+    opts.seed = (uint64_t)cgam_args_int(args, "seed");
+    opts.exact = cgam_args_flag(args, "exact");
+    cgam_dtype_find(cgam_args_text(args, "dtype"), &opts.dtype);
+    opts.progress = cgam_line_begin(line, call->progress);
+    return opts;
 }
 
-void cgam_put_lm(json_t *doc, const cgam_lm *lm)
+/* The figures of a document whose tables are in place. */
+static cgam_status draw(cgam_call *call, const char *out, cgam_lm_part part, json_t *doc,
+                        json_t *files)
 {
-    cgam_lm_info info = cgam_lm_describe(lm);
-    json_t *model = json_object();
-    cgam_json_put_text(model, "name", info.name);
-    cgam_json_put_text(model, "architecture", info.architecture);
-    cgam_json_put_text(model, "description", info.description);
-    cgam_json_put_int(model, "layers", info.layers);
-    cgam_json_put_int(model, "width", info.width);
-    cgam_json_put_int(model, "vocab", info.vocab);
-    cgam_json_put_int(model, "context", info.context);
-    cgam_json_put_int(model, "parameters", info.parameters);
-    cgam_json_put_bool(model, "tied", info.tied);
-    cgam_json_put(doc, "model", model);
+    cgam_figures *figures = cgam_zalloc(call->env, 1, sizeof *figures);
+    if (!figures) return cgam_fail_nomem(call->env, "figures");
+    bool missing = false;
+    cgam_status status = cgam_models_figures_write(call->env, part, doc, out, figures);
+    if (status == CGAM_OK) status = cgam_figures_draw(call->env, out, figures, &missing);
+    json_t *names = json_array();
+    for (int i = 0; i < figures->count && !missing; i++) {
+        json_array_append_new(names, json_string(figures->figure[i].name));
+        json_array_append_new(files, json_sprintf("%s.svg", figures->figure[i].name));
+    }
+    cgam_json_put(doc, "figures", names);
+    if (missing) {
+        cgam_json_put_text(doc, "figures_missing", "gnuplot was not found");
+        cgam_json_put_text(call->doc, "figures_missing", "gnuplot was not found");
+    }
+    cgam_free(call->env, figures);
+    return status;
+}
+
+cgam_status cgam_lm_leave(cgam_call *call, const char *out, cgam_lm_part part,
+                          const cgam_lm_result *result, json_t *doc, json_t *files)
+{
+    char name[32];
+    cgam_status status = CGAM_OK;
+    json_object_update(doc, cgam_lm_result_document(result));
+    if (!out) return CGAM_OK;
+    for (int64_t i = 0; i < cgam_lm_result_tables(result) && status == CGAM_OK; i++) {
+        const cgam_table *table = cgam_lm_result_table(result, i);
+        status = cgam_table_write(call->env, table, out);
+        json_array_append_new(files, json_sprintf("%s.csv", table->name));
+    }
+    if (status == CGAM_OK && cgam_args_is(call->args, "figures", "yes"))
+        status = draw(call, out, part, doc, files);
+    snprintf(name, sizeof name, "%s.json", cgam_lm_part_name(part));
+    json_array_append_new(files, json_string(name));
+    return status == CGAM_OK ? cgam_json_save(call->env, out, name, doc) : status;
+}
+
+void cgam_lm_put_files(json_t *doc, const char *out, json_t *files)
+{
+    if (out) cgam_json_put_text(doc, "out", out);
+    if (out) cgam_json_put(doc, "files", files);
+    else json_decref(files);
+}
+
+void cgam_lm_print_files(const json_t *doc, FILE *to)
+{
+    size_t i;
+    json_t *name;
+    const json_t *files = json_object_get(doc, "files");
+    if (!files) return;
+    fprintf(to, "\nwritten to %s:", cgam_json_get_text(doc, "out"));
+    json_array_foreach(files, i, name) fprintf(to, " %s", json_string_value(name));
+    fputc('\n', to);
+}
+
+cgam_status cgam_lm_run(cgam_call *call, cgam_lm_part part, cgam_lm_experiment experiment)
+{
+    cgam_line line;
+    cgam_lm_study *study = NULL;
+    cgam_lm_result *result = NULL;
+    const char *out = cgam_args_text(call->args, "out");
+    cgam_lm_study_opts opts = cgam_lm_opts(call, &line);
+    cgam_status status = out ? cgam_folder_make(call->env, out) : CGAM_OK;
+    if (status == CGAM_OK) status = cgam_lm_study_open(call->env, &opts, &study);
+    if (status == CGAM_OK) status = experiment(study, call->args, &result);
+    cgam_line_clear(&line);
+    json_t *files = json_array();
+    if (status == CGAM_OK) status = cgam_lm_leave(call, out, part, result, call->doc, files);
+    cgam_lm_put_files(call->doc, status == CGAM_OK ? out : NULL, files);
+    cgam_lm_result_free(result);
+    cgam_lm_study_close(study);
+    return status;
 }

@@ -1,116 +1,61 @@
-/* lm.h: what the `lm` verbs have in common: the model, the data, the prompts, the store. */
+/* lm.h: what the `lm` verbs have in common: parameters, the study they open, the files they leave. */
 #ifndef CGAM_SRC_APP_LM_H
 #define CGAM_SRC_APP_LM_H
 
-#include "app/verb.h"
+#include "app/params.h"
+#include "app/progress.h"
+#include "lm/study.h"
 
-#include <string.h>
+#define CGAM_PARAM_LM_MODEL                                                                        \
+    CGAM_PARAM_TEXT("model", "FILE", "GGUF file; the model of `cgam lm get` if not given")
+#define CGAM_PARAM_LM_DTYPE(help_) CGAM_PARAM_CHOICE("dtype", "f32|f16|bf16", "f32", help_)
+#define CGAM_PARAM_LM_SCALE(help_)                                                                 \
+    CGAM_PARAM_CHOICE("lambda-scale", "relative|absolute", "relative", help_)
+#define CGAM_PARAM_LM_FIGURES                                                                      \
+    CGAM_PARAM_FIGURES("draw the figures beside the tables (SVG, PNG, PDF; needs gnuplot)")
 
-#define CGAM_HELP_MODEL "GGUF file; the model of `cgam lm get` if not given"
+/* Parameters that say what is run: the fields of cgam_lm_study_opts. */
+#define CGAM_PARAMS_LM(store_needed_)                                                              \
+    CGAM_PARAM_LM_MODEL,                                                                           \
+        CGAM_PARAM_TEXT("store", "FILE", "keep states here and take those that are there",         \
+                        .required = (store_needed_), .writes = true),                              \
+        CGAM_PARAM_CHOICE(                                                                         \
+            "dataset", "facts|sentiment|sst2|agnews|trec|lama", NULL,                              \
+            "facts, sentiment: shipped; the others under $CGAM_DATA. sentiment if no --eval"),     \
+        CGAM_PARAM_TEXT("eval", "FILE", "queries"),                                                \
+        CGAM_PARAM_TEXT("train", "FILE",                                                           \
+                        "demonstrations; what is left of the queries' file if not given"),         \
+        CGAM_PARAM_CHOICE("format", "tsv|facts|sst2|agnews|trec|lama", "tsv",                      \
+                          "of --eval and --train"),                                                \
+        CGAM_PARAM(CGAM_TEXT, "relation", "ID", "P36", 0, 0, "of --dataset lama"),                 \
+        CGAM_PARAM_TEXT("template", "TEXT",                                                        \
+                        "with {x}, {y} and \\n: 'Review: {x}\\nSentiment: {y}\\n\\n'"),            \
+        CGAM_PARAM_TEXT("labels", "KEY=WORD,..", "the word for each label of the file"),           \
+        CGAM_PARAM_INTS("shots", "K,K,..", "0,1,4", 0, 1024,                                       \
+                        "numbers of demonstrations; 0 is always run"),                             \
+        CGAM_PARAM_INT("queries", "N", "200", 1, 1e6, "how many; fewer where the set has fewer"),  \
+        CGAM_PARAM_CHOICE("demos", "per-query|shared", "per-query",                                \
+                          "each query's own, or the same for all"),                                \
+        CGAM_PARAM_SEED("of queries and demonstrations"),                                          \
+        CGAM_PARAM_FLAG("exact",                                                                   \
+                        "states by the plain f32 pass instead of libllama's; Llama family"),       \
+        CGAM_PARAM_LM_DTYPE("how states are stored")
 
-/* Parameters that say what is run. */
-#define CGAM_PARAMS_PROMPTS                                                                        \
-    {.name = "model", .kind = CGAM_TEXT, .value = "FILE", .help = CGAM_HELP_MODEL},                \
-        {.name = "store",                                                                          \
-         .kind = CGAM_TEXT,                                                                        \
-         .value = "FILE",                                                                          \
-         .help = "keep states here and take those that are there"},                                \
-        {.name = "dataset",                                                                        \
-         .kind = CGAM_CHOICE,                                                                      \
-         .value = "facts|sentiment|sst2|agnews|trec|lama",                                         \
-         .help =                                                                                   \
-             "facts, sentiment: shipped; the others under $CGAM_DATA. sentiment if no --eval"},    \
-        {.name = "eval", .kind = CGAM_TEXT, .value = "FILE", .help = "queries"},                   \
-        {.name = "train",                                                                          \
-         .kind = CGAM_TEXT,                                                                        \
-         .value = "FILE",                                                                          \
-         .help = "demonstrations; what is left of the queries' file if not given"},                \
-        {.name = "format",                                                                         \
-         .kind = CGAM_CHOICE,                                                                      \
-         .value = "tsv|facts|sst2|agnews|trec|lama",                                               \
-         .fallback = "tsv",                                                                        \
-         .help = "of --eval and --train"},                                                         \
-        {.name = "relation",                                                                       \
-         .kind = CGAM_TEXT,                                                                        \
-         .value = "ID",                                                                            \
-         .fallback = "P36",                                                                        \
-         .help = "of --dataset lama"},                                                             \
-        {.name = "template",                                                                       \
-         .kind = CGAM_TEXT,                                                                        \
-         .value = "TEXT",                                                                          \
-         .help = "with {x}, {y} and \\n: 'Review: {x}\\nSentiment: {y}\\n\\n'"},                   \
-        {.name = "labels",                                                                         \
-         .kind = CGAM_TEXT,                                                                        \
-         .value = "KEY=WORD,..",                                                                   \
-         .help = "the word for each label of the file"},                                           \
-        {.name = "shots",                                                                          \
-         .kind = CGAM_REALS,                                                                       \
-         .value = "K,K,..",                                                                        \
-         .fallback = "0,1,4",                                                                      \
-         .max = 1024,                                                                              \
-         .help = "numbers of demonstrations; 0 is always run"},                                    \
-        {.name = "queries",                                                                        \
-         .kind = CGAM_INT,                                                                         \
-         .value = "N",                                                                             \
-         .fallback = "200",                                                                        \
-         .min = 1,                                                                                 \
-         .max = 1e6,                                                                               \
-         .help = "how many; fewer where the set has fewer"},                                       \
-        {.name = "demos",                                                                          \
-         .kind = CGAM_CHOICE,                                                                      \
-         .value = "per-query|shared",                                                              \
-         .fallback = "per-query",                                                                  \
-         .help = "each query's own, or the same for all"},                                         \
-        {.name = "seed",                                                                           \
-         .kind = CGAM_INT,                                                                         \
-         .value = "N",                                                                             \
-         .fallback = "1",                                                                          \
-         .max = 9e15,                                                                              \
-         .help = "of queries and demonstrations"},                                                 \
-        {.name = "exact",                                                                          \
-         .kind = CGAM_FLAG,                                                                        \
-         .help = "states by the plain f32 pass instead of libllama's; Llama family"},              \
-    {                                                                                              \
-        .name = "dtype", .kind = CGAM_CHOICE, .value = "f32|f16|bf16", .fallback = "f32",          \
-        .help = "how states are stored"                                                            \
-    }
+/* The options that CGAM_PARAMS_LM asks for; progress is drawn on `line`, which the caller keeps until
+ * cgam_line_clear. */
+cgam_lm_study_opts cgam_lm_opts(const cgam_call *call, cgam_line *line);
 
-/* The model of --model, or the default one. */
-cgam_status cgam_input_lm(cgam_call *call, cgam_lm **out);
-/* Puts "model": {name, architecture, layers, width, vocab, ...}. */
-void cgam_put_lm(json_t *doc, const cgam_lm *lm);
+/* What a result leaves in the folder `out` (NULL: nothing): its tables, the figures unless --figures
+ * no, and the document as PART.json. `doc` takes the result's document, `files` the names. */
+cgam_status cgam_lm_leave(cgam_call *call, const char *out, cgam_lm_part part,
+                          const cgam_lm_result *result, json_t *doc, json_t *files);
+/* Puts "out" and "files" where anything was written; takes the reference. */
+void cgam_lm_put_files(json_t *doc, const char *out, json_t *files);
+void cgam_lm_print_files(const json_t *doc, FILE *to);
 
-/* Everything CGAM_PARAMS_PROMPTS asks for, open and ready. */
-enum { CGAM_SHOTS_ROOM = 16 };
-typedef struct cgam_lm_input {
-    cgam_call *call;
-    cgam_lm *lm;
-    cgam_lm_info info;
-    cgam_store *store; /* NULL without --store */
-    cgam_dataset *eval, *train;
-    cgam_prompts *prompts;
-    const char *name;               /* of the data */
-    int64_t shots[CGAM_SHOTS_ROOM]; /* rising, 0 first */
-    int64_t n_shots;
-    cgam_dtype dtype;
-    bool exact;
-    int64_t queries;
-    int64_t found, computed, tokens; /* summed over cgam_lm_input_states */
-    double seconds;
-} cgam_lm_input;
-
-cgam_status cgam_lm_input_open(cgam_call *call, cgam_lm_input *in);
-void cgam_lm_input_close(cgam_lm_input *in); /* copes with half-open */
-
-/* States of every query with k demonstrations, [queries, L + 1, d]; out NULL: into the store
- * alone. Gives *out; free it with cgam_free. */
-cgam_status cgam_lm_input_states(cgam_lm_input *in, int64_t k, cgam_demos demos, float **out);
-
-/* The first token of each label's word, as it follows the cue; [labels]. Two labels with the same
- * one are refused, except in open-ended sets, where both become -1. Gives *out; cgam_free. */
-cgam_status cgam_lm_input_label_tokens(cgam_lm_input *in, int32_t **out);
-
-/* Puts what was run: model, dataset, queries, seed, states found and computed. */
-void cgam_put_lm_input(json_t *doc, const cgam_lm_input *in);
+/* A verb that is one experiment: opens the study, runs it, leaves what came out in --out. */
+typedef cgam_status (*cgam_lm_experiment)(cgam_lm_study *study, const cgam_args *args,
+                                          cgam_lm_result **out);
+cgam_status cgam_lm_run(cgam_call *call, cgam_lm_part part, cgam_lm_experiment experiment);
 
 #endif

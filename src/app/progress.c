@@ -1,8 +1,11 @@
 /* progress.c: a bar, the share done and the time left, rewritten in place. */
 #include "app/progress.h"
 
+#include "base/env.h"
+
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { BAR = 30 };
 
@@ -20,15 +23,38 @@ void cgam_line_tell(cgam_line *p, double done, double seconds_left)
     p->open = true;
 }
 
-void cgam_line_report(void *line, const cgam_progress_at *at)
-{
-    cgam_line *p = line;
-    p->what = at->phase;
-    cgam_line_tell(p, at->total > 0 ? fmin(1, at->done / at->total) : 0, at->seconds_left);
-}
-
 void cgam_line_clear(cgam_line *p)
 {
     if (p->open) fprintf(stderr, "\r%70s\r", "");
     p->open = false;
+}
+
+static void follow(void *user, const cgam_progress_at *at)
+{
+    cgam_line *line = user;
+    double now = cgam_clock();
+    if (strncmp(line->phase, at->phase, sizeof line->phase - 1) != 0) {
+        snprintf(line->phase, sizeof line->phase, "%s", at->phase);
+        snprintf(line->text, sizeof line->text, "%s", at->phase);
+        line->start = now;
+        line->first_done = at->done;
+    } else if (now - line->last < 0.1 && at->done < at->total) {
+        return;
+    }
+    line->last = now;
+    double rate = now > line->start ? (at->done - line->first_done) / (now - line->start) : 0;
+    bool bytes = strcmp(at->unit, "bytes") == 0;
+    if (rate > 0 && *at->unit)
+        snprintf(line->text, sizeof line->text, "%s, %.3g %s/s", at->phase,
+                 bytes ? rate / 1e6 : rate, bytes ? "MB" : at->unit);
+    double left = at->seconds_left;
+    if (isnan(left) && rate > 0) left = fmax(0, at->total - at->done) / rate;
+    cgam_line_tell(line, at->total > 0 ? fmin(1, at->done / at->total) : 0, left);
+}
+
+cgam_progress cgam_line_begin(cgam_line *line, bool shown)
+{
+    *line = (cgam_line){.shown = shown, .start = cgam_clock()};
+    line->what = line->text;
+    return shown ? (cgam_progress){follow, line} : (cgam_progress){NULL, NULL};
 }

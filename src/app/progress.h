@@ -8,12 +8,16 @@ typedef struct cgam_line {
     bool shown; /* false: say nothing */
     const char *what;
     bool open; /* a line is on the screen */
+    /* Of a line that tells a library's progress. */
+    char phase[64], text[96];       /* the phase, and with its rate */
+    double start, last, first_done; /* clock when it began and when last drawn; done at its start */
 } cgam_line;
 
 /* done in 0 .. 1; seconds_left NAN = unknown. */
-void cgam_line_tell(cgam_line *progress, double done, double seconds_left);
-/* The same as the `report` of a cgam_progress whose user is the line. */
-void cgam_line_report(void *line, const cgam_progress_at *at);
-void cgam_line_clear(cgam_line *progress);
+void cgam_line_tell(cgam_line *line, double done, double seconds_left);
+/* A progress that draws on the line, with rate and time left; silent unless shown. The caller keeps
+ * the line until cgam_line_clear. */
+cgam_progress cgam_line_begin(cgam_line *line, bool shown);
+void cgam_line_clear(cgam_line *line); /* removes it from the screen */
 
 #endif

@@ -1,9 +1,10 @@
 /* verb_lm_capture.c: hidden states of prompts into a store. */
 #include "app/lm.h"
 #include "app/verbs.h"
-#include "base/env.h"
 
-static const cgam_param params[] = {CGAM_PARAMS_PROMPTS, {.name = ""}};
+#include <string.h>
+
+static const cgam_param params[] = {CGAM_PARAMS_LM(true), CGAM_PARAM_END};
 
 typedef struct census {
     const char *model; /* digest of ours */
@@ -20,33 +21,31 @@ static cgam_status count_others(void *user, const cgam_store_group *g)
     return CGAM_OK;
 }
 
-static cgam_status put_census(cgam_call *call, cgam_lm_input *in)
+static cgam_status put_census(cgam_call *call, const cgam_lm_study *study)
 {
     census c = {0};
-    cgam_status status = cgam_lm_sha256(in->lm, &c.model);
-    if (status == CGAM_OK) status = cgam_store_list(in->store, count_others, &c);
+    cgam_status status = cgam_lm_sha256(cgam_lm_study_model(study), &c.model);
+    if (status == CGAM_OK) status = cgam_store_list(cgam_lm_study_store(study), count_others, &c);
     cgam_json_put_int(call->doc, "other_models", c.others);
     return status;
 }
 
 static cgam_status run(cgam_call *call)
 {
-    cgam_lm_input in;
-    if (!cgam_args_text(call->args, "store"))
-        return cgam_fail(call->env, CGAM_E_ARG, "--store is needed: where the states are to go");
-    cgam_status status = cgam_lm_input_open(call, &in);
-    for (int64_t i = 0; i < in.n_shots && status == CGAM_OK; i++)
-        status = cgam_lm_input_states(&in, in.shots[i], CGAM_DEMOS_TRUE, NULL);
+    cgam_line line;
+    cgam_lm_study *study = NULL;
+    cgam_lm_result *result = NULL;
+    cgam_lm_study_opts opts = cgam_lm_opts(call, &line);
+    cgam_status status = cgam_lm_study_open(call->env, &opts, &study);
+    if (status == CGAM_OK) status = cgam_lm_study_capture(study, &result);
+    cgam_line_clear(&line);
     if (status == CGAM_OK) {
-        json_t *shots = json_array();
-        for (int64_t i = 0; i < in.n_shots; i++)
-            json_array_append_new(shots, json_integer(in.shots[i]));
-        cgam_put_lm_input(call->doc, &in);
-        cgam_json_put(call->doc, "shots", shots);
-        cgam_json_put_text(call->doc, "store", cgam_args_text(call->args, "store"));
-        status = put_census(call, &in);
+        json_object_update(call->doc, cgam_lm_result_document(result));
+        cgam_json_put_text(call->doc, "store", opts.store);
+        status = put_census(call, study);
     }
-    cgam_lm_input_close(&in);
+    cgam_lm_result_free(result);
+    cgam_lm_study_close(study);
     return status;
 }
 
@@ -77,7 +76,7 @@ const cgam_verb cgam_verb_lm_capture = {
         "what all begin with is computed once. What the store holds already is not run again, "
         "so an interrupted capture goes on where it was.\n\n"
         "Where weights are quantised libllama rounds activations to 8 bits, which moves states "
-        "by 2 to 7 % and by a little more or less according to the batch. --exact runs a plain "
+        "by 2 to 13 % and by a little more or less according to the batch. --exact runs a plain "
         "f32 pass instead, whose results do not depend on the batch beyond 1e-6.",
     .example = "cgam lm capture --dataset sentiment --shots 0,4 --queries 40 --store s.db",
     .params = params,

@@ -1,16 +1,14 @@
 /* verb_lm_get.c: libllama and the default model, fetched once into the user's cache. */
-#include "app/lm_bar.h"
+#include "app/progress.h"
 #include "app/verbs.h"
-
-static const cgam_param params[] = {{.name = ""}};
 
 static cgam_status run(cgam_call *call)
 {
-    cgam_bar bar;
-    cgam_lm_progress progress = cgam_bar_begin(call, &bar);
+    cgam_line line;
+    cgam_progress progress = cgam_line_begin(&line, call->progress);
     cgam_lm_fetched got;
     cgam_status status = cgam_lm_fetch(call->env, &progress, &got);
-    cgam_bar_end(&bar);
+    cgam_line_clear(&line);
     if (status != CGAM_OK) return status;
     cgam_json_put_text(call->doc, "runtime", got.runtime);
     cgam_json_put_bool(call->doc, "runtime_fetched", got.runtime_fetched);
@@ -43,7 +41,6 @@ const cgam_verb cgam_verb_lm_get = {
              "CGAM_LLAMA names a directory with another libllama; every `lm` verb takes another "
              "model with --model.",
     .example = "cgam lm get",
-    .params = params,
     .run = run,
     .print = print,
 };

@@ -1,21 +1,18 @@
 /* verb_lm_store.c: what a store holds, whether it is sound, and its states as files. */
-#include "app/lm.h"
+#include "app/params.h"
 #include "app/verbs.h"
-#include "base/env.h"
+
+#include <string.h>
 
 static const cgam_param params[] = {
-    {.name = "store", .kind = CGAM_TEXT, .value = "FILE", .required = true, .help = "to look into"},
-    {.name = "check", .kind = CGAM_FLAG, .help = "read every row and compare its digest"},
-    {.name = "export",
-     .kind = CGAM_TEXT,
-     .value = "FILE",
-     .help = "write states [rows, layers + 1, width] as .npy or .safetensors"},
-    {.name = "engine",
-     .kind = CGAM_CHOICE,
-     .value = "llama|exact",
-     .help = "which states to export where there are both"},
-    {.name = "sha256", .kind = CGAM_TEXT, .value = "DIGEST", .help = "model to export"},
-    {.name = ""},
+    CGAM_PARAM_TEXT("store", "FILE", "to look into", .required = true),
+    CGAM_PARAM_FLAG("check", "read every row and compare its digest"),
+    CGAM_PARAM_TEXT("export", "FILE",
+                    "write states [rows, layers + 1, width] as .npy or .safetensors",
+                    .writes = true),
+    CGAM_PARAM_CHOICE("engine", "llama|exact", NULL, "which states to export where there are both"),
+    CGAM_PARAM_TEXT("sha256", "DIGEST", "model to export"),
+    CGAM_PARAM_END,
 };
 
 typedef struct listing {

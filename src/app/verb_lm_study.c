@@ -1,67 +1,26 @@
-/* verb_lm_study.c: neff, sweep, steer and probe on the same data, one after the other. Each is the
- * verb of its name, called with the words this one was given, so the study cannot disagree with
- * its parts. */
+/* verb_lm_study.c: neff, sweep, steer and probe on the same data, one after the other. */
 #include "app/lm.h"
-#include "app/lm_draw.h"
 #include "app/verbs.h"
-#include "base/env.h"
 #include "io/folder.h"
+#include "report/models.h"
 
-#include <limits.h>
-#include <stdlib.h>
+#include <string.h>
 
 static const cgam_param params[] = {
-    CGAM_PARAMS_PROMPTS,
-    {.name = "out",
-     .kind = CGAM_TEXT,
-     .value = "DIR",
-     .help = "write study.json, tables and figures of all parts here"},
-    {.name = "report",
-     .kind = CGAM_TEXT,
-     .value = "DIR",
-     .help =
-         "add the study to the report in DIR: --out is then DIR/lm/NAME, --store DIR/lm/states.db "
-         "if not given"},
+    CGAM_PARAMS_LM(false),
+    CGAM_PARAM_OUT(NULL, "write study.json, tables and figures of all parts here"),
+    CGAM_PARAM_TEXT("report", "DIR",
+                    "add the study to the report in DIR: --out is then DIR/lm/NAME, --store "
+                    "DIR/lm/states.db if not given",
+                    .writes = true),
     CGAM_PARAM_LM_FIGURES,
-    {.name = ""},
+    CGAM_PARAM_END,
 };
-
-typedef struct part {
-    const char *key;
-    const cgam_verb *verb;
-    bool facts;   /* wants facts: takes the shipped ones where the data have classes */
-    bool classes; /* wants classes: left out where the data have none */
-} part;
-
-static const part parts[] = {{"neff", &cgam_verb_lm_neff, false, false},
-                             {"sweep", &cgam_verb_lm_sweep, false, false},
-                             {"steer", &cgam_verb_lm_steer, true, false},
-                             {"probe", &cgam_verb_lm_probe, false, true}};
-enum { PARTS = sizeof parts / sizeof *parts };
-
-static bool names_data(const char *name)
-{
-    static const char *const data[] = {"dataset", "eval",     "train",    "format",
-                                       "labels",  "template", "relation", NULL};
-    for (int i = 0; data[i]; i++)
-        if (strcmp(data[i], name) == 0) return true;
-    return false;
-}
-
-/* Are the data of this call facts? Judged by their name, since they are not open yet. */
-static bool open_ended(const cgam_call *call)
-{
-    const char *set = cgam_args_text(call->args, "dataset");
-    const char *format = cgam_args_text(call->args, "format");
-    if (cgam_args_text(call->args, "eval"))
-        return strcmp(format, "facts") == 0 || strcmp(format, "lama") == 0;
-    return set && (strcmp(set, "facts") == 0 || strcmp(set, "lama") == 0);
-}
 
 /* ---- Where it goes ------------------------------------------------------------------------- */
 typedef struct place {
-    char out[PATH_MAX], store[PATH_MAX]; /* "" : none */
-    const char *report;                  /* NULL: none */
+    char out[CGAM_PATH_ROOM], store[CGAM_PATH_ROOM]; /* "" : none */
+    const char *report;                              /* NULL: none */
 } place;
 
 /* Letters, digits, points, dashes and underscores of a name without its folder and ending. */
@@ -73,53 +32,46 @@ static void add_stem(char *name, size_t size, const char *path)
     for (size_t i = 0; i < length && used + 1 < size; i++) {
         unsigned char c = (unsigned char)from[i];
         bool fine = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-                    c == '-' || c == '_' || (c == '.' && used > 0);
+                    c == '-' || c == '_' || (c == '.' && i > 0);
         name[used++] = fine ? (char)c : '-';
     }
     name[used] = '\0';
 }
 
 /* The name of the study: its data, its relation, and its model where that is not the default. */
-static void name_of(const cgam_call *call, char *name, size_t size)
+static void add_name(const cgam_call *call, char *name, size_t size)
 {
     const char *eval = cgam_args_text(call->args, "eval");
     const char *set = cgam_args_text(call->args, "dataset");
-    const char *model = cgam_args_text(call->args, "model");
-    name[0] = '\0';
-    if (eval) add_stem(name, size, eval);
-    else snprintf(name, size, "%s", set ? set : "sentiment");
-    if (set && strcmp(set, "lama") == 0) {
-        snprintf(name + strlen(name), size - strlen(name), "-");
-        add_stem(name, size, cgam_args_text(call->args, "relation"));
-    }
-    if (model) {
-        snprintf(name + strlen(name), size - strlen(name), "-");
-        add_stem(name, size, model);
+    const char *parts[] = {
+        eval  ? eval
+        : set ? set
+              : "sentiment",
+        cgam_args_is(call->args, "dataset", "lama") ? cgam_args_text(call->args, "relation") : NULL,
+        cgam_args_text(call->args, "model")};
+    for (int i = 0; i < 3; i++) {
+        if (!parts[i]) continue;
+        if (i > 0) snprintf(name + strlen(name), size - strlen(name), "-");
+        add_stem(name, size, parts[i]);
     }
 }
 
 static cgam_status find_place(const cgam_call *call, place *to)
 {
-    char name[100];
-    const char *out = cgam_args_text(call->args, "out"),
-               *store = cgam_args_text(call->args, "store");
-    to->report = cgam_args_text(call->args, "report");
-    if (to->report && out)
-        return cgam_fail(call->env, CGAM_E_ARG, "--report and --out exclude each other");
-    name_of(call, name, sizeof name);
-    int a = snprintf(to->out, sizeof to->out, "%s%s%s",
-                     to->report ? to->report
-                     : out      ? out
-                                : "",
-                     to->report ? "/lm/" : "", to->report ? name : "");
-    int b = snprintf(to->store, sizeof to->store, "%s%s",
-                     store        ? store
-                     : to->report ? to->report
-                                  : "",
-                     !store && to->report ? "/lm/states.db" : "");
-    if (a >= (int)sizeof to->out || b >= (int)sizeof to->store)
-        return cgam_fail(call->env, CGAM_E_ARG, "--report: the name is too long");
-    return to->report ? cgam_folder_make(call->env, to->out) : CGAM_OK;
+    cgam_env *env = call->env;
+    char name[128] = "lm/";
+    const char *out = cgam_args_text(call->args, "out");
+    const char *store = cgam_args_text(call->args, "store");
+    *to = (place){.report = cgam_args_text(call->args, "report")};
+    if (to->report && out) return cgam_fail(env, CGAM_E_ARG, "report and out exclude each other");
+    cgam_status status = CGAM_OK;
+    add_name(call, name, sizeof name);
+    if (to->report) status = cgam_path_join(env, to->report, name, to->out);
+    else if (out) snprintf(to->out, sizeof to->out, "%s", out);
+    if (store) snprintf(to->store, sizeof to->store, "%s", store);
+    else if (to->report && status == CGAM_OK)
+        status = cgam_path_join(env, to->report, "lm/states.db", to->store);
+    return status == CGAM_OK && to->out[0] ? cgam_folder_make(env, to->out) : status;
 }
 
 /* The command that makes the study again, without its place. */
@@ -139,76 +91,62 @@ static void put_command(cgam_call *call)
     cgam_json_put_text(call->doc, "command", text);
 }
 
-/* ---- Parts --------------------------------------------------------------------------------- */
-static cgam_status run_part(cgam_call *call, const part *p, const place *to)
+/* ---- The study ----------------------------------------------------------------------------- */
+/* Every part as soon as it is done, so that a study that is stopped leaves what it had. */
+static cgam_status run_parts(cgam_call *call, cgam_lm_study *study, const char *out, json_t *files)
 {
-    enum { WORDS = 64 };
-    cgam_env *env = call->env;
-    const char *words[WORDS];
-    char *owned[WORDS];
-    int count = 0, used = 0;
-    bool other = p->facts && !open_ended(call);
     cgam_status status = CGAM_OK;
-    for (const cgam_param *q = params; q->name[0] && status == CGAM_OK; q++) {
-        bool placed = strcmp(q->name, "out") == 0 || strcmp(q->name, "store") == 0 ||
-                      strcmp(q->name, "report") == 0;
-        if (!cgam_args_given(call->args, q->name) || (other && names_data(q->name)) || placed)
-            continue;
-        size_t room = strlen(q->name) + 4;
-        const char *value = q->kind == CGAM_FLAG ? NULL : cgam_args_text(call->args, q->name);
-        if (value) room += strlen(value);
-        char *word = cgam_alloc(env, room, 1);
-        if (!word) status = cgam_fail_nomem(env, "words");
-        else snprintf(word, room, "--%s%s%s", q->name, value ? "=" : "", value ? value : "");
-        if (word) words[count++] = owned[used++] = word;
+    for (int i = 0; i < CGAM_LM_PARTS && status == CGAM_OK; i++) {
+        cgam_lm_part part = (cgam_lm_part)i;
+        cgam_lm_result *result = NULL;
+        status = cgam_lm_study_part(study, part, &result);
+        json_t *doc = result ? json_object() : json_null();
+        if (result) status = cgam_lm_leave(call, out, part, result, doc, files);
+        cgam_json_put(call->doc, cgam_lm_part_name(part), doc);
+        cgam_lm_result_free(result);
     }
-    if (other) words[count++] = "--dataset=facts";
-    char out[PATH_MAX + 8], store[PATH_MAX + 8];
-    snprintf(out, sizeof out, "--out=%s", to->out);
-    snprintf(store, sizeof store, "--store=%s", to->store);
-    if (to->out[0]) words[count++] = out;
-    if (to->store[0]) words[count++] = store;
-    cgam_args *args = NULL;
-    cgam_call inner = {.env = env, .doc = json_object(), .progress = call->progress};
-    if (status == CGAM_OK) status = cgam_args_parse(env, p->verb, count, words, &args);
-    inner.args = args;
-    if (status == CGAM_OK) status = p->verb->run(&inner);
-    cgam_json_put(call->doc, p->key, inner.doc);
-    cgam_args_free(args);
-    for (int i = 0; i < used; i++) cgam_free(env, owned[i]);
     return status;
 }
 
 static cgam_status run(cgam_call *call)
 {
     place to;
+    cgam_line line;
+    cgam_lm_study *study = NULL;
+    cgam_lm_study_opts opts = cgam_lm_opts(call, &line);
     cgam_status status = find_place(call, &to);
+    const char *out = to.out[0] ? to.out : NULL;
+    json_t *files = json_array();
+    opts.store = to.store[0] ? to.store : NULL;
     put_command(call);
-    for (int i = 0; i < PARTS && status == CGAM_OK; i++) {
-        if (parts[i].classes && open_ended(call))
-            cgam_json_put(call->doc, parts[i].key, json_null());
-        else status = run_part(call, &parts[i], &to);
-    }
-    if (status == CGAM_OK && to.out[0])
-        status = cgam_json_save(call->env, to.out, "study.json", call->doc);
+    if (status == CGAM_OK) status = cgam_lm_study_open(call->env, &opts, &study);
+    if (status == CGAM_OK) status = run_parts(call, study, out, files);
+    cgam_line_clear(&line);
+    cgam_lm_study_close(study);
+    if (status == CGAM_OK && out) status = cgam_json_save(call->env, out, "study.json", call->doc);
+    json_array_append_new(files, json_string("study.json"));
+    cgam_lm_put_files(call->doc, status == CGAM_OK ? out : NULL, files);
     if (status == CGAM_OK && to.report) {
         bool made;
-        char page[PATH_MAX + 16];
+        char page[CGAM_PATH_ROOM];
         status = cgam_models_refresh(call->env, to.report, &made);
-        snprintf(page, sizeof page, "%s/index.html", to.report);
+        if (status == CGAM_OK) status = cgam_path_join(call->env, to.report, "index.html", page);
         cgam_json_put_text(call->doc, "study", to.out);
-        cgam_json_put_text(call->doc, "report", made ? page : NULL);
+        cgam_json_put_text(call->doc, "report", status == CGAM_OK && made ? page : NULL);
     }
     return status;
 }
 
+static const cgam_verb *const printers[CGAM_LM_PARTS] = {&cgam_verb_lm_neff, &cgam_verb_lm_sweep,
+                                                         &cgam_verb_lm_steer, &cgam_verb_lm_probe};
+
 static void print(const json_t *doc, FILE *to)
 {
-    for (int i = 0; i < PARTS; i++) {
-        const json_t *inner = json_object_get(doc, parts[i].key);
+    for (int i = 0; i < CGAM_LM_PARTS; i++) {
+        const json_t *inner = json_object_get(doc, cgam_lm_part_name((cgam_lm_part)i));
         if (!json_is_object(inner)) continue;
-        fprintf(to, "%s== %s\n\n", i ? "\n" : "", parts[i].key);
-        parts[i].verb->print(inner, to);
+        fprintf(to, "%s== %s\n\n", i ? "\n" : "", cgam_lm_part_name((cgam_lm_part)i));
+        printers[i]->print(inner, to);
     }
     const char *study = cgam_json_get_text(doc, "study"), *page = cgam_json_get_text(doc, "report");
     if (*page) fprintf(to, "\nThe study is in %s and in %s\n", study, page);

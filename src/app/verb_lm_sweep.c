@@ -1,110 +1,32 @@
-/* verb_lm_sweep.c: retrieval by query plus context over all pairs of layers, with its controls. */
-#include "app/lm_draw.h"
-#include "app/lm_sweep.h"
+/* verb_lm_sweep.c: retrieval by query plus context over all pairs of layers, with its baselines. */
+#include "app/lm.h"
 #include "app/verbs.h"
-#include "base/env.h"
-
-#include <math.h>
 
 static const cgam_param params[] = {
-    CGAM_PARAMS_PROMPTS,
-    {.name = "lens",
-     .kind = CGAM_CHOICE,
-     .value = "raw|gain|norm",
-     .help = "rows as they are, or times the final norm's weights (both keep lambda exact), or the "
-             "final norm of the sum on a grid of lambda; gain, or norm if a bias follows the norm"},
-    {.name = "lambda-scale",
-     .kind = CGAM_CHOICE,
-     .value = "relative|absolute",
-     .fallback = "relative",
-     .help = "contexts rescaled to the mean norm of the query layer, or as they are"},
-    {.name = "in-sample",
-     .kind = CGAM_FLAG,
-     .help = "contexts from all queries instead of the other half"},
-    {.name = "out",
-     .kind = CGAM_TEXT,
-     .value = "DIR",
-     .help = "write sweep.json, sweep.csv, sweep_steps.csv, sweep_grid.csv and figures here"},
+    CGAM_PARAMS_LM(false),
+    CGAM_PARAM_CHOICE(
+        "lens", "raw|gain|norm", NULL,
+        "rows as they are, or times the final norm's weights (both keep lambda exact), or the "
+        "final norm of the sum on a grid of lambda; gain, or norm if a bias follows the norm"),
+    CGAM_PARAM_LM_SCALE("contexts rescaled to the mean norm of the query layer, or as they are"),
+    CGAM_PARAM_FLAG("in-sample", "contexts from all queries instead of the other half"),
+    CGAM_PARAM_OUT(NULL, "write sweep.json, sweep.csv, sweep_steps.csv, sweep_grid.csv and figures "
+                         "here"),
     CGAM_PARAM_LM_FIGURES,
-    {.name = ""},
+    CGAM_PARAM_END,
 };
 
-static const char *const lenses[] = {"raw", "gain", "norm"}; /* as cgam_lens_kind counts */
-
-static cgam_status begin(cgam_call *call, cgam_lm_input *in, cgam_sweep_study *s)
+static cgam_status sweep(cgam_lm_study *study, const cgam_args *args, cgam_lm_result **out)
 {
-    cgam_env *env = call->env;
-    cgam_status status = cgam_lm_input_open(call, in);
-    if (status == CGAM_OK && in->shots[in->n_shots - 1] == 0)
-        status = cgam_fail(env, CGAM_E_ARG, "--shots: a sweep needs demonstrations, 1 or more");
-    if (status == CGAM_OK) status = cgam_lm_input_label_tokens(in, &s->tokens);
-    if (status == CGAM_OK) status = cgam_lens_new(in->lm, &s->lens);
-    if (status == CGAM_OK) {
-        const char *lens = cgam_args_text(call->args, "lens");
-        s->kind = cgam_lens_linear(s->lens) ? CGAM_LENS_GAIN : CGAM_LENS_NORM;
-        for (int i = 0; i < 3 && lens; i++)
-            if (strcmp(lens, lenses[i]) == 0) s->kind = (cgam_lens_kind)i;
-        if (s->kind == CGAM_LENS_GAIN && !cgam_lens_linear(s->lens))
-            status = cgam_fail(env, CGAM_E_ARG,
-                               "--lens gain: this model adds a bias after its final norm, so no "
-                               "lambda is exact; take norm or raw");
-    }
-    if (status == CGAM_OK) {
-        s->target = cgam_alloc(env, (size_t)in->queries, sizeof *s->target);
-        if (!s->target) status = cgam_fail_nomem(env, "targets");
-    }
-    for (int64_t i = 0; i < in->queries && status == CGAM_OK; i++) {
-        int64_t label = cgam_prompts_label(in->prompts, i);
-        s->target[i] = s->tokens[label] >= 0 ? (int32_t)label : -1;
-    }
-    if (status == CGAM_OK) status = cgam_lm_input_states(in, 0, CGAM_DEMOS_TRUE, &s->zero);
-    if (status == CGAM_OK)
-        status = cgam_csv_begin(call->env, cgam_args_text(call->args, "out"), "sweep.csv",
-                                "shots,context_layer,query_layer,restricted,restricted_from,"
-                                "restricted_to,full,full_from,full_to",
-                                &s->cells);
-    if (status == CGAM_OK)
-        status = cgam_csv_begin(
-            call->env, cgam_args_text(call->args, "out"), "sweep_steps.csv",
-            "shots,context,over_vocabulary,context_layer,query_layer,lambda_from,lambda_to,"
-            "accuracy",
-            &s->steps);
-    if (status == CGAM_OK)
-        status = cgam_csv_begin(call->env, cgam_args_text(call->args, "out"), "sweep_grid.csv",
-                                "shots,context_layer,query_layer,lambda,restricted,full", &s->grid);
-    return status;
+    cgam_lm_sweep_opts opts = cgam_lm_sweep_opts_default();
+    const char *lens = cgam_args_text(args, "lens");
+    opts.lens_given = lens && cgam_lens_kind_find(lens, &opts.lens);
+    opts.absolute = cgam_args_is(args, "lambda-scale", "absolute");
+    opts.in_sample = cgam_args_flag(args, "in-sample");
+    return cgam_lm_sweep(study, &opts, out);
 }
 
-static cgam_status run(cgam_call *call)
-{
-    cgam_lm_input in;
-    cgam_sweep_study s = {.in = &in};
-    s.relative = strcmp(cgam_args_text(call->args, "lambda-scale"), "relative") == 0;
-    s.in_sample = cgam_args_flag(call->args, "in-sample");
-    json_t *shots = json_array();
-    cgam_status status = begin(call, &in, &s);
-    for (int64_t i = 1; i < in.n_shots && status == CGAM_OK; i++)
-        status = cgam_sweep_study_shots(&s, in.shots[i], shots);
-    status = cgam_csv_end(&s.cells, status);
-    status = cgam_csv_end(&s.steps, status);
-    status = cgam_csv_end(&s.grid, status);
-    if (status == CGAM_OK) cgam_put_lm_input(call->doc, &in);
-    cgam_json_put_text(call->doc, "lens", lenses[s.kind]);
-    cgam_json_put_bool(call->doc, "exact_lambda", s.kind != CGAM_LENS_NORM);
-    cgam_json_put_text(call->doc, "lambda_scale", cgam_args_text(call->args, "lambda-scale"));
-    cgam_json_put_bool(call->doc, "in_sample", s.in_sample);
-    cgam_json_put(call->doc, "shots", shots);
-    if (status == CGAM_OK) status = cgam_lm_draw(call, CGAM_MODELS_SWEEP);
-    if (status == CGAM_OK)
-        status =
-            cgam_json_save(call->env, cgam_args_text(call->args, "out"), "sweep.json", call->doc);
-    cgam_free(call->env, s.tokens);
-    cgam_free(call->env, s.target);
-    cgam_free(call->env, s.zero);
-    cgam_lens_free(s.lens);
-    cgam_lm_input_close(&in);
-    return status;
-}
+static cgam_status run(cgam_call *call) { return cgam_lm_run(call, CGAM_LM_SWEEP, sweep); }
 
 static void print_best(FILE *to, const char *name, const json_t *best)
 {
@@ -114,7 +36,7 @@ static void print_best(FILE *to, const char *name, const json_t *best)
     if (json_is_null(end)) snprintf(range, sizeof range, "%.3g and above", from);
     else if (json_number_value(end) == from) snprintf(range, sizeof range, "%.3g", from);
     else snprintf(range, sizeof range, "%.3g to %.3g", from, json_number_value(end));
-    fprintf(to, "  %-34s %6.3f %9.3f  +- %.3f", name, cgam_json_get_real(best, "accuracy"),
+    fprintf(to, "  %-36s %6.3f %9.3f  +- %.3f", name, cgam_json_get_real(best, "accuracy"),
             cgam_json_get_real(best, "held_out"), cgam_json_get_real(best, "held_out_se"));
     if (json_object_get(best, "context_layer"))
         fprintf(to, "  context %2lld,", (long long)cgam_json_get_int(best, "context_layer"));
@@ -135,36 +57,36 @@ static void print_entry(FILE *to, const json_t *e)
     for (int over = 0; over < 2; over++) {
         char se[32];
         snprintf(se, sizeof se, "%s_se", names[over]);
-        fprintf(to, "\n %-35s %6s %9s\n", words[over], "best", "held out");
-        fprintf(to, "  %-34s %6s %9.3f  +- %.3f\n", "zero-shot", "",
+        fprintf(to, "\n %-37s %6s %9s\n", words[over], "best", "held out");
+        fprintf(to, "  %-36s %6s %9.3f  +- %.3f\n", "zero-shot", "",
                 cgam_json_get_real(zero, names[over]), cgam_json_get_real(zero, se));
-        fprintf(to, "  %-34s %6s %9.3f  +- %.3f\n", "with demonstrations", "",
+        fprintf(to, "  %-36s %6s %9.3f  +- %.3f\n", "with demonstrations", "",
                 cgam_json_get_real(icl, names[over]), cgam_json_get_real(icl, se));
         print_best(to, "query + lambda context", json_object_get(best, names[over]));
         double share = cgam_json_get_real(e, over ? "recovered_full" : "recovered");
-        if (isnan(share)) fprintf(to, "  %-34s %6s %9s\n", "share of the gain recovered", "", "-");
+        if (isnan(share)) fprintf(to, "  %-36s %6s %9s\n", "share of the gain recovered", "", "-");
         else
-            fprintf(to, "  %-34s %6s %9.3f  +- %.3f\n", "share of the gain recovered", "", share,
+            fprintf(to, "  %-36s %6s %9.3f  +- %.3f\n", "share of the gain recovered", "", share,
                     cgam_json_get_real(e, over ? "recovered_full_se" : "recovered_se"));
         if (over == 0) {
             const json_t *centred = json_object_get(c, "centred");
-            fprintf(to, "  %-34s %6s %9.3f  +- %.3f  last layer\n", "control: zero-shot, centred",
+            fprintf(to, "  %-36s %6s %9.3f  +- %.3f  last layer\n", "baseline: zero-shot, centred",
                     "", cgam_json_get_real(centred, "accuracy"),
                     cgam_json_get_real(centred, "accuracy_se"));
-            fprintf(to, "  %-34s %6s %9.3f  +- %.3f  best layer\n", "", "",
+            fprintf(to, "  %-36s %6s %9.3f  +- %.3f  best layer\n", "", "",
                     cgam_json_get_real(centred, "held_out"),
                     cgam_json_get_real(centred, "held_out_se"));
             if (json_is_object(threshold))
-                fprintf(to, "  %-34s %6.3f %9s  at any layer; AUC at the last %.3f\n",
-                        "control: best threshold, zero-shot",
+                fprintf(to, "  %-36s %6.3f %9s  at any layer; AUC at the last %.3f\n",
+                        "baseline: best threshold, zero-shot",
                         cgam_json_get_real(threshold, "bound"), "",
                         cgam_json_get_real(threshold, "auc"));
         }
-        print_best(to, "control: mean of the labels' rows",
+        print_best(to, "baseline: mean of the labels' rows",
                    json_object_get(json_object_get(c, "label_mean"), names[over]));
-        print_best(to, "control: flipped demonstrations",
+        print_best(to, "baseline: flipped demonstrations",
                    json_object_get(json_object_get(c, "flipped"), names[over]));
-        print_best(to, "control: context of another task",
+        print_best(to, "baseline: context of another task",
                    json_object_get(json_object_get(c, "other_task"), names[over]));
     }
 }
@@ -179,6 +101,7 @@ static void print(const json_t *doc, FILE *to)
             json_is_true(json_object_get(doc, "in_sample")) ? "from the same queries"
                                                             : "from the other half of the queries");
     json_array_foreach(json_object_get(doc, "shots"), i, entry) print_entry(to, entry);
+    cgam_lm_print_files(doc, to);
 }
 
 const cgam_verb cgam_verb_lm_sweep = {

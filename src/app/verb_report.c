@@ -51,13 +51,13 @@ static void put_runs(json_t *doc, const cgam_report *r)
 static cgam_status run(cgam_call *call)
 {
     cgam_report_opts o = cgam_report_opts_default();
-    cgam_line bar = {.shown = call->progress};
+    cgam_line bar;
     char page[4200];
     o.out = cgam_args_text(call->args, "out");
     o.seed = (uint64_t)cgam_args_int(call->args, "seed");
     o.scale = cgam_args_real(call->args, "scale");
     o.figures = strcmp(cgam_args_text(call->args, "figures"), "yes") == 0;
-    o.progress = (cgam_progress){cgam_line_report, &bar};
+    o.progress = cgam_line_begin(&bar, call->progress);
     cgam_report *r;
     cgam_status status = cgam_report_make(call->env, &o, &r);
     cgam_line_clear(&bar);

@@ -172,9 +172,9 @@ static cgam_status run_kind(cgam_call *call, cgam_study_kind kind)
     const char *out = cgam_args_text(call->args, "out");
     cgam_status status = take_options(call, kind, &o, &bank);
     bool single = cgam_args_given(call->args, "only-trial");
-    cgam_line bar = {.shown = call->progress};
+    cgam_line bar;
     o.out = out;
-    o.progress = (cgam_progress){cgam_line_report, &bar};
+    o.progress = cgam_line_begin(&bar, call->progress);
     if (status == CGAM_OK && single) {
         status = one_trial(call, &o);
         cgam_bank_free(bank);

@@ -192,7 +192,7 @@ cgam_status cgam_store_export(cgam_store *store, const cgam_store_group *group, 
     cgam_status status = cgam_store_list(store, match, &p);
     if (status != CGAM_OK) return status;
     if (p.groups == 0)
-        return cgam_fail(env, CGAM_E_NOT_FOUND, "%s holds no states of that model and engine",
+        return cgam_fail(env, CGAM_E_NOT_FOUND, "%s holds no states of that model by that engine",
                          cgam_path_tail(store->path));
     if (p.groups > 1)
         return cgam_fail(env, CGAM_E_ARG, "%s holds states of %lld models or engines; name one",

@@ -8,6 +8,7 @@
 #include "io/file.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,7 +78,7 @@ static cgam_status file_bytes(const char *path, int64_t *bytes)
 
 typedef struct download {
     cgam_env *env;
-    const cgam_lm_progress *progress;
+    const cgam_progress *progress;
     const char *what, *scratch;
     int64_t before, total; /* bytes of what came before, and of all */
 } download;
@@ -85,10 +86,9 @@ typedef struct download {
 static cgam_status watch(void *user)
 {
     const download *d = user;
-    if (d->progress && d->progress->report)
-        d->progress->report(d->progress->user, d->what,
-                            (double)(d->before + cgam_tree_bytes(d->scratch)), (double)d->total,
-                            "bytes");
+    cgam_progress_tell(
+        d->progress, (cgam_progress_at){d->what, (double)(d->before + cgam_tree_bytes(d->scratch)),
+                                        (double)d->total, "bytes", NAN});
     return CGAM_OK;
 }
 
@@ -207,7 +207,7 @@ static cgam_status install_libraries(cgam_env *env, const char *folder)
     return status;
 }
 
-cgam_status cgam_lm_fetch(cgam_env *env, const cgam_lm_progress *progress, cgam_lm_fetched *out)
+cgam_status cgam_lm_fetch(cgam_env *env, const cgam_progress *progress, cgam_lm_fetched *out)
 {
     *out = (cgam_lm_fetched){0};
     char folder[CGAM_PATH_ROOM], runtime[CGAM_PATH_ROOM], model[CGAM_PATH_ROOM];

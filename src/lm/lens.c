@@ -3,6 +3,7 @@
  * With m the largest score and A, B, C the sums over the vocabulary of e^(s-m), (s-m) e^(s-m) and
  * e^(2(s-m)):  entropy = log A - B/A,  sum p^2 = C / A^2. */
 #include "base/env.h"
+#include "base/names.h"
 
 #include <cblas.h>
 #include <cgam/lens.h>
@@ -19,7 +20,19 @@ struct cgam_lens {
 };
 
 enum { ROWS = 512 };
-static const double off_allowed = 0.2; /* activations in 8 bits leave 2 to 7 % */
+static const double off_allowed = 0.2; /* activations in 8 bits leave 2 to 13 % */
+
+static const char *const kinds[] = {"raw", "gain", "norm"};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+const char *cgam_lens_kind_name(cgam_lens_kind which) { return cgam_names_at(kinds, KINDS, which); }
+
+bool cgam_lens_kind_find(const char *name, cgam_lens_kind *out)
+{
+    int found = cgam_names_find(kinds, KINDS, name);
+    if (found >= 0) *out = (cgam_lens_kind)found;
+    return found >= 0;
+}
 
 void cgam_lens_free(cgam_lens *lens)
 {

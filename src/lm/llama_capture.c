@@ -377,9 +377,9 @@ cgam_status cgam_llama_run(cgam_lm *lm, const cgam_lm_prompt *prompts, const cga
             done += prompts[which[i]].count - packing->shared;
         }
         if (status == CGAM_OK && opts->batch_end) status = opts->batch_end(user);
-        if (opts->progress.report)
-            opts->progress.report(opts->progress.user, "capture", (double)done,
-                                  (double)packing->tokens, "tokens");
+        cgam_progress_tell(
+            &opts->progress,
+            (cgam_progress_at){"capture", (double)done, (double)packing->tokens, "tokens", NAN});
     }
     run_free(&r);
     return status;

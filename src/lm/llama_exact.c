@@ -335,11 +335,12 @@ cgam_status cgam_exact_run(cgam_lm *lm, const cgam_lm_prompt *prompts, const cga
         for (int64_t l = 0; l < p.s.layers && status == CGAM_OK; l++) {
             status = cgam_interrupted(lm->env) ? CGAM_E_INTERRUPTED : block(&p, l);
             if (status == CGAM_OK) keep(&p, l + 1, states);
-            if (status == CGAM_OK && opts->progress.report)
-                opts->progress.report(opts->progress.user, "exact capture",
-                                      (double)done +
-                                          (double)fresh * (double)(l + 1) / (double)p.s.layers,
-                                      (double)packing->tokens, "tokens");
+            double through = (double)(l + 1) / (double)p.s.layers;
+            if (status == CGAM_OK)
+                cgam_progress_tell(&opts->progress,
+                                   (cgam_progress_at){"exact capture",
+                                                      (double)done + (double)fresh * through,
+                                                      (double)packing->tokens, "tokens", NAN});
         }
         for (int64_t i = 0; i < count && status == CGAM_OK; i++)
             status = sink(user, which[i], states + (size_t)i * one);

@@ -1,5 +1,6 @@
 /* llama_model.c: a GGUF file as a model - what it says of itself, its words, its matrices. */
 #include "base/sha.h"
+#include "io/folder.h"
 #include "lm/llama.h"
 
 #include <stdio.h>
@@ -150,13 +151,22 @@ cgam_status cgam_lm_open(cgam_env *env, const char *path, cgam_lm **out)
 {
     *out = NULL;
     const cgam_llama *f;
-    cgam_status status = cgam_llama_load(env, &f);
+    char cached[CGAM_PATH_ROOM];
+    cgam_status status = path ? CGAM_OK : cgam_lm_model_path(env, cached, sizeof cached);
+    if (status == CGAM_OK && !path && !cgam_file_exists(cached))
+        status = cgam_fail(env, CGAM_E_NOT_FOUND,
+                           "the default model is not in the cache; fetch it with: cgam lm get, or "
+                           "name another as model");
+    if (status == CGAM_OK) status = cgam_llama_load(env, &f);
     if (status != CGAM_OK) return status;
+    if (!path) path = cached;
     cgam_lm *lm = cgam_zalloc(env, 1, sizeof *lm);
     if (!lm) return cgam_fail_nomem(env, "a model");
     lm->env = env;
     lm->f = f;
     lm->path = cgam_strdup(env, path);
+    snprintf(lm->info.file, sizeof lm->info.file, "%.255s",
+             strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
     status = lm->path ? open_model(lm) : cgam_fail_nomem(env, "a model");
     if (status == CGAM_OK) *out = lm;
     else cgam_lm_close(lm);

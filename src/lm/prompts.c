@@ -3,6 +3,7 @@
  * Demonstrations are drawn without replacement. With few labels the classes are cycled in an order
  * drawn anew for each round, so that they balance as far as k allows; with many (facts) examples are
  * drawn from all. Query i has a random stream of its own, so a prompt can be made again alone. */
+#include "base/names.h"
 #include "lm/dataset.h"
 
 #include <cgam/rng.h>
@@ -23,6 +24,21 @@ struct cgam_prompts {
 };
 
 enum { STREAM_QUERIES = 0, STREAM_DEMOS = 1 };
+
+static const char *const labellings[] = {"true", "flipped", "foreign"};
+enum { LABELLINGS = sizeof labellings / sizeof *labellings };
+
+const char *cgam_demos_name(cgam_demos which)
+{
+    return cgam_names_at(labellings, LABELLINGS, which);
+}
+
+bool cgam_demos_find(const char *name, cgam_demos *out)
+{
+    int found = cgam_names_find(labellings, LABELLINGS, name);
+    if (found >= 0) *out = (cgam_demos)found;
+    return found >= 0;
+}
 
 cgam_prompts_opts cgam_prompts_opts_default(void)
 {
@@ -49,13 +65,21 @@ static char *piece(cgam_env *env, const char *begin, size_t length)
 }
 
 /* The cue loses its blanks at the end: the prompt stops at the colon, and the answer brings the
- * blank along. */
+ * blank along. {x} and {y} stand once each; another {name} is a slip. */
 static cgam_status cut_template(cgam_prompts *prompts, const char *template)
 {
     const char *x = strstr(template, "{x}"), *y = x ? strstr(x, "{y}") : NULL;
     if (!y)
         return cgam_fail(prompts->env, CGAM_E_ARG,
                          "template '%.80s': {x} and after it {y} are needed", template);
+    for (const char *at = template; (at = strchr(at, '{')); at++) {
+        size_t name =
+            strspn(at + 1, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789");
+        if (name > 0 && at[name + 1] == '}' && at != x && at != y)
+            return cgam_fail(prompts->env, CGAM_E_ARG,
+                             "template '%.80s': %.*s is one too many, {x} and {y} are put in once",
+                             template, (int)(name + 2 < 40 ? name + 2 : 40), at);
+    }
     size_t between = (size_t)(y - x) - 3;
     while (between > 0 && x[3 + between - 1] == ' ') between--;
     prompts->head = piece(prompts->env, template, (size_t)(x - template));
@@ -259,9 +283,4 @@ cgam_status cgam_prompts_text(const cgam_prompts *prompts, int64_t query, int64_
     if (fine) *out = cgam_strdup(prompts->env, text);
     free(text);
     return *out ? CGAM_OK : cgam_fail_nomem(prompts->env, "a prompt");
-}
-
-void cgam_prompts_release(const cgam_prompts *prompts, char *prompt)
-{
-    cgam_free(prompts->env, prompt);
 }

@@ -7,12 +7,25 @@
  *
  *     score_m(t) = (a_m + t b_m) / sqrt(v_q + 2 t k + t^2 v_c + epsilon) + o_m */
 #include "lm/sweep.h"
+
 #include "base/env.h"
+#include "base/names.h"
 
 #include <math.h>
 
 static const cgam_interval none = {INFINITY, -INFINITY};
 enum { AT_ONCE = 256 }; /* queries scored together */
+
+static const char *const overs[] = {"restricted", "full"};
+
+const char *cgam_sweep_over_name(cgam_sweep_over over) { return cgam_names_at(overs, 2, over); }
+
+bool cgam_sweep_over_find(const char *name, cgam_sweep_over *out)
+{
+    int found = cgam_names_find(overs, 2, name);
+    if (found >= 0) *out = (cgam_sweep_over)found;
+    return found >= 0;
+}
 
 struct cgam_sweep {
     cgam_env *env;
@@ -243,7 +256,7 @@ static cgam_status score_contexts(const cgam_lens *lens, const cgam_sweep *s,
 }
 
 static cgam_status fill(cgam_sweep *s, const cgam_lens *lens, const cgam_sweep_context *context,
-                        const cgam_lm_progress *progress, float *a, float *b, double *size,
+                        const cgam_progress *progress, float *a, float *b, double *size,
                         int64_t *top)
 {
     const cgam_sweep_input *in = &s->in;
@@ -266,9 +279,8 @@ static cgam_status fill(cgam_sweep *s, const cgam_lens *lens, const cgam_sweep_c
                                       stride, a);
             if (status == CGAM_OK) status = cgam_parallel(s->env, n, one_query, &j);
         }
-        if (progress && progress->report)
-            progress->report(progress->user, "sweep", (double)(l + 1), (double)in->layers,
-                             "layers");
+        cgam_progress_tell(progress, (cgam_progress_at){"sweep", (double)(l + 1),
+                                                        (double)in->layers, "layers", NAN});
     }
     return status;
 }
@@ -290,7 +302,7 @@ static cgam_status check(const cgam_lens *lens, const cgam_sweep_input *in, int6
 }
 
 cgam_status cgam_sweep_new(const cgam_lens *lens, const cgam_sweep_input *input, int64_t contexts,
-                           const cgam_sweep_context *context, const cgam_lm_progress *progress,
+                           const cgam_sweep_context *context, const cgam_progress *progress,
                            cgam_sweep **out)
 {
     *out = NULL;

@@ -9,6 +9,8 @@
 #include "io/json.h"
 #include "report/report.h"
 
+#include <cgam/lm_study.h>
+
 /* ---- Reading documents ------------------------------------------------------------------- */
 /* The number at a path in which % stands for "restricted" or "full"; path NULL: NAN. */
 double cgam_models_over(const json_t *doc, const char *path, bool full);
@@ -16,22 +18,11 @@ double cgam_models_over(const json_t *doc, const char *path, bool full);
 int64_t cgam_models_layers(const json_t *doc);
 
 /* ---- Figures ----------------------------------------------------------------------------- */
-typedef enum cgam_models_part {
-    CGAM_MODELS_NEFF,
-    CGAM_MODELS_SWEEP,
-    CGAM_MODELS_STEER,
-    CGAM_MODELS_PROBE,
-    CGAM_MODELS_PARTS
-} cgam_models_part;
-
-/* "neff", the key of the part in a study's document. */
-const char *cgam_models_part_name(cgam_models_part part);
-
 /* Names, titles and captions of the figures of a part's document. */
-void cgam_models_figures(cgam_models_part part, const json_t *doc, cgam_figures *out);
+void cgam_models_figures(cgam_lm_part part, const json_t *doc, cgam_figures *out);
 /* The same, and their scripts into the folder that holds the part's CSV files. Figures that are
  * drawn by cgam_figures_draw. */
-cgam_status cgam_models_figures_write(cgam_env *env, cgam_models_part part, const json_t *doc,
+cgam_status cgam_models_figures_write(cgam_env *env, cgam_lm_part part, const json_t *doc,
                                       const char *folder, cgam_figures *out);
 
 /* ---- The section of the report ------------------------------------------------------------ */

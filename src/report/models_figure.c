@@ -11,10 +11,6 @@
 #include <math.h>
 #include <string.h>
 
-static const char *const part_names[CGAM_MODELS_PARTS] = {"neff", "sweep", "steer", "probe"};
-
-const char *cgam_models_part_name(cgam_models_part part) { return part_names[part]; }
-
 /* ---- Captions ---------------------------------------------------------------------------- */
 /* Names come from files: what gnuplot would read as more than a letter becomes a dash. */
 static void plain(const char *name, char *text, size_t size)
@@ -29,7 +25,7 @@ static void plain(const char *name, char *text, size_t size)
     text[used] = '\0';
 }
 
-static void caption(cgam_models_part part, const json_t *doc, char *text)
+static void caption(cgam_lm_part part, const json_t *doc, char *text)
 {
     char file[80], data[80];
     plain(cgam_json_get_text(doc, "model.file"), file, sizeof file);
@@ -38,19 +34,19 @@ static void caption(cgam_models_part part, const json_t *doc, char *text)
     cgam_text_add(
         text, CGAM_CAPTION_MAX, &used,
         "cgam %s, lm %s: %s, %s, %lld queries, seed %lld, demonstrations %s, states %s",
-        CGAM_VERSION, part_names[part], data, file, (long long)cgam_json_get_int(doc, "queries"),
-        (long long)cgam_json_get_int(doc, "seed"),
+        CGAM_VERSION, cgam_lm_part_name(part), data, file,
+        (long long)cgam_json_get_int(doc, "queries"), (long long)cgam_json_get_int(doc, "seed"),
         strcmp(cgam_json_get_text(doc, "demos"), "shared") == 0 ? "shared" : "per query",
         strcmp(cgam_json_get_text(doc, "engine"), "exact") == 0 ? "exact" : "by libllama");
-    if (part == CGAM_MODELS_NEFF || part == CGAM_MODELS_SWEEP) {
+    if (part == CGAM_LM_NEFF || part == CGAM_LM_SWEEP) {
         plain(cgam_json_get_text(doc, "lens"), file, sizeof file);
         cgam_text_add(text, CGAM_CAPTION_MAX, &used, ", lens %s", file);
     }
-    if (part == CGAM_MODELS_SWEEP || part == CGAM_MODELS_STEER) {
+    if (part == CGAM_LM_SWEEP || part == CGAM_LM_STEER) {
         plain(cgam_json_get_text(doc, "lambda_scale"), file, sizeof file);
         cgam_text_add(text, CGAM_CAPTION_MAX, &used, ", λ %s", file);
     }
-    if (part == CGAM_MODELS_SWEEP)
+    if (part == CGAM_LM_SWEEP)
         cgam_text_add(text, CGAM_CAPTION_MAX, &used, ", contexts from %s",
                       json_is_true(cgam_json_at(doc, "in_sample")) ? "the same queries"
                                                                    : "the other half");
@@ -75,33 +71,33 @@ static void add_figure(cgam_figures *out, const char *caption_text, const char *
     }
 }
 
-void cgam_models_figures(cgam_models_part part, const json_t *doc, cgam_figures *out)
+void cgam_models_figures(cgam_lm_part part, const json_t *doc, cgam_figures *out)
 {
     char text[CGAM_CAPTION_MAX];
     const json_t *shots = cgam_json_at(doc, "shots");
     out->count = 0;
     caption(part, doc, text);
     switch (part) {
-    case CGAM_MODELS_NEFF:
+    case CGAM_LM_NEFF:
         add_figure(out, text, "neff", -1, "Effective number of words by layer");
         add_figure(out, text, "mass", -1, "Probability of the labels by layer");
         break;
-    case CGAM_MODELS_SWEEP:
+    case CGAM_LM_SWEEP:
         if (json_array_size(shots) > 1)
             add_figure(out, text, "shots", -1, "Accuracy against the number of demonstrations");
         for (size_t i = 0; i < json_array_size(shots); i++)
             add_figure(out, text, "sweep", cgam_json_get_int(json_array_get(shots, i), "k"),
                        "Retrieval for every pair of layers");
         break;
-    case CGAM_MODELS_STEER:
+    case CGAM_LM_STEER:
         for (size_t i = 0; i < json_array_size(shots); i++)
             add_figure(out, text, "steer", cgam_json_get_int(json_array_get(shots, i), "k"),
                        "Steering by contexts of each layer");
         break;
-    case CGAM_MODELS_PROBE:
+    case CGAM_LM_PROBE:
         add_figure(out, text, "probe", -1, "Separability and alignment by layer");
         break;
-    case CGAM_MODELS_PARTS: break;
+    case CGAM_LM_PARTS: break;
     }
 }
 
@@ -483,7 +479,7 @@ static const struct {
     {"steer_", 1080, 760, NULL, draw_steer},      {"probe", 1080, 450, NULL, draw_probe},
 };
 
-cgam_status cgam_models_figures_write(cgam_env *env, cgam_models_part part, const json_t *doc,
+cgam_status cgam_models_figures_write(cgam_env *env, cgam_lm_part part, const json_t *doc,
                                       const char *folder, cgam_figures *out)
 {
     cgam_models_figures(part, doc, out);

@@ -117,7 +117,7 @@ static void accuracies(FILE *to, const json_t *sweep)
     fprintf(to, "</tbody></table></div>\n");
 }
 
-static const char *words_of(cgam_models_part part, const char *name)
+static const char *words_of(cgam_lm_part part, const char *name)
 {
     if (strcmp(name, "neff") == 0)
         return "Geometric mean of exp(entropy) over queries; bands: 95% of the mean.";
@@ -125,20 +125,20 @@ static const char *words_of(cgam_models_part part, const char *name)
     if (strcmp(name, "shots") == 0)
         return "Pair of layers and coupling chosen on one half of the queries, counted on the "
                "other.";
-    if (part == CGAM_MODELS_SWEEP)
+    if (part == CGAM_LM_SWEEP)
         return "Left: the best accuracy over λ for each pair of layers, square: the best pair. "
                "Right: accuracy as an exact step function of λ at the best pair of each kind of "
                "context.";
-    if (part == CGAM_MODELS_STEER)
+    if (part == CGAM_LM_STEER)
         return "The query is held at the last layer. Above: with 95% bootstrap bands. Below: the "
                "answer against the other objects of the relation.";
     return "Bands: 95% of the mean.";
 }
 
 /* Of several numbers of shots the page shows the fewest and the most; the others are beside it. */
-static bool shown(cgam_models_part part, const cgam_figures *figures, int i)
+static bool shown(cgam_lm_part part, const cgam_figures *figures, int i)
 {
-    if (part != CGAM_MODELS_SWEEP && part != CGAM_MODELS_STEER) return true;
+    if (part != CGAM_LM_SWEEP && part != CGAM_LM_STEER) return true;
     int first = strcmp(figures->figure[0].name, "shots") == 0 ? 1 : 0;
     return i <= first || i == figures->count - 1;
 }
@@ -151,15 +151,15 @@ static void pictures(FILE *to, cgam_env *env, const char *out, const cgam_models
     if (!figures) return;
     snprintf(folder, sizeof folder, "lm/%s", s->name);
     fprintf(to, "<div class=\"figures\">\n");
-    for (int part = 0; part < CGAM_MODELS_PARTS; part++) {
-        const json_t *doc = cgam_json_at(s->doc, cgam_models_part_name((cgam_models_part)part));
-        if (!json_is_object(doc) || (part == CGAM_MODELS_STEER && !steering)) continue;
-        cgam_models_figures((cgam_models_part)part, doc, figures);
+    for (int part = 0; part < CGAM_LM_PARTS; part++) {
+        const json_t *doc = cgam_json_at(s->doc, cgam_lm_part_name((cgam_lm_part)part));
+        if (!json_is_object(doc) || (part == CGAM_LM_STEER && !steering)) continue;
+        cgam_models_figures((cgam_lm_part)part, doc, figures);
         for (int i = 0; i < figures->count; i++) {
             const cgam_figure *f = &figures->figure[i];
             snprintf(path, sizeof path, "%s/%s/%s.png", out, folder, f->name);
-            if (!shown((cgam_models_part)part, figures, i) || !cgam_file_exists(path)) continue;
-            cgam_html_picture(to, out, folder, f, "", words_of((cgam_models_part)part, f->name));
+            if (!shown((cgam_lm_part)part, figures, i) || !cgam_file_exists(path)) continue;
+            cgam_html_picture(to, out, folder, f, "", words_of((cgam_lm_part)part, f->name));
         }
     }
     fprintf(to, "</div>\n");

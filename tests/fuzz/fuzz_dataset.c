@@ -17,7 +17,7 @@ static void make_prompts(cgam_env *env, const cgam_dataset *set)
             char *prompt;
             must(cgam_prompts_text(prompts, i, 2, (cgam_demos)demos, &prompt) == CGAM_OK);
             must(strstr(prompt, cgam_prompts_cue(prompts)) != NULL);
-            cgam_prompts_release(prompts, prompt);
+            cgam_text_free(env, prompt);
         }
     cgam_prompts_free(prompts);
 }

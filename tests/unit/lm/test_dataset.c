@@ -172,10 +172,10 @@ static void demonstrations_balance_and_nest(void **state)
         assert_int_equal(occurrences(four, zero), 1); /* no query demonstrates itself */
         assert_int_equal(strlen(flipped), strlen(four));
         assert_string_not_equal(flipped, four);
-        cgam_prompts_release(prompts, zero);
-        cgam_prompts_release(prompts, four);
-        cgam_prompts_release(prompts, eight);
-        cgam_prompts_release(prompts, flipped);
+        cgam_text_free(env, zero);
+        cgam_text_free(env, four);
+        cgam_text_free(env, eight);
+        cgam_text_free(env, flipped);
     }
     cgam_prompts_free(prompts);
     opts.shared = true;
@@ -184,8 +184,8 @@ static void demonstrations_balance_and_nest(void **state)
     CHECK_STATUS(env, cgam_prompts_text(prompts, 0, 8, CGAM_DEMOS_TRUE, &a));
     CHECK_STATUS(env, cgam_prompts_text(prompts, 1, 8, CGAM_DEMOS_TRUE, &b));
     assert_memory_equal(a, b, 300);
-    cgam_prompts_release(prompts, a);
-    cgam_prompts_release(prompts, b);
+    cgam_text_free(env, a);
+    cgam_text_free(env, b);
     cgam_prompts_free(prompts);
     cgam_dataset_close(set);
 }
@@ -209,7 +209,7 @@ static void facts_are_told_wrongly_in_two_ways(void **state)
         }
         assert_int_equal(right, demos == CGAM_DEMOS_TRUE ? 3 : 0);
         assert_int_equal(capitals, demos == CGAM_DEMOS_FOREIGN ? 0 : 3);
-        cgam_prompts_release(prompts, text);
+        cgam_text_free(env, text);
     }
     cgam_prompts_free(prompts);
     cgam_dataset_close(set);
@@ -281,7 +281,7 @@ static int make_prompts(cgam_env *failing, void *arg)
     cgam_status status = cgam_dataset_shipped(failing, "facts", &set);
     if (status == CGAM_OK) status = cgam_prompts_new(failing, set, NULL, &opts, &prompts);
     if (status == CGAM_OK) status = cgam_prompts_text(prompts, 0, 2, CGAM_DEMOS_FLIPPED, &prompt);
-    if (prompt) cgam_prompts_release(prompts, prompt);
+    cgam_text_free(failing, prompt);
     cgam_prompts_free(prompts);
     cgam_dataset_close(set);
     return status;

@@ -332,9 +332,9 @@ static void models_in_one_store_are_kept_apart(void **state)
     json_decref(doc);
     refuse(2, "two.db holds states of 2 models or engines; name one", "",
            "lm store --store two.db --export x.npy");
-    refuse(2, "two.db holds no states of that model and engine", "",
+    refuse(2, "two.db holds no states of that model by that engine", "",
            "lm store --store two.db --sha256 00ff --export x.npy");
-    refuse(2, "two.db holds no states of that model and engine", "",
+    refuse(2, "two.db holds no states of that model by that engine", "",
            "lm store --store two.db --engine exact --export x.npy");
 }
 
@@ -357,10 +357,10 @@ static void what_is_wrong_is_said_in_one_line(void **state)
            "lm capture --model m.gguf --eval lone.tsv --labels down=negative,up=positive --shots 2 "
            "--queries 1 --store t.db");
     refuse(2, "the model's context is 200", "", "lm capture " PROMPTS "--shots 20 --store t.db");
-    refuse(2, "--shots: 1.5", "", "lm capture " PROMPTS "--shots 1.5 --store t.db");
-    refuse(2, "exclude each other", "", "lm capture " PROMPTS "--dataset facts --store t.db");
+    refuse(2, "--shots: '1.5' is not an integer", "", "lm capture " PROMPTS "--shots 1.5 --store t.db");
+    refuse(2, "--dataset and --eval exclude each other", "", "lm capture " PROMPTS "--dataset facts --store t.db");
     refuse(2, "a sweep needs demonstrations", "", "lm sweep " PROMPTS "--shots 0");
-    refuse(2, "--store is needed", "", "lm capture " PROMPTS);
+    refuse(2, "--store is missing", "", "lm capture " PROMPTS);
     refuse(2, "x.gguf: a GGUF file, but not of a language model",
            "printf 'GGUF\\003\\000\\000\\000%016d' 0 | tr 0 '\\000' >x.gguf;",
            "lm bank --model x.gguf --out x.npy");

@@ -319,7 +319,7 @@ static void names_from_outside_stay_out_of_scripts(void **state)
     json_t *doc = neff_of(2, 8);
     assert_non_null(figures);
     json_object_set_new(doc, "dataset", json_string("a`touch x`\"\n_b{^c}"));
-    cgam_models_figures(CGAM_MODELS_NEFF, doc, figures);
+    cgam_models_figures(CGAM_LM_NEFF, doc, figures);
     assert_int_equal(figures->count, 2);
     assert_null(strpbrk(figures->figure[0].caption, "`\"\n_{}^\\"));
     assert_non_null(strstr(figures->figure[0].caption, "60 queries"));

@@ -1,0 +1,137 @@
+/* lm_study.h: the experiments on language models, each one call that returns tables and a document.
+ *
+ * A study opens its model, data, store and lens once; the experiments read hidden states through it
+ * and hand back what they found. The same options and seed give the same numbers. It knows nothing
+ * of pictures and prints nothing.
+ *
+ *     cgam_lm_study_opts opts = cgam_lm_study_opts_default();
+ *     opts.queries = 40;
+ *     cgam_lm_study_open(env, &opts, &study);
+ *     cgam_lm_sweep(study, NULL, &result);        puts(cgam_lm_result_json(result));
+ */
+#ifndef CGAM_LM_STUDY_H
+#define CGAM_LM_STUDY_H
+
+#include <cgam/dataset.h>
+#include <cgam/io.h>
+#include <cgam/lens.h>
+#include <cgam/store.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- The study ---------------------------------------------------------------------------- */
+typedef struct cgam_lm_study cgam_lm_study;
+
+/* Texts and lists are read while the study is opened. */
+typedef struct cgam_lm_study_opts {
+    const char *model;    /* GGUF file; default NULL = the one that cgam_lm_fetch brings */
+    const char *store;    /* file that keeps states; default NULL = they are not kept */
+    const char *dataset;  /* "facts", "sentiment": shipped; "sst2", "agnews", "trec", "lama": files
+                            under $CGAM_DATA; default NULL = sentiment, or eval where that is given */
+    const char *eval;     /* file of queries, instead of a dataset */
+    const char *train;    /* file of demonstrations; default NULL = what is left of the queries' */
+    const char *format;   /* of both, one of cgam_dataset_formats; default "tsv" */
+    const char *relation; /* of lama; default "P36" */
+    const char *wording;  /* template with {x}, {y}, \n, \t, \\; default NULL = the data's own */
+    const char *labels;   /* "KEY=WORD,.."; default NULL = the data's own */
+    const int64_t *shots; /* numbers of demonstrations; 0 is always run; default 0, 1, 4 */
+    int64_t shots_count;  /* 0 = the default */
+    int64_t queries;      /* how many; default 200, fewer where the set has fewer */
+    bool shared;          /* the same demonstrations for all; default false: each its own */
+    uint64_t seed;        /* of queries and demonstrations; default 1 */
+    bool exact;           /* states by the plain f32 pass; default false: libllama's */
+    cgam_dtype dtype;     /* how states are stored: f32 (default), f16, bf16 */
+    cgam_progress progress; /* default silence */
+} cgam_lm_study_opts;
+
+CGAM_API cgam_lm_study_opts cgam_lm_study_opts_default(void);
+
+/* Gives a study; close it with cgam_lm_study_close. One thread at a time may use it. opts NULL =
+ * defaults. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_lm_study_open(cgam_env *env,
+                                                       const cgam_lm_study_opts *opts,
+                                                       cgam_lm_study **out);
+CGAM_API void cgam_lm_study_close(cgam_lm_study *study); /* NULL is fine */
+
+/* What it works on; all belong to the study. The lens is made when it is first asked for. */
+CGAM_API cgam_lm *cgam_lm_study_model(const cgam_lm_study *study);
+CGAM_API cgam_store *cgam_lm_study_store(const cgam_lm_study *study); /* NULL: none */
+CGAM_API const cgam_dataset *cgam_lm_study_dataset(const cgam_lm_study *study);
+CGAM_API CGAM_NODISCARD cgam_status cgam_lm_study_lens(cgam_lm_study *study, const cgam_lens **out);
+
+/* ---- Results ------------------------------------------------------------------------------ */
+typedef struct cgam_lm_result cgam_lm_result;
+
+CGAM_API void cgam_lm_result_free(cgam_lm_result *result); /* NULL is fine */
+/* The document as JSON: model, data, seed, what was captured, what was found. It and the tables
+ * belong to the result. */
+CGAM_API const char *cgam_lm_result_json(const cgam_lm_result *result);
+CGAM_API int64_t cgam_lm_result_tables(const cgam_lm_result *result);
+CGAM_API const cgam_table *cgam_lm_result_table(const cgam_lm_result *result, int64_t i);
+
+/* ---- Experiments -------------------------------------------------------------------------- */
+/* Each gives *out; free it with cgam_lm_result_free. opts NULL = defaults. */
+
+/* Runs every prompt, so that the store holds its states. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_lm_study_capture(cgam_lm_study *study,
+                                                          cgam_lm_result **out);
+
+/* How many words a state leaves in play, layer by layer, and the mass on the labels' words. */
+typedef struct cgam_lm_neff_opts {
+    cgam_lens_kind lens; /* default NORM; RAW comes along, or NORM beside the others */
+} cgam_lm_neff_opts;
+CGAM_API cgam_lm_neff_opts cgam_lm_neff_opts_default(void);
+CGAM_API CGAM_NODISCARD cgam_status cgam_lm_neff(cgam_lm_study *study,
+                                                 const cgam_lm_neff_opts *opts,
+                                                 cgam_lm_result **out);
+
+/* Retrieval by query plus context over all pairs of layers, exact in lambda, with its baselines. */
+typedef struct cgam_lm_sweep_opts {
+    bool lens_given;     /* default false: GAIN, or NORM where a bias follows the final norm */
+    cgam_lens_kind lens; /* read if lens_given */
+    bool absolute;       /* contexts as they are; default false: to the query layer's mean norm */
+    bool in_sample;      /* contexts from all queries; default false: from the other half */
+} cgam_lm_sweep_opts;
+CGAM_API cgam_lm_sweep_opts cgam_lm_sweep_opts_default(void);
+CGAM_API CGAM_NODISCARD cgam_status cgam_lm_sweep(cgam_lm_study *study,
+                                                  const cgam_lm_sweep_opts *opts,
+                                                  cgam_lm_result **out);
+
+/* Queries at the last layer pushed by contexts of right and wrong facts. */
+typedef struct cgam_lm_steer_opts {
+    const double *lambda; /* couplings; default 0.25, 0.5, 1 */
+    int64_t lambdas;      /* 0 = the default */
+    bool absolute;        /* contexts as they are; default false: to the queries' mean norm */
+} cgam_lm_steer_opts;
+CGAM_API cgam_lm_steer_opts cgam_lm_steer_opts_default(void);
+CGAM_API CGAM_NODISCARD cgam_status cgam_lm_steer(cgam_lm_study *study,
+                                                  const cgam_lm_steer_opts *opts,
+                                                  cgam_lm_result **out);
+
+/* Separability and alignment, layer by layer; the data must have classes. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_lm_probe(cgam_lm_study *study, cgam_lm_result **out);
+
+/* ---- The parts of a whole study ----------------------------------------------------------- */
+typedef enum cgam_lm_part {
+    CGAM_LM_NEFF,
+    CGAM_LM_SWEEP,
+    CGAM_LM_STEER, /* about facts: on the shipped ones where the data have classes */
+    CGAM_LM_PROBE, /* about classes: left out where the data are facts */
+    CGAM_LM_PARTS  /* how many there are */
+} cgam_lm_part;
+CGAM_API const char *cgam_lm_part_name(cgam_lm_part part); /* "neff" */
+CGAM_API bool cgam_lm_part_find(const char *name, cgam_lm_part *out);
+
+/* One part with its defaults; *out NULL: it is left out. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_lm_study_part(cgam_lm_study *study, cgam_lm_part part,
+                                                       cgam_lm_result **out);
+/* All of them: the document has a key for each, null where it is left out, and the tables are those
+ * of all. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_lm_study_run(cgam_lm_study *study, cgam_lm_result **out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

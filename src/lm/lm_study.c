@@ -1,0 +1,161 @@
+/* lm_study.c: model, data, store and lens, opened once for any number of experiments. */
+#include "lm/study.h"
+
+#include "base/names.h"
+
+#include <stdlib.h>
+
+cgam_lm_study_opts cgam_lm_study_opts_default(void)
+{
+    return (cgam_lm_study_opts){
+        .format = "tsv", .relation = "P36", .queries = 200, .seed = 1, .dtype = CGAM_F32};
+}
+
+void cgam_lm_study_close(cgam_lm_study *study)
+{
+    if (!study) return;
+    cgam_env *env = study->env;
+    cgam_lm_task_close(env, &study->task);
+    cgam_lens_free(study->lens);
+    cgam_store_close(study->store);
+    cgam_lm_close(study->lm);
+    cgam_free(env, study);
+}
+
+static int rising(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static cgam_status read_shots(cgam_lm_study *study, const cgam_lm_study_opts *opts)
+{
+    static const int64_t usual[] = {0, 1, 4};
+    const int64_t *given = opts->shots_count > 0 ? opts->shots : usual;
+    int64_t n = opts->shots_count > 0 ? opts->shots_count : 3;
+    study->shots[study->n_shots++] = 0;
+    for (int64_t i = 0; i < n; i++) {
+        bool known = false;
+        for (int64_t j = 0; j < study->n_shots; j++) known = known || study->shots[j] == given[i];
+        if (known) continue;
+        if (study->n_shots == CGAM_SHOTS_ROOM)
+            return cgam_fail(study->env, CGAM_E_ARG, "shots: at most %d numbers",
+                             CGAM_SHOTS_ROOM - 1);
+        study->shots[study->n_shots++] = given[i];
+    }
+    qsort(study->shots, (size_t)study->n_shots, sizeof *study->shots, rising);
+    if (study->shots[0] < 0)
+        return cgam_fail(study->env, CGAM_E_ARG, "shots: %lld is below 0",
+                         (long long)study->shots[0]);
+    return CGAM_OK;
+}
+
+cgam_status cgam_lm_study_open(cgam_env *env, const cgam_lm_study_opts *opts, cgam_lm_study **out)
+{
+    cgam_lm_study_opts o = opts ? *opts : cgam_lm_study_opts_default();
+    *out = NULL;
+    cgam_lm_study *study = cgam_zalloc(env, 1, sizeof *study);
+    if (!study) return cgam_fail_nomem(env, "a study");
+    study->env = env;
+    study->queries = o.queries;
+    study->shared = o.shared;
+    study->seed = o.seed;
+    study->exact = o.exact;
+    study->dtype = o.dtype;
+    study->progress = o.progress;
+    cgam_status status = read_shots(study, &o);
+    if (status == CGAM_OK) status = cgam_lm_task_open(study, &o);
+    if (status == CGAM_OK) status = cgam_lm_open(env, o.model, &study->lm);
+    if (status == CGAM_OK) study->info = cgam_lm_describe(study->lm);
+    if (status == CGAM_OK && o.store) status = cgam_store_open(env, o.store, true, &study->store);
+    if (status == CGAM_OK) *out = study;
+    else cgam_lm_study_close(study);
+    return status;
+}
+
+cgam_lm *cgam_lm_study_model(const cgam_lm_study *study) { return study->lm; }
+
+cgam_store *cgam_lm_study_store(const cgam_lm_study *study) { return study->store; }
+
+const cgam_dataset *cgam_lm_study_dataset(const cgam_lm_study *study) { return study->task.eval; }
+
+cgam_status cgam_lm_study_lens(cgam_lm_study *study, const cgam_lens **out)
+{
+    cgam_status status = study->lens ? CGAM_OK : cgam_lens_new(study->lm, &study->lens);
+    *out = study->lens;
+    return status;
+}
+
+cgam_status cgam_lm_study_capture(cgam_lm_study *study, cgam_lm_result **out)
+{
+    cgam_lm_result *r;
+    cgam_status status = cgam_lm_result_new(study, &r);
+    if (status != CGAM_OK) return status;
+    json_t *shots = json_array();
+    for (int64_t i = 0; i < study->n_shots && status == CGAM_OK; i++) {
+        status = cgam_lm_states(study, &study->task, study->shots[i], CGAM_DEMOS_TRUE, NULL);
+        json_array_append_new(shots, json_integer(study->shots[i]));
+    }
+    cgam_lm_result_describe(r, study, &study->task);
+    cgam_json_put(r->doc, "shots", shots);
+    return cgam_lm_result_end(r, status, out);
+}
+
+/* ---- The whole study ---------------------------------------------------------------------- */
+static const char *const parts[] = {"neff", "sweep", "steer", "probe"};
+
+const char *cgam_lm_part_name(cgam_lm_part part)
+{
+    return cgam_names_at(parts, CGAM_LM_PARTS, part);
+}
+
+bool cgam_lm_part_find(const char *name, cgam_lm_part *out)
+{
+    int found = cgam_names_find(parts, CGAM_LM_PARTS, name);
+    if (found >= 0) *out = (cgam_lm_part)found;
+    return found >= 0;
+}
+
+static cgam_status steer_by_facts(cgam_lm_study *study, cgam_lm_result **out)
+{
+    if (cgam_dataset_open_ended(study->task.eval)) return cgam_lm_steer(study, NULL, out);
+    cgam_lm_task facts;
+    cgam_status status = cgam_lm_task_shipped(study, "facts", study->queries,
+                                              study->shots[study->n_shots - 1], &facts);
+    if (status == CGAM_OK) status = cgam_lm_steer_task(study, &facts, NULL, out);
+    cgam_lm_task_close(study->env, &facts);
+    return status;
+}
+
+cgam_status cgam_lm_study_part(cgam_lm_study *study, cgam_lm_part part, cgam_lm_result **out)
+{
+    *out = NULL;
+    switch (part) {
+    case CGAM_LM_NEFF: return cgam_lm_neff(study, NULL, out);
+    case CGAM_LM_SWEEP: return cgam_lm_sweep(study, NULL, out);
+    case CGAM_LM_STEER: return steer_by_facts(study, out);
+    case CGAM_LM_PROBE:
+        return cgam_dataset_open_ended(study->task.eval) ? CGAM_OK : cgam_lm_probe(study, out);
+    case CGAM_LM_PARTS: break;
+    }
+    return cgam_fail(study->env, CGAM_E_ARG, "a study has no part %d", (int)part);
+}
+
+cgam_status cgam_lm_study_run(cgam_lm_study *study, cgam_lm_result **out)
+{
+    cgam_lm_result *all;
+    cgam_status status = cgam_lm_result_new(study, &all);
+    if (status != CGAM_OK) return status;
+    for (int p = 0; p < CGAM_LM_PARTS && status == CGAM_OK; p++) {
+        cgam_lm_result *one = NULL;
+        status = cgam_lm_study_part(study, (cgam_lm_part)p, &one);
+        cgam_json_put(all->doc, parts[p], one ? json_incref(one->doc) : json_null());
+        for (int64_t i = 0; one && i < one->tables; i++, all->tables++) {
+            all->table[all->tables] = one->table[i];
+            all->cells[all->tables] = one->cells[i];
+        }
+        if (one) one->tables = 0; /* they have moved */
+        cgam_lm_result_free(one);
+    }
+    return cgam_lm_result_end(all, status, out);
+}

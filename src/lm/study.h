@@ -1,0 +1,90 @@
+/* study.h (inside): what the experiments on language models share. */
+#ifndef CGAM_SRC_LM_STUDY_H
+#define CGAM_SRC_LM_STUDY_H
+
+#include "base/env.h"
+#include "io/json.h"
+
+#include <cgam/lm_study.h>
+
+/* Data and the prompts made of them. */
+typedef struct cgam_lm_task {
+    const char *name; /* of the data; borrowed */
+    cgam_dataset *eval, *train;
+    cgam_prompts *prompts;
+    int64_t queries, labels;
+    /* From cgam_lm_task_label. The first token of each label's word, as it follows the cue; in sets
+     * of facts -1 for words that begin alike. */
+    int32_t *tokens; /* [labels] */
+    int32_t *target; /* [queries] labels; -1: it cannot be told from another's */
+    int64_t counted; /* queries that have one */
+} cgam_lm_task;
+
+enum { CGAM_SHOTS_ROOM = 16 };
+
+struct cgam_lm_study {
+    cgam_env *env;
+    cgam_lm *lm;
+    cgam_lm_info info;
+    cgam_store *store;
+    cgam_lens *lens; /* NULL until asked for */
+    cgam_lm_task task;
+    char name[1024];                /* of the data */
+    int64_t shots[CGAM_SHOTS_ROOM]; /* rising, 0 first */
+    int64_t n_shots, queries;       /* queries: as many as asked for */
+    uint64_t seed;
+    cgam_dtype dtype;
+    bool shared, exact;
+    cgam_progress progress;
+    cgam_collected collected; /* by the experiment in progress */
+};
+
+/* A set that comes with the library as a task; its name is borrowed. */
+cgam_status cgam_lm_task_shipped(const cgam_lm_study *study, const char *name, int64_t queries,
+                                 int64_t shots_max, cgam_lm_task *out);
+/* The study's own task, read from its options. */
+cgam_status cgam_lm_task_open(cgam_lm_study *study, const cgam_lm_study_opts *opts);
+void cgam_lm_task_close(cgam_env *env, cgam_lm_task *task); /* copes with half-open */
+/* Fills tokens and target, once. Labels that begin alike are refused where there are classes. */
+cgam_status cgam_lm_task_label(cgam_lm_study *study, cgam_lm_task *task);
+
+/* States of every query with k demonstrations, [queries, L + 1, d]; out NULL: into the store alone.
+ * Gives *out; free it with cgam_free. */
+cgam_status cgam_lm_states(cgam_lm_study *study, const cgam_lm_task *task, int64_t k,
+                           cgam_demos demos, float **out);
+
+/* ---- Results: study_result.c -------------------------------------------------------------- */
+enum { CGAM_LM_TABLES = 8 };
+
+struct cgam_lm_result {
+    cgam_env *env;
+    json_t *doc;
+    char *json; /* the document as text */
+    int64_t tables;
+    cgam_table table[CGAM_LM_TABLES];
+    double *cells[CGAM_LM_TABLES];
+    int64_t room[CGAM_LM_TABLES]; /* rows */
+    bool lost;                    /* a row found no memory */
+};
+
+/* An empty result; what the study has collected is counted from here. */
+cgam_status cgam_lm_result_new(cgam_lm_study *study, cgam_lm_result **out);
+/* Adds a table without rows; its words must be constant. Returns its number. */
+int cgam_lm_result_add(cgam_lm_result *r, const char *name, const char *about, const char *heads);
+void cgam_lm_result_row(cgam_lm_result *r, int table, const double *values);
+/* Puts what was run: model, data, seed, states found and computed. */
+void cgam_lm_result_describe(cgam_lm_result *r, const cgam_lm_study *study,
+                             const cgam_lm_task *task);
+/* Hands r over as *out, or frees it when anything failed, and says so. */
+cgam_status cgam_lm_result_end(cgam_lm_result *r, cgam_status status, cgam_lm_result **out);
+/* The document itself; belongs to the result. */
+json_t *cgam_lm_result_document(const cgam_lm_result *result);
+
+/* Puts "model": {name, architecture, layers, width, vocab, ...}. */
+void cgam_put_lm(json_t *doc, const cgam_lm *lm);
+
+/* Steering on a task that may not be the study's own. */
+cgam_status cgam_lm_steer_task(cgam_lm_study *study, cgam_lm_task *task,
+                               const cgam_lm_steer_opts *opts, cgam_lm_result **out);
+
+#endif

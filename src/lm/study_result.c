@@ -1,0 +1,114 @@
+/* study_result.c: what an experiment hands back: a document, and tables that grow row by row. */
+#include "lm/study.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void cgam_lm_result_free(cgam_lm_result *r)
+{
+    if (!r) return;
+    for (int64_t i = 0; i < r->tables; i++) cgam_free(r->env, r->cells[i]);
+    json_decref(r->doc);
+    cgam_free(r->env, r->json);
+    cgam_free(r->env, r);
+}
+
+const char *cgam_lm_result_json(const cgam_lm_result *r) { return r->json; }
+
+json_t *cgam_lm_result_document(const cgam_lm_result *r) { return r->doc; }
+
+int64_t cgam_lm_result_tables(const cgam_lm_result *r) { return r->tables; }
+
+const cgam_table *cgam_lm_result_table(const cgam_lm_result *r, int64_t i) { return &r->table[i]; }
+
+cgam_status cgam_lm_result_new(cgam_lm_study *study, cgam_lm_result **out)
+{
+    study->collected = (cgam_collected){0};
+    *out = cgam_zalloc(study->env, 1, sizeof **out);
+    if (!*out) return cgam_fail_nomem(study->env, "a result");
+    (*out)->env = study->env;
+    (*out)->doc = json_object();
+    return CGAM_OK;
+}
+
+int cgam_lm_result_add(cgam_lm_result *r, const char *name, const char *about, const char *heads)
+{
+    cgam_table *t = &r->table[r->tables];
+    *t = (cgam_table){.name = name, .about = about, .heads = heads, .columns = 1};
+    for (const char *c = heads; *c; c++) t->columns += *c == ',';
+    return (int)r->tables++;
+}
+
+void cgam_lm_result_row(cgam_lm_result *r, int table, const double *values)
+{
+    cgam_table *t = &r->table[table];
+    size_t row = (size_t)t->columns * sizeof *values;
+    if (t->rows == r->room[table]) {
+        int64_t wanted = t->rows ? 2 * t->rows : 64;
+        double *larger = cgam_alloc(r->env, (size_t)wanted, row);
+        r->lost = r->lost || !larger;
+        if (!larger) return;
+        if (t->rows > 0) memcpy(larger, r->cells[table], (size_t)t->rows * row);
+        cgam_free(r->env, r->cells[table]);
+        t->cells = r->cells[table] = larger;
+        r->room[table] = wanted;
+    }
+    memcpy(r->cells[table] + t->rows++ * t->columns, values, row);
+}
+
+void cgam_put_lm(json_t *doc, const cgam_lm *lm)
+{
+    cgam_lm_info info = cgam_lm_describe(lm);
+    json_t *model = json_object();
+    cgam_json_put_text(model, "name", info.name);
+    cgam_json_put_text(model, "architecture", info.architecture);
+    cgam_json_put_text(model, "description", info.description);
+    cgam_json_put_int(model, "layers", info.layers);
+    cgam_json_put_int(model, "width", info.width);
+    cgam_json_put_int(model, "vocab", info.vocab);
+    cgam_json_put_int(model, "context", info.context);
+    cgam_json_put_int(model, "parameters", info.parameters);
+    cgam_json_put_bool(model, "tied", info.tied);
+    cgam_json_put(doc, "model", model);
+}
+
+void cgam_lm_result_describe(cgam_lm_result *r, const cgam_lm_study *study,
+                             const cgam_lm_task *task)
+{
+    json_t *doc = r->doc, *capture = json_object();
+    cgam_put_lm(doc, study->lm);
+    cgam_json_put_text(json_object_get(doc, "model"), "file", study->info.file);
+    cgam_json_put_text(doc, "dataset", task->name);
+    cgam_json_put_text(doc, "engine", study->exact ? "exact" : "llama");
+    cgam_json_put_int(doc, "queries", task->queries);
+    cgam_json_put_int(doc, "labels", task->labels);
+    cgam_json_put_text(doc, "demos", study->shared ? "shared" : "per-query");
+    cgam_json_put_int(doc, "seed", (int64_t)study->seed);
+    cgam_json_put_int(capture, "found", study->collected.found);
+    cgam_json_put_int(capture, "computed", study->collected.computed);
+    cgam_json_put_int(capture, "tokens", study->collected.tokens);
+    cgam_json_put_real(capture, "seconds", study->collected.seconds);
+    cgam_json_put(doc, "capture", capture);
+}
+
+/* The document as text of ours; the stream's memory is the C library's. */
+static cgam_status write_json(cgam_lm_result *r)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+    bool fine = f && cgam_json_write(f, r->doc, 1);
+    fine = f && fclose(f) == 0 && fine && !json_object_get(r->doc, "incomplete");
+    r->json = fine ? cgam_strdup(r->env, text) : NULL;
+    free(text);
+    return r->json ? CGAM_OK : cgam_fail_nomem(r->env, "the document of a study");
+}
+
+cgam_status cgam_lm_result_end(cgam_lm_result *r, cgam_status status, cgam_lm_result **out)
+{
+    if (status == CGAM_OK && r->lost) status = cgam_fail_nomem(r->env, "the rows of a table");
+    if (status == CGAM_OK) status = write_json(r);
+    *out = status == CGAM_OK ? r : NULL;
+    if (status != CGAM_OK) cgam_lm_result_free(r);
+    return status;
+}

@@ -1,0 +1,296 @@
+/* study_steer.c: a query held at the last layer, pushed by contexts of right and wrong facts.
+ *
+ * For query i the context after layer l is the mean effect of demonstrations on the *other*
+ * queries, c_{-i} = (sum_j delta_j - delta_i)/(n - 1). Probabilities are those of the final norm of
+ * q_i + lambda s c_{-i}; s brings the context to the mean norm of the queries, or is 1. */
+#include "lm/study.h"
+
+#include <cgam/rng.h>
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+
+cgam_lm_steer_opts cgam_lm_steer_opts_default(void)
+{
+    static const double lambda[] = {0.25, 0.5, 1};
+    return (cgam_lm_steer_opts){.lambda = lambda, .lambdas = 3};
+}
+
+static const struct {
+    const char *name;
+    cgam_demos demos;
+} kinds[] = {{"positive", CGAM_DEMOS_TRUE},
+             {"wrong_object", CGAM_DEMOS_FLIPPED},
+             {"other_relation", CGAM_DEMOS_FOREIGN}};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+typedef struct steering {
+    cgam_lm_study *study;
+    const cgam_lm_task *task;
+    cgam_lm_steer_opts opts;
+    cgam_lm_result *result;
+    int32_t *token;      /* [n] of each query's answer; -1: left out */
+    float *zero, *x;     /* [n, L + 1, d]; [n, d] */
+    double *total;       /* [d] */
+    cgam_answer *answer; /* [n] */
+    double *before;      /* [n, 2] log p and log odds without a context */
+    double *right;       /* [lambdas, L + 1, n] log p with right facts */
+} steering;
+
+/* gain: of log p over no context, query by query; odds: log p/(mass - p), the answer against the
+ * other objects, and what it gains; behind: how far log p is below that with right facts. */
+enum {
+    P,
+    LOG_P,
+    LOG_P_SE,
+    LOG_P_LOW,
+    LOG_P_HIGH,
+    RANK,
+    TOP1,
+    MASS,
+    GAIN,
+    GAIN_SE,
+    ODDS,
+    ODDS_GAIN,
+    ODDS_GAIN_SE,
+    BEHIND,
+    BEHIND_SE,
+    MEASURES
+};
+static const char *const measures[MEASURES] = {"p",
+                                               "log_p",
+                                               "log_p_se",
+                                               "log_p_low",
+                                               "log_p_high",
+                                               "rank_median",
+                                               "top1",
+                                               "mass",
+                                               "log_p_gain",
+                                               "log_p_gain_se",
+                                               "log_odds",
+                                               "log_odds_gain",
+                                               "log_odds_gain_se",
+                                               "behind_right",
+                                               "behind_right_se"};
+static const char heads[] =
+    "shots,context,lambda,layer,p,log_p,log_p_se,log_p_low,log_p_high,rank_median,top1,mass,"
+    "log_p_gain,log_p_gain_se,log_odds,log_odds_gain,log_odds_gain_se,behind_right,behind_right_se";
+
+/* log p/(mass - p) from log p and the mass of all objects; a mass that is all the answer's own is
+ * left a rounding of it. */
+static double log_odds(double log_p, double mass)
+{
+    double p = exp(log_p);
+    return log_p - log(fmax(mass - p, 1e-16 * p + DBL_MIN));
+}
+
+static int rising(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The middle 95% of the means of DRAWS samples of n values with replacement. The same draws for
+ * every layer, kind and coupling, so that curves can be compared. */
+enum { DRAWS = 1000 };
+static void band(uint64_t seed, int64_t n, const double *x, double *means, double out[2])
+{
+    for (int b = 0; b < DRAWS; b++) {
+        cgam_rng rng = cgam_rng_stream(seed, (uint64_t)b);
+        double sum = 0;
+        for (int64_t i = 0; i < n; i++) sum += x[cgam_rng_below(&rng, n)];
+        means[b] = sum / (double)n;
+    }
+    qsort(means, DRAWS, sizeof *means, rising);
+    out[0] = means[DRAWS / 40 - 1];
+    out[1] = means[DRAWS - DRAWS / 40];
+}
+
+/* The standard error of a mean, from the sum of squares. */
+static double error_of(double n, double squares, double mean)
+{
+    return n > 1 ? sqrt(fmax(0, squares / n - mean * mean) / (n - 1)) : (double)NAN;
+}
+
+/* right [n]: log p with right facts at the same layer and coupling, kept when `keep`. */
+static cgam_status measure(steering *s, bool first, bool keep, double *right, double out[MEASURES])
+{
+    const cgam_lm_study *study = s->study;
+    const cgam_lm_task *task = s->task;
+    int64_t queries = task->queries;
+    cgam_status status =
+        cgam_lens_judge(study->lens, CGAM_LENS_NORM, queries, s->x, study->info.width, s->token,
+                        task->labels, task->tokens, s->answer);
+    double *rank = cgam_alloc(study->env, 2 * (size_t)queries + DRAWS, sizeof *rank);
+    if (status == CGAM_OK && !rank) status = cgam_fail_nomem(study->env, "ranks");
+    double n = 0, square = 0, gains = 0, odds = 0, behinds = 0;
+    for (int m = 0; m < MEASURES; m++) out[m] = 0;
+    for (int64_t i = 0; i < queries && status == CGAM_OK; i++) {
+        const cgam_answer *v = &s->answer[i];
+        if (s->token[i] < 0) continue;
+        rank[queries + (int64_t)n] = v->log_p;
+        rank[(int64_t)n++] = (double)v->rank;
+        out[P] += exp(v->log_p);
+        out[LOG_P] += v->log_p;
+        square += v->log_p * v->log_p;
+        double *before = s->before + 2 * i, now = log_odds(v->log_p, v->mass);
+        if (first) before[0] = v->log_p, before[1] = now;
+        double gain = v->log_p - before[0], moved = now - before[1];
+        if (keep) right[i] = v->log_p;
+        double behind = (right ? right[i] : v->log_p) - v->log_p;
+        out[GAIN] += gain, gains += gain * gain;
+        out[BEHIND] += behind, behinds += behind * behind;
+        out[ODDS] += now, out[ODDS_GAIN] += moved, odds += moved * moved;
+        out[TOP1] += v->rank == 0;
+        out[MASS] += v->mass;
+    }
+    if (status == CGAM_OK && n > 0) {
+        out[P] /= n, out[LOG_P] /= n, out[TOP1] /= n, out[MASS] /= n;
+        out[GAIN] /= n, out[ODDS] /= n, out[ODDS_GAIN] /= n, out[BEHIND] /= n;
+        out[LOG_P_SE] = error_of(n, square, out[LOG_P]);
+        out[GAIN_SE] = error_of(n, gains, out[GAIN]);
+        out[ODDS_GAIN_SE] = error_of(n, odds, out[ODDS_GAIN]);
+        out[BEHIND_SE] = error_of(n, behinds, out[BEHIND]);
+        band(study->seed, (int64_t)n, rank + queries, rank + 2 * queries, out + LOG_P_LOW);
+        qsort(rank, (size_t)n, sizeof *rank, rising);
+        out[RANK] = (rank[((int64_t)n - 1) / 2] + rank[(int64_t)n / 2]) / 2;
+    }
+    cgam_free(study->env, rank);
+    return status;
+}
+
+/* x = q + lambda s c_{-i} with the context after layer l. */
+static void push(steering *s, const float *with, int64_t l, double lambda)
+{
+    const cgam_lm_info *info = &s->study->info;
+    int64_t n = s->task->queries, d = info->width, L = info->layers + 1;
+    double mean = 0;
+    for (int64_t j = 0; j < d; j++) s->total[j] = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const float *q = s->zero + (i * L + L - 1) * d;
+        double size = 0;
+        for (int64_t j = 0; j < d; j++) {
+            int64_t at = (i * L + l) * d + j;
+            size += (double)q[j] * (double)q[j];
+            if (with) s->total[j] += (double)with[at] - (double)s->zero[at];
+        }
+        mean += sqrt(size) / (double)n;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        const float *q = s->zero + (i * L + L - 1) * d;
+        double size = 0, factor = 1;
+        for (int64_t j = 0; j < d && with; j++) {
+            int64_t at = (i * L + l) * d + j;
+            double c = (s->total[j] - ((double)with[at] - (double)s->zero[at])) / (double)(n - 1);
+            s->x[i * d + j] = (float)c;
+            size += c * c;
+        }
+        if (!s->opts.absolute) factor = size > 0 ? mean / sqrt(size) : 0;
+        for (int64_t j = 0; j < d; j++)
+            s->x[i * d + j] =
+                (float)((double)q[j] + (with ? lambda * factor * (double)s->x[i * d + j] : 0));
+    }
+}
+
+static cgam_status add_kind(steering *s, int64_t k, int kind, json_t *curves)
+{
+    cgam_env *env = s->study->env;
+    int64_t L = s->study->info.layers + 1, lambdas = s->opts.lambdas;
+    const double *lambda = s->opts.lambda;
+    float *with = NULL;
+    double *column = cgam_alloc(env, MEASURES * (size_t)L, sizeof *column);
+    if (!column) return cgam_fail_nomem(env, "a curve");
+    cgam_status status = cgam_lm_states(s->study, s->task, k, kinds[kind].demos, &with);
+    for (int64_t a = 0; a < lambdas && status == CGAM_OK; a++) {
+        for (int64_t l = 0; l < L && status == CGAM_OK; l++) {
+            double m[MEASURES], row[4 + MEASURES] = {(double)k, kind, lambda[a], (double)l};
+            push(s, with, l, lambda[a]);
+            status = measure(s, false, kind == 0, s->right + (a * L + l) * s->task->queries, m);
+            for (int c = 0; c < MEASURES; c++) column[c * L + l] = row[4 + c] = m[c];
+            if (status == CGAM_OK) cgam_lm_result_row(s->result, 0, row);
+        }
+        if (status != CGAM_OK) break;
+        json_t *curve = json_object();
+        cgam_json_put_text(curve, "context", kinds[kind].name);
+        cgam_json_put_real(curve, "lambda", lambda[a]);
+        for (int c = 0; c < MEASURES; c++)
+            cgam_json_put(curve, measures[c], cgam_json_reals(column + c * L, L, 1));
+        json_array_append_new(curves, curve);
+    }
+    cgam_free(env, with);
+    cgam_free(env, column);
+    return status;
+}
+
+static cgam_status add_shots(steering *s, int64_t k, json_t *shots)
+{
+    json_t *entry = json_object(), *curves = json_array(), *baseline = json_object();
+    double m[MEASURES];
+    push(s, NULL, 0, 0);
+    cgam_status status = measure(s, true, false, NULL, m);
+    for (int c = 0; c < MEASURES; c++) cgam_json_put_real(baseline, measures[c], m[c]);
+    for (int kind = 0; kind < KINDS && status == CGAM_OK; kind++)
+        status = add_kind(s, k, kind, curves);
+    cgam_json_put_int(entry, "k", k);
+    cgam_json_put(entry, "baseline", baseline);
+    cgam_json_put(entry, "curves", curves);
+    json_array_append_new(shots, entry);
+    return status;
+}
+
+static cgam_status begin(steering *s)
+{
+    cgam_lm_study *study = s->study;
+    const cgam_lm_task *task = s->task;
+    cgam_env *env = study->env;
+    size_t n = (size_t)task->queries, d = (size_t)study->info.width;
+    s->token = cgam_alloc(env, n, sizeof *s->token);
+    s->answer = cgam_zalloc(env, n, sizeof *s->answer);
+    s->x = cgam_alloc(env, n * d, sizeof *s->x);
+    s->total = cgam_alloc(env, d, sizeof *s->total);
+    s->before = cgam_zalloc(env, 2 * n, sizeof *s->before);
+    s->right = cgam_zalloc(env, (size_t)s->opts.lambdas * (size_t)(study->info.layers + 1) * n,
+                           sizeof *s->right);
+    if (!s->token || !s->answer || !s->x || !s->total || !s->before || !s->right)
+        return cgam_fail_nomem(env, "steering");
+    for (int64_t i = 0; i < task->queries; i++)
+        s->token[i] = task->target[i] < 0 ? -1 : task->tokens[task->target[i]];
+    return cgam_lm_states(study, task, 0, CGAM_DEMOS_TRUE, &s->zero);
+}
+
+cgam_status cgam_lm_steer_task(cgam_lm_study *study, cgam_lm_task *task,
+                               const cgam_lm_steer_opts *opts, cgam_lm_result **out)
+{
+    steering s = {.study = study, .task = task, .opts = cgam_lm_steer_opts_default()};
+    if (opts) s.opts = *opts;
+    if (s.opts.lambdas < 1) {
+        s.opts.lambda = cgam_lm_steer_opts_default().lambda;
+        s.opts.lambdas = cgam_lm_steer_opts_default().lambdas;
+    }
+    const cgam_lens *lens;
+    cgam_env *env = study->env;
+    *out = NULL;
+    if (study->shots[study->n_shots - 1] == 0 || task->queries < 2)
+        return cgam_fail(env, CGAM_E_ARG, "steering needs demonstrations and 2 queries or more");
+    cgam_status status = cgam_lm_task_label(study, task);
+    if (status == CGAM_OK) status = cgam_lm_study_lens(study, &lens);
+    if (status == CGAM_OK) status = cgam_lm_result_new(study, &s.result);
+    if (status != CGAM_OK) return status;
+    json_t *shots = json_array();
+    cgam_lm_result_add(s.result, "steer", "what contexts do to the answer, by layer", heads);
+    status = begin(&s);
+    for (int64_t i = 1; i < study->n_shots && status == CGAM_OK; i++)
+        status = add_shots(&s, study->shots[i], shots);
+    cgam_lm_result_describe(s.result, study, task);
+    cgam_json_put_text(s.result->doc, "lambda_scale", s.opts.absolute ? "absolute" : "relative");
+    cgam_json_put(s.result->doc, "shots", shots);
+    void *blocks[] = {s.token, s.answer, s.zero, s.x, s.total, s.before, s.right};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) cgam_free(env, blocks[i]);
+    return cgam_lm_result_end(s.result, status, out);
+}
+
+cgam_status cgam_lm_steer(cgam_lm_study *study, const cgam_lm_steer_opts *opts,
+                          cgam_lm_result **out)
+{
+    return cgam_lm_steer_task(study, &study->task, opts, out);
+}

@@ -1,0 +1,276 @@
+/* study_task.c: from the name of a set or files to prompts, their states and their labels' tokens. */
+#include "lm/study.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void cgam_lm_task_close(cgam_env *env, cgam_lm_task *task)
+{
+    cgam_free(env, task->tokens);
+    cgam_free(env, task->target);
+    cgam_prompts_free(task->prompts);
+    cgam_dataset_close(task->eval);
+    cgam_dataset_close(task->train);
+    *task = (cgam_lm_task){0};
+}
+
+/* ---- Data --------------------------------------------------------------------------------- */
+/* Where the publishers' files are under $CGAM_DATA. */
+static const struct {
+    const char *name, *eval, *train;
+} published[] = {{"sst2", "sst2/dev.tsv", "sst2/train.tsv"},
+                 {"agnews", "agnews/test.csv", "agnews/train_part.csv"},
+                 {"trec", "trec/TREC_10.label", "trec/train_5500.label"},
+                 {"lama", "lama/TREx", NULL}};
+enum { PUBLISHED = sizeof published / sizeof *published };
+
+static cgam_status open_published(cgam_env *env, const cgam_lm_study_opts *opts, int which,
+                                  cgam_lm_task *task)
+{
+    const char *folder = getenv("CGAM_DATA"), *name = published[which].name;
+    const char *train = published[which].train;
+    char path[1024];
+    if (!folder || !folder[0])
+        return cgam_fail(env, CGAM_E_NOT_FOUND,
+                         "dataset %s: CGAM_DATA does not name the folder that holds it", name);
+    if (train) snprintf(path, sizeof path, "%s/%s", folder, published[which].eval);
+    else
+        snprintf(path, sizeof path, "%s/%s/%s.jsonl", folder, published[which].eval,
+                 opts->relation);
+    cgam_status status = cgam_dataset_open(env, name, path, opts->labels, &task->eval);
+    if (status != CGAM_OK || !train) return status;
+    snprintf(path, sizeof path, "%s/%s", folder, train);
+    return cgam_dataset_open(env, name, path, opts->labels, &task->train);
+}
+
+static cgam_status open_data(cgam_lm_study *study, const cgam_lm_study_opts *opts)
+{
+    cgam_env *env = study->env;
+    cgam_lm_task *task = &study->task;
+    const char *name = opts->eval ? opts->eval : opts->dataset ? opts->dataset : "sentiment";
+    if (opts->dataset && (opts->eval || opts->train))
+        return cgam_fail(env, CGAM_E_ARG, "dataset and eval exclude each other");
+    if (!opts->eval && opts->train) return cgam_fail(env, CGAM_E_ARG, "train needs eval");
+    snprintf(study->name, sizeof study->name, "%s", name);
+    task->name = study->name;
+    if (opts->eval) {
+        cgam_status status =
+            cgam_dataset_open(env, opts->format, opts->eval, opts->labels, &task->eval);
+        if (status == CGAM_OK && opts->train)
+            status = cgam_dataset_open(env, opts->format, opts->train, opts->labels, &task->train);
+        return status;
+    }
+    for (int i = 0; i < PUBLISHED; i++)
+        if (strcmp(name, published[i].name) == 0) return open_published(env, opts, i, task);
+    return cgam_dataset_shipped(env, name, &task->eval);
+}
+
+static cgam_status make_prompts(const cgam_lm_study *study, int64_t queries, int64_t shots_max,
+                                const char *wording, cgam_lm_task *task)
+{
+    cgam_prompts_opts opts = cgam_prompts_opts_default();
+    opts.queries = queries;
+    opts.shots_max = shots_max;
+    opts.shared = study->shared;
+    opts.seed = study->seed;
+    opts.wording = wording;
+    cgam_status status =
+        cgam_prompts_new(study->env, task->eval, task->train, &opts, &task->prompts);
+    if (status != CGAM_OK) return status;
+    task->queries = cgam_prompts_count(task->prompts);
+    task->labels = cgam_dataset_labels(task->eval);
+    return CGAM_OK;
+}
+
+/* A template with its \n, \t and \\ made what they stand for. Gives *out; cgam_free. */
+static cgam_status unescape(cgam_env *env, const char *text, char **out)
+{
+    char *to = *out = cgam_strdup(env, text);
+    if (!to) return cgam_fail_nomem(env, "a template");
+    for (const char *at = text; *at; at++) {
+        if (*at == '\\') {
+            const char *known = at[1] ? strchr("nt\\", at[1]) : NULL;
+            if (!known) {
+                cgam_free(env, *out);
+                *out = NULL;
+                return cgam_fail(env, CGAM_E_ARG, "template: \\%.1s is not one of \\n, \\t, \\\\",
+                                 at + 1);
+            }
+            *to++ = "\n\t\\"[known - "nt\\"];
+            at++;
+        } else *to++ = *at;
+    }
+    *to = '\0';
+    return CGAM_OK;
+}
+
+cgam_status cgam_lm_task_open(cgam_lm_study *study, const cgam_lm_study_opts *opts)
+{
+    char *wording = NULL;
+    cgam_status status = opts->wording ? unescape(study->env, opts->wording, &wording) : CGAM_OK;
+    if (status == CGAM_OK) status = open_data(study, opts);
+    if (status == CGAM_OK)
+        status = make_prompts(study, study->queries, study->shots[study->n_shots - 1], wording,
+                              &study->task);
+    cgam_free(study->env, wording);
+    return status;
+}
+
+cgam_status cgam_lm_task_shipped(const cgam_lm_study *study, const char *name, int64_t queries,
+                                 int64_t shots_max, cgam_lm_task *out)
+{
+    *out = (cgam_lm_task){.name = name};
+    cgam_status status = cgam_dataset_shipped(study->env, name, &out->eval);
+    if (status == CGAM_OK) status = make_prompts(study, queries, shots_max, NULL, out);
+    if (status != CGAM_OK) cgam_lm_task_close(study->env, out);
+    return status;
+}
+
+/* ---- States ------------------------------------------------------------------------------- */
+typedef struct sheet {
+    char **text;
+    int32_t **tokens;
+    cgam_lm_prompt *prompt;
+} sheet;
+
+static void sheet_free(const cgam_lm_study *study, int64_t n, sheet *s)
+{
+    for (int64_t i = 0; i < n; i++) {
+        if (s->text) cgam_free(study->env, s->text[i]);
+        if (s->tokens) cgam_lm_tokens_free(study->lm, s->tokens[i]);
+    }
+    cgam_free(study->env, s->text);
+    cgam_free(study->env, s->tokens);
+    cgam_free(study->env, s->prompt);
+}
+
+static cgam_status sheet_fill(const cgam_lm_study *study, const cgam_lm_task *task, int64_t k,
+                              cgam_demos demos, sheet *s)
+{
+    cgam_env *env = study->env;
+    size_t n = (size_t)task->queries;
+    *s = (sheet){cgam_zalloc(env, n, sizeof *s->text), cgam_zalloc(env, n, sizeof *s->tokens),
+                 cgam_zalloc(env, n, sizeof *s->prompt)};
+    if (!s->text || !s->tokens || !s->prompt) return cgam_fail_nomem(env, "prompts");
+    cgam_status status = CGAM_OK;
+    for (int64_t i = 0; i < task->queries && status == CGAM_OK; i++) {
+        status = cgam_prompts_text(task->prompts, i, k, demos, &s->text[i]);
+        if (status != CGAM_OK) break;
+        status = cgam_lm_tokenize(study->lm, s->text[i], true, &s->tokens[i], &s->prompt[i].count);
+        s->prompt[i].tokens = s->tokens[i];
+    }
+    return status;
+}
+
+cgam_status cgam_lm_states(cgam_lm_study *study, const cgam_lm_task *task, int64_t k,
+                           cgam_demos demos, float **out)
+{
+    cgam_env *env = study->env;
+    size_t one = (size_t)((study->info.layers + 1) * study->info.width);
+    char note[256];
+    sheet s;
+    cgam_collected report = {0};
+    snprintf(note, sizeof note, "%.200s, %lld shots%s%s, seed %lld", task->name, (long long)k,
+             demos == CGAM_DEMOS_TRUE ? "" : " ",
+             demos == CGAM_DEMOS_TRUE ? "" : cgam_demos_name(demos), (long long)study->seed);
+    cgam_status status = sheet_fill(study, task, k, demos, &s);
+    if (out) {
+        *out =
+            status == CGAM_OK ? cgam_alloc(env, (size_t)task->queries * one, sizeof **out) : NULL;
+        if (status == CGAM_OK && !*out) status = cgam_fail_nomem(env, "states");
+    }
+    cgam_collect_opts opts = cgam_collect_opts_default();
+    opts.capture.exact = study->exact;
+    opts.capture.progress = study->progress;
+    opts.dtype = study->dtype;
+    opts.note = note;
+    if (status == CGAM_OK)
+        status = cgam_lm_collect(study->lm, study->store, task->queries, s.prompt,
+                                 (const char *const *)s.text, &opts, out ? *out : NULL, &report);
+    sheet_free(study, task->queries, &s);
+    study->collected.found += report.found;
+    study->collected.computed += report.computed;
+    study->collected.tokens += report.tokens;
+    study->collected.seconds += report.seconds;
+    if (status != CGAM_OK && out) {
+        cgam_free(env, *out);
+        *out = NULL;
+    }
+    return status;
+}
+
+/* ---- Labels ------------------------------------------------------------------------------- */
+/* Tokens of cue + blank + word that follow those of the cue alone: what the model would have to
+ * say next. */
+static cgam_status first_token(const cgam_lm_study *study, const char *cue, const char *word,
+                               int32_t *out)
+{
+    char text[1024];
+    int32_t *before = NULL, *with = NULL;
+    int64_t n = 0, m = 0;
+    int length = snprintf(text, sizeof text, "%s %s", cue, word);
+    if (length >= (int)sizeof text)
+        return cgam_fail(study->env, CGAM_E_ARG, "a label of %d characters is too long", length);
+    cgam_status status = cgam_lm_tokenize(study->lm, cue, false, &before, &n);
+    if (status == CGAM_OK) status = cgam_lm_tokenize(study->lm, text, false, &with, &m);
+    if (status == CGAM_OK) {
+        bool prefix = m > n;
+        for (int64_t i = 0; i < n && prefix; i++) prefix = before[i] == with[i];
+        if (prefix) *out = with[n];
+        else
+            status = cgam_fail(study->env, CGAM_E_ARG,
+                               "the label '%s' does not begin with a token of its own after '%s'",
+                               word, cue);
+    }
+    cgam_lm_tokens_free(study->lm, before);
+    cgam_lm_tokens_free(study->lm, with);
+    return status;
+}
+
+static cgam_status find_tokens(const cgam_lm_study *study, cgam_lm_task *task)
+{
+    const cgam_dataset *set = task->eval;
+    int32_t *tokens = task->tokens;
+    cgam_status status = CGAM_OK;
+    for (int64_t i = 0; i < task->labels && status == CGAM_OK; i++)
+        status = first_token(study, cgam_prompts_cue(task->prompts), cgam_dataset_word(set, i),
+                             &tokens[i]);
+    for (int64_t i = 0; i < task->labels && status == CGAM_OK; i++) {
+        int32_t token = tokens[i];
+        for (int64_t j = i + 1; j < task->labels && token >= 0; j++) {
+            if (tokens[j] != token) continue;
+            char text[32];
+            if (!cgam_dataset_open_ended(set))
+                return cgam_fail(study->env, CGAM_E_ARG,
+                                 "the words %s and %s begin with the same token '%s'; name others "
+                                 "with labels",
+                                 cgam_dataset_word(set, i), cgam_dataset_word(set, j),
+                                 cgam_lm_piece(study->lm, token, text, sizeof text));
+            tokens[i] = tokens[j] = -1;
+        }
+    }
+    return status;
+}
+
+cgam_status cgam_lm_task_label(cgam_lm_study *study, cgam_lm_task *task)
+{
+    cgam_env *env = study->env;
+    if (task->target) return CGAM_OK;
+    task->tokens = cgam_alloc(env, (size_t)task->labels, sizeof *task->tokens);
+    cgam_status status = task->tokens ? find_tokens(study, task) : cgam_fail_nomem(env, "labels");
+    if (status == CGAM_OK) {
+        task->target = cgam_alloc(env, (size_t)task->queries, sizeof *task->target);
+        if (!task->target) status = cgam_fail_nomem(env, "targets");
+    }
+    for (int64_t i = 0; i < task->queries && status == CGAM_OK; i++) {
+        int64_t label = cgam_prompts_label(task->prompts, i);
+        task->target[i] = task->tokens[label] >= 0 ? (int32_t)label : -1;
+        task->counted += task->target[i] >= 0;
+    }
+    if (status != CGAM_OK) {
+        cgam_free(env, task->tokens);
+        task->tokens = NULL;
+    }
+    return status;
+}

@@ -1,0 +1,214 @@
+/* ctest: timeout=300
+ * Experiments called as a library, on a tiny model: one study, every result. */
+#include "io/json.h"
+#include "support/models.h"
+#include "support/objects.h"
+
+#include <cgam/lm_study.h>
+#include <string.h>
+
+static char model[] = "/tmp/cgam-study-XXXXXX.gguf", data[] = "/tmp/cgam-study-XXXXXX.tsv";
+
+static int set_up(void **state)
+{
+    (void)state;
+    int a = mkstemps(model, 5), b = mkstemps(data, 4);
+    assert_true(a >= 0 && b >= 0);
+    close(a);
+    tiny_shape shape = tiny_shape_default();
+    shape.context = 200;
+    tiny_write(model, shape);
+    FILE *f = fdopen(b, "wb");
+    assert_non_null(f);
+    for (int i = 0; i < 40; i++)
+        fprintf(f, "%s\tfilm %d is %s\n", i % 2 ? "positive" : "negative", i,
+                i % 2 ? "good" : "bad");
+    fclose(f);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    return unlink(model) | unlink(data);
+}
+
+static const int64_t two_shots[] = {2};
+
+static cgam_lm_study_opts options(void)
+{
+    cgam_lm_study_opts opts = cgam_lm_study_opts_default();
+    opts.model = model;
+    opts.eval = data;
+    opts.queries = 12;
+    opts.shots = two_shots;
+    opts.shots_count = 1;
+    opts.exact = true;
+    return opts;
+}
+
+static cgam_lm_study *open_study(cgam_env *env, const cgam_lm_study_opts *opts)
+{
+    cgam_lm_study *study = NULL;
+    cgam_status status = cgam_lm_study_open(env, opts, &study);
+    if (status == CGAM_E_NOT_FOUND || status == CGAM_E_UNSUPPORTED) {
+        print_message("skipped: %s\n", cgam_env_message(env));
+        skip();
+    }
+    CHECK_STATUS(env, status);
+    return study;
+}
+
+static json_t *document(const cgam_lm_result *result)
+{
+    json_t *doc = json_loads(cgam_lm_result_json(result), 0, NULL);
+    assert_non_null(doc);
+    return doc;
+}
+
+static void a_sweep_is_a_call(void **state)
+{
+    (void)state;
+    cgam_env *env = object_env(2);
+    cgam_lm_study_opts opts = options();
+    cgam_lm_study *study = open_study(env, &opts);
+    cgam_lm_result *result;
+    CHECK_STATUS(env, cgam_lm_sweep(study, NULL, &result));
+    int64_t layers = cgam_lm_describe(cgam_lm_study_model(study)).layers + 1;
+    assert_int_equal(cgam_lm_result_tables(result), 3);
+    const cgam_table *cells = cgam_lm_result_table(result, 0);
+    assert_string_equal(cells->name, "sweep");
+    assert_int_equal(cells->rows, layers * layers);
+    int64_t restricted = cgam_table_column(cells, "restricted");
+    assert_true(restricted >= 0);
+    double best = 0;
+    for (int64_t i = 0; i < cells->rows; i++)
+        best = fmax(best, cells->cells[i * cells->columns + restricted]);
+    json_t *doc = document(result);
+    const json_t *shot = json_array_get(json_object_get(doc, "shots"), 0);
+    assert_true(cgam_json_get_real(shot, "best.restricted.accuracy") == best);
+    assert_int_equal(cgam_json_get_int(doc, "queries"), 12);
+    json_decref(doc);
+    cgam_lm_result_free(result);
+    cgam_lm_study_close(study);
+    cgam_env_free(env);
+}
+
+static void the_whole_study_is_its_parts(void **state)
+{
+    (void)state;
+    cgam_env *env = object_env(2);
+    cgam_lm_study_opts opts = options();
+    cgam_lm_study *study = open_study(env, &opts);
+    cgam_lm_result *all, *one;
+    CHECK_STATUS(env, cgam_lm_study_run(study, &all));
+    assert_int_equal(cgam_lm_result_tables(all), 2 + 3 + 1 + 1);
+    json_t *doc = document(all);
+    for (int p = 0; p < CGAM_LM_PARTS; p++) {
+        cgam_lm_part part;
+        assert_true(cgam_lm_part_find(cgam_lm_part_name((cgam_lm_part)p), &part) && (int)part == p);
+        assert_true(json_is_object(json_object_get(doc, cgam_lm_part_name(part))));
+    }
+    /* About classes, so steering took the shipped facts; neff alone is the same again. */
+    assert_string_equal(cgam_json_get_text(doc, "steer.dataset"), "facts");
+    assert_string_equal(cgam_json_get_text(doc, "neff.dataset"), data);
+    CHECK_STATUS(env, cgam_lm_neff(study, NULL, &one));
+    json_t *neff = document(one);
+    assert_true(json_equal(json_object_get(neff, "curves"), cgam_json_at(doc, "neff.curves")));
+    assert_memory_equal(cgam_lm_result_table(one, 0)->cells, cgam_lm_result_table(all, 0)->cells,
+                        (size_t)(cgam_lm_result_table(one, 0)->rows) * sizeof(double));
+    json_decref(neff);
+    json_decref(doc);
+    cgam_lm_result_free(one);
+    cgam_lm_result_free(all);
+    cgam_lm_study_close(study);
+    cgam_env_free(env);
+}
+
+/* The same kind of file is facts or classes by what it was read as, whatever its name. */
+static void facts_are_known_by_the_data(void **state)
+{
+    (void)state;
+    cgam_env *env = object_env(1);
+    cgam_lm_study_opts opts = options();
+    opts.eval = NULL;
+    opts.dataset = "facts";
+    cgam_lm_study *study = open_study(env, &opts);
+    cgam_lm_result *result = NULL;
+    CHECK_STATUS(env, cgam_lm_study_part(study, CGAM_LM_PROBE, &result));
+    assert_null(result);
+    assert_int_equal(cgam_lm_probe(study, &result), CGAM_E_ARG);
+    assert_non_null(strstr(cgam_env_message(env), "a probe needs classes"));
+    assert_true(cgam_dataset_open_ended(cgam_lm_study_dataset(study)));
+    cgam_lm_study_close(study);
+    cgam_env_free(env);
+}
+
+static void what_cannot_be_opened_is_said(void **state)
+{
+    (void)state;
+    cgam_env *env = object_env(1);
+    cgam_lm_study *study;
+    const struct {
+        const char *field, *message;
+    } cases[] = {{"{x} {z} {y}", "{z}"},       {"{x}\\q{y}", "\\q"}, {"{x} {y} \\", "\\ is not"},
+                 {"{y} {x}", "{x} and after"}, {"{x}{x}{y}", "{x}"}, {"{x} {y} {Y}", "{Y}"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        cgam_lm_study_opts opts = options();
+        opts.wording = cases[i].field;
+        assert_int_equal(cgam_lm_study_open(env, &opts, &study), CGAM_E_ARG);
+        assert_null(study);
+        if (!strstr(cgam_env_message(env), cases[i].message))
+            fail_msg("%s: %s", cases[i].field, cgam_env_message(env));
+    }
+    cgam_lm_study_opts opts = options();
+    const int64_t negative[] = {-1};
+    opts.shots = negative;
+    assert_int_equal(cgam_lm_study_open(env, &opts, &study), CGAM_E_ARG);
+    opts = options();
+    opts.dataset = "nothing";
+    opts.eval = NULL;
+    assert_int_equal(cgam_lm_study_open(env, &opts, &study), CGAM_E_NOT_FOUND);
+    cgam_env_free(env);
+}
+
+static void the_unembedding_is_a_bank(void **state)
+{
+    (void)state;
+    cgam_env *env = object_env(1);
+    cgam_lm *lm = model_tiny(env, tiny_shape_default());
+    cgam_lens *lens;
+    cgam_bank *bank;
+    CHECK_STATUS(env, cgam_lens_new(lm, &lens));
+    int64_t d = cgam_lens_width(lens);
+    double *row = calloc((size_t)d, sizeof *row);
+    float *h = calloc((size_t)d, sizeof *h);
+    for (int64_t j = 0; j < d; j++) h[j] = (float)(j % 7) - 3;
+    for (int kind = CGAM_LENS_RAW; kind <= CGAM_LENS_GAIN; kind++) {
+        CHECK_STATUS(env, cgam_lm_bank(lm, (cgam_lens_kind)kind, CGAM_F32, &bank));
+        assert_int_equal(cgam_bank_describe(bank).n, cgam_lens_vocab(lens));
+        CHECK_STATUS(env, cgam_bank_row(bank, 5, row));
+        double score = 0;
+        for (int64_t j = 0; j < d; j++) score += row[j] * (double)h[j];
+        CHECK_CLOSE(score, cgam_lens_dot(lens, (cgam_lens_kind)kind, 5, h), 1e-5);
+        cgam_bank_free(bank);
+    }
+    assert_int_equal(cgam_lm_bank(lm, CGAM_LENS_NORM, CGAM_F32, &bank), CGAM_E_ARG);
+    free(row);
+    free(h);
+    cgam_lens_free(lens);
+    cgam_lm_close(lm);
+    cgam_env_free(env);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_sweep_is_a_call),
+        cmocka_unit_test(the_whole_study_is_its_parts),
+        cmocka_unit_test(facts_are_known_by_the_data),
+        cmocka_unit_test(what_cannot_be_opened_is_said),
+        cmocka_unit_test(the_unembedding_is_a_bank),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
