@@ -66,11 +66,11 @@ static int complain(const cgam_verb *verb, cgam_env *env, cgam_status status)
 static int threads_wanted(int argc, const char *const *argv)
 {
     for (int i = 0; i < argc; i++) {
-        const char *value = NULL;
+        const char *value = "";
         int64_t threads;
         if (strncmp(argv[i], "--threads=", 10) == 0) value = argv[i] + 10;
         else if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc) value = argv[i + 1];
-        if (value && cgam_text_is_int(value, &threads) && threads >= 1 && threads <= 4096)
+        if (cgam_text_is_int(value, &threads) && threads >= 1 && threads <= 4096)
             return (int)threads;
     }
     return 0;
