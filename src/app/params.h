@@ -37,8 +37,8 @@
 /* ---- rows that several verbs share ---------------------------------------------------------- */
 #define CGAM_PARAM_BANK                                                                            \
     CGAM_PARAM_TEXT("bank", "FILE[:NAME]",                                                         \
-                    "memories, one a row: .npy, .npz, .safetensors or .csv; NAME picks an array "  \
-                    "where a file holds several",                                                  \
+                    "memories, one a row: .npy, .npz, .safetensors or .csv, - for standard "       \
+                    "input; NAME picks an array where a file holds several",                       \
                     .required = true)
 #define CGAM_PARAM_NORMALIZE CGAM_PARAM_FLAG("normalize", "divide each memory by its norm")
 #define CGAM_PARAM_ALPHA(fallback_)                                                                \

@@ -161,6 +161,12 @@ cgam_status cgam_gate_new(const cgam_bank *bank, double alpha, const cgam_gate_o
     cgam_gate_opts o = opts ? *opts : cgam_gate_opts_default();
     if (!(alpha >= 0) || !isfinite(alpha))
         return cgam_fail(env, CGAM_E_ARG, "alpha is %g, it must be 0 or more and finite", alpha);
+    double longest = bank->info.norm_max;
+    if (!(alpha * longest * longest <= 1e306)) /* A's entries, with room for sums of them */
+        return cgam_fail(env, CGAM_E_ARG,
+                         "alpha is %g and the longest memory has norm %g: alpha norm^2 leaves the "
+                         "range of double",
+                         alpha, longest);
     cgam_gate *gate = cgam_zalloc(env, 1, sizeof *gate);
     if (!gate) return cgam_fail_nomem(env, "a gate operator");
     gate->bank = bank;

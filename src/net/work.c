@@ -276,10 +276,3 @@ cgam_status cgam_work_power(cgam_work *w, int64_t state, const double *rate, dou
     }
     return CGAM_OK;
 }
-
-int64_t cgam_work_passes(const cgam_work *w)
-{
-    int64_t passes = 0;
-    for (int g = 0; g < w->groups; g++) passes += !w->group[g].kept;
-    return passes;
-}

@@ -45,7 +45,4 @@ CGAM_NODISCARD cgam_status cgam_work_power(cgam_work *work, int64_t state, const
 CGAM_NODISCARD cgam_status cgam_work_jacobian(cgam_work *work, int64_t count, const double *v,
                                               double *change);
 
-/* Passes over weights that one evaluation takes, without what is kept of clamped layers. */
-int64_t cgam_work_passes(const cgam_work *work);
-
 #endif

@@ -320,6 +320,13 @@ static void alpha_outside_its_range_is_refused(void **state)
         CHECK_MESSAGE(env, "alpha is");
     }
     cgam_bank_free(bank);
+    const double far[] = {1e100, 1e-300, 0, 1e100};
+    cgam_gate *gate;
+    bank = object_bank(env, 2, 2, far);
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_gate_new(bank, 1e200, NULL, &gate));
+    CHECK_MESSAGE(env,
+                  "alpha is 1e+200 and the longest memory has norm 1e+100: alpha norm^2 leaves");
+    cgam_bank_free(bank);
     cgam_gate_free(NULL);
     assert_string_equal(cgam_regime_name(CGAM_SUBCRITICAL), "subcritical");
     assert_string_equal(cgam_regime_name(CGAM_CRITICAL), "critical");
