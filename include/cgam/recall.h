@@ -125,6 +125,31 @@ typedef struct cgam_recall_in {
     const int64_t *target; /* NULL = none, or [queries] */
 } cgam_recall_in;
 
+/* The ways of a recall. */
+typedef enum cgam_path {
+    CGAM_PATH_PASS,             /* mode first: one pass over the bank, no vectors of n numbers */
+    CGAM_PATH_MATRICES,         /* mode first: the same for many queries as matrix products */
+    CGAM_PATH_VECTORS,          /* mode first, with p, s and r of every memory */
+    CGAM_PATH_COUPLED,          /* mode coupled: each query iterates by itself */
+    CGAM_PATH_COUPLED_TOGETHER, /* mode coupled: many iterate together as matrix products */
+    CGAM_PATH_FLOW
+} cgam_path;
+CGAM_API const char *cgam_path_name(cgam_path path);
+CGAM_API bool cgam_path_find(const char *name, cgam_path *out); /* false: no such name */
+
+enum { CGAM_RECALL_GROUP = 64 }; /* the most queries that go together */
+
+typedef struct cgam_route {
+    cgam_path path;
+    cgam_dtype precision; /* of most of the arithmetic, CGAM_F64 or CGAM_F32; f32 is left where its
+                             bound does not hold for a query, and a coupled recall ends in double */
+    int64_t group;        /* queries that go together; the last of a call may be fewer, and then
+                             take the way of their own number */
+} cgam_route;
+/* The way that cgam_recall_run takes with these; it reads no query and writes nothing. */
+CGAM_API cgam_route cgam_recall_route(const cgam_recall *plan, const cgam_recall_in *in,
+                                      const cgam_recall_out *out);
+
 /* Queries are independent, and results have the same bits on any number of threads. What arithmetic
  * they are computed in depends on the bank and on how many queries come together.
  *

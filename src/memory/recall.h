@@ -5,6 +5,7 @@
 #include <cgam/recall.h>
 
 #include "memory/gate.h"
+#include "memory/route.h"
 #include "memory/twins.h"
 
 struct cgam_recall {
@@ -13,11 +14,8 @@ struct cgam_recall {
     int64_t d_c;
     cgam_gate *gate;
     cgam_twins *twins;        /* memories stored alike, NULL = none, or alpha = 0 */
-    bool streams;             /* coupled feedback runs inside the pass over Z */
-    cgam_dplr_inverse *small; /* where it streams, if there is memory for it: else NULL */
-    double size;              /* max |zeta| where f32 arithmetic may be used, else 0 */
-    double pivot_max;         /* max |dinv|, where rows are solved one by one */
-    bool refines;             /* its plain solve is not exact enough here: see coupled.c */
+    cgam_reach can;           /* what ways the bank and A(alpha) allow */
+    cgam_dplr_inverse *small; /* where coupled feedback streams and memory allows, else NULL */
     struct cgam_net *net;     /* mode flow, else NULL */
     double context_margin;    /* of a free context, else NAN */
 };
@@ -35,11 +33,13 @@ typedef struct cgam_query {
     bool trails;     /* what the last pass began with came from one in f32 */
     bool trailed;    /* f32 had a part in energy_end */
     bool level;      /* keep equal memories equal: set by whoever knows that u and b do */
-    /* how a coupled recall went */
+    /* how it went (convergence.c) */
     int64_t iterations, newton_steps;
     int64_t newton_after; /* no further try before this iteration */
     cgam_end end;
     double change, change_norm, rate; /* last max|dp|, |dp|_2, and the observed contraction */
+    double best;                      /* the least change so far, */
+    int64_t since;                    /* and the iteration that made it */
     double energy_start, energy_end, energy_rise;
     double time; /* of a flow's end, else NAN */
 } cgam_query;
@@ -49,13 +49,15 @@ void cgam_recall_project(const cgam_recall *plan, const double *c, double *v);
 /* u[n] = W c or Z P c, and s0[n] = A^-1 u, each by itself. */
 cgam_status cgam_recall_gates(const cgam_recall *plan, const double *c, double *u, double *s0);
 
-/* Mode first in one pass that writes no vector of n numbers: can it answer this call, and the
- * answer. The first is to be asked before the second. */
-bool cgam_first_streams(const cgam_recall *plan, const cgam_recall_in *in,
-                        const cgam_recall_out *out);
-cgam_status cgam_first_run(const cgam_recall *plan, const cgam_recall_in *in,
-                           const cgam_recall_out *out);
+/* All queries of a call: mode first in one pass or as matrices, without vectors of n numbers; and
+ * the other ways, with them. */
+cgam_status cgam_recall_by_pass(const cgam_recall *plan, const cgam_recall_in *in,
+                                const cgam_recall_out *out);
+cgam_status cgam_recall_by_vectors(const cgam_recall *plan, const cgam_recall_in *in,
+                                   const cgam_recall_out *out);
 
+/* top, sum and lse of r. */
+void cgam_query_sums(cgam_query *m, double beta, double top, double sum);
 /* p = softmax(beta r) and lse; false when a score is not a number. */
 bool cgam_query_softmax(const cgam_recall *plan, cgam_query *m);
 
@@ -63,14 +65,47 @@ bool cgam_query_softmax(const cgam_recall *plan, cgam_query *m);
  * begin with ([count, n]) instead of softmax(beta a). */
 cgam_status cgam_coupled_solve(const cgam_recall *plan, int64_t count, cgam_query *m,
                                const double *start);
+/* One step of `active` queries that share a pass over the bank: from p and g [active, d] to r, lse,
+ * the energy and the next g = sum_i dinv_i p_i zeta_i; and g of m alone, at the start or when p was
+ * moved. */
+cgam_status cgam_coupled_pass(const cgam_recall *plan, int64_t active, cgam_query **m, double *g,
+                              double *energy);
+cgam_status cgam_coupled_gather(const cgam_recall *plan, cgam_query *m, double *g);
+/* Mode coupled for at most CGAM_RECALL_GROUP queries as matrices, to the same tolerance. Those in
+ * back[*given_back] are left to cgam_coupled_solve. */
+cgam_status cgam_coupled_together(const cgam_recall *plan, int64_t count, cgam_query *m,
+                                  int64_t *back, int64_t *given_back);
 
 /* The guarded Newton finish: from p (with r the scores it came from) to the fixed point that the
  * plain iteration is bound for. *moved says whether p was changed. */
 cgam_status cgam_coupled_newton(const cgam_recall *plan, cgam_query *m, bool *moved);
 
-/* Numbers of a result from its vectors; target < 0 = none. */
-void cgam_query_measure(const cgam_recall *plan, const cgam_query *m, int64_t target,
-                        cgam_result *out);
+/* ---- The books of an iteration: m->end and all before it in the struct. */
+/* Nothing to iterate: what has no meaning is NAN. */
+void cgam_books_direct(cgam_query *m, bool finite);
+/* Before the first step, from a point of this energy. */
+void cgam_books_open(cgam_query *m, double energy);
+/* A step that changed p by `change`: count, rate, and the best so far. */
+void cgam_books_change(cgam_query *m, double change);
+/* The energy at its beginning; exact: in double from end to end, so that a rise would be one. */
+void cgam_books_energy(cgam_query *m, double energy, bool exact);
+/* Is this the end? Sets m->end. */
+bool cgam_books_end(const cgam_recall *plan, cgam_query *m, bool exact);
+
+/* ---- Results. */
+/* What the scores of a query say, however they were gathered. */
+typedef struct cgam_summary {
+    int64_t winner, focus, rank;   /* of focus */
+    double p, log_p;               /* of focus */
+    double entropy, ipr;           /* -sum p log p, 1 / sum p^2 */
+    double gap, gap_raw, gap_gate; /* of focus over the best other; any number where n = 1 */
+    double left_out;               /* weight that the sums passed over */
+} cgam_summary;
+/* From the vectors of a query; target < 0 = none. */
+cgam_summary cgam_query_summary(const cgam_recall *plan, const cgam_query *m, int64_t target);
+/* A result but for its certificates. */
+void cgam_result_fill(const cgam_recall *plan, const cgam_summary *x, const cgam_query *m,
+                      cgam_result *out);
 /* The k largest r: indices by falling r, ties to the lowest. heap: caller's [k]. */
 void cgam_query_top(const cgam_query *m, int64_t n, int64_t k, int64_t *index);
 

@@ -12,7 +12,7 @@
  * scores alone, what was not computed on the turn of events: the results do not. */
 #include "num/attend.h"
 
-#include "num/leaders.h"
+#include "num/attend_parts.h"
 #include "num/readout.h"
 
 #include <math.h>
@@ -21,14 +21,12 @@
 static const double NEGLIGIBLE = 0x1p-55;
 static const double RISE = 16; /* beta (peak - top) at which sums are made relative to the peak */
 
-typedef struct part {                        /* of one query, for one chunk */
-    double peak;                             /* the largest score */
-    double top, sum, squares, tilt, skipped; /* what weights are relative to, and their sums */
-    cgam_two b, s;
-    int64_t above, leaders;
+typedef struct part { /* of one query, for one chunk */
+    cgam_attend_part is;
+    double peak;         /* the largest score; weights may be relative to one before it */
+    double skipped;      /* the weights left out */
     bool strange;        /* a score that was not weighed is not a number */
     bool idle;           /* sums and readout were given up: the chunk is to be dropped */
-    cgam_leader *leader; /* [leaders_max] */
     cgam_readout_sum to; /* y NULL: not wanted */
 } part;
 
@@ -55,11 +53,6 @@ typedef struct tile {
     cgam_readout waits;
 } tile;
 
-static void lead(part *p, int64_t most, cgam_leader x)
-{
-    cgam_lead(p->leader, &p->leaders, most, x);
-}
-
 static void two_scan(const cgam_f64 *k, cgam_two *best, const double *x, const tile *t)
 {
     if (best->row[1] >= 0 && !(k->largest(x, t->rows) > best->value[1])) return;
@@ -72,12 +65,12 @@ static const float *laid_out(const pass *ps, int64_t v, const float *x32)
 }
 
 /* s of the tile for query v, from dots with e in t->s where there are directions; and r. */
-static void gate_tile(const pass *ps, int64_t v, bool f32, tile *t)
+static void gate_tile(const pass *ps, int64_t v, tile *t)
 {
     const cgam_attend_in *in = ps->in;
     if (in->s) memcpy(t->s, in->s + t->begin, (size_t)t->rows * sizeof *t->s);
     if (in->e) {
-        const float *e32 = f32 ? laid_out(ps, v, ps->e32) : NULL;
+        const float *e32 = laid_out(ps, v, ps->e32);
         cgam_readout_score(in->Z, t->begin, t->rows, in->e + v * in->Z->d, ps->f32, e32, t->s);
         for (int64_t i = 0; i < t->rows; i++) t->s[i] *= in->pivot[t->begin + i];
         for (int64_t k = 0; k < in->edge; k++) {
@@ -92,19 +85,15 @@ static void gate_tile(const pass *ps, int64_t v, bool f32, tile *t)
 
 static void raise_top(const pass *ps, part *p, double top)
 {
-    const cgam_attend_in *in = ps->in;
-    double fall = in->beta * (p->top - top), shrink = p->sum > 0 ? exp(fall) : 0;
-    if (p->sum > 0) p->tilt = shrink > 0 ? shrink * (p->tilt + p->sum * fall) : 0;
-    p->sum *= shrink;
-    p->squares *= shrink * shrink;
+    double shrink = cgam_softmax_raise(&p->is.soft, ps->in->beta, top);
     p->skipped *= shrink;
-    if (p->to.y) cgam_readout_flush(in->Z, ps->f32, &p->to);
-    for (int64_t j = 0; p->to.y && j < in->Z->d; j++) p->to.y[j] *= shrink;
-    p->top = top;
+    if (!p->to.y) return;
+    cgam_readout_flush(ps->in->Z, ps->f32, &p->to);
+    for (int64_t j = 0; j < ps->in->Z->d; j++) p->to.y[j] *= shrink;
 }
 
 /* Leaders, best of b and s, rank: what needs scores only. Returns the largest. */
-static double look_over(pass *ps, int64_t v, part *p, const tile *t)
+static double look_over(pass *ps, int64_t v, cgam_attend_part *p, const tile *t)
 {
     const cgam_attend_in *in = ps->in;
     const cgam_f64 *k = in->Z->cpu->f64;
@@ -115,8 +104,10 @@ static double look_over(pass *ps, int64_t v, part *p, const tile *t)
     if (!(highest < floor) && (p->leaders < ps->leaders || !(highest <= last->r))) {
         for (int64_t i = 0; i < t->rows; i++)
             if (!(t->r[i] < floor) && (p->leaders < ps->leaders || !(t->r[i] <= last->r)))
-                lead(p, ps->leaders,
-                     (cgam_leader){t->r[i], t->b[i], gated ? t->s[i] : 0, t->begin + i});
+                cgam_lead(
+                    p->leader, &p->leaders, ps->leaders,
+                    (cgam_leader){
+                        .r = t->r[i], .b = t->b[i], .s = gated ? t->s[i] : 0, .row = t->begin + i});
         if (in->count == 1 && p->leaders == ps->leaders) cgam_raise(&ps->floor, last->r);
     }
     if (gated) {
@@ -135,18 +126,18 @@ static double look_over(pass *ps, int64_t v, part *p, const tile *t)
 static void weigh_tile(const pass *ps, part *p, double highest, tile *t)
 {
     const cgam_attend_in *in = ps->in;
+    const cgam_softmax *soft = &p->is.soft;
     double sums[3];
     p->peak = fmax(p->peak, highest);
-    if (highest > p->top && !(in->beta * (highest - p->top) <= RISE)) raise_top(ps, p, highest);
-    if (p->top == -INFINITY) { /* nothing but masks so far, or not numbers */
+    if (highest > soft->top && !(in->beta * (highest - soft->top) <= RISE))
+        raise_top(ps, p, highest);
+    if (soft->top == -INFINITY) { /* nothing but masks so far, or not numbers */
         p->strange |= in->Z->cpu->f64->above(t->r, t->rows, INFINITY) > 0;
         memset(t->e, 0, (size_t)t->rows * sizeof *t->e);
         return;
     }
-    in->Z->cpu->f64->softmax(t->r, t->rows, in->beta, p->top, t->e, sums);
-    p->sum += sums[0]; /* no number where a score is none */
-    p->squares += sums[1];
-    p->tilt += sums[2];
+    in->Z->cpu->f64->softmax(t->r, t->rows, in->beta, soft->top, t->e, sums);
+    cgam_softmax_add(&p->is.soft, sums[0], sums[1], sums[2]); /* no number where a score is none */
 }
 
 enum { TILE_VECTORS = 6 };
@@ -167,16 +158,14 @@ static tile tile_in(double *room, int64_t size, int64_t begin, int64_t rows)
 static void plan_readout(const pass *ps, int64_t v, part *p, tile *t)
 {
     const cgam_rows *Z = ps->in->Z;
-    double cut = NEGLIGIBLE / (double)Z->n * p->sum;
+    double cut = NEGLIGIBLE / (double)Z->n * p->is.soft.sum;
     t->waits.f32 = ps->f32 && ps->f32_query[v] ? ps->f32 : NULL;
     p->skipped += cgam_readout_set(Z, t->begin, t->rows, t->e, cut, &t->waits);
 }
 
 static part part_new(cgam_leader *leader, double *y)
 {
-    part p = {.peak = -INFINITY, .top = -INFINITY, .leader = leader, .to.y = y};
-    p.b.row[0] = p.b.row[1] = p.s.row[0] = p.s.row[1] = -1;
-    return p;
+    return (part){.is = cgam_attend_part_new(leader), .peak = -INFINITY, .to.y = y};
 }
 
 /* One query: the readout of a tile goes with the scores of the next. False: it was given up too
@@ -191,8 +180,8 @@ static bool chunk_of_one(pass *ps, part *p, bool may_idle, int64_t begin, int64_
         tile t =
             tile_in(room + turn * TILE_VECTORS * size, size, i, end - i < size ? end - i : size);
         cgam_readout_dot(in->Z, i, t.rows, in->q, ps->f32, x32, t.b, &waits, &p->to);
-        gate_tile(ps, 0, true, &t);
-        double highest = look_over(ps, 0, p, &t), top = fmax(p->peak, highest);
+        gate_tile(ps, 0, &t);
+        double highest = look_over(ps, 0, &p->is, &t), top = fmax(p->peak, highest);
         cgam_raise(&ps->high, highest);
         if (may_idle && in->beta * (top - atomic_load(&ps->high)) <= ps->drop) {
             p->idle = true;
@@ -230,7 +219,7 @@ static cgam_status attend_chunk(void *arg, int64_t chunk)
     for (int64_t v = 0; y32 && v < in->count; v++) parts[v].to.y32 = y32 + v * ps->ld;
     if (in->count == 1) {
         if (!chunk_of_one(ps, parts, true, begin, end, size, room)) {
-            *parts = part_new(parts->leader, parts->to.y);
+            *parts = part_new(parts->is.leader, parts->to.y);
             if (parts->to.y) memset(parts->to.y, 0, (size_t)Z->d * sizeof *parts->to.y);
             parts->to.y32 = y32;
             if (y32) memset(y32, 0, (size_t)ps->ld * sizeof *y32);
@@ -242,8 +231,8 @@ static cgam_status attend_chunk(void *arg, int64_t chunk)
                 tile t = tile_in(room, size, i, end - i < size ? end - i : size);
                 cgam_readout_score(Z, i, t.rows, in->q + v * Z->d, ps->f32,
                                    laid_out(ps, v, ps->x32), t.b);
-                gate_tile(ps, v, true, &t);
-                weigh_tile(ps, &parts[v], look_over(ps, v, &parts[v], &t), &t);
+                gate_tile(ps, v, &t);
+                weigh_tile(ps, &parts[v], look_over(ps, v, &parts[v].is, &t), &t);
                 if (!parts[v].to.y) continue;
                 plan_readout(ps, v, &parts[v], &t);
                 cgam_readout_add(Z, &t.waits, &parts[v].to);
@@ -259,51 +248,15 @@ static cgam_status attend_chunk(void *arg, int64_t chunk)
     return CGAM_OK;
 }
 
-/* r, b and s of a row for query v: in double, or in the bits that the pass will see. */
-static cgam_leader look(const pass *ps, int64_t v, bool f32, int64_t row)
+/* The r that the pass will see of a row. */
+static double look(const pass *ps, int64_t v, int64_t row)
 {
     const cgam_attend_in *in = ps->in;
     double room[TILE_VECTORS] = {0};
     tile t = tile_in(room, 1, row, 1);
-    const float *x32 = f32 ? laid_out(ps, v, ps->x32) : NULL;
-    cgam_readout_score(in->Z, row, 1, in->q + v * in->Z->d, ps->f32, x32, t.b);
-    gate_tile(ps, v, f32, &t);
-    return (cgam_leader){t.r[0], t.b[0], in->s || in->e ? t.s[0] : 0, row};
-}
-
-/* A row's scores again in double; its weight in the sums changes with its score. */
-static void put_right(const pass *ps, int64_t v, cgam_leader *x, part *total)
-{
-    double beta = ps->in->beta, old = beta * (x->r - total->top);
-    *x = look(ps, v, false, x->row);
-    if (!isfinite(x->r) || !isfinite(old)) return;
-    double now = beta * (x->r - total->top), e0 = exp(old), e1 = exp(now);
-    total->sum += e1 - e0;
-    total->squares += e1 * e1 - e0 * e0;
-    total->tilt += e1 * now - e0 * old;
-}
-
-/* After scores in f32: leaders, the row asked for and the best of b and s in double, which may
- * change their order. */
-static void put_all_right(const pass *ps, int64_t v, part *total, cgam_leader *focus)
-{
-    int64_t leaders = total->leaders;
-    bool listed = false;
-    for (int64_t k = 0; k < leaders; k++) {
-        listed |= total->leader[k].row == focus->row;
-        put_right(ps, v, &total->leader[k], total);
-    }
-    if (focus->row >= 0 && !listed) put_right(ps, v, focus, total);
-    else if (focus->row >= 0) *focus = look(ps, v, false, focus->row);
-    total->leaders = 0;
-    for (int64_t k = 0; k < leaders; k++) lead(total, leaders, total->leader[k]);
-    if (isfinite(total->leader[0].r)) raise_top(ps, total, total->leader[0].r);
-    cgam_two b = total->b, s = total->s;
-    total->b.row[0] = total->b.row[1] = total->s.row[0] = total->s.row[1] = -1;
-    for (int k = 0; k < 2; k++) {
-        if (b.row[k] >= 0) cgam_two_take(&total->b, look(ps, v, false, b.row[k]).b, b.row[k]);
-        if (s.row[k] >= 0) cgam_two_take(&total->s, look(ps, v, false, s.row[k]).s, s.row[k]);
-    }
+    cgam_readout_score(in->Z, row, 1, in->q + v * in->Z->d, ps->f32, laid_out(ps, v, ps->x32), t.b);
+    gate_tile(ps, v, &t);
+    return t.r[0];
 }
 
 /* The chunks of query v, joined in their order. leader: room for ps->leaders. */
@@ -312,63 +265,41 @@ static void join(const pass *ps, int64_t v, int64_t chunks, cgam_leader *leader,
 {
     const cgam_attend_in *in = ps->in;
     int64_t d = in->Z->d;
-    part total = part_new(leader, NULL);
+    bool strange = false;
+    cgam_attend_part total = cgam_attend_part_new(leader);
     for (int64_t c = 0; c < chunks; c++)
-        total.top = fmax(total.top, ps->parts[c * in->count + v].peak);
+        total.soft.top = fmax(total.soft.top, ps->parts[c * in->count + v].peak);
+    out->skipped = 0;
     if (out->readout) memset(out->readout, 0, (size_t)d * sizeof *out->readout);
     for (int64_t c = 0; c < chunks; c++) {
-        part *p = &ps->parts[c * in->count + v];
-        double *y = p->to.y, gap = in->beta * (p->peak - total.top);
-        p->to.y = NULL; /* its factor goes into the addition below */
-        total.above += p->above;
-        total.strange |= p->strange || isnan(p->sum);
-        for (int64_t k = 0; k < p->leaders; k++) lead(&total, ps->leaders, p->leader[k]);
-        for (int k = 0; k < 2; k++) {
-            if (p->b.row[k] >= 0) cgam_two_take(&total.b, p->b.value[k], p->b.row[k]);
-            if (p->s.row[k] >= 0) cgam_two_take(&total.s, p->s.value[k], p->s.row[k]);
-        }
+        const part *p = &ps->parts[c * in->count + v];
+        double gap = in->beta * (p->peak - total.soft.top);
+        strange |= p->strange || isnan(p->is.soft.sum);
+        cgam_attend_join_lists(&total, ps->leaders, &p->is);
         if (p->peak == -INFINITY) continue;
         if (gap <= ps->drop) {
             int64_t rows = cgam_rows_chunk_begin(in->Z, c + 1) - cgam_rows_chunk_begin(in->Z, c);
-            total.skipped += (double)rows * exp(gap);
+            out->skipped += (double)rows * exp(gap);
             continue;
         }
-        double shrink = exp(in->beta * (p->top - total.top));
-        raise_top(ps, p, total.top);
-        total.sum += p->sum;
-        total.squares += p->squares;
-        total.tilt += p->tilt;
-        total.skipped += p->skipped;
-        for (int64_t j = 0; out->readout && j < d; j++) out->readout[j] += shrink * y[j];
+        double shrink = cgam_softmax_join(&total.soft, p->is.soft, in->beta);
+        out->skipped += shrink * p->skipped;
+        for (int64_t j = 0; out->readout && j < d; j++) out->readout[j] += shrink * p->to.y[j];
     }
-    for (int64_t j = 0; out->readout && j < d; j++) out->readout[j] /= total.sum;
+    for (int64_t j = 0; out->readout && j < d; j++) out->readout[j] /= total.soft.sum;
     out->unsure = false;
     if (ps->f32 && ps->f32_query[v]) {
         double last = total.leader[total.leaders - 1].r;
-        int64_t asked = in->leaders < total.leaders ? in->leaders : total.leaders;
-        put_all_right(ps, v, &total, &out->focus);
-        out->unsure = !cgam_leaders_sure(total.leader, total.leaders, asked, in->Z->n, last,
-                                         cgam_attend_error(in, v, CGAM_F32_ERROR));
-        if (out->focus.row >= 0)
-            total.above = cgam_leaders_rank(total.leader, asked, out->focus.row, total.above);
+        for (int64_t k = 0; k < total.leaders; k++)
+            total.leader[k].weight = exp(in->beta * (total.leader[k].r - total.soft.top));
+        out->focus.weight = exp(in->beta * (out->focus.r - total.soft.top));
+        cgam_attend_put_right(in, v, 0, &total, &out->focus, NULL);
+        out->unsure = !cgam_attend_sure(in, &total, last, cgam_attend_error(in, v, CGAM_F32_ERROR));
+    } else if (out->focus.row >= 0) {
+        out->focus = cgam_attend_look(in, v, out->focus.row);
     }
-    out->top = total.top;
-    out->sum = total.strange ? NAN : total.sum;
-    out->squares = total.squares;
-    out->tilt = total.tilt;
-    out->skipped = total.skipped;
-    out->above = total.above;
-    out->leaders = total.leaders < in->leaders ? total.leaders : in->leaders;
-    memcpy(out->leader, total.leader, (size_t)out->leaders * sizeof *out->leader);
-    out->b = total.b;
-    out->s = total.s;
-    if (!in->s && !in->e) /* then b is r, and s is zero */
-        for (int64_t k = 0; k < 2 && k < out->leaders; k++) {
-            out->b.value[k] = out->leader[k].b;
-            out->b.row[k] = out->leader[k].row;
-            out->s.value[k] = 0;
-            out->s.row[k] = k;
-        }
+    cgam_attend_tell(in, &total, out);
+    if (strange) out->soft.sum = NAN;
 }
 
 double cgam_attend_error(const cgam_attend_in *in, int64_t v, double error)
@@ -382,11 +313,11 @@ double cgam_attend_error(const cgam_attend_in *in, int64_t v, double error)
 bool cgam_attend_f32(const cgam_attend_in *in, int64_t v)
 {
     const cgam_rows *Z = in->Z;
-    if (Z->dtype == CGAM_F64 || !(in->size > 1e-8 && in->size < 1e8)) return false;
+    if (Z->dtype == CGAM_F64 || !cgam_f32_holds(in->size)) return false;
     if (in->e && !(in->pivot_max > 0)) return false;
     double q = cgam_vec_norm(Z->d, in->q + v * Z->d);
     double e = in->e ? cgam_vec_norm(Z->d, in->e + v * Z->d) : 0;
-    if (!(q > 1e-8 && q < 1e8) || (e != 0 && !(e > 1e-8 && e < 1e8))) return false;
+    if (!cgam_f32_holds(q) || (e != 0 && !cgam_f32_holds(e))) return false;
     return in->beta * cgam_attend_error(in, v, CGAM_F32_ERROR) <= CGAM_ATTEND_F32;
 }
 
@@ -408,9 +339,7 @@ static cgam_status lay_out(pass *ps)
     size_t count = (size_t)in->count;
     ps->f32_query = cgam_zalloc(ps->env, count, sizeof *ps->f32_query);
     if (!ps->f32_query) return cgam_fail_nomem(ps->env, "a pass over the bank");
-    bool large = cgam_f32_pays(in->Z->n, d);
-    for (int64_t v = 0; v < in->count && large; v++)
-        any += ps->f32_query[v] = cgam_attend_f32(in, v);
+    for (int64_t v = 0; v < in->count; v++) any += ps->f32_query[v] = cgam_attend_f32(in, v);
     if (!any) return CGAM_OK;
     ps->ld = cgam_f32_room(d);
     ps->x32 = cgam_alloc(ps->env, count * (size_t)ps->ld, sizeof *ps->x32);
@@ -426,7 +355,7 @@ static cgam_status lay_out(pass *ps)
     return CGAM_OK;
 }
 
-cgam_status cgam_rows_attend(cgam_env *env, const cgam_attend_in *in, cgam_attend_out *out)
+cgam_status cgam_attend(cgam_env *env, const cgam_attend_in *in, cgam_attend_out *out)
 {
     int64_t chunks = cgam_rows_chunks(in->Z), parts = chunks * in->count, d = in->Z->d;
     bool reads = false;
@@ -452,7 +381,7 @@ cgam_status cgam_rows_attend(cgam_env *env, const cgam_attend_in *in, cgam_atten
             part_new(leader + k * ps.leaders, out[k % in->count].readout ? y + k * d : NULL);
     for (int64_t v = 0; v < in->count; v++) {
         int64_t row = in->focus ? in->focus[v] : -1;
-        focus[v] = row >= 0 ? look(&ps, v, true, row) : (cgam_leader){.row = -1};
+        focus[v] = (cgam_leader){.row = row, .r = row >= 0 ? look(&ps, v, row) : 0};
         out[v].focus = focus[v];
     }
     ps.focus = in->focus ? focus : NULL;
@@ -463,7 +392,7 @@ cgam_status cgam_rows_attend(cgam_env *env, const cgam_attend_in *in, cgam_atten
         if (!out[v].unsure) continue;
         cgam_attend_in one = cgam_attend_some(in, v, 1);
         one.size = 0;
-        status = cgam_rows_attend(env, &one, &out[v]);
+        status = cgam_attend(env, &one, &out[v]);
     }
 done:
     cgam_free(env, ps.parts);

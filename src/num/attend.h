@@ -18,6 +18,7 @@
 #define CGAM_SRC_NUM_ATTEND_H
 
 #include "num/rows.h"
+#include "num/softmax.h"
 
 enum { CGAM_ATTEND_LEADERS_MAX = 1024 };
 #define CGAM_ATTEND_F32 1e-3
@@ -35,13 +36,14 @@ typedef struct cgam_attend_in {
     const double *edges;  /* [count, edge], here */
     const int64_t *focus; /* [count] rows whose rank is asked for, or NULL; < 0 = none */
     int64_t leaders;      /* how many leaders to keep, 2 .. CGAM_ATTEND_LEADERS_MAX */
-    double size;          /* max |zeta|, for f32; 0 = double throughout */
+    double size;          /* max |zeta| where scores may be in f32; 0 = double throughout */
     double pivot_max;     /* max |pivot|, with e */
 } cgam_attend_in;
 
 typedef struct cgam_leader {
     double r, b, s;
     int64_t row;
+    double weight, against; /* (inside) its weight in the sums, and the top that is relative to */
 } cgam_leader;
 
 /* The two largest of a vector, ties to the lower row; row < 0 = there is none. */
@@ -51,9 +53,7 @@ typedef struct cgam_two {
 } cgam_two;
 
 typedef struct cgam_attend_out {
-    double top;          /* max r */
-    double sum, squares; /* sum e and sum e^2, e = exp(beta (r - top)) */
-    double tilt;         /* sum e beta (r - top) */
+    cgam_softmax soft;   /* relative to max r */
     double skipped;      /* bound of the sum of the e left out, at most 2^-54 sum */
     cgam_leader *leader; /* [leaders] caller's room: by falling r, ties to the lower row */
     int64_t leaders;     /* how many there are, min(in->leaders, n) */
@@ -64,7 +64,7 @@ typedef struct cgam_attend_out {
     double *readout;     /* [d] caller's room for Z'p, or NULL */
 } cgam_attend_out;
 
-/* May query v be scored in f32, if it pays? */
+/* May query v be scored in f32? */
 bool cgam_attend_f32(const cgam_attend_in *in, int64_t v);
 /* What its scores may then be off by, where a sum of products is off by `error` of the size of its
  * terms. */
@@ -72,7 +72,16 @@ double cgam_attend_error(const cgam_attend_in *in, int64_t v, double error);
 /* Queries [from, from + count) of a call. */
 cgam_attend_in cgam_attend_some(const cgam_attend_in *in, int64_t from, int64_t count);
 
-/* out[count]. */
-cgam_status cgam_rows_attend(cgam_env *env, const cgam_attend_in *in, cgam_attend_out *out);
+/* out[count]. A query has the bits that it has alone. */
+cgam_status cgam_attend(cgam_env *env, const cgam_attend_in *in, cgam_attend_out *out);
+
+/* The same for many queries as products of matrices (pass.h), any count. Queries that cgam_attend
+ * would score in f32 are multiplied in f32, with the bound of pass.h; if one of them is not, all are
+ * in double. Shared s are added relative to the largest of them, so that rounding is that of the
+ * difference. The leaders and the focus are scored again in double, and their share of the sums and
+ * of the readout is put right: what a peaked softmax says is good to double. The results of a query
+ * depend, in rounding, on whether it comes alone. Queries whose products leave the range of f32, or
+ * whose leaders it cannot tell, are answered by cgam_attend. */
+cgam_status cgam_attend_many(cgam_env *env, const cgam_attend_in *in, cgam_attend_out *out);
 
 #endif

@@ -27,8 +27,8 @@ static inline int64_t cgam_f32_room(int64_t d)
     return (d + 2 * CGAM_F32_PAD) / CGAM_F32_PAD * CGAM_F32_PAD;
 }
 
-/* Is a bank of n rows large enough for f32, and many queries as matrices, to pay? */
-static inline bool cgam_f32_pays(int64_t n, int64_t d) { return (double)n * (double)d >= 0x1p18; }
+/* May vectors of this length be multiplied in f32: do products and sums stay in its range? */
+static inline bool cgam_f32_holds(double length) { return length > 1e-8 && length < 1e8; }
 
 typedef struct cgam_f32 {
     /* x[d] rounded to f32, in the order in which the loops meet their numbers; out: [d +

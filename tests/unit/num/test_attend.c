@@ -4,7 +4,7 @@
 #include "support/check.h"
 #include "support/dense.h"
 
-#include "num/batch.h"
+#include "num/attend.h"
 #include "num/cpu/f32.h"
 #include "num/cpu/widen.h"
 
@@ -75,10 +75,10 @@ static void attend(cgam_env *env, const scene *x, bool reads, cgam_attend_out *o
     for (int64_t i = 0; x->pivot && i < x->Z.n; i++)
         in.pivot_max = fmax(in.pivot_max, fabs(x->pivot[i]));
     for (int64_t v = 0; v < x->count; v++) {
-        out[v] = (cgam_attend_out){.leader = (cgam_leader *)(void *)dense_room(4 * LEADERS_MAX)};
+        out[v] = (cgam_attend_out){.leader = (cgam_leader *)(void *)dense_room(6 * LEADERS_MAX)};
         if (reads) out[v].readout = dense_room(x->Z.d);
     }
-    CHECK_STATUS(env, cgam_rows_attend(env, &in, out));
+    CHECK_STATUS(env, cgam_attend(env, &in, out));
 }
 
 static void judge(const scene *x, int64_t v, const cgam_attend_out *got)
@@ -108,10 +108,10 @@ static void judge(const scene *x, int64_t v, const cgam_attend_out *got)
         squares += w * w;
         tilt += w * arg;
     }
-    CHECK_CLOSE(got->top, top, off);
-    CHECK_REL(got->sum, (double)sum, rel);
-    CHECK_REL(got->squares, (double)squares, 2 * rel);
-    CHECK_CLOSE(got->tilt, (double)tilt, rel * (double)(sum + fabsl(tilt)));
+    CHECK_CLOSE(got->soft.top, top, off);
+    CHECK_REL(got->soft.sum, (double)sum, rel);
+    CHECK_REL(got->soft.squares, (double)squares, 2 * rel);
+    CHECK_CLOSE(got->soft.tilt, (double)tilt, rel * (double)(sum + fabsl(tilt)));
     assert_int_equal(got->leaders, x->leaders < n ? x->leaders : n);
     for (int64_t k = 0; k < got->leaders; k++) {
         const cgam_leader *l = &got->leader[k];
@@ -145,7 +145,7 @@ static void judge(const scene *x, int64_t v, const cgam_attend_out *got)
         CHECK_CLOSE(got->focus.b, b[f], off);
         CHECK_CLOSE(got->focus.s, s[f], off);
     }
-    CHECK_LE(got->skipped, 0x1p-54 * got->sum);
+    CHECK_LE(got->skipped, 0x1p-54 * got->soft.sum);
     double largest = 0;
     for (int64_t i = 0; i < n * d; i++) largest = fmax(largest, fabs(x->wide[i]));
     if (got->readout) CHECK_CLOSE_ALL(got->readout, readout, d, 2 * rel * largest);
@@ -211,11 +211,13 @@ static void check_f32(cgam_env *env, scene *x)
         off = CGAM_F32_ERROR * x->size * reach;
         rel = 2.1 * x->beta * off;
         assert_true(x->beta * off <= CGAM_ATTEND_F32);
-        CHECK_CLOSE(got[v].top, want[v].top, 1e-12);
-        assert_true(got[v].sum != want[v].sum || got[v].tilt != want[v].tilt); /* f32 was at work */
-        CHECK_REL(got[v].sum, want[v].sum, rel);
-        CHECK_REL(got[v].squares, want[v].squares, 2 * rel);
-        CHECK_CLOSE(got[v].tilt, want[v].tilt, 4 * rel * (want[v].sum + fabs(want[v].tilt)));
+        CHECK_CLOSE(got[v].soft.top, want[v].soft.top, 1e-12);
+        assert_true(got[v].soft.sum != want[v].soft.sum ||
+                    got[v].soft.tilt != want[v].soft.tilt); /* f32 was at work */
+        CHECK_REL(got[v].soft.sum, want[v].soft.sum, rel);
+        CHECK_REL(got[v].soft.squares, want[v].soft.squares, 2 * rel);
+        CHECK_CLOSE(got[v].soft.tilt, want[v].soft.tilt,
+                    4 * rel * (want[v].soft.sum + fabs(want[v].soft.tilt)));
         assert_int_equal(got[v].leaders, want[v].leaders);
         for (int64_t k = 0; k < got[v].leaders; k++) {
             assert_int_equal(got[v].leader[k].row, want[v].leader[k].row);
@@ -271,7 +273,7 @@ static void what_f32_cannot_do_is_done_in_double(void **state)
         x.size = which == 3 ? 1e-9 : longest(&x);
         attend(env, &x, true, &got);
         for (int64_t j = 0; j < 100; j++) x.q[j] /= factor;
-        assert_true(got.sum == want.sum && got.tilt == want.tilt);
+        assert_true(got.soft.sum == want.soft.sum && got.soft.tilt == want.soft.tilt);
         assert_memory_equal(got.readout, want.readout, 100 * sizeof(double));
     }
     dense_reset();
@@ -301,10 +303,10 @@ static void far_peaks_change_no_bit_whatever_the_threads(void **state)
             attend(env, &x, true, threads == 1 ? &want : &got);
             if (threads == 1 && !x.size) judge(&x, 0, &want);
             if (threads == 1) assert_true(want.skipped > 0);
-            CHECK_LE(want.skipped, 0x1p-54 * want.sum);
+            CHECK_LE(want.skipped, 0x1p-54 * want.soft.sum);
             if (threads > 1) {
-                assert_true(got.sum == want.sum && got.tilt == want.tilt);
-                assert_true(got.skipped == want.skipped && got.squares == want.squares);
+                assert_true(got.soft.sum == want.soft.sum && got.soft.tilt == want.soft.tilt);
+                assert_true(got.skipped == want.skipped && got.soft.squares == want.soft.squares);
                 assert_memory_equal(got.readout, want.readout, D * sizeof(double));
             }
             cgam_env_free(env);
@@ -322,8 +324,8 @@ static void check_batch(cgam_env *env, const scene *x, bool reads)
     cgam_attend_in in = {.Z = &x->Z, .beta = x->beta, .lambda = x->lambda, .s = x->s};
     in.leaders = x->leaders;
     for (int64_t v = 0; v < count; v++) {
-        got[v] = (cgam_attend_out){.leader = (cgam_leader *)(void *)dense_room(4 * LEADERS_MAX)};
-        want[v] = (cgam_attend_out){.leader = (cgam_leader *)(void *)dense_room(4 * LEADERS_MAX)};
+        got[v] = (cgam_attend_out){.leader = (cgam_leader *)(void *)dense_room(6 * LEADERS_MAX)};
+        want[v] = (cgam_attend_out){.leader = (cgam_leader *)(void *)dense_room(6 * LEADERS_MAX)};
         if (!reads) continue;
         got[v].readout = dense_room(d);
         want[v].readout = dense_room(d);
@@ -331,14 +333,15 @@ static void check_batch(cgam_env *env, const scene *x, bool reads)
     in.q = x->q;
     in.focus = x->focus;
     in.count = count;
-    CHECK_STATUS(env, cgam_rows_attend_batch(env, &in, got));
-    CHECK_STATUS(env, cgam_rows_attend(env, &in, want));
+    CHECK_STATUS(env, cgam_attend_many(env, &in, got));
+    CHECK_STATUS(env, cgam_attend(env, &in, want));
     double off = 8e-6, rel = 2 * x->beta * off;
     for (int64_t v = 0; v < count; v++) {
-        CHECK_CLOSE(got[v].top, want[v].top, 1e-13);
-        CHECK_REL(got[v].sum, want[v].sum, rel);
-        CHECK_REL(got[v].squares, want[v].squares, 2 * rel);
-        CHECK_CLOSE(got[v].tilt, want[v].tilt, 4 * rel * (want[v].sum + fabs(want[v].tilt)));
+        CHECK_CLOSE(got[v].soft.top, want[v].soft.top, 1e-13);
+        CHECK_REL(got[v].soft.sum, want[v].soft.sum, rel);
+        CHECK_REL(got[v].soft.squares, want[v].soft.squares, 2 * rel);
+        CHECK_CLOSE(got[v].soft.tilt, want[v].soft.tilt,
+                    4 * rel * (want[v].soft.sum + fabs(want[v].soft.tilt)));
         assert_int_equal(got[v].leaders, want[v].leaders);
         for (int64_t k = 0; k < got[v].leaders; k++)
             CHECK_CLOSE(got[v].leader[k].r, want[v].leader[k].r, off);
@@ -388,7 +391,6 @@ static void a_batch_has_the_same_bits_on_any_threads(void **state)
     cgam_attend_in in = {.Z = &x.Z, .beta = 2, .lambda = 1, .count = COUNT, .q = x.q, .s = x.s};
     in.focus = x.focus;
     in.leaders = 3;
-    assert_true(cgam_batch_suits(&in));
     cgam_attend_out out[2][COUNT];
     for (int t = 0; t < 2; t++) {
         cgam_env_opts opts = cgam_env_opts_default();
@@ -396,13 +398,13 @@ static void a_batch_has_the_same_bits_on_any_threads(void **state)
         cgam_env *env;
         CHECK_STATUS(NULL, cgam_env_new(&opts, &env));
         for (int v = 0; v < COUNT; v++)
-            out[t][v] = (cgam_attend_out){.leader = (cgam_leader *)(void *)dense_room(12),
+            out[t][v] = (cgam_attend_out){.leader = (cgam_leader *)(void *)dense_room(18),
                                           .readout = dense_room(D)};
-        CHECK_STATUS(env, cgam_rows_attend_batch(env, &in, out[t]));
+        CHECK_STATUS(env, cgam_attend_many(env, &in, out[t]));
         cgam_env_free(env);
     }
     for (int v = 0; v < COUNT; v++) {
-        assert_true(out[0][v].sum == out[1][v].sum && out[0][v].above == out[1][v].above);
+        assert_true(out[0][v].soft.sum == out[1][v].soft.sum && out[0][v].above == out[1][v].above);
         assert_memory_equal(out[0][v].readout, out[1][v].readout, D * sizeof(double));
     }
     dense_reset();
@@ -433,7 +435,7 @@ static void extreme_scores_and_tiny_rows_are_no_trouble(void **state)
     cgam_attend_out out[3];
     attend(env, &x, true, out);
     for (int v = 0; v < 3; v++) {
-        CHECK_CLOSE(out[v].sum, 1, 1e-9);
+        CHECK_CLOSE(out[v].soft.sum, 1, 1e-9);
         CHECK_CLOSE_ALL(out[v].readout, x.wide + out[v].leader[0].row * 40, 40, 1e-9);
     }
     for (int64_t i = 0; i < 900 * 40; i++) x.wide[i] *= 1e-310;
@@ -456,16 +458,16 @@ static void masks_and_nan_are_noticed(void **state)
     cgam_attend_out out;
     attend(env, &x, true, &out);
     assert_int_equal(out.leader[0].row + out.leader[1].row, 299 + 599);
-    CHECK_CLOSE(out.sum, 1 + exp(x.beta * (out.leader[1].r - out.top)), 1e-14);
+    CHECK_CLOSE(out.soft.sum, 1 + exp(x.beta * (out.leader[1].r - out.soft.top)), 1e-14);
     for (int64_t i = 0; i < 600; i++) x.s[i] = -INFINITY;
     attend(env, &x, false, &out);
-    assert_true(out.sum == 0 && out.top == -INFINITY);
+    assert_true(out.soft.sum == 0 && out.soft.top == -INFINITY);
     x.s[0] = NAN;
     attend(env, &x, false, &out);
-    assert_true(isnan(out.sum));
+    assert_true(isnan(out.soft.sum));
     x.s[1] = 0;
     attend(env, &x, true, &out);
-    assert_true(isnan(out.sum));
+    assert_true(isnan(out.soft.sum));
     dense_reset();
     /* in a chunk that a far higher one makes negligible, before it or behind it */
     for (int k = 0; k < 2; k++) {
@@ -475,7 +477,7 @@ static void masks_and_nan_are_noticed(void **state)
         x.s[k ? 2900 : 100] = 50;
         x.s[k ? 100 : 2900] = NAN;
         attend(env, &x, k == 0, &out);
-        assert_true(isnan(out.sum));
+        assert_true(isnan(out.soft.sum));
         assert_int_equal(out.leader[0].row, k ? 2900 : 100);
         dense_reset();
     }
@@ -494,7 +496,8 @@ static void threads_and_company_change_no_bit(void **state)
         CHECK_STATUS(NULL, cgam_env_new(&opts, &env));
         attend(env, &x, true, threads == 1 ? want : got);
         for (int v = 0; v < 4 && threads > 1; v++) {
-            assert_true(got[v].sum == want[v].sum && got[v].tilt == want[v].tilt);
+            assert_true(got[v].soft.sum == want[v].soft.sum &&
+                        got[v].soft.tilt == want[v].soft.tilt);
             assert_true(got[v].leader[0].r == want[v].leader[0].r);
             assert_memory_equal(got[v].readout, want[v].readout, 150 * sizeof(double));
         }
@@ -506,7 +509,7 @@ static void threads_and_company_change_no_bit(void **state)
             y.edges = x.edges + v * x.edge;
             y.focus = x.focus + v;
             attend(env, &y, true, got);
-            assert_true(got[0].sum == want[v].sum && got[0].top == want[v].top);
+            assert_true(got[0].soft.sum == want[v].soft.sum && got[0].soft.top == want[v].soft.top);
         }
         cgam_env_free(env);
     }

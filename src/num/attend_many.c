@@ -1,48 +1,29 @@
-/* batch.c: see batch.h. The pass is pass.h's; here is what happens to a tile of scores, and how
- * the chunks are joined. Inside the pass r stands for r - base. */
-#include "num/batch.h"
-
-#include "num/cpu/f32.h"
-#include "num/leaders.h"
+/* attend_many.c: cgam_attend_many. The pass is pass.h's; here is what happens to a tile of scores,
+ * and how the chunks are joined. Inside the pass r stands for r - base. */
+#include "num/attend_parts.h"
 #include "num/pass.h"
 
-#include <math.h>
 #include <string.h>
 
-enum { QUERIES_MIN = 8 };
 /* The weights' reference stays behind the largest score by at most this over beta: following it
  * all the way would rescale the sums of every query in almost every tile. */
 static const double BEHIND = 16;
 
-/* Of one query in one chunk. In a leader of the pass, b holds the weight it was given and s the
- * reference of that weight. */
-typedef struct part {
-    double top, sum, squares, tilt; /* top: the reference, -INFINITY before the first score */
-    cgam_two b, s;
-    int64_t above, leaders;
-    cgam_leader *leader;
-} part;
-
 typedef struct batch {
     const cgam_attend_in *in;
     cgam_pass pass;
-    double base;         /* max lambda s where s is shared, else 0 */
-    cgam_two s;          /* the best of a shared s */
-    double depth;        /* max lambda s - min lambda s where s is shared, else 0 */
-    cgam_leader *focus;  /* [count]: r as the pass will see it */
-    part *part;          /* [chunks, count] */
-    int64_t leaders;     /* kept of each query */
-    cgam_leader *leader; /* [count, leaders] those of all chunks */
+    double base;            /* max lambda s where s is shared, else 0 */
+    cgam_two s;             /* the best of a shared s */
+    double depth;           /* max lambda s - min lambda s where s is shared, else 0 */
+    cgam_leader *focus;     /* [count]: r as the pass will see it */
+    cgam_attend_part *part; /* [chunks, count] */
+    int64_t leaders;        /* kept of each query */
+    cgam_leader *leader;    /* [count, leaders] those of all chunks */
     cgam_attend_out *out;
     /* [count] so many leaders score at least this, in some chunk: less is not worth a look. What is
      * passed over depends on the turn of events, what is kept in the end does not. */
     _Atomic double *floor;
 } batch;
-
-bool cgam_batch_suits(const cgam_attend_in *in)
-{
-    return in->count >= QUERIES_MIN && cgam_f32_pays(in->Z->n, in->Z->d);
-}
 
 /* ---- Inside the pass ----------------------------------------------------------------------- */
 static double value(const batch *job, const void *S, int64_t at)
@@ -94,7 +75,8 @@ static void scan_two(const batch *job, const cgam_pass_tile *t, const void *S, i
 }
 
 /* Leaders and rank of query v. Returns whether the list of leaders changed. */
-static bool look_over(const batch *job, const cgam_pass_tile *t, int64_t v, double highest, part *p)
+static bool look_over(const batch *job, const cgam_pass_tile *t, int64_t v, double highest,
+                      cgam_attend_part *p)
 {
     int64_t width = job->pass.width, most = job->leaders;
     const cgam_leader *focus = &job->focus[v];
@@ -114,22 +96,12 @@ static bool look_over(const batch *job, const cgam_pass_tile *t, int64_t v, doub
     return leads;
 }
 
-static double raise_top(part *p, double beta, double top)
-{
-    double fall = beta * (p->top - top), shrink = p->sum > 0 ? exp(fall) : 0;
-    if (p->sum > 0) p->tilt = shrink > 0 ? shrink * (p->tilt + p->sum * fall) : 0;
-    p->sum *= shrink;
-    p->squares *= shrink * shrink;
-    p->top = top;
-    return shrink;
-}
-
 static void weigh(void *arg, cgam_pass_tile *t)
 {
     batch *job = arg;
     const cgam_attend_in *in = job->in;
     const cgam_pass *w = &job->pass;
-    part *parts = job->part + t->chunk * in->count;
+    cgam_attend_part *parts = job->part + t->chunk * in->count;
     double highest[CGAM_PASS_WIDTH], top[CGAM_PASS_WIDTH], sums[3 * CGAM_PASS_WIDTH];
     bool leads[CGAM_PASS_WIDTH];
     if (in->s || in->e) {
@@ -144,61 +116,32 @@ static void weigh(void *arg, cgam_pass_tile *t)
     tops(job, t->count, t->S, highest);
     for (int64_t v = 0; v < w->width; v++) top[v] = isfinite(highest[v]) ? highest[v] : 0;
     for (int64_t v = 0; v < in->count; v++) {
-        part *p = &parts[v];
-        leads[v] = look_over(job, t, v, highest[v], p);
-        if (p->top == -INFINITY) {
-            p->top = highest[v];
-        } else if (in->beta * (highest[v] - p->top) > BEHIND) {
-            t->shrink[v] = raise_top(p, in->beta, highest[v]);
+        cgam_softmax *soft = &parts[v].soft;
+        leads[v] = look_over(job, t, v, highest[v], &parts[v]);
+        if (soft->top == -INFINITY) {
+            soft->top = highest[v];
+        } else if (in->beta * (highest[v] - soft->top) > BEHIND) {
+            t->shrink[v] = cgam_softmax_raise(soft, in->beta, highest[v]);
             t->shrinks = true;
         }
         /* only masks so far: weights of exp(-inf) = 0 against any finite top */
-        top[v] = p->top == -INFINITY ? 0 : p->top;
+        top[v] = soft->top == -INFINITY ? 0 : soft->top;
     }
     if (w->wide) w->gemm->softmax64(t->count, w->width, t->S, in->beta, top, sums);
     else w->gemm->softmax32(t->count, w->width, t->S, in->beta, top, sums);
     for (int64_t v = 0; v < in->count; v++) {
-        part *p = &parts[v];
-        p->sum += sums[v];
-        p->squares += sums[w->width + v];
-        p->tilt += sums[2 * w->width + v];
+        cgam_attend_part *p = &parts[v];
+        cgam_softmax_add(&p->soft, sums[v], sums[w->width + v], sums[2 * w->width + v]);
         for (int64_t k = 0; leads[v] && k < p->leaders; k++)
             if (p->leader[k].row >= t->begin) {
-                p->leader[k].b = value(job, t->S, (p->leader[k].row - t->begin) * w->width + v);
-                p->leader[k].s = p->top;
+                p->leader[k].weight =
+                    value(job, t->S, (p->leader[k].row - t->begin) * w->width + v);
+                p->leader[k].against = p->soft.top;
             }
     }
 }
 
 /* ---- After it ------------------------------------------------------------------------------ */
-/* b, s and r of a row in double; r absolute. */
-static cgam_leader exactly(const cgam_attend_in *in, int64_t v, int64_t row)
-{
-    cgam_leader x = {.row = row};
-    cgam_rows_dot(in->Z, row, 1, in->q + v * in->Z->d, &x.b);
-    if (in->s) x.s = in->s[row];
-    if (in->e) {
-        cgam_rows_dot(in->Z, row, 1, in->e + v * in->Z->d, &x.s);
-        x.s *= in->pivot[row];
-        for (int64_t k = 0; k < in->edge; k++)
-            if (in->border[k] == row) x.s = in->edges[v * in->edge + k];
-    }
-    x.r = x.b + (in->s || in->e ? in->lambda * x.s : 0);
-    return x;
-}
-
-/* Replaces the weight `old` of a row in the sums by its own. */
-static void put_right(const batch *job, const cgam_leader *x, double old, part *total, double *y)
-{
-    double now = job->in->beta * (x->r - job->base - total->top), e = exp(now), add = e - old;
-    double before = old > 0 ? log(old) : 0;
-    if (!isfinite(x->r) || !isfinite(e)) return;
-    total->sum += add;
-    total->squares += e * e - old * old;
-    total->tilt += e * now - old * before;
-    if (y && add != 0) cgam_rows_add(job->in->Z, x->row, 1, &add, y, &(double){0});
-}
-
 /* The readouts, each relative to the largest reference of its query's chunks. */
 static cgam_status join_readouts(const batch *job, cgam_attend_out *out)
 {
@@ -209,10 +152,10 @@ static cgam_status join_readouts(const batch *job, cgam_attend_out *out)
     if (!factor) return cgam_fail_nomem(job->pass.env, "a batch of queries");
     for (int64_t v = 0; v < count; v++) {
         double top = -INFINITY;
-        for (int64_t c = 0; c < chunks; c++) top = fmax(top, job->part[c * count + v].top);
+        for (int64_t c = 0; c < chunks; c++) top = fmax(top, job->part[c * count + v].soft.top);
         for (int64_t c = 0; c < chunks; c++) {
-            const part *p = &job->part[c * count + v];
-            factor[c * count + v] = p->top > -INFINITY ? exp(in->beta * (p->top - top)) : 0;
+            double from = job->part[c * count + v].soft.top;
+            factor[c * count + v] = from > -INFINITY ? exp(in->beta * (from - top)) : 0;
         }
         Y[v] = out[v].readout;
     }
@@ -226,70 +169,33 @@ static cgam_status join(void *arg, int64_t v)
     const batch *job = arg;
     const cgam_attend_in *in = job->in;
     cgam_attend_out *out = &job->out[v];
-    int64_t d = in->Z->d, leaders = 0;
-    double *y = out->readout;
-    part total = {.top = -INFINITY, .b.row = {-1, -1}, .s = job->s};
-    cgam_leader *leader = job->leader + v * job->leaders;
-    *out = (cgam_attend_out){.leader = out->leader, .readout = y, .focus = job->focus[v]};
+    int64_t d = in->Z->d;
+    cgam_attend_part total = cgam_attend_part_new(job->leader + v * job->leaders);
+    total.s = job->s;
+    *out =
+        (cgam_attend_out){.leader = out->leader, .readout = out->readout, .focus = job->focus[v]};
     for (int64_t c = 0; c < job->pass.chunks; c++)
-        total.top = fmax(total.top, job->part[c * in->count + v].top);
+        total.soft.top = fmax(total.soft.top, job->part[c * in->count + v].soft.top);
     for (int64_t c = 0; c < job->pass.chunks; c++) {
-        part *p = &job->part[c * in->count + v];
-        if (p->top > -INFINITY) raise_top(p, in->beta, total.top);
-        total.sum += p->sum;
-        total.squares += p->squares;
-        total.tilt += p->tilt;
-        out->above += p->above;
-        for (int64_t k = 0; k < p->leaders; k++)
-            cgam_lead(leader, &leaders, job->leaders, p->leader[k]);
-        for (int k = 0; k < 2; k++) {
-            if (p->b.row[k] >= 0) cgam_two_take(&total.b, p->b.value[k], p->b.row[k]);
-            if (p->s.row[k] >= 0) cgam_two_take(&total.s, p->s.value[k], p->s.row[k]);
-        }
+        const cgam_attend_part *p = &job->part[c * in->count + v];
+        cgam_softmax_join(&total.soft, p->soft, in->beta);
+        cgam_attend_join_lists(&total, job->leaders, p);
     }
-    /* leaders again in double, which may change their order */
-    bool listed = false;
-    double last = leader[leaders - 1].r + job->base;
-    for (int64_t k = 0; k < leaders; k++) {
-        double old = leader[k].b * exp(in->beta * (leader[k].s - total.top));
-        listed |= leader[k].row == out->focus.row;
-        leader[k] = exactly(in, v, leader[k].row);
-        put_right(job, &leader[k], isfinite(old) ? old : 0, &total, y);
+    for (int64_t k = 0; k < total.leaders; k++) {
+        cgam_leader *x = &total.leader[k];
+        x->weight *= exp(in->beta * (x->against - total.soft.top));
+        if (!isfinite(x->weight)) x->weight = 0;
     }
-    if (out->focus.row >= 0) {
-        double old = exp(in->beta * (out->focus.r - total.top));
-        out->focus = exactly(in, v, out->focus.row);
-        if (!listed) put_right(job, &out->focus, old, &total, y);
-    }
-    for (int64_t k = 0, count = 0; k < leaders; k++) cgam_lead(leader, &count, leaders, leader[k]);
-    out->leaders = in->leaders < leaders ? in->leaders : leaders;
-    memcpy(out->leader, leader, (size_t)out->leaders * sizeof *leader);
+    out->focus.weight = exp(in->beta * (out->focus.r - total.soft.top));
+    double last = total.leader[total.leaders - 1].r + job->base;
+    cgam_attend_put_right(in, v, job->base, &total, &out->focus, out->readout);
     if (!job->pass.wide) {
         double off = cgam_attend_error(in, v, CGAM_PASS_ERROR(d));
         off += 0x1p-23 * (off / CGAM_PASS_ERROR(d) + job->depth); /* of adding lambda s */
-        out->unsure = !cgam_leaders_sure(leader, leaders, out->leaders, in->Z->n, last, off);
+        out->unsure = !cgam_attend_sure(in, &total, last, off);
     }
-    if (out->focus.row >= 0)
-        out->above = cgam_leaders_rank(leader, out->leaders, out->focus.row, out->above);
-    for (int64_t j = 0; y && j < d; j++) y[j] /= total.sum;
-    if (leaders && isfinite(leader[0].r)) raise_top(&total, in->beta, leader[0].r - job->base);
-    out->top = leaders ? leader[0].r : -INFINITY;
-    out->sum = total.sum;
-    out->squares = total.squares;
-    out->tilt = total.tilt;
-    out->b = total.b;
-    out->s = total.s;
-    bool gated = in->s || in->e;
-    for (int k = 0; k < 2 && gated; k++) {
-        if (out->b.row[k] >= 0) out->b.value[k] = exactly(in, v, out->b.row[k]).b;
-        if (out->s.row[k] >= 0) out->s.value[k] = exactly(in, v, out->s.row[k]).s;
-    }
-    for (int64_t k = 0; !gated && k < 2 && k < leaders; k++) {
-        out->b.value[k] = leader[k].b;
-        out->b.row[k] = leader[k].row;
-        out->s.value[k] = 0;
-        out->s.row[k] = k;
-    }
+    cgam_attend_tell(in, &total, out);
+    if (!isfinite(total.leader[0].r)) out->soft.sum = NAN;
     return CGAM_OK;
 }
 
@@ -339,10 +245,8 @@ static cgam_status attend_some(cgam_env *env, const cgam_attend_in *in, cgam_att
     leader = cgam_alloc(env, (size_t)((parts + in->count) * job.leaders), sizeof *leader);
     if (status == CGAM_OK && (!job.focus || !job.floor || !job.part || !leader))
         status = cgam_fail_nomem(env, "a batch of queries");
-    for (int64_t k = 0; k < parts && status == CGAM_OK; k++) {
-        job.part[k] = (part){.top = -INFINITY, .b.row = {-1, -1}, .s.row = {-1, -1}};
-        job.part[k].leader = leader + k * job.leaders;
-    }
+    for (int64_t k = 0; k < parts && status == CGAM_OK; k++)
+        job.part[k] = cgam_attend_part_new(leader + k * job.leaders);
     job.leader = leader + parts * job.leaders;
     if (status == CGAM_OK) status = look_at_focus(&job);
     if (status == CGAM_OK) status = cgam_pass_run(&job.pass);
@@ -356,7 +260,7 @@ static cgam_status attend_some(cgam_env *env, const cgam_attend_in *in, cgam_att
     return status;
 }
 
-cgam_status cgam_rows_attend_batch(cgam_env *env, const cgam_attend_in *in, cgam_attend_out *out)
+cgam_status cgam_attend_many(cgam_env *env, const cgam_attend_in *in, cgam_attend_out *out)
 {
     cgam_status status = CGAM_OK;
     for (int64_t k = 0; k < in->count && status == CGAM_OK; k += CGAM_PASS_WIDTH) {
@@ -366,11 +270,10 @@ cgam_status cgam_rows_attend_batch(cgam_env *env, const cgam_attend_in *in, cgam
         status = attend_some(env, &sub, out + k);
     }
     for (int64_t k = 0; k < in->count && status == CGAM_OK; k++)
-        if (!isfinite(out[k].sum) || !isfinite(out[k].tilt) || !isfinite(out[k].top) ||
-            out[k].unsure) {
+        if (!isfinite(out[k].soft.sum) || !isfinite(out[k].soft.tilt) || out[k].unsure) {
             cgam_attend_in one = cgam_attend_some(in, k, 1);
             if (out[k].unsure) one.size = 0;
-            status = cgam_rows_attend(env, &one, &out[k]);
+            status = cgam_attend(env, &one, &out[k]);
         }
     return status;
 }

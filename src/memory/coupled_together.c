@@ -1,4 +1,4 @@
-/* batch_coupled.c: the coupled recall (coupled.c) of many queries at once, as products of matrices.
+/* coupled_together.c: the coupled recall (coupled.c) of many queries at once, as products of matrices.
  *
  * Plain iteration with the steps in f32, and nothing lost by it. A reference is a p1 with its scores
  * in double, r1 = a + lambda^2 A^-1 p1, and the step it makes, p2 = softmax(beta r1). From there
@@ -18,26 +18,23 @@
  *
  * Queries that would need more than that (a leap of the scores, slow contraction that Newton
  * shortens) are given back to the one-by-one path. */
-#include "memory/batch_coupled.h"
-
 #include "memory/couple.h"
-#include "num/cpu/f32.h"
+#include "memory/recall.h"
 #include "num/pass.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { QUERIES_MIN = 8, MOST = CGAM_PASS_WIDTH, SLOW = 60, PATIENCE = 8 };
+enum { MOST = CGAM_RECALL_GROUP, SLOW = 60, PATIENCE = 8 };
 static const double LEAP = 60;       /* y beyond which f32 would overflow */
 static const double NOISE = 0x1p-20; /* of a step in f32, relative to its delta */
 
-/* A query on its way: its s is p1, r is r1, p is p2 until the next reference. */
+/* A query on its way from a reference: m->r is r1 and m->p is p2 until the next. */
 typedef struct way {
     cgam_query *m;
+    double *p1;     /* [n], in the room of m->s, which is known at the end */
     double *g, *g1; /* [d] Z' (dinv delta), Z' (dinv p1) */
     double factor;  /* c of the last pass */
-    double best;    /* the least change */
-    int64_t since;  /* the iteration of that */
     bool ready;     /* nothing more to gain from this reference: it waits for the others */
     bool done;
     bool leapt, slow; /* given back to the one-by-one path */
@@ -63,16 +60,7 @@ typedef struct batch {
     double *t;              /* [count, d] */
     double *edges;          /* [count, border rows] (A^-1 delta) of the border */
     double *ones;           /* [chunks, count] */
-    double dinv_max;
 } batch;
-
-bool cgam_coupled_batches(const cgam_recall *plan, int64_t count)
-{
-    const cgam_rows *Z = &plan->bank->Z;
-    return plan->opts.mode == CGAM_COUPLED && plan->small && !plan->refines && !plan->twins &&
-           Z->dtype != CGAM_F64 && plan->size > 1e-8 && plan->size < 1e8 && plan->pivot_max < 1e8 &&
-           count >= QUERIES_MIN && cgam_f32_pays(Z->n, Z->d);
-}
 
 /* ---- Inside a pass -------------------------------------------------------------------------- */
 
@@ -144,7 +132,7 @@ static void gather_exactly(const batch *b, cgam_pass_tile *t)
     for (int64_t v = 0; v < b->count; v++) {
         const float *delta = b->state + (3 * t->begin + 2) * width + v;
         const double *p2 = b->ways[v]->m->p + t->begin;
-        double *p1 = b->ways[v]->m->s + t->begin, c = b->ways[v]->factor;
+        double *p1 = b->ways[v]->p1 + t->begin, c = b->ways[v]->factor;
         for (int64_t r = 0; r < t->count; r++) {
             p1[r] = b->stepped ? fmax(0, c * (p1[r] + (double)delta[3 * r * width])) : p2[r];
             S[r * width + v] = dinv[r] * p1[r];
@@ -161,7 +149,7 @@ static void score_exactly(const batch *b, cgam_pass_tile *t)
     double l2 = plan->opts.lambda * plan->opts.lambda;
     for (int64_t v = 0; v < b->count; v++) {
         const cgam_query *m = b->ways[v]->m;
-        const double *p1 = m->s + t->begin, *a = m->a + t->begin;
+        const double *p1 = b->ways[v]->p1 + t->begin, *a = m->a + t->begin;
         double *r1 = m->r + t->begin;
         for (int64_t r = 0; r < t->count; r++)
             r1[r] = a[r] + l2 * dinv[r] * (p1[r] - S[r * width + v]);
@@ -264,21 +252,11 @@ static cgam_status solve_small(batch *b, double *const *g, bool of_delta)
 
 /* ---- Steps ---------------------------------------------------------------------------------- */
 
-/* Books a step that changed p by `change`: rate, and whether the query is better off alone. */
+/* Books a step that changed p by `change`, and whether the query is better off alone. */
 static void book(const cgam_recall *plan, way *w, double change)
 {
-    cgam_query *m = w->m;
-    double before = m->change;
-    m->change = change;
-    m->iterations++;
-    if (before > 0 && change > 0) {
-        double ratio = change / before;
-        m->rate = m->rate > 0 ? sqrt(m->rate * ratio) : ratio;
-    }
-    if (change < w->best) {
-        w->best = change;
-        w->since = m->iterations;
-    }
+    const cgam_query *m = w->m;
+    cgam_books_change(w->m, change);
     if (plan->opts.plain || !(m->rate < 1) || m->iterations < 12) return;
     w->slow = log(plan->opts.tol / change) / log(m->rate) > SLOW;
 }
@@ -319,37 +297,29 @@ static cgam_status step(batch *b)
         if (w->ready || w->leapt) continue;
         book(plan, w, change);
         double spread = c * all.spread + fabs(c - 1); /* at least sum |delta| */
-        double noise = beta * all.peak * c * NOISE * l2 * b->dinv_max * spread;
-        w->ready = change <= fmax(plan->opts.tol, noise) || w->m->iterations - w->since > SLOW;
+        double noise = beta * all.peak * c * NOISE * l2 * plan->can.pivot_max * spread;
+        w->ready = change <= fmax(plan->opts.tol, noise) || w->m->iterations - w->m->since > SLOW;
     }
     return status;
 }
 
-/* How a step in double ended: p1 in s, r1 in r; p2 goes to p. */
+/* How a step in double from p1 to p2 ended. */
 static void judge(const cgam_recall *plan, way *w)
 {
     cgam_query *m = w->m;
-    int64_t n = plan->bank->Z.n;
-    double feedback = 0, largest = 0, squares = 0, tol = plan->opts.tol;
+    double feedback = 0, largest = 0, squares = 0;
     bool finite = cgam_query_softmax(plan, m);
-    for (int64_t i = 0; i < n; i++) {
-        double move = fabs(m->p[i] - m->s[i]);
-        feedback += m->s[i] * (m->r[i] - m->a[i]);
+    for (int64_t i = 0; i < plan->bank->Z.n; i++) {
+        double move = fabs(m->p[i] - w->p1[i]);
+        feedback += w->p1[i] * (m->r[i] - m->a[i]);
         largest = move > largest ? move : largest;
         squares += move * move;
     }
-    double energy = 0.5 * feedback - m->half_us0 - m->lse / plan->opts.beta;
-    m->energy_rise = fmax(m->energy_rise, energy - m->energy_end);
-    m->energy_end = energy;
     m->change_norm = sqrt(squares);
+    cgam_books_energy(m, 0.5 * feedback - m->half_us0 - m->lse / plan->opts.beta, true);
     book(plan, w, largest);
-    double noise = 64 * plan->opts.beta * 0x1p-53 * (fabs(m->lse) / plan->opts.beta + 1);
-    bool stalled = m->iterations - w->since > SLOW && largest <= noise;
-    m->end = !finite                                ? CGAM_END_DIVERGED
-             : largest <= tol                       ? CGAM_END_CONVERGED
-             : m->iterations >= plan->opts.max_iter ? CGAM_END_MAX_ITER
-                                                    : CGAM_END_STALLED;
-    w->done = !finite || largest <= tol || stalled || m->iterations >= plan->opts.max_iter;
+    w->done = cgam_books_end(plan, m, true) || !finite;
+    if (!finite) m->end = CGAM_END_DIVERGED;
     if (w->done) w->slow = false;
 }
 
@@ -381,7 +351,7 @@ static cgam_status lay_rows(void *arg, int64_t chunk)
     for (int64_t i = cgam_pass_begin(&b->narrow, chunk); i < end; i++)
         for (int64_t v = 0; v < b->count; v++) {
             const cgam_query *m = b->ways[v]->m;
-            double p2 = m->p[i], kappa = p2 - m->s[i];
+            double p2 = m->p[i], kappa = p2 - b->ways[v]->p1[i];
             /* below the normal range: slow, and of no weight */
             float *state = b->state + 3 * i * width + v;
             state[0] = p2 < 0x1p-120 ? 0 : (float)p2;
@@ -429,11 +399,10 @@ static cgam_status begin(void *arg, int64_t v)
     cgam_query *m = w->m;
     size_t bytes = (size_t)b->plan->bank->Z.n * sizeof(double);
     memcpy(m->r, m->a, bytes);
-    memset(m->s, 0, bytes);
+    memset(w->p1, 0, bytes);
     w->leapt = !cgam_query_softmax(b->plan, m);
-    m->energy_start = m->energy_end = -m->half_us0 - m->lse / b->plan->opts.beta;
+    cgam_books_open(m, -m->half_us0 - m->lse / b->plan->opts.beta);
     w->factor = 1;
-    w->best = INFINITY;
     return CGAM_OK;
 }
 
@@ -458,20 +427,18 @@ static void keep(batch *b)
     b->count = kept;
 }
 
-cgam_status cgam_coupled_batch(const cgam_recall *plan, int64_t count, cgam_query *m, int64_t *back,
-                               int64_t *given_back)
+cgam_status cgam_coupled_together(const cgam_recall *plan, int64_t count, cgam_query *m,
+                                  int64_t *back, int64_t *given_back)
 {
     cgam_env *env = plan->bank->env;
-    int64_t n = plan->bank->Z.n, d = plan->bank->Z.d;
-    const double *dinv = cgam_dplr_dinv(plan->gate->A);
+    int64_t d = plan->bank->Z.d;
     way all[MOST];
     batch b = {.plan = plan};
     *given_back = 0;
-    for (int64_t i = 0; i < n; i++) b.dinv_max = fmax(b.dinv_max, fabs(dinv[i]));
     double *room = cgam_zalloc(env, (size_t)(2 * count * d), sizeof *room);
     if (!room) return cgam_fail_nomem(env, "a batch of coupled recalls");
     for (int64_t v = 0; v < count; v++) {
-        all[v] = (way){.m = &m[v], .g = room + v * d, .g1 = room + (count + v) * d};
+        all[v] = (way){.m = &m[v], .p1 = m[v].s, .g = room + v * d, .g1 = room + (count + v) * d};
         b.ways[b.count++] = &all[v];
     }
     cgam_status status = cgam_parallel(env, count, begin, &b);
@@ -482,8 +449,6 @@ cgam_status cgam_coupled_batch(const cgam_recall *plan, int64_t count, cgam_quer
             continue;
         }
         back[(*given_back)++] = v;
-        m[v].iterations = m[v].newton_steps = m[v].newton_after = 0;
-        m[v].change = m[v].change_norm = m[v].rate = m[v].energy_rise = 0;
     }
     if (status == CGAM_OK) status = cgam_parallel(env, b.count, end, &b);
     cgam_free(env, room);

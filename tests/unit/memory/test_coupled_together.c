@@ -6,7 +6,6 @@
 #include "support/failing_alloc.h"
 #include "support/objects.h"
 
-#include "memory/batch_coupled.h"
 #include "num/cpu/widen.h"
 
 #include <math.h>
@@ -57,8 +56,6 @@ static answers *ask(cgam_env *env, const problem *t, bool together)
     a->readout = dense_room(QUERIES * D);
     CHECK_STATUS(env, cgam_bank_new(env, t->data, t->dtype, N, D, &bank_opts, &bank));
     CHECK_STATUS(env, cgam_recall_new(bank, &t->opts, &plan));
-    assert_true(cgam_coupled_batches(plan, QUERIES));
-    assert_false(cgam_coupled_batches(plan, 1));
     for (int64_t v = 0; v < QUERIES; v += together ? QUERIES : 1) {
         cgam_recall_in in = {.queries = together ? QUERIES : 1,
                              .q = t->q + v * D,
@@ -69,6 +66,8 @@ static answers *ask(cgam_env *env, const problem *t, bool together)
                                .s = a->s + v * N,
                                .r = a->r + v * N,
                                .readout = a->readout + v * D};
+        assert_int_equal(cgam_recall_route(plan, &in, &out).path,
+                         together ? CGAM_PATH_COUPLED_TOGETHER : CGAM_PATH_COUPLED);
         CHECK_STATUS(env, cgam_recall_run(plan, &in, &out));
     }
     cgam_recall_free(plan);

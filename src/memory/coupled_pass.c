@@ -1,0 +1,253 @@
+/* coupled_pass.c: one pass over Z per iteration of coupled.c. Rows not in the border of the gate
+ * operator have
+ *     (A^-1 p)_i = dinv_i (p_i - <zeta_i, t>),  t from g = sum_i dinv_i p_i zeta_i  (num/dplr.h),
+ * so while a tile of rows is in cache it is scored with t, gives r and exp(beta r), and is added
+ * with those weights to the next g.
+ *
+ * Far from the fixed point the passes over a large bank of f32, f16 or bf16 are in f32
+ * (num/cpu/f32.h): the next pass corrects their error as it corrects that of p. As soon as p changes by
+ * less than CGAM_ROUTE_F32_END of its largest entry, or falls slowly, they are in double, and convergence
+ * is believed only after a pass in double that began with a g from one. */
+#include "memory/recall.h"
+
+#include "num/readout.h"
+#include "num/softmax.h"
+
+#include <string.h>
+
+static const double F32_SCORES = 1e-3; /* beta times the error of r that f32 may cause */
+static const double F32_RATE = 0.7;
+
+/* Of one query, for one chunk. */
+typedef struct gathered {
+    cgam_softmax soft;
+    double feedback; /* sum p (r - a) */
+} gathered;
+
+typedef struct pass {
+    const cgam_recall *plan;
+    int64_t count;   /* active queries */
+    cgam_query **m;  /* [count] */
+    const double *t; /* [count, d] */
+    gathered *part;  /* [chunks, count] */
+    double *g_part;  /* [chunks, count, d] */
+    const cgam_f32 *f32;
+    const float *t32; /* [count, ld] t laid out for f32, for the queries in it */
+    int64_t ld;
+} pass;
+
+/* New r of rows [i, i + rows) from dot = <zeta, t>, and their share of the sums; weight[] is set
+ * to dinv_i exp(beta (r_i - top)). Returns the factor by which earlier sums must shrink. */
+static double take_tile(const pass *ps, cgam_query *m, int64_t i, int64_t rows, const double *dot,
+                        const double *dinv, gathered *sums, double *weight)
+{
+    const cgam_f64 *f64 = ps->plan->bank->Z.cpu->f64;
+    double beta = ps->plan->opts.beta, l2 = ps->plan->opts.lambda * ps->plan->opts.lambda;
+    double shrink = 1, feedback = 0, soft[3], *r = m->r + i;
+    const double *a = m->a + i, *p = m->p + i, *D = dinv + i;
+    for (int64_t k = 0; k < rows; k++) {
+        double next = a[k] + l2 * D[k] * (p[k] - dot[k]);
+        r[k] = D[k] != 0 ? next : r[k]; /* border rows were written before the pass */
+    }
+    for (int64_t k = 0; k < rows; k++) feedback += p[k] * (r[k] - a[k]);
+    sums->feedback += feedback;
+    double top = f64->largest(r, rows);
+    if (top > sums->soft.top) shrink = cgam_softmax_raise(&sums->soft, beta, top);
+    f64->softmax(r, rows, beta, sums->soft.top, weight, soft);
+    cgam_softmax_add(&sums->soft, soft[0], soft[1], soft[2]);
+    for (int64_t k = 0; k < rows; k++) weight[k] *= D[k];
+    return shrink;
+}
+
+/* Rows that together weigh less than 2^-54 of all are not added to g. With one query the sum for a
+ * tile goes with the scores of the next (num/readout.h). */
+static cgam_status pass_chunk(void *arg, int64_t chunk)
+{
+    pass *ps = arg;
+    const cgam_rows *Z = &ps->plan->bank->Z;
+    cgam_env *env = ps->plan->bank->env;
+    const double *dinv = cgam_dplr_dinv(ps->plan->gate->A);
+    int64_t d = Z->d, tile = cgam_readout_tile(Z), end = cgam_rows_chunk_begin(Z, chunk + 1);
+    if (cgam_interrupted(env)) return CGAM_E_INTERRUPTED;
+    double *dot = cgam_alloc(env, (size_t)(6 * tile), sizeof *dot), *room = dot + 2 * tile;
+    float *y32 = cgam_zalloc(env, (size_t)(ps->count * ps->ld), sizeof *y32);
+    if (!dot || !y32) {
+        cgam_free(env, dot);
+        cgam_free(env, y32);
+        return cgam_fail_nomem(env, "a tile of scores");
+    }
+    gathered *part = ps->part + chunk * ps->count;
+    double *g = ps->g_part + chunk * ps->count * d, *weight = dot + tile;
+    memset(g, 0, (size_t)(ps->count * d) * sizeof *g);
+    cgam_readout_sum to[CGAM_ROUTE_SHARE];
+    for (int64_t v = 0; v < ps->count; v++) {
+        part[v] = (gathered){.soft.top = -INFINITY};
+        to[v] = (cgam_readout_sum){g + v * d, y32 + v * ps->ld, 0};
+    }
+    cgam_readout waits[2] = {{0}, {0}};
+    for (int k = 0; k < 2; k++) {
+        waits[k].w = room + 2 * k * tile;
+        waits[k].at = (int32_t *)(void *)(room + (2 * k + 1) * tile);
+        waits[k].w32 = (float *)(void *)(room + (2 * k + 1) * tile) + tile;
+    }
+    int turn = 0;
+    for (int64_t i = cgam_rows_chunk_begin(Z, chunk); i < end; i += tile) {
+        int64_t rows = end - i < tile ? end - i : tile;
+        for (int64_t v = 0; v < ps->count; v++, turn ^= 1) {
+            bool f32 = ps->m[v]->f32;
+            cgam_readout_dot(Z, i, rows, ps->t + v * d, ps->f32, f32 ? ps->t32 + v * ps->ld : NULL,
+                             dot, &waits[!turn], &to[v]);
+            double shrink = take_tile(ps, ps->m[v], i, rows, dot, dinv, &part[v], weight);
+            if (shrink != 1) {
+                cgam_readout_flush(Z, ps->f32, &to[v]);
+                for (int64_t j = 0; j < d; j++) to[v].y[j] *= shrink;
+            }
+            waits[turn].f32 = f32 ? ps->f32 : NULL;
+            cgam_readout_set(Z, i, rows, weight, 0x1p-54 / (double)Z->n * part[v].soft.sum,
+                             &waits[turn]);
+            if (ps->count > 1) cgam_readout_add(Z, &waits[turn], &to[v]);
+        }
+    }
+    cgam_readout_add(Z, &waits[!turn], &to[0]);
+    for (int64_t v = 0; v < ps->count; v++) cgam_readout_flush(Z, ps->f32, &to[v]);
+    cgam_free(env, dot);
+    cgam_free(env, y32);
+    return CGAM_OK;
+}
+
+/* Joins the chunks of query v in their order: lse, the energy, and g for the next pass. */
+static void join(const pass *ps, int64_t v, double *energy, double *g)
+{
+    const cgam_rows *Z = &ps->plan->bank->Z;
+    cgam_query *m = ps->m[v];
+    double beta = ps->plan->opts.beta, feedback = 0;
+    cgam_softmax all = {.top = -INFINITY};
+    int64_t chunks = cgam_rows_chunks(Z), d = Z->d;
+    for (int64_t c = 0; c < chunks; c++)
+        all.top = fmax(all.top, ps->part[c * ps->count + v].soft.top);
+    memset(g, 0, (size_t)d * sizeof *g);
+    for (int64_t c = 0; c < chunks; c++) {
+        const gathered *part = &ps->part[c * ps->count + v];
+        const double *from = ps->g_part + (c * ps->count + v) * d;
+        double weight = cgam_softmax_join(&all, part->soft, beta);
+        feedback += part->feedback;
+        for (int64_t j = 0; j < d; j++) g[j] += weight * from[j];
+    }
+    for (int64_t j = 0; j < d; j++) g[j] /= all.sum;
+    cgam_query_sums(m, beta, all.top, all.sum);
+    *energy = 0.5 * feedback - m->half_us0 - m->lse / beta;
+}
+
+static bool begins_f32(const cgam_recall *plan)
+{
+    return plan->can.coupled_f32 && plan->opts.tol <= CGAM_ROUTE_F32_END;
+}
+
+/* May the next pass of m, with t, be in f32? */
+static bool f32_suits(const cgam_recall *plan, const cgam_query *m, const double *t)
+{
+    double l2 = plan->opts.lambda * plan->opts.lambda, size = cgam_vec_norm(plan->bank->Z.d, t);
+    bool near =
+        m->change <= CGAM_ROUTE_F32_END / m->sum || m->rate > F32_RATE; /* max p = 1 / sum */
+    if (m->iterations > 0 && (!m->f32 || near)) return false;
+    if (!begins_f32(plan) || !cgam_f32_holds(size)) return false;
+    double off = l2 * plan->can.pivot_max * CGAM_F32_ERROR * plan->can.size * size;
+    return plan->opts.beta * off <= F32_SCORES;
+}
+
+cgam_status cgam_coupled_pass(const cgam_recall *plan, int64_t active, cgam_query **m, double *g,
+                              double *energy)
+{
+    cgam_env *env = plan->bank->env;
+    const cgam_rows *Z = &plan->bank->Z;
+    const int64_t *border;
+    int64_t d = Z->d, edge = cgam_dplr_border(plan->gate->A, &border);
+    int64_t chunks = cgam_rows_chunks(Z);
+    double l2 = plan->opts.lambda * plan->opts.lambda;
+    double *t = cgam_alloc(env, (size_t)(active * d), sizeof *t);
+    double *edges = cgam_alloc(env, (size_t)(2 * edge + 1), sizeof *edges);
+    double *g_part = cgam_alloc(env, (size_t)(chunks * active * d), sizeof *g_part);
+    gathered *part = cgam_alloc(env, (size_t)(chunks * active), sizeof *part);
+    int64_t ld = cgam_f32_room(d);
+    float *t32 = cgam_alloc(env, (size_t)(active * ld), sizeof *t32);
+    const cgam_f32 *f32 = Z->cpu->f32;
+    cgam_status status = CGAM_OK;
+    if (!t || !edges || !g_part || !part || !t32)
+        status = cgam_fail_nomem(env, "a pass over the bank");
+    for (int64_t v = 0; v < active && status == CGAM_OK; v++) {
+        for (int64_t k = 0; k < edge; k++) edges[k] = m[v]->p[border[k]];
+        status = plan->small
+                     ? cgam_dplr_inverse_reduce(plan->small, 1, m[v]->f32, g + v * d, edges,
+                                                t + v * d, edges + edge)
+                     : cgam_dplr_reduce(plan->gate->A, g + v * d, edges, t + v * d, edges + edge);
+        for (int64_t k = 0; k < edge; k++)
+            m[v]->r[border[k]] = m[v]->a[border[k]] + l2 * edges[edge + k];
+        if (status != CGAM_OK) break;
+        bool next = f32_suits(plan, m[v], t + v * d);
+        m[v]->trails = m[v]->f32; /* g is from a pass in f32 */
+        m[v]->f32 = next;
+        if (next) f32->lay[Z->dtype](t + v * d, d, t32 + v * ld);
+    }
+    pass ps = {plan, active, m, t, part, g_part, f32, t32, ld};
+    if (status == CGAM_OK) status = cgam_parallel(env, chunks, pass_chunk, &ps);
+    for (int64_t v = 0; v < active && status == CGAM_OK; v++) join(&ps, v, &energy[v], g + v * d);
+    cgam_free(env, t);
+    cgam_free(env, t32);
+    cgam_free(env, edges);
+    cgam_free(env, g_part);
+    cgam_free(env, part);
+    return status;
+}
+
+typedef struct gathering {
+    const cgam_recall *plan;
+    const cgam_query *m;
+    const cgam_f32 *f32; /* NULL: in double */
+    int64_t ld;
+    double *g_part; /* [chunks, d] */
+} gathering;
+
+static cgam_status gather_chunk(void *arg, int64_t chunk)
+{
+    const gathering *job = arg;
+    const cgam_rows *Z = &job->plan->bank->Z;
+    cgam_env *env = job->plan->bank->env;
+    const double *dinv = cgam_dplr_dinv(job->plan->gate->A);
+    int64_t tile = cgam_readout_tile(Z), end = cgam_rows_chunk_begin(Z, chunk + 1);
+    double *room = cgam_alloc(env, (size_t)(3 * tile), sizeof *room), *weight = room + 2 * tile;
+    float *y32 = cgam_zalloc(env, (size_t)job->ld, sizeof *y32);
+    cgam_readout_sum to = {job->g_part + chunk * Z->d, y32, 0};
+    cgam_readout waits = {.f32 = job->f32, .w = room};
+    if (room && y32) {
+        memset(to.y, 0, (size_t)Z->d * sizeof *to.y);
+        waits.at = (int32_t *)(void *)(room + tile);
+        waits.w32 = (float *)(void *)(room + tile) + tile;
+        for (int64_t i = cgam_rows_chunk_begin(Z, chunk); i < end; i += tile) {
+            int64_t rows = end - i < tile ? end - i : tile;
+            for (int64_t k = 0; k < rows; k++) weight[k] = dinv[i + k] * job->m->p[i + k];
+            cgam_readout_set(Z, i, rows, weight, 0x1p-54 / (double)Z->n, &waits);
+            cgam_readout_add(Z, &waits, &to);
+        }
+        cgam_readout_flush(Z, job->f32, &to);
+    }
+    cgam_free(env, room);
+    cgam_free(env, y32);
+    return room && y32 ? CGAM_OK : cgam_fail_nomem(env, "a tile of weights");
+}
+
+cgam_status cgam_coupled_gather(const cgam_recall *plan, cgam_query *m, double *g)
+{
+    const cgam_rows *Z = &plan->bank->Z;
+    cgam_env *env = plan->bank->env;
+    int64_t chunks = cgam_rows_chunks(Z), d = Z->d;
+    m->f32 = m->iterations == 0 && begins_f32(plan);
+    gathering job = {plan, m, m->f32 ? Z->cpu->f32 : NULL, cgam_f32_room(d),
+                     cgam_alloc(env, (size_t)(chunks * d), sizeof(double))};
+    if (!job.g_part) return cgam_fail_nomem(env, "a pass over the bank");
+    cgam_status status = cgam_parallel(env, chunks, gather_chunk, &job);
+    memset(g, 0, (size_t)d * sizeof *g);
+    for (int64_t c = 0; c < chunks && status == CGAM_OK; c++)
+        for (int64_t j = 0; j < d; j++) g[j] += job.g_part[c * d + j];
+    cgam_free(env, job.g_part);
+    return status;
+}

@@ -1,0 +1,155 @@
+/* first_pass.c: mode first in one pass over the bank, where no vector of n numbers is asked for.
+ *
+ *   r = b + lambda s,   b = Z q,   s = A^-1 u:  dinv_i <zeta_i, e> off the border (num/dplr.h)
+ *
+ * The pass (num/attend.h) gathers the softmax, the leaders and the readout; what a result says is
+ * read off those. Since p (1 - p) rises up to 1/2 and p_2 <= 1 - p_1, the winner has the largest. */
+#include "memory/recall.h"
+
+#include "num/attend.h"
+
+#include <math.h>
+
+/* Queries [from, from + count) of a call. */
+typedef struct group {
+    const cgam_recall *plan;
+    const cgam_recall_in *in;
+    const cgam_recall_out *out;
+    int64_t from, count;
+    bool own;          /* each query has s of its own, by a direction e */
+    int64_t leaders;   /* kept a query */
+    int64_t edge;      /* border rows */
+    double *shared;    /* [2, n] s and u of a context for all, or NULL */
+    double *e, *v;     /* [CGAM_RECALL_GROUP, d], [d] */
+    double *edges;     /* [CGAM_RECALL_GROUP, edge] */
+    cgam_leader *lead; /* [CGAM_RECALL_GROUP, leaders] */
+} group;
+
+static void group_free(group *g)
+{
+    cgam_env *env = g->plan->bank->env;
+    cgam_free(env, g->shared);
+    cgam_free(env, g->e);
+    cgam_free(env, g->v);
+    cgam_free(env, g->edges);
+    cgam_free(env, g->lead);
+}
+
+static cgam_status group_new(group *g)
+{
+    const cgam_recall *plan = g->plan;
+    const cgam_recall_in *in = g->in;
+    cgam_env *env = plan->bank->env;
+    int64_t n = plan->bank->Z.n, d = plan->bank->Z.d, top = g->out->top < n ? g->out->top : n;
+    /* for a single query a direction is cheaper than a vector of gates, which is a pass of its own */
+    g->own = in->c && plan->can.direct && (in->c_per_query || in->queries == 1);
+    g->leaders = top > 2 ? top : 2;
+    g->edge = g->own ? cgam_dplr_border(plan->gate->A, NULL) : 0;
+    bool shares = in->c && !g->own;
+    size_t room = (size_t)(in->queries < CGAM_RECALL_GROUP ? in->queries : CGAM_RECALL_GROUP);
+    size_t own = g->own ? room : 1;
+    if (shares) g->shared = cgam_alloc(env, (size_t)(2 * n), sizeof *g->shared);
+    g->e = cgam_alloc(env, own * (size_t)d, sizeof *g->e);
+    g->v = cgam_alloc(env, (size_t)d, sizeof *g->v);
+    g->edges = cgam_alloc(env, own * (size_t)g->edge + 1, sizeof *g->edges);
+    g->lead = cgam_alloc(env, room * (size_t)g->leaders, sizeof *g->lead);
+    if ((shares && !g->shared) || !g->e || !g->v || !g->edges || !g->lead)
+        return cgam_fail_nomem(env, "the vectors of a recall");
+    return shares ? cgam_recall_gates(plan, in->c, g->shared + n, g->shared) : CGAM_OK;
+}
+
+/* The largest of the two that is not row f. */
+static double best_other(const cgam_two *x, int64_t f) { return x->value[x->row[0] == f ? 1 : 0]; }
+
+static void tell(const cgam_recall *plan, const cgam_attend_out *a, int64_t target,
+                 cgam_result *out)
+{
+    double beta = plan->opts.beta, log_sum = log(a->soft.sum), largest = 1 / a->soft.sum;
+    const cgam_leader *first = &a->leader[0], *f = target >= 0 ? &a->focus : first;
+    cgam_summary x = {.winner = first->row,
+                      .focus = f->row,
+                      .rank = target >= 0 ? a->above : 0,
+                      .p = exp(beta * (f->r - a->soft.top)) / a->soft.sum,
+                      .log_p = beta * (f->r - a->soft.top) - log_sum,
+                      .entropy = cgam_softmax_entropy(&a->soft),
+                      .ipr = a->soft.sum * a->soft.sum / a->soft.squares,
+                      .left_out = a->skipped / a->soft.sum};
+    if (plan->bank->Z.n > 1) {
+        x.gap = f->r - a->leader[f->row == first->row ? 1 : 0].r;
+        x.gap_raw = f->b - best_other(&a->b, f->row);
+        x.gap_gate = f->s - best_other(&a->s, f->row);
+    }
+    cgam_query m = {0};
+    cgam_books_direct(&m, isfinite(beta * a->soft.top + log_sum));
+    cgam_result_fill(plan, &x, &m, out);
+    cgam_bound_freely(plan, largest * (1 - largest), largest, out);
+}
+
+static void report(const group *g, const cgam_attend_out *a, int64_t at)
+{
+    const cgam_recall_out *out = g->out;
+    int64_t n = g->plan->bank->Z.n, top = out->top < n ? out->top : n;
+    if (out->results) tell(g->plan, a, g->in->target ? g->in->target[at] : -1, &out->results[at]);
+    for (int64_t j = 0; j < top; j++) {
+        double x = g->plan->opts.beta * (a->leader[j].r - a->soft.top);
+        if (out->top_index) out->top_index[at * top + j] = a->leader[j].row;
+        if (out->top_p) out->top_p[at * top + j] = exp(x) / a->soft.sum;
+        if (out->top_log_p) out->top_log_p[at * top + j] = x - log(a->soft.sum);
+    }
+}
+
+static cgam_status run_group(group *g, bool matrices)
+{
+    const cgam_recall *plan = g->plan;
+    const cgam_bank *bank = plan->bank;
+    int64_t d = bank->Z.d;
+    cgam_attend_out results[CGAM_RECALL_GROUP] = {0};
+    cgam_attend_in a = {.Z = &bank->Z,
+                        .beta = plan->opts.beta,
+                        .lambda = plan->opts.lambda,
+                        .count = g->count,
+                        .q = g->in->q + g->from * d,
+                        .s = g->shared,
+                        .focus = g->in->target ? g->in->target + g->from : NULL,
+                        .leaders = g->leaders,
+                        .size = plan->can.f32 ? plan->can.size : 0,
+                        .pivot_max = plan->can.pivot_max};
+    cgam_status status = CGAM_OK;
+    if (g->own) {
+        a.e = g->e;
+        a.pivot = cgam_dplr_dinv(plan->gate->A);
+        a.edge = cgam_dplr_border(plan->gate->A, &a.border);
+        a.edges = g->edges;
+    }
+    for (int64_t k = 0; g->own && k < g->count && status == CGAM_OK; k++) {
+        int64_t query = g->in->c_per_query ? g->from + k : 0;
+        cgam_recall_project(plan, g->in->c + query * plan->d_c, g->v);
+        status = cgam_dplr_range(plan->gate->A, g->v, g->e + k * d, g->edges + k * g->edge);
+    }
+    for (int64_t k = 0; k < g->count; k++) {
+        results[k].leader = g->lead + k * g->leaders;
+        if (g->out->readout) results[k].readout = g->out->readout + (g->from + k) * d;
+    }
+    if (status == CGAM_OK)
+        status = matrices ? cgam_attend_many(bank->env, &a, results)
+                          : cgam_attend(bank->env, &a, results);
+    for (int64_t k = 0; k < g->count && status == CGAM_OK; k++) report(g, &results[k], g->from + k);
+    return status;
+}
+
+cgam_status cgam_recall_by_pass(const cgam_recall *plan, const cgam_recall_in *in,
+                                const cgam_recall_out *out)
+{
+    group g = {.plan = plan, .in = in, .out = out};
+    cgam_status status = group_new(&g);
+    for (; g.from < in->queries && status == CGAM_OK; g.from += g.count) {
+        int64_t left = in->queries - g.from;
+        cgam_route route = cgam_route_choose(plan, in, out, left);
+        g.count = left < route.group ? left : route.group;
+        status = cgam_interrupted(plan->bank->env)
+                     ? CGAM_E_INTERRUPTED
+                     : run_group(&g, route.path == CGAM_PATH_MATRICES);
+    }
+    group_free(&g);
+    return status;
+}
