@@ -224,14 +224,14 @@ static void print_run(const json_t *doc, FILE *to)
 {
     const char *title = cgam_json_get_text(doc, "title");
     const char *watched = cgam_json_get_text(doc, "watched");
-    if (title) fprintf(to, "%s\n", title);
+    if (*title) fprintf(to, "%s\n", title);
     fprintf(to, "flowed to t = %g in %lld steps (%s): %s\n", cgam_json_get_real(doc, "time"),
             (long long)cgam_json_get_int(doc, "steps"), cgam_json_get_text(doc, "method"),
             cgam_json_get_text(doc, "end"));
     fprintf(to, "energy %.9g -> %.9g, largest rise %.2g, |x - F(x)| %.2g\n",
             cgam_json_get_real(doc, "energy_start"), cgam_json_get_real(doc, "energy_end"),
             cgam_json_get_real(doc, "energy_rise"), cgam_json_get_real(doc, "residual"));
-    if (watched)
+    if (*watched)
         fprintf(to, "winner of %s: %lld, changed %lld times\n", watched,
                 (long long)cgam_json_get_int(doc, "winner"),
                 (long long)cgam_json_get_int(doc, "winner_changes"));
@@ -367,8 +367,8 @@ static void print_show(const json_t *doc, FILE *to)
 {
     const char *title = cgam_json_get_text(doc, "title"), *table = cgam_json_get_text(doc, "table");
     const json_t *values = json_object_get(doc, "eigenvalues");
-    if (title) fprintf(to, "%s\n\n", title);
-    if (table) fputs(table, to);
+    if (*title) fprintf(to, "%s\n\n", title);
+    fputs(table, to);
     fprintf(to, "\n%lld numbers; energy at the start %.9g, dE/dt %.6g\n",
             (long long)cgam_json_get_int(doc, "size"), cgam_json_get_real(doc, "energy"),
             cgam_json_get_real(doc, "power"));

@@ -130,6 +130,11 @@ def refusals(folder):
     check(doc["end"] == "rose" and doc["energy_rise"] > 0, doc["end"])
     stiff["flow"] = {}
     check(ask("net", "run", write(bad, stiff))["end"] == "steady", "the default integrator")
+    code, out, err = run("net", "run", bad) # without title and watched layer
+    check(code == 0 and out.startswith("flowed to") and "winner" not in out, out)
+    refuse(2, ["--sample is 1e-300", "10000000"], "net", "run", bad, "--sample", "1e-300")
+    refuse(2, ["$.layers[0]", "control character, 10 at byte 1"], "net", "run",
+           write(bad, {"format": "cgam-net/1", "layers": [{"name": "a\nb", "shape": 2}]}))
     # a folder that cannot be made leaves the verdict to the machine
     write(os.path.join(folder, "plain"), "x")
     code, out, err = run("net", "run", example("hopfield"), "--out", os.path.join(folder, "plain"))
