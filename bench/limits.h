@@ -10,6 +10,8 @@ typedef struct cgam_limits {
     /* `rounds` times burn_width multiply-adds in f32 that nothing holds up. */
     int64_t burn_width;
     float (*burn)(int64_t rounds);
+    /* out[i] = exp(x[i]) to 2 ulp; n a multiple of 8 */
+    void (*exp)(const double *x, int64_t n, double *out);
 } cgam_limits;
 
 /* The loops for the entry of cgam_cpu_all; those of `portable` for `plain`. */

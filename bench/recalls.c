@@ -79,7 +79,7 @@ static cgam_status burn(bench *b) { return cgam_parallel(b->env, b->threads, bur
 
 static cgam_status exponentials(bench *b)
 {
-    cgam_cpu_best()->f64->exp(b->exps, EXPS, b->exps + EXPS);
+    cgam_limits_of(cgam_cpu_best())->exp(b->exps, EXPS, b->exps + EXPS);
     return CGAM_OK;
 }
 

@@ -93,8 +93,6 @@ typedef struct cgam_lanes_judge {
 typedef struct cgam_lanes {
     const char *name;
     int width;
-    void (*exp)(int64_t n, const double *x, double *y); /* n a multiple of width */
-    void (*exp_below)(int64_t n, const double *x, double *y);
     /* s [n] = V (f c) + f0 rest, with f [m], f0 [] */
     void (*compose)(const cgam_bundle *g, const double *f, const double *f0, double *s);
     /* peak [] = max softmax(beta scale s), p [n] unless NULL; scale [], NULL = 1 */

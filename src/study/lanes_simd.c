@@ -89,20 +89,6 @@ INLINE vd across(int64_t m, const vd *row, const vd *y)
     return a + b;
 }
 
-static void run_exp(int64_t n, const double *x, double *y)
-{
-    const vd *from = (const vd *)x;
-    vd *to = (vd *)y;
-    for (int64_t i = 0; i < n / LANES; i++) to[i] = vexp(from[i]);
-}
-
-static void run_exp_below(int64_t n, const double *x, double *y)
-{
-    const vd *from = (const vd *)x;
-    vd *to = (vd *)y;
-    for (int64_t i = 0; i < n / LANES; i++) to[i] = vexp_below(from[i]);
-}
-
 static void run_compose(const cgam_bundle *g, const double *f, const double *f0, double *s)
 {
     const vd *V = (const vd *)g->V, *c = (const vd *)g->c, *rest = (const vd *)g->rest;
@@ -232,8 +218,6 @@ extern const cgam_lanes JOIN(cgam_lanes, NAME);
 const cgam_lanes JOIN(cgam_lanes, NAME) = {
     .name = TEXT(NAME),
     .width = LANES,
-    .exp = run_exp,
-    .exp_below = run_exp_below,
     .compose = run_compose,
     .peak = run_peak,
     .coupled = run_coupled,

@@ -80,6 +80,12 @@ void check_message(const cgam_env *env, const char *words, const char *file, int
     _fail(file, line);
 }
 
+double check_ulps(double got, long double want)
+{
+    double near = fabs((double)want), step = nextafter(near, INFINITY) - near;
+    return (double)(fabsl((long double)got - want) / step);
+}
+
 const char *check_source_path(const char *relative)
 {
     static char path[4096];

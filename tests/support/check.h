@@ -52,6 +52,9 @@ void check_status(cgam_status got, cgam_status want, const cgam_env *env, const 
                   const char *file, int line);
 void check_message(const cgam_env *env, const char *words, const char *file, int line);
 
+/* |got - want| in units of the last place of want. */
+double check_ulps(double got, long double want);
+
 /* The path of a file of the source tree: check_source_path("tests/oracle/small.npy"). Valid until
  * the next call. */
 const char *check_source_path(const char *relative);

@@ -24,7 +24,7 @@
 typedef struct cgam_cpu {
     const char *name;
     bool (*usable)(void);  /* does this CPU run it */
-    const cgam_f64 *f64;   /* rows scored and read out in double; softmax, exp */
+    const cgam_f64 *f64;   /* rows scored and read out in double; softmax */
     const cgam_f32 *f32;   /* the same in f32, where that is exact enough */
     const cgam_gemm *gemm; /* products of matrices, softmax by columns */
 } cgam_cpu;

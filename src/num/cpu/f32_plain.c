@@ -4,13 +4,6 @@
 
 #include "num/cpu/widen.h"
 
-static double stored(cgam_dtype dtype, const void *rows, int64_t at)
-{
-    double z;
-    cgam_widen(dtype, (const char *)rows + (size_t)at * cgam_dtype_size(dtype), 1, &z);
-    return z;
-}
-
 #define PLAIN(name, dtype)                                                                         \
     static void lay_##name(const double *x, int64_t d, float *out)                                 \
     {                                                                                              \
@@ -26,7 +19,7 @@ static double stored(cgam_dtype dtype, const void *rows, int64_t at)
         for (int64_t i = 0; i < n; i++) {                                                          \
             out[i] = 0;                                                                            \
             for (int64_t j = 0; j < d; j++)                                                        \
-                out[i] += stored(dtype, rows, i * stride + j) * (double)x[j];                      \
+                out[i] += cgam_stored(dtype, rows, i * stride + j) * (double)x[j];                 \
         }                                                                                          \
     }                                                                                              \
     static void sum_##name(const void *rows, int64_t stride, int64_t n, int64_t d, const float *w, \
@@ -34,7 +27,7 @@ static double stored(cgam_dtype dtype, const void *rows, int64_t at)
     {                                                                                              \
         for (int64_t i = 0; i < n; i++)                                                            \
             for (int64_t j = 0; j < d; j++)                                                        \
-                y[j] += (float)((double)w[i] * stored(dtype, rows, i * stride + j));               \
+                y[j] += (float)((double)w[i] * cgam_stored(dtype, rows, i * stride + j));          \
     }                                                                                              \
     static void both_##name(const void *fresh, const void *stale, int64_t stride, int64_t n,       \
                             int64_t d, const float *x, double *out, const float *w, float *y)      \

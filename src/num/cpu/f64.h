@@ -9,7 +9,6 @@
  *   largest  max x[i], NaN passed over
  *   above    how many |x[i]| are above a limit, or not numbers
  *   softmax  e[i] = exp(beta (r[i] - top)) and the sums of a softmax
- *   exp      out[i] = exp(x[i])
  *
  * Rows are widened as they are read; f32.h has scores and readouts in f32. */
 #ifndef CGAM_SRC_NUM_CPU_F64_H
@@ -42,7 +41,6 @@ typedef struct cgam_f64 {
     /* With x = beta (r - top), at most 709, and top finite: e = exp(x) to 2 ulp, 0 below exp(-707);
      * sums = {sum e, sum e^2, sum e x}. -INFINITY is a legal score (a mask), NaN stays NaN. */
     void (*softmax)(const double *r, int64_t n, double beta, double top, double *e, double sums[3]);
-    void (*exp)(const double *x, int64_t n, double *out); /* to 2 ulp; out may be x */
 } cgam_f64;
 
 #define CGAM_EACH_DTYPE(f)                                                                         \
@@ -55,7 +53,7 @@ typedef struct cgam_f64 {
         .dot = CGAM_EACH_DTYPE(dot), .sum = CGAM_EACH_DTYPE(sum),                                  \
         .sum_at = CGAM_EACH_DTYPE(sum_at), .both = CGAM_EACH_DTYPE(both),                          \
         .scaled = CGAM_EACH_DTYPE(scaled), .to_f32 = CGAM_EACH_DTYPE(to_f32), .largest = largest,  \
-        .above = above, .softmax = softmax, .exp = exp_all,                                        \
+        .above = above, .softmax = softmax,                                                        \
     }
 
 #endif

@@ -5,36 +5,6 @@
 
 #include <math.h>
 
-static void dot_plain(cgam_dtype dtype, const void *rows, int64_t stride, int64_t n, int64_t d,
-                      const double *x, double *out)
-{
-    const char *base = rows;
-    size_t size = cgam_dtype_size(dtype);
-    for (int64_t i = 0; i < n; i++) {
-        double total = 0;
-        for (int64_t j = 0; j < d; j++) {
-            double z;
-            cgam_widen(dtype, base + (size_t)(i * stride + j) * size, 1, &z);
-            total += z * x[j];
-        }
-        out[i] = total;
-    }
-}
-
-static void sum_plain(cgam_dtype dtype, const void *rows, int64_t stride, int64_t n, int64_t d,
-                      const double *w, double *y)
-{
-    const char *base = rows;
-    size_t size = cgam_dtype_size(dtype);
-    for (int64_t i = 0; i < n; i++) {
-        for (int64_t j = 0; j < d; j++) {
-            double z;
-            cgam_widen(dtype, base + (size_t)(i * stride + j) * size, 1, &z);
-            y[j] += w[i] * z;
-        }
-    }
-}
-
 static double largest(const double *x, int64_t n)
 {
     double top = -INFINITY;
@@ -61,48 +31,43 @@ static void softmax(const double *r, int64_t n, double beta, double top, double 
     }
 }
 
-static void exp_all(const double *x, int64_t n, double *out)
-{
-    for (int64_t i = 0; i < n; i++) out[i] = exp(x[i]);
-}
-
 #define PLAIN(name, dtype)                                                                         \
     static void dot_##name(const void *rows, int64_t stride, int64_t n, int64_t d,                 \
                            const double *x, double *out)                                           \
     {                                                                                              \
-        dot_plain(dtype, rows, stride, n, d, x, out);                                              \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            out[i] = 0;                                                                            \
+            for (int64_t j = 0; j < d; j++)                                                        \
+                out[i] += cgam_stored(dtype, rows, i * stride + j) * x[j];                         \
+        }                                                                                          \
     }                                                                                              \
     static void sum_##name(const void *rows, int64_t stride, int64_t n, int64_t d,                 \
                            const double *w, double *y)                                             \
     {                                                                                              \
-        sum_plain(dtype, rows, stride, n, d, w, y);                                                \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            for (int64_t j = 0; j < d; j++)                                                        \
+                y[j] += w[i] * cgam_stored(dtype, rows, i * stride + j);                           \
     }                                                                                              \
     static void sum_at_##name(const void *rows, int64_t stride, const int32_t *at, int64_t n,      \
                               int64_t d, const double *w, double *y)                               \
     {                                                                                              \
-        size_t size = cgam_dtype_size(dtype);                                                      \
         for (int64_t i = 0; i < n; i++)                                                            \
-            sum_plain(dtype, (const char *)rows + (size_t)(at[i] * stride) * size, stride, 1, d,   \
-                      w + i, y);                                                                   \
+            for (int64_t j = 0; j < d; j++)                                                        \
+                y[j] += w[i] * cgam_stored(dtype, rows, at[i] * stride + j);                       \
     }                                                                                              \
     static void scaled_##name(const void *row, int64_t n, double factor, double *out)              \
     {                                                                                              \
-        cgam_widen(dtype, row, n, out);                                                            \
-        for (int64_t i = 0; i < n; i++) out[i] *= factor;                                          \
+        for (int64_t i = 0; i < n; i++) out[i] = factor * cgam_stored(dtype, row, i);              \
     }                                                                                              \
     static void to_f32_##name(const void *row, int64_t n, float *out)                              \
     {                                                                                              \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            double z;                                                                              \
-            cgam_widen(dtype, (const char *)row + (size_t)i * cgam_dtype_size(dtype), 1, &z);      \
-            out[i] = (float)z;                                                                     \
-        }                                                                                          \
+        for (int64_t i = 0; i < n; i++) out[i] = (float)cgam_stored(dtype, row, i);                \
     }                                                                                              \
     static void both_##name(const void *fresh, const void *stale, int64_t stride, int64_t n,       \
                             int64_t d, const double *x, double *out, const double *w, double *y)   \
     {                                                                                              \
-        dot_plain(dtype, fresh, stride, n, d, x, out);                                             \
-        sum_plain(dtype, stale, stride, n, d, w, y);                                               \
+        dot_##name(fresh, stride, n, d, x, out);                                                   \
+        sum_##name(stale, stride, n, d, w, y);                                                     \
     }
 PLAIN(f64, CGAM_F64)
 PLAIN(f32, CGAM_F32)

@@ -48,24 +48,23 @@ static void OF(dot)(const void *rows, int64_t stride, int64_t n, int64_t d, cons
     for (int64_t i = 0; i < n; i++, row += stride) out[i] = OF(dot_long)(row, d, x);
 }
 
+/* a[0 .. nv) += w row, and *rest its last `tail` numbers. */
+INLINE void OF(add_row)(int nv, int64_t tail, const TYPE *row, double w, vd *a, vd *rest)
+{
+    UNROLL
+    for (int k = 0; k < nv; k++) a[k] += w * OF(widen)(row + k * LANES);
+    if (tail) *rest += w * OF(first)(row + nv * LANES, tail);
+}
+
 /* y[0 .. nv LANES + tail) += the columns of the rows, weighted. Row i is row at[i] where `at` is
  * given. */
 INLINE void OF(sum_panel)(int nv, int64_t tail, const TYPE *rows, int64_t stride, const int32_t *at,
                           int64_t n, const double *w, double *y)
 {
-    vd a[WIDE + 1];
-    for (int k = 0; k <= WIDE; k++) a[k] = (vd){0};
-    for (int64_t i = 0; i < n; i++) {
-        const TYPE *row = rows + (at ? (int64_t)at[i] : i) * stride;
-        UNROLL
-        for (int k = 0; k < nv; k++) a[k] += w[i] * OF(widen)(row + k * LANES);
-        if (tail) a[WIDE] += w[i] * OF(first)(row + nv * LANES, tail);
-    }
-    UNROLL
-    for (int k = 0; k < nv; k++) store_f64(y + k * LANES, load_f64(y + k * LANES) + a[k]);
-    double last[LANES];
-    store_f64(last, a[WIDE]);
-    for (int64_t j = 0; j < tail; j++) y[nv * LANES + j] += last[j];
+    vd a[WIDE] = {{0}}, rest = {0};
+    for (int64_t i = 0; i < n; i++)
+        OF(add_row)(nv, tail, rows + (at ? (int64_t)at[i] : i) * stride, w[i], a, &rest);
+    add_sums(nv, a, tail, rest, y);
 }
 
 static void OF(sum_from)(const TYPE *rows, int64_t stride, const int32_t *at, int64_t n, int64_t d,
@@ -119,19 +118,12 @@ INLINE void OF(both_short)(int nv, int64_t tail, const TYPE *fresh, const TYPE *
                            int64_t stride, int64_t n, int64_t d, const double *x, double *out,
                            const double *w, double *y)
 {
-    vd a[SMALL + 1];
-    for (int k = 0; k <= SMALL; k++) a[k] = (vd){0};
+    vd a[SMALL] = {{0}}, rest = {0};
     for (int64_t i = 0; i < n; i++, fresh += stride, stale += stride) {
         out[i] = OF(dot_row)(fresh, d, x);
-        UNROLL
-        for (int k = 0; k < nv; k++) a[k] += w[i] * OF(widen)(stale + k * LANES);
-        if (tail) a[SMALL] += w[i] * OF(first)(stale + nv * LANES, tail);
+        OF(add_row)(nv, tail, stale, w[i], a, &rest);
     }
-    UNROLL
-    for (int k = 0; k < nv; k++) store_f64(y + k * LANES, load_f64(y + k * LANES) + a[k]);
-    double last[LANES];
-    store_f64(last, a[SMALL]);
-    for (int64_t j = 0; j < tail; j++) y[nv * LANES + j] += last[j];
+    add_sums(nv, a, tail, rest, y);
 }
 
 /* d a multiple of STEP: one step of dot, one step of a readout panel, and so on. out += */

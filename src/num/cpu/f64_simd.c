@@ -19,6 +19,16 @@ enum {
 
 INLINE vd widen_f64(const double *p) { return load_f64(p); }
 
+/* y[0 .. nv LANES + tail) += a and the first numbers of rest. */
+INLINE void add_sums(int nv, const vd *a, int64_t tail, vd rest, double *y)
+{
+    UNROLL
+    for (int k = 0; k < nv; k++) store_f64(y + k * LANES, load_f64(y + k * LANES) + a[k]);
+    double last[LANES];
+    store_f64(last, rest);
+    for (int64_t j = 0; j < tail; j++) y[nv * LANES + j] += last[j];
+}
+
 #define OF(name) name##_f64
 #define TYPE double
 #include "num/cpu/f64_rows.h"
@@ -96,17 +106,6 @@ static void softmax(const double *r, int64_t n, double beta, double top, double 
     sums[0] = lanes_sum(one);
     sums[1] = lanes_sum(two);
     sums[2] = lanes_sum(tilt);
-}
-
-static void exp_all(const double *x, int64_t n, double *out)
-{
-    int64_t i = 0;
-    for (; i + LANES <= n; i += LANES) store_f64(out + i, vexp(load_f64(x + i)));
-    if (i < n) {
-        double last[LANES];
-        store_f64(last, vexp(first_f64(x + i, n - i)));
-        for (int64_t k = 0; k < n - i; k++) out[i + k] = last[k];
-    }
 }
 
 extern const cgam_f64 JOIN(cgam_f64, NAME);

@@ -1,8 +1,11 @@
-/* The loops that measure the machine do what they are timed for. */
+/* The loops that measure the machine do what they are timed for, exp as the other loops have it
+ * among them. */
 #include "support/check.h"
+#include "support/dense.h"
 
 #include "bench/limits.h"
 #include <cgam/rng.h>
+#include <math.h>
 
 static void every_word_is_read(void **state)
 {
@@ -31,9 +34,31 @@ static void every_multiplication_is_made(void **state)
     }
 }
 
+static void exponentials_are_good_to_two_ulp(void **state)
+{
+    (void)state;
+    enum { COUNT = 20000 };
+    const double odd[] = {0,    -0.0, INFINITY, -INFINITY, 1e6, -1e6, 5e-324, 710,
+                          -746, NAN,  1,        -1,        709, -709, 1e-300, -1e-300};
+    double *x = dense_room(COUNT), *y = dense_room(COUNT);
+    for (const cgam_cpu *cpu = cgam_cpu_all; cpu->name; cpu++) {
+        if (!cpu->usable()) continue;
+        cgam_rng rng = cgam_rng_stream(2, 1);
+        for (int i = 0; i < COUNT; i++) x[i] = dense_between(&rng, -745, 709.7);
+        for (int i = 0; i < 100; i++) x[i] = dense_between(&rng, -1e-3, 1e-3) * (i % 7);
+        cgam_limits_of(cpu)->exp(x, COUNT, y);
+        for (int i = 0; i < COUNT; i++) CHECK_LE(check_ulps(y[i], expl((long double)x[i])), 2);
+        cgam_limits_of(cpu)->exp(odd, 16, y);
+        for (int i = 0; i < 9; i++) CHECK_CLOSE(y[i], exp(odd[i]), 0);
+        assert_true(isnan(y[9]));
+    }
+    dense_reset();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(every_word_is_read),
-                                       cmocka_unit_test(every_multiplication_is_made)};
+                                       cmocka_unit_test(every_multiplication_is_made),
+                                       cmocka_unit_test(exponentials_are_good_to_two_ulp)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

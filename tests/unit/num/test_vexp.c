@@ -1,5 +1,5 @@
 /* The vector exponential against long double, as any CPU compiles it. The wider vectors of the fast
- * loops are tested with them, in tests/unit/study/test_lanes.c. */
+ * loops are tested with them, in tests/unit/bench/test_limits.c. */
 #include "num/cpu/vexp.h"
 
 #include "support/check.h"
@@ -22,13 +22,6 @@ static double one(double x)
 
 static double one_below(double x) { return vexp_below((vd){0, x})[1]; }
 
-/* Distance in units of the last place of the right answer. */
-static double ulps(double got, long double want)
-{
-    double near = (double)want, step = nextafter(fabs(near), INFINITY) - fabs(near);
-    return (double)(fabsl((long double)got - want) / step);
-}
-
 static void every_range_is_within_an_ulp(void **state)
 {
     (void)state;
@@ -37,7 +30,7 @@ static void every_range_is_within_an_ulp(void **state)
         /* the whole range, then close to 0, then close to the ends */
         double share = (i * 2654435761u % 1000003) / 1000003.0;
         double x = i % 3 == 0 ? -745 + 1454 * share : i % 3 == 1 ? -2 * share : 709.7 - share;
-        double off = ulps(one(x), expl((long double)x));
+        double off = check_ulps(one(x), expl((long double)x));
         if (off > worst) {
             worst = off;
             at = x;

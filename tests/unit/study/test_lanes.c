@@ -19,33 +19,6 @@ static void each(void (*check)(const cgam_lanes *lanes))
     assert_true(count > 0);
 }
 
-static void exp_check(const cgam_lanes *lanes)
-{
-    enum { COUNT = 8 * 4096 };
-    cgam_env *env = env_new(1);
-    double *x = cgam_alloc(env, COUNT, sizeof *x), *y = cgam_alloc(env, COUNT, sizeof *y),
-           worst = 0;
-    for (int i = 0; i < COUNT; i++) x[i] = -708 + 1417.0 * i / COUNT;
-    lanes->exp(COUNT, x, y);
-    for (int i = 0; i < COUNT; i++) {
-        double want = (double)expl((long double)x[i]), step = nextafter(want, INFINITY) - want;
-        worst = fmax(worst, (double)(fabsl((long double)y[i] - expl((long double)x[i])) / step));
-    }
-    CHECK_LE(worst, 1.05);
-    for (int i = 0; i < COUNT; i++) x[i] = -700 * pow((double)i / COUNT, 4);
-    lanes->exp_below(COUNT, x, y);
-    for (int i = 0; i < COUNT; i++) CHECK_REL(y[i], exp(x[i]), 3e-16);
-    cgam_free(env, x);
-    cgam_free(env, y);
-    cgam_env_free(env);
-}
-
-static void exp_is_right_on_every_cpu(void **state)
-{
-    (void)state;
-    each(exp_check);
-}
-
 /* s = A^-1 u by weights against the gate operator, and its peak. */
 static void response_check(const cgam_lanes *lanes)
 {
@@ -246,7 +219,6 @@ static void judgements_are_those_of_a_plain_loop(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exp_is_right_on_every_cpu),
         cmocka_unit_test(responses_agree_with_the_gate_operator),
         cmocka_unit_test(the_iteration_is_the_plain_one),
         cmocka_unit_test(judgements_are_those_of_a_plain_loop),
