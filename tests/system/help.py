@@ -130,19 +130,19 @@ def colours():
     check("\033[1m  --bank FILE[:NAME]\033[0m\n" in seen and "\033[1mOptions\033[0m\n" in seen, seen)
 
 
-def zsh_completes(wanted):
-    """Types each line and a tab into a zsh on a terminal and waits for what should appear."""
+def typed(shell, start, wanted):
+    """Types each line and a tab into a shell on a terminal and waits for what should appear."""
     child, terminal = pty.fork()
     if child == 0:
-        os.execvpe("zsh", ["zsh", "-f", "-i"], {**os.environ, "TERM": "xterm"})
-    os.write(terminal, b'PS1="> "; autoload -Uz compinit; compinit -u -D; source ./zsh; print rea""dy\n')
+        os.execvpe(shell[0], shell, {**os.environ, "TERM": "xterm"})
+    os.write(terminal, start.encode() + b'; echo rea""dy\n')
     for line, want in [("", "ready"), *wanted]:
         seen, end = "", time.time() + 20
         os.write(terminal, line.encode() + b"\t" if line else b"")
         while want not in seen and time.time() < end:
             if select.select([terminal], [], [], 0.2)[0]:
                 seen += os.read(terminal, 65536).decode(errors="replace")
-        check(want in seen, "zsh", repr(line), "lacks", repr(want), "in", repr(seen))
+        check(want in seen, shell[0], repr(line), "lacks", repr(want), "in", repr(seen))
         os.write(terminal, b"\x15")  # empties the line
     os.close(terminal)
     os.waitpid(child, 0)
@@ -193,13 +193,14 @@ def completions():
     check(offers("cgam frobnicate --") == [] and offers("cgam lm frobnicate --") == [], "no verb")
     check("--svg" in offers("cgam net show --") and "--svg" not in offers("cgam net run --"),
           "each verb has its own")
+    wanted = [("cgam ins", "inspect"), ("cgam lm ge", "lm get"),
+              ("cgam recall --save-r", "--save-readout"), ("cgam recall --mode c", "--mode coupled"),
+              ("cgam recall --mode=c", "--mode=coupled"), ("cgam recall --bank some.", "some.npy"),
+              ("cgam recall --bank=some.", "--bank=some.npy")]
+    typed(["bash", "--norc", "--noprofile", "-i"], 'PS1="> "; source ./bash', wanted)
     if shutil.which("zsh"):
-        zsh_completes([("cgam ins", "inspect"), ("cgam lm ge", "lm get"),
-                       ("cgam recall --save-r", "--save-readout"),
-                       ("cgam recall --mode c", "--mode coupled"),
-                       ("cgam recall --mode=c", "--mode=coupled"),
-                       ("cgam recall --bank some.", "some.npy"),
-                       ("cgam recall --bank=some.", "--bank=some.npy")])
+        typed(["zsh", "-f", "-i"], 'PS1="> "; autoload -Uz compinit; compinit -u -D; source ./zsh',
+              wanted)
     if shutil.which("fish"):
         def fish(line):
             done = subprocess.run(["fish", "-c", f'source ./fish; complete -C "{line}"'],
