@@ -61,13 +61,12 @@ typedef struct job {
     cgam_recall *plan;
     cgam_matrix q, c, P, W;
     int64_t *target;
+    cgam_route route;
     cgam_npy_writer *save_p, *save_readout;
     cgam_result *results;
     int64_t top, *top_index;
     double *top_p, *top_log_p, *p, *readout;
 } job;
-
-enum { BATCH = 64 }; /* queries between two writes */
 
 static void job_close(job *j)
 {
@@ -170,7 +169,7 @@ static cgam_status job_room(job *j)
     cgam_bank_info bank = cgam_bank_describe(j->bank);
     const char *p = cgam_args_text(j->call->args, "save-p");
     const char *readout = cgam_args_text(j->call->args, "save-readout");
-    int64_t B = j->q.rows, piece = B < BATCH ? B : BATCH;
+    int64_t B = j->q.rows, piece = B < CGAM_RECALL_GROUP ? B : CGAM_RECALL_GROUP;
     j->top = cgam_args_int(j->call->args, "top");
     if (j->top > bank.n) j->top = bank.n;
     j->results = cgam_zalloc(env, (size_t)B, sizeof *j->results);
@@ -195,8 +194,8 @@ static cgam_status job_recall(job *j)
     cgam_bank_info bank = cgam_bank_describe(j->bank);
     cgam_status status = CGAM_OK;
     bool own = j->c.rows > 1 || (j->c.rows == 1 && j->q.rows == 1);
-    for (int64_t from = 0; from < j->q.rows && status == CGAM_OK; from += BATCH) {
-        int64_t count = j->q.rows - from < BATCH ? j->q.rows - from : BATCH;
+    for (int64_t from = 0, count; from < j->q.rows && status == CGAM_OK; from += count) {
+        count = j->q.rows - from < CGAM_RECALL_GROUP ? j->q.rows - from : CGAM_RECALL_GROUP;
         cgam_recall_in in = {.queries = count,
                              .q = j->q.data + from * bank.d,
                              .c = j->c.data ? j->c.data + (own ? from * j->c.columns : 0) : NULL,
@@ -209,6 +208,7 @@ static cgam_status job_recall(job *j)
                                .top_log_p = j->top_log_p + from * j->top,
                                .p = j->p,
                                .readout = j->readout};
+        if (from == 0) j->route = cgam_recall_route(j->plan, &in, &out);
         status = cgam_recall_run(j->plan, &in, &out);
         if (status == CGAM_OK && j->p) status = cgam_npy_append(j->save_p, j->p, count * bank.n);
         if (status == CGAM_OK && j->readout)
@@ -262,8 +262,7 @@ static json_t *result_doc(const job *j, int64_t k)
     cgam_json_put_int(doc, "newton_steps", r->newton_steps);
     cgam_json_put_text(doc, "end", cgam_end_name(r->end));
     cgam_json_put_real(doc, "change", r->change);
-    bool flows = strcmp(cgam_args_text(j->call->args, "mode"), cgam_mode_name(CGAM_FLOW)) == 0;
-    cgam_json_put_real(doc, "time", flows ? r->time : NAN);
+    cgam_json_put_real(doc, "time", r->time);
     cgam_json_put_real(doc, "energy_start", r->energy_start);
     cgam_json_put_real(doc, "energy_end", r->energy_end);
     cgam_json_put_real(doc, "energy_rise", r->energy_rise);
@@ -286,7 +285,7 @@ static json_t *result_doc(const job *j, int64_t k)
 
 static void job_doc(job *j)
 {
-    json_t *doc = j->call->doc, *queries = json_array();
+    json_t *doc = j->call->doc, *queries = json_array(), *route = json_object();
     cgam_bank_info bank = cgam_bank_describe(j->bank);
     cgam_gate_info gate = cgam_gate_describe(cgam_recall_gate(j->plan));
     cgam_json_put_int(doc, "n", bank.n);
@@ -295,6 +294,10 @@ static void job_doc(job *j)
     cgam_json_put_real(doc, "alpha", gate.alpha);
     cgam_json_put_real(doc, "beta", cgam_args_real(j->call->args, "beta"));
     cgam_json_put_real(doc, "lambda", cgam_args_real(j->call->args, "lambda"));
+    cgam_json_put_text(route, "path", cgam_path_name(j->route.path));
+    cgam_json_put_text(route, "precision", cgam_dtype_name(j->route.precision));
+    cgam_json_put_int(route, "group", j->route.group);
+    cgam_json_put(doc, "route", route);
     cgam_json_put_text(doc, "regime", cgam_regime_name(gate.regime));
     cgam_json_put_real(doc, "alpha_crit", gate.critical.alpha);
     cgam_json_put_text(doc, "alpha_crit_known",
@@ -446,7 +449,9 @@ const cgam_verb cgam_verb_recall = {
         "time, tau_s s' = u - A s + lambda p, tau_r r' = b + lambda s - r, at any alpha; context "
         "and query are held unless they are set free.\n\n"
         "Every certificate in the JSON document is marked proved or estimate. What is undefined "
-        "or was not computed is null; --certify computes it.",
+        "or was not computed is null; --certify computes it. Its route tells which way the recall "
+        "took - pass, matrices, vectors, coupled, coupled-together or flow - whether most of the "
+        "arithmetic was in f64 or f32, and how many queries went together.",
     .example = "cgam recall --bank Z.npy --query q.npy --context c.npy --lambda 2 --beta 4",
     .params = params,
     .run = run,
