@@ -129,7 +129,8 @@ cgam_status cgam_query_certify(const cgam_recall *plan, const cgam_query *m, cga
     cgam_status status = CGAM_OK;
     bound_freely(plan, m, out);
     out->p_error = NAN;
-    if (o->certify && plan->gate->A) { /* with conjugate gradients there is no room for more */
+    bool more = o->certify && m->end != CGAM_END_DIVERGED;
+    if (more && plan->gate->A) { /* with conjugate gradients there is no room for more */
         status = cgam_fold_margin(plan->gate, o->beta, o->lambda, m->p, &out->fold_margin,
                                   &out->fold_margin_proved);
         if (status != CGAM_OK) return status;
@@ -140,7 +141,7 @@ cgam_status cgam_query_certify(const cgam_recall *plan, const cgam_query *m, cga
                                        &out->local_contraction, &out->local_contraction_proved);
     }
     if (status == CGAM_OK && coupled) bound_error(plan, m, out);
-    if (status == CGAM_OK && coupled && o->certify && plan->gate->A && out->unique < 0 &&
+    if (status == CGAM_OK && coupled && more && plan->gate->A && out->unique < 0 &&
         m->end == CGAM_END_CONVERGED)
         status = look_for_second(plan, m, out);
     return status;

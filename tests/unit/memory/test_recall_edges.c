@@ -119,6 +119,11 @@ static void a_recall_says_how_it_ended(void **state)
     CHECK_CLOSE_ALL(a.s, dense_room(n), n, 0); /* the gates have heard nothing but the context */
     opts.mode = CGAM_FIRST;
     assert_int_equal(run(env, bank, &opts, q, NULL, NULL).result.end, CGAM_END_DIVERGED);
+    opts.alpha = 0.5;
+    opts.certify = true; /* there is nothing to certify */
+    assert_int_equal(run(env, bank, &opts, q, NULL, NULL).result.end, CGAM_END_DIVERGED);
+    opts.mode = CGAM_COUPLED;
+    assert_int_equal(run(env, bank, &opts, q, NULL, NULL).result.end, CGAM_END_DIVERGED);
     static const char *const names[] = {"direct", "converged", "max_iter", "stalled", "diverged"};
     for (int k = 0; k < 5; k++) assert_string_equal(cgam_end_name((cgam_end)k), names[k]);
     assert_string_equal(cgam_mode_name(CGAM_FIRST), "first");
