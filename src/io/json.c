@@ -106,7 +106,7 @@ const char *cgam_json_get_text(const json_t *doc, const char *path)
     return text ? text : "";
 }
 
-double cgam_json_get_entry(const json_t *doc, const char *path, int64_t i)
+double cgam_json_nth(const json_t *doc, const char *path, int64_t i)
 {
     const json_t *value = i < 0 ? NULL : json_array_get(cgam_json_at(doc, path), (size_t)i);
     return json_is_number(value) ? json_number_value(value) : (double)NAN;
@@ -227,4 +227,16 @@ cgam_status cgam_json_save(cgam_env *env, const char *folder, const char *name, 
     cgam_json_write(cgam_outfile_stream(file), doc, 1);
     fputc('\n', cgam_outfile_stream(file));
     return cgam_outfile_commit(file);
+}
+
+cgam_status cgam_json_text(cgam_env *env, const json_t *doc, char **out)
+{
+    char *text = NULL; /* the stream's memory is the C library's */
+    size_t size = 0;
+    FILE *to = open_memstream(&text, &size);
+    bool fine = to && cgam_json_write(to, doc, 1) && fputc('\n', to) != EOF;
+    fine = to && fclose(to) == 0 && fine && !json_object_get(doc, "incomplete");
+    *out = fine ? cgam_strdup(env, text) : NULL;
+    free(text);
+    return *out ? CGAM_OK : cgam_fail_nomem(env, "a document as text");
 }

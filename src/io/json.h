@@ -34,14 +34,18 @@ const json_t *cgam_json_at(const json_t *doc, const char *path);
 double cgam_json_get_real(const json_t *doc, const char *path);
 int64_t cgam_json_get_int(const json_t *doc, const char *path);
 const char *cgam_json_get_text(const json_t *doc, const char *path);
-/* Entry i of the array at a path. */
-double cgam_json_get_entry(const json_t *doc, const char *path, int64_t i);
+/* Number i of the array at a path. */
+double cgam_json_nth(const json_t *doc, const char *path, int64_t i);
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 /* The tree as the file folder/name, for people to read; the folder is made. folder NULL: nothing is
  * written. */
 CGAM_NODISCARD cgam_status cgam_json_save(cgam_env *env, const char *folder, const char *name,
                                           const json_t *doc);
+
+/* The same text in memory. Gives *out; free it with cgam_text_free. CGAM_E_NOMEM also where the document
+ * is incomplete. */
+CGAM_NODISCARD cgam_status cgam_json_text(cgam_env *env, const json_t *doc, char **out);
 
 /* Prints a tree, keys in the order they were put in. indent 0 gives one line; otherwise each
  * object and each array that holds arrays or objects is spread over lines, indented by that many

@@ -32,45 +32,11 @@ void cgam_csv_real(FILE *to, double value)
     else fputs(cgam_real_text(value, text), to);
 }
 
-static void write_row(FILE *to, const double *values, int64_t columns)
-{
-    for (int64_t i = 0; i < columns; i++) {
-        if (i) fputc(',', to);
-        cgam_csv_real(to, values[i]);
-    }
-    fputc('\n', to);
-}
-
-static int64_t count_heads(const char *heads)
+int64_t cgam_heads_count(const char *heads)
 {
     int64_t count = 1;
     for (; *heads; heads++) count += *heads == ',';
     return count;
-}
-
-cgam_status cgam_csv_begin(cgam_env *env, const char *folder, const char *name, const char *heading,
-                           cgam_csv *out)
-{
-    *out = (cgam_csv){.columns = count_heads(heading)};
-    if (!folder) return CGAM_OK;
-    cgam_status status = cgam_outfile_in(env, folder, name, &out->file);
-    if (status == CGAM_OK) fprintf(cgam_outfile_stream(out->file), "%s\n", heading);
-    return status;
-}
-
-void cgam_csv_row(cgam_csv *csv, const double *values)
-{
-    if (csv->file) write_row(cgam_outfile_stream(csv->file), values, csv->columns);
-}
-
-cgam_status cgam_csv_end(cgam_csv *csv, cgam_status status)
-{
-    cgam_outfile *file = csv->file;
-    csv->file = NULL;
-    if (!file) return status;
-    if (status == CGAM_OK) return cgam_outfile_commit(file);
-    cgam_outfile_abandon(file);
-    return status;
 }
 
 int64_t cgam_table_column(const cgam_table *table, const char *name)
@@ -96,22 +62,25 @@ double cgam_table_get(const cgam_table *table, int64_t row, const char *name)
 cgam_status cgam_table_write(cgam_env *env, const cgam_table *table, const char *folder)
 {
     char name[256];
-    cgam_csv csv;
+    cgam_outfile *file;
+    int64_t heads = cgam_heads_count(table->heads), fields = table->columns + !!table->labels;
     if (snprintf(name, sizeof name, "%s.csv", table->name) >= (int)sizeof name)
         return cgam_fail(env, CGAM_E_ARG, "a table's name has %zu bytes, at most %zu are meant",
                          strlen(table->name), sizeof name - sizeof ".csv");
-    if (count_heads(table->heads) != table->columns + (table->labels != NULL))
+    if (heads != fields)
         return cgam_fail(env, CGAM_E_SHAPE, "%s: %lld names for %lld columns", name,
-                         (long long)count_heads(table->heads),
-                         (long long)table->columns + (table->labels != NULL));
-    cgam_status status = cgam_csv_begin(env, folder, name, table->heads, &csv);
-    for (int64_t i = 0; i < table->rows && status == CGAM_OK; i++) {
-        FILE *to = cgam_outfile_stream(csv.file);
-        if (table->labels) {
-            cgam_csv_text(to, table->labels[i]);
-            if (table->columns) fputc(',', to);
+                         (long long)heads, (long long)fields);
+    cgam_status status = cgam_outfile_in(env, folder, name, &file);
+    if (status != CGAM_OK) return status;
+    FILE *to = cgam_outfile_stream(file);
+    fprintf(to, "%s\n", table->heads);
+    for (int64_t i = 0; i < table->rows; i++) {
+        if (table->labels) cgam_csv_text(to, table->labels[i]);
+        for (int64_t j = 0; j < table->columns; j++) {
+            if (j || table->labels) fputc(',', to);
+            cgam_csv_real(to, table->cells[i * table->columns + j]);
         }
-        write_row(to, table->cells + i * table->columns, table->columns);
+        fputc('\n', to);
     }
-    return cgam_csv_end(&csv, status);
+    return cgam_outfile_commit(file);
 }

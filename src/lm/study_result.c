@@ -1,6 +1,8 @@
 /* study_result.c: what an experiment hands back: a document, and tables that grow row by row. */
 #include "lm/study.h"
 
+#include "io/table.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,8 +36,8 @@ cgam_status cgam_lm_result_new(cgam_lm_study *study, cgam_lm_result **out)
 int cgam_lm_result_add(cgam_lm_result *r, const char *name, const char *about, const char *heads)
 {
     cgam_table *t = &r->table[r->tables];
-    *t = (cgam_table){.name = name, .about = about, .heads = heads, .columns = 1};
-    for (const char *c = heads; *c; c++) t->columns += *c == ',';
+    *t = (cgam_table){
+        .name = name, .about = about, .heads = heads, .columns = cgam_heads_count(heads)};
     return (int)r->tables++;
 }
 
@@ -91,23 +93,10 @@ void cgam_lm_result_describe(cgam_lm_result *r, const cgam_lm_study *study,
     cgam_json_put(doc, "capture", capture);
 }
 
-/* The document as text of ours; the stream's memory is the C library's. */
-static cgam_status write_json(cgam_lm_result *r)
-{
-    char *text = NULL;
-    size_t size = 0;
-    FILE *f = open_memstream(&text, &size);
-    bool fine = f && cgam_json_write(f, r->doc, 1);
-    fine = f && fclose(f) == 0 && fine && !json_object_get(r->doc, "incomplete");
-    r->json = fine ? cgam_strdup(r->env, text) : NULL;
-    free(text);
-    return r->json ? CGAM_OK : cgam_fail_nomem(r->env, "the document of a study");
-}
-
 cgam_status cgam_lm_result_end(cgam_lm_result *r, cgam_status status, cgam_lm_result **out)
 {
     if (status == CGAM_OK && r->lost) status = cgam_fail_nomem(r->env, "the rows of a table");
-    if (status == CGAM_OK) status = write_json(r);
+    if (status == CGAM_OK) status = cgam_json_text(r->env, r->doc, &r->json);
     *out = status == CGAM_OK ? r : NULL;
     if (status != CGAM_OK) cgam_lm_result_free(r);
     return status;

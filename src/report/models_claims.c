@@ -78,8 +78,8 @@ static int64_t deepest(const json_t *study, const json_t *curve)
 {
     int64_t best = -1;
     for (int64_t l = 0; l < cgam_models_layers(cgam_json_at(study, "neff")); l++)
-        if (best < 0 || cgam_json_get_entry(curve, "log_drop", l) >
-                            cgam_json_get_entry(curve, "log_drop", best))
+        if (best < 0 ||
+            cgam_json_nth(curve, "log_drop", l) > cgam_json_nth(curve, "log_drop", best))
             best = l;
     return cgam_json_get_int(curve, "k") > 0 ? best : -1;
 }
@@ -90,12 +90,11 @@ static outcome collapses(const json_t *study, cgam_claim *claim)
     const json_t *zero = json_array_get(cgam_json_at(study, "neff.curves"), 0);
     int64_t at = deepest(study, curve);
     if (at < 0) return SILENT;
-    double drop = cgam_json_get_entry(curve, "log_drop", at);
-    double se = cgam_json_get_entry(curve, "log_drop_se", at);
+    double drop = cgam_json_nth(curve, "log_drop", at);
+    double se = cgam_json_nth(curve, "log_drop_se", at);
     cgam_claim_tell(claim, "%.4g words without and %.3g with %d shots after layer %d",
-                    cgam_json_get_entry(zero, "entropy", at),
-                    cgam_json_get_entry(curve, "entropy", at), (int)cgam_json_get_int(curve, "k"),
-                    (int)at);
+                    cgam_json_nth(zero, "entropy", at), cgam_json_nth(curve, "entropy", at),
+                    (int)cgam_json_get_int(curve, "k"), (int)at);
     double z = cgam_claim_limit((double)cgam_models_layers(cgam_json_at(study, "neff")));
     return drop - z * se > log(10) ? YES : NO;
 }
@@ -107,8 +106,8 @@ static outcome collapses_late(const json_t *study, cgam_claim *claim)
     if (deepest(study, curve) < 0) return SILENT;
     double z = cgam_claim_limit((double)layers);
     for (int64_t l = 0; l < layers; l++) {
-        double drop = cgam_json_get_entry(curve, "log_drop", l);
-        if (!(drop - z * cgam_json_get_entry(curve, "log_drop_se", l) > log(10))) continue;
+        double drop = cgam_json_nth(curve, "log_drop", l);
+        if (!(drop - z * cgam_json_nth(curve, "log_drop_se", l) > log(10))) continue;
         if (first < 0) first = l;
         count++;
     }
@@ -125,8 +124,8 @@ static outcome onto_labels(const json_t *study, cgam_claim *claim)
     double n = (double)cgam_json_get_int(study, "neff.queries");
     int64_t at = deepest(study, curve);
     if (at < 0) return SILENT;
-    double mass = cgam_json_get_entry(curve, "label_mass", at);
-    double se = cgam_json_get_entry(curve, "label_mass_sd", at) / sqrt(n);
+    double mass = cgam_json_nth(curve, "label_mass", at);
+    double se = cgam_json_nth(curve, "label_mass_sd", at) / sqrt(n);
     cgam_claim_tell(claim, "%.3f ± %.3f after layer %d", mass, se, (int)at);
     return mass - cgam_claim_limit(1) * se > 0.5 ? YES : NO;
 }
@@ -140,13 +139,11 @@ static outcome shots_collapse(const json_t *study, cgam_claim *claim)
     if (at < 0 || steps == 0) return SILENT;
     for (size_t i = 1; i < json_array_size(curves); i++) {
         const json_t *now = json_array_get(curves, i), *before = json_array_get(curves, i - 1);
-        cgam_claim_tell(claim, "%s%.3g", i > 1 ? ", " : "",
-                        cgam_json_get_entry(now, "entropy", at));
+        cgam_claim_tell(claim, "%s%.3g", i > 1 ? ", " : "", cgam_json_nth(now, "entropy", at));
         if (i == 1) continue;
-        double rise =
-            cgam_json_get_entry(now, "log_drop", at) - cgam_json_get_entry(before, "log_drop", at);
-        double se = hypot(cgam_json_get_entry(now, "log_drop_se", at),
-                          cgam_json_get_entry(before, "log_drop_se", at));
+        double rise = cgam_json_nth(now, "log_drop", at) - cgam_json_nth(before, "log_drop", at);
+        double se =
+            hypot(cgam_json_nth(now, "log_drop_se", at), cgam_json_nth(before, "log_drop_se", at));
         good += rise > cgam_claim_limit((double)steps) * se;
     }
     cgam_claim_tell(claim, " words after layer %d, %d of %d steps fall", (int)at, (int)good,
@@ -258,7 +255,7 @@ static double z_at(const json_t *curve, const char *measure, int64_t l)
 {
     char error[40];
     snprintf(error, sizeof error, "%s_se", measure);
-    double x = cgam_json_get_entry(curve, measure, l), se = cgam_json_get_entry(curve, error, l);
+    double x = cgam_json_nth(curve, measure, l), se = cgam_json_nth(curve, error, l);
     return se > 0 ? x / se : 0;
 }
 
@@ -272,9 +269,9 @@ static const json_t *extreme(const json_t *entry, const char *context, int sign,
         const json_t *one = json_array_get(curves, i);
         if (strcmp(cgam_json_get_text(one, "context"), context) != 0) continue;
         for (int64_t l = 0; l < (int64_t)json_array_size(cgam_json_at(one, "log_p_gain")); l++) {
-            double gain = sign * cgam_json_get_entry(one, "log_p_gain", l);
+            double gain = sign * cgam_json_nth(one, "log_p_gain", l);
             if (apart > 0 && !(z_at(one, "behind_right", l) > apart)) continue;
-            if (best && !(gain > sign * cgam_json_get_entry(best, "log_p_gain", *layer))) continue;
+            if (best && !(gain > sign * cgam_json_nth(best, "log_p_gain", *layer))) continue;
             best = one;
             *layer = l;
         }
@@ -285,8 +282,8 @@ static const json_t *extreme(const json_t *entry, const char *context, int sign,
 static void tell_steer(cgam_claim *claim, const json_t *curve, int64_t layer)
 {
     cgam_claim_tell(claim, "%+.2f ± %.2f at λ = %g, context after layer %d",
-                    cgam_json_get_entry(curve, "log_p_gain", layer),
-                    cgam_json_get_entry(curve, "log_p_gain_se", layer),
+                    cgam_json_nth(curve, "log_p_gain", layer),
+                    cgam_json_nth(curve, "log_p_gain_se", layer),
                     cgam_json_get_real(curve, "lambda"), (int)layer);
 }
 
@@ -315,8 +312,8 @@ static outcome steers_down(const json_t *study, cgam_claim *claim, const char *c
     }
     tell_steer(claim, curve, layer);
     cgam_claim_tell(claim, ", %.2f ± %.2f behind right facts",
-                    cgam_json_get_entry(curve, "behind_right", layer),
-                    cgam_json_get_entry(curve, "behind_right_se", layer));
+                    cgam_json_nth(curve, "behind_right", layer),
+                    cgam_json_nth(curve, "behind_right_se", layer));
     return -z_at(curve, "log_p_gain", layer) > z ? YES : NO;
 }
 
@@ -345,10 +342,9 @@ static outcome right_beats_wrong(const json_t *study, cgam_claim *claim)
         cgam_claim_tell(claim,
                         "%+.2f with right and %+.2f with wrong ones at λ = %g, layer %d "
                         "(z = %.1f)",
-                        cgam_json_get_entry(curve, "log_p_gain", at),
-                        cgam_json_get_entry(wrong, "log_p_gain", at),
-                        cgam_json_get_real(curve, "lambda"), (int)at,
-                        z_at(wrong, "behind_right", at));
+                        cgam_json_nth(curve, "log_p_gain", at),
+                        cgam_json_nth(wrong, "log_p_gain", at), cgam_json_get_real(curve, "lambda"),
+                        (int)at, z_at(wrong, "behind_right", at));
         return z_at(wrong, "behind_right", at) > cgam_claim_limit(1) ? YES : NO;
     }
     return SILENT;
@@ -359,18 +355,17 @@ static int64_t top_layer(const json_t *curve, const char *measure)
 {
     int64_t best = 0, layers = (int64_t)json_array_size(cgam_json_at(curve, measure));
     for (int64_t l = 1; l < layers; l++)
-        if (cgam_json_get_entry(curve, measure, l) > cgam_json_get_entry(curve, measure, best))
-            best = l;
+        if (cgam_json_nth(curve, measure, l) > cgam_json_nth(curve, measure, best)) best = l;
     return best;
 }
 
 /* The first layer with 90% of a measure's rise from layer 0 to its top. */
 static int64_t risen(const json_t *curve, const char *measure)
 {
-    double from = cgam_json_get_entry(curve, measure, 0);
+    double from = cgam_json_nth(curve, measure, 0);
     int64_t top = top_layer(curve, measure), l = 0;
-    double to = cgam_json_get_entry(curve, measure, top);
-    while (l < top && cgam_json_get_entry(curve, measure, l) < from + 0.9 * (to - from)) l++;
+    double to = cgam_json_nth(curve, measure, top);
+    while (l < top && cgam_json_nth(curve, measure, l) < from + 0.9 * (to - from)) l++;
     return l;
 }
 
@@ -381,13 +376,12 @@ static outcome separates_early(const json_t *study, cgam_claim *claim)
     if (!curve || layers < 2) return SILENT;
     int64_t top = top_layer(curve, "separability");
     for (int64_t l = 1; l <= (layers - 1) / 2; l++)
-        if (cgam_json_get_entry(curve, "separability", l) >
-            cgam_json_get_entry(curve, "separability", early))
+        if (cgam_json_nth(curve, "separability", l) > cgam_json_nth(curve, "separability", early))
             early = l;
-    double best = cgam_json_get_entry(curve, "separability", top);
-    double then = cgam_json_get_entry(curve, "separability", early);
-    double se = hypot(cgam_json_get_entry(curve, "separability_se", top),
-                      cgam_json_get_entry(curve, "separability_se", early));
+    double best = cgam_json_nth(curve, "separability", top);
+    double then = cgam_json_nth(curve, "separability", early);
+    double se = hypot(cgam_json_nth(curve, "separability_se", top),
+                      cgam_json_nth(curve, "separability_se", early));
     cgam_claim_tell(claim, "best %.3f after layer %d, in the first half %.3f after layer %d", best,
                     (int)top, then, (int)early);
     return best - then <= cgam_claim_limit(1) * se ? YES : NO;
@@ -400,12 +394,12 @@ static outcome aligns_late(const json_t *study, cgam_claim *claim)
     double n = sqrt((double)cgam_json_get_int(study, "probe.queries"));
     if (!curve || layers < 3) return SILENT;
     int64_t top = top_layer(curve, "margin"), end = 2 * (layers - 1) / 3;
-    double best = cgam_json_get_entry(curve, "margin", top);
-    double best_se = cgam_json_get_entry(curve, "margin_sd", top) / n;
+    double best = cgam_json_nth(curve, "margin", top);
+    double best_se = cgam_json_nth(curve, "margin_sd", top) / n;
     double z = cgam_claim_limit((double)end + 1);
     for (int64_t l = 0; l <= end; l++, tests++)
-        good += best / 2 - cgam_json_get_entry(curve, "margin", l) >
-                z * hypot(best_se / 2, cgam_json_get_entry(curve, "margin_sd", l) / n);
+        good += best / 2 - cgam_json_nth(curve, "margin", l) >
+                z * hypot(best_se / 2, cgam_json_nth(curve, "margin_sd", l) / n);
     cgam_claim_tell(claim, "best margin %.4f after layer %d, %d of %d layers below half of it",
                     best, (int)top, (int)good, (int)tests);
     return good == tests ? YES : NO;
@@ -418,11 +412,10 @@ static outcome separates_first(const json_t *study, cgam_claim *claim)
     if (!curve || cgam_models_layers(cgam_json_at(study, "probe")) < 3) return SILENT;
     int64_t early = risen(curve, "separability"), late = risen(curve, "margin");
     int64_t top = top_layer(curve, "margin");
-    double from = cgam_json_get_entry(curve, "margin", 0),
-           to = cgam_json_get_entry(curve, "margin", top);
-    double left = from + 0.9 * (to - from) - cgam_json_get_entry(curve, "margin", early);
-    double se = hypot(0.9 * cgam_json_get_entry(curve, "margin_sd", top),
-                      cgam_json_get_entry(curve, "margin_sd", early)) /
+    double from = cgam_json_nth(curve, "margin", 0), to = cgam_json_nth(curve, "margin", top);
+    double left = from + 0.9 * (to - from) - cgam_json_nth(curve, "margin", early);
+    double se = hypot(0.9 * cgam_json_nth(curve, "margin_sd", top),
+                      cgam_json_nth(curve, "margin_sd", early)) /
                 n;
     cgam_claim_tell(claim, "separability after layer %d, alignment after layer %d", (int)early,
                     (int)late);

@@ -369,8 +369,8 @@ static steering measure_steer(const json_t *doc, int64_t index)
             for (int64_t l = 0; l < cgam_models_layers(doc); l++) {
                 const json_t *curve = json_array_get(curves, i);
                 const char *one = steer_measures[row];
-                least = fmin(least, cgam_json_get_entry(curve, row ? one : "log_p_low", l));
-                most = fmax(most, cgam_json_get_entry(curve, row ? one : "log_p_high", l));
+                least = fmin(least, cgam_json_nth(curve, row ? one : "log_p_low", l));
+                most = fmax(most, cgam_json_nth(curve, row ? one : "log_p_high", l));
             }
         double room = 0.05 * (most - least) + 1e-6;
         s.least[row] = least - room;

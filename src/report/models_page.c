@@ -105,8 +105,8 @@ static void accuracies(FILE *to, const json_t *sweep)
                    NAN);
             number(to, cgam_json_get_real(entry, over ? "recovered_full" : "recovered"),
                    cgam_json_get_real(entry, over ? "recovered_full_se" : "recovered_se"));
-            double from = cgam_json_get_entry(best, "lambda", 0);
-            double to_lambda = cgam_json_get_entry(best, "lambda", 1);
+            double from = cgam_json_nth(best, "lambda", 0);
+            double to_lambda = cgam_json_nth(best, "lambda", 1);
             fprintf(to, "<td class=\"n\">%d, %d; %.3g",
                     (int)cgam_json_get_int(best, "context_layer"),
                     (int)cgam_json_get_int(best, "query_layer"), from);

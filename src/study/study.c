@@ -1,5 +1,6 @@
 /* study.c: the list of studies, their tables, and what is written of them. */
 #include "io/folder.h"
+#include "io/table.h"
 #include "study/params.h"
 
 #include <math.h>
@@ -54,7 +55,7 @@ void cgam_study_free(cgam_study *study)
     if (!study) return;
     for (int64_t i = 0; i < study->tables; i++) cgam_free(study->env, study->cells[i]);
     json_decref(study->doc);
-    free(study->json);
+    cgam_free(study->env, study->json);
     cgam_free(study->env, study->labels);
     cgam_free(study->env, study->lists);
     cgam_free(study->env, study->out);
@@ -138,16 +139,6 @@ static json_t *machine(const cgam_study *study)
     return doc;
 }
 
-static cgam_status make_text(cgam_study *study)
-{
-    size_t size = 0;
-    FILE *to = open_memstream(&study->json, &size);
-    bool fine = to && cgam_json_write(to, study->doc, 1);
-    if (to && (fputc('\n', to) == EOF || fclose(to) != 0)) fine = false;
-    if (fine && !json_object_get(study->doc, "incomplete")) return CGAM_OK;
-    return cgam_fail_nomem(study->env, "the summary");
-}
-
 cgam_status cgam_study_run(cgam_env *env, const cgam_study_opts *opts, cgam_study **out)
 {
     *out = NULL;
@@ -166,7 +157,7 @@ cgam_status cgam_study_run(cgam_env *env, const cgam_study_opts *opts, cgam_stud
     for (int64_t i = 0; i < study->tables; i++)
         json_array_append_new(names, json_string(study->table[i].name));
     cgam_json_put(study->doc, "tables", names);
-    if (status == CGAM_OK) status = make_text(study);
+    if (status == CGAM_OK) status = cgam_json_text(study->env, study->doc, &study->json);
     if (status != CGAM_OK) {
         cgam_study_free(study);
         return status;
@@ -196,11 +187,7 @@ cgam_status cgam_study_trial(cgam_env *env, const cgam_study_opts *opts, int64_t
         cgam_study_params_put(&study->opts, study->doc);
         status = part->trial(study, trial, study->doc);
     }
-    if (status == CGAM_OK) status = make_text(study);
-    if (status == CGAM_OK) {
-        *text = cgam_strdup(env, study->json);
-        if (!*text) status = cgam_fail_nomem(env, "a trial");
-    }
+    if (status == CGAM_OK) status = cgam_json_text(env, study->doc, text);
     cgam_study_free(study);
     return status;
 }
@@ -219,9 +206,7 @@ cgam_status cgam_study_add(cgam_study *study, const char *name, const char *abou
                            const char *heads, const char *const *labels, int64_t rows,
                            double **cells)
 {
-    int64_t columns = 1;
-    for (const char *c = heads; *c; c++) columns += *c == ',';
-    if (labels) columns--;
+    int64_t columns = cgam_heads_count(heads) - (labels != NULL);
     if (study->tables == CGAM_STUDY_TABLES)
         return cgam_fail(study->env, CGAM_E_INTERNAL, "more than %d tables", CGAM_STUDY_TABLES);
     *cells = cgam_zalloc(study->env, (size_t)rows * (size_t)columns, sizeof **cells);
