@@ -89,7 +89,7 @@ static void documents_hold_what_was_put(void **state)
     assert_int_equal(scratch_files(false), 0);
     char *text;
     CHECK_STATUS(env, cgam_json_text(env, doc, &text));
-    assert_true(strncmp(text, "{\n \"word\": \"x\"", 15) == 0 && text[strlen(text) - 1] == '\n');
+    assert_true(strncmp(text, "{\n \"word\": \"x\"", 14) == 0 && text[strlen(text) - 1] == '\n');
     cgam_text_free(env, text);
     CHECK_STATUS(env, cgam_json_save(env, scratch_folder, "d.json", doc));
     expect_file("d.json", "{\n \"word\": \"x\",\n \"nothing\": null,\n \"yes\": true,\n \"in\": {\n"
