@@ -41,30 +41,19 @@ static void room_close(cgam_study *study, void *arg, void *opened)
 {
     (void)arg;
     room *w = opened;
-    if (!w) return;
     cgam_banks_free(w->banks);
     cgam_free(study->env, w->s);
-    cgam_free(study->env, w);
 }
 
-static cgam_status room_open(cgam_study *study, void *arg, void **out)
+static cgam_status room_open(cgam_study *study, void *arg, void *opened)
 {
     (void)arg;
+    room *w = opened;
     const cgam_study_opts *o = &study->opts;
-    const int width = study->lanes->width;
-    room *w = cgam_zalloc(study->env, 1, sizeof *w);
-    if (!w) return cgam_fail_nomem(study->env, "a trial");
-    cgam_status status = cgam_banks_new(study->env, width, o->n, o->d, &w->banks);
-    if (status == CGAM_OK) {
-        const cgam_slice slices[] = {{&w->s, o->n}, {&w->p, o->n}, {&w->f, w->banks->g.m + 1}};
-        status = cgam_trial_room(study, 3, slices);
-    }
-    if (status != CGAM_OK) {
-        room_close(study, arg, w);
-        return status;
-    }
-    *out = w;
-    return CGAM_OK;
+    cgam_status status = cgam_banks_new(study->env, study->lanes->width, o->n, o->d, &w->banks);
+    if (status != CGAM_OK) return status;
+    const cgam_slice slices[] = {{&w->s, o->n}, {&w->p, o->n}, {&w->f, w->banks->g.m + 1}};
+    return cgam_trial_room(study, 3, slices);
 }
 
 static cgam_status draw(cgam_study *study, int64_t first, room *w)
@@ -139,8 +128,9 @@ static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, 
     return CGAM_OK;
 }
 
-static cgam_status tell(cgam_study *study, const setup *u, const cgam_blocks *b)
+static cgam_status tables(cgam_study *study, void *arg, const cgam_blocks *b)
 {
+    const setup *u = arg;
     const cgam_study_opts *o = &study->opts;
     double *cells, *example = NULL, n = (double)o->trials, several = 0;
     cgam_moments above = {0};
@@ -212,14 +202,13 @@ static cgam_status run(cgam_study *study)
     cgam_status status = prepare(study, &u);
     cgam_blocks b = {.count = (study->opts.trials + BLOCK - 1) / BLOCK,
                      .record = u.record,
+                     .room = sizeof(room),
                      .open = room_open,
                      .close = room_close,
                      .block = block,
+                     .tables = tables,
                      .arg = &u};
-    if (status == CGAM_OK) status = cgam_blocks_run(study, &b);
-    if (status == CGAM_OK) status = tell(study, &u, &b);
-    cgam_free(study->env, b.records);
-    return status;
+    return status == CGAM_OK ? cgam_blocks_run(study, &b) : status;
 }
 
 static cgam_status trial(cgam_study *study, int64_t k, json_t *doc)
@@ -229,10 +218,9 @@ static cgam_status trial(cgam_study *study, int64_t k, json_t *doc)
     double peak[CGAM_LANES_MAX] __attribute__((aligned(64))), lead[CGAM_LANES_MAX],
         t[CGAM_LANES_MAX] = {0}, scale[CGAM_LANES_MAX] __attribute__((aligned(64)));
     setup u;
-    void *opened = NULL;
+    room opened = {0}, *w = &opened;
     cgam_status status = prepare(study, &u);
-    if (status == CGAM_OK) status = room_open(study, &u, &opened);
-    room *w = opened;
+    if (status == CGAM_OK) status = room_open(study, &u, w);
     if (status == CGAM_OK) status = draw(study, k - lane, w);
     if (status == CGAM_OK) {
         const cgam_bundle *g = &w->banks->g;
@@ -265,13 +253,13 @@ static cgam_status trial(cgam_study *study, int64_t k, json_t *doc)
 
 const cgam_study_part cgam_study_competition = {
     .name = "competition",
+    .check = check,
+    .run = run,
+    .trial = trial,
     .about = "peak gate probability against the penalty, without feedback (fig. 3 a-c)",
     .words = "Each trial draws a cluster of unit memories and gives every gate the same "
              "input. Below alpha_crit the gates settle; from there on their closed-form "
              "transient is taken at min(t*, t_cap). Reported is the mean of the largest gate "
              "probability for every alpha.",
     .example = "--t-cap 200",
-    .check = check,
-    .run = run,
-    .trial = trial,
 };

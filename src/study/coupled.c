@@ -93,39 +93,29 @@ void cgam_coupling_room_close(cgam_study *study, void *arg, void *opened)
 {
     (void)arg;
     cgam_coupling_room *w = opened;
-    if (!w) return;
     cgam_banks_free(w->banks);
     cgam_free(study->env, w->s0);
     cgam_free(study->env, w->flow);
     cgam_free(study->env, w->fold);
-    cgam_free(study->env, w);
 }
 
-cgam_status cgam_coupling_room_open(cgam_study *study, void *arg, void **out)
+cgam_status cgam_coupling_room_open(cgam_study *study, void *arg, void *opened)
 {
-    const cgam_study_opts *o = &study->opts;
+    (void)arg;
+    cgam_coupling_room *w = opened;
     cgam_env *env = study->env;
-    const int width = study->lanes->width;
-    cgam_coupling_room *w = cgam_zalloc(env, 1, sizeof *w);
-    if (!w) return cgam_fail_nomem(env, "a trial");
-    cgam_status status = cgam_banks_new(env, width, o->n, o->d, &w->banks);
-    if (status == CGAM_OK) {
-        int64_t n = o->n, m = w->banks->g.m;
-        const cgam_slice slices[] = {
-            {&w->s0, n}, {&w->scale, 1}, {&w->base, n},    {&w->x, n}, {&w->e, n + m},
-            {&w->fs, n}, {&w->fr, n},    {&w->fp, n},      {&w->s, n}, {&w->r, n},
-            {&w->p, n},  {&w->f, m + 1}, {&w->gain, m + 1}};
-        status = cgam_trial_room(study, sizeof slices / sizeof *slices, slices);
-        w->flow = cgam_zalloc(env, cgam_lanes_flow_room(&w->banks->g), sizeof *w->flow);
-        w->fold = cgam_alloc(env, cgam_lanes_fold_room(&w->banks->g), sizeof *w->fold);
-        if (status == CGAM_OK && (!w->flow || !w->fold)) status = cgam_fail_nomem(env, "a trial");
-    }
-    if (status != CGAM_OK) {
-        cgam_coupling_room_close(study, arg, w);
-        return status;
-    }
-    *out = w;
-    return CGAM_OK;
+    const int64_t n = study->opts.n;
+    cgam_status status = cgam_banks_new(env, study->lanes->width, n, study->opts.d, &w->banks);
+    if (status != CGAM_OK) return status;
+    const int64_t m = w->banks->g.m;
+    const cgam_slice slices[] = {{&w->s0, n},      {&w->scale, 1}, {&w->base, n}, {&w->x, n},
+                                 {&w->e, n + m},   {&w->fs, n},    {&w->fr, n},   {&w->fp, n},
+                                 {&w->s, n},       {&w->r, n},     {&w->p, n},    {&w->f, m + 1},
+                                 {&w->gain, m + 1}};
+    w->flow = cgam_zalloc(env, cgam_lanes_flow_room(&w->banks->g), sizeof *w->flow);
+    w->fold = cgam_alloc(env, cgam_lanes_fold_room(&w->banks->g), sizeof *w->fold);
+    if (!w->flow || !w->fold) return cgam_fail_nomem(env, "a trial");
+    return cgam_trial_room(study, sizeof slices / sizeof *slices, slices);
 }
 
 cgam_status cgam_coupling_draw(cgam_study *study, int64_t first, cgam_coupling_room *w)
@@ -351,13 +341,13 @@ static cgam_status run(cgam_study *study)
     cgam_status status = cgam_coupling_open(study, c);
     cgam_blocks b = {.count = (study->opts.trials + BLOCK - 1) / BLOCK,
                      .record = c->record,
+                     .room = sizeof(cgam_coupling_room),
                      .open = cgam_coupling_room_open,
                      .close = cgam_coupling_room_close,
                      .block = block,
+                     .tables = cgam_coupling_tables,
                      .arg = c};
     if (status == CGAM_OK) status = cgam_blocks_run(study, &b);
-    if (status == CGAM_OK) status = cgam_coupling_tables(study, c, &b);
-    cgam_free(study->env, b.records);
     cgam_coupling_close(study, c);
     cgam_free(study->env, c);
     return status;
@@ -365,6 +355,8 @@ static cgam_status run(cgam_study *study)
 
 const cgam_study_part cgam_study_coupled = {
     .name = "coupled",
+    .run = run,
+    .trial = cgam_coupling_trial,
     .about = "how feedback moves the transition of the gates (fig. 3 d)",
     .words = "Clusters as in competition. Retrieval feeds back into the gates: the "
              "self-consistent fixed point from a noisy start while A(alpha) is positive definite, "
@@ -372,6 +364,4 @@ const cgam_study_part cgam_study_coupled = {
              "its mean peak crosses 1/2, the theorem's threshold, and the fold of the branch "
              "of fixed points.",
     .example = "--lambda 0,1,2 --trials 200",
-    .run = run,
-    .trial = cgam_coupling_trial,
 };

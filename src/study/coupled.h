@@ -39,8 +39,10 @@ typedef struct cgam_coupling_point {
 
 cgam_status cgam_coupling_open(cgam_study *study, cgam_coupling *c);
 void cgam_coupling_close(cgam_study *study, cgam_coupling *c);
-cgam_status cgam_coupling_room_open(cgam_study *study, void *arg, void **out);
+cgam_status cgam_coupling_room_open(cgam_study *study, void *arg, void *opened);
 void cgam_coupling_room_close(cgam_study *study, void *arg, void *opened);
+
+/* Those and the tables are given a cgam_coupling as arg, and a cgam_coupling_room. */
 
 /* The bundle's clusters and noise. */
 cgam_status cgam_coupling_draw(cgam_study *study, int64_t first, cgam_coupling_room *w);
@@ -54,7 +56,7 @@ void cgam_coupling_solve(const cgam_study *study, double alpha, double lambda, b
 void cgam_coupling_fold(const cgam_study *study, double lambda, cgam_coupling_room *w,
                         double *alpha);
 
-cgam_status cgam_coupling_tables(cgam_study *study, const cgam_coupling *c, const cgam_blocks *b);
+cgam_status cgam_coupling_tables(cgam_study *study, void *arg, const cgam_blocks *b);
 cgam_status cgam_coupling_trial(cgam_study *study, int64_t trial, json_t *doc);
 
 #endif

@@ -99,8 +99,6 @@ static cgam_status threshold_table(cgam_study *study, const cgam_coupling *c, co
 {
     const cgam_study_opts *o = &study->opts;
     double *cells;
-    int64_t most = o->trials > CGAM_ALPHAS_MAX ? o->trials : CGAM_ALPHAS_MAX;
-    double *x = cgam_alloc(study->env, (size_t)most, sizeof *x);
     cgam_status status = cgam_study_add(
         study, "thresholds",
         "alpha_half: first crossing of mean peak 1/2. alpha_theory: alpha_crit (1 - lambda^2 beta "
@@ -109,8 +107,11 @@ static cgam_status threshold_table(cgam_study *study, const cgam_coupling *c, co
         "lambda,alpha_half,alpha_half_se,alpha_theory,fold_q25,fold_median,fold_q75,fold_share,"
         "fold_trials",
         NULL, o->lambda.count, &cells);
-    if (status == CGAM_OK && !x) status = cgam_fail_nomem(study->env, "thresholds");
-    for (int64_t k = 0; k < o->lambda.count && status == CGAM_OK; k++, cells += 9) {
+    if (status != CGAM_OK) return status;
+    int64_t most = o->trials > CGAM_ALPHAS_MAX ? o->trials : CGAM_ALPHAS_MAX;
+    double *x = cgam_alloc(study->env, (size_t)most, sizeof *x);
+    if (!x) return cgam_fail_nomem(study->env, "thresholds");
+    for (int64_t k = 0; k < o->lambda.count; k++, cells += 9) {
         double lambda = o->lambda.values[k], feedback = lambda * lambda * o->beta / (double)o->n;
         cells[0] = lambda;
         curve(study, c, b, k, 1, -1, x);
@@ -128,8 +129,9 @@ static cgam_status threshold_table(cgam_study *study, const cgam_coupling *c, co
     return status;
 }
 
-cgam_status cgam_coupling_tables(cgam_study *study, const cgam_coupling *c, const cgam_blocks *b)
+cgam_status cgam_coupling_tables(cgam_study *study, void *arg, const cgam_blocks *b)
 {
+    const cgam_coupling *c = arg;
     const cgam_study_opts *o = &study->opts;
     cgam_status status = curve_table(study, c, b);
     if (status == CGAM_OK) status = threshold_table(study, c, b);
@@ -223,9 +225,9 @@ cgam_status cgam_coupling_trial(cgam_study *study, int64_t trial, json_t *doc)
 {
     cgam_coupling *c = cgam_zalloc(study->env, 1, sizeof *c);
     if (!c) return cgam_fail_nomem(study->env, "grids");
-    void *w = NULL;
+    cgam_coupling_room room = {0}, *w = &room;
     cgam_status status = cgam_coupling_open(study, c);
-    if (status == CGAM_OK) status = cgam_coupling_room_open(study, c, &w);
+    if (status == CGAM_OK) status = cgam_coupling_room_open(study, c, w);
     if (status == CGAM_OK) status = show(study, c, trial, w, doc);
     cgam_coupling_room_close(study, c, w);
     cgam_coupling_close(study, c);

@@ -214,45 +214,53 @@ static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, 
     return status;
 }
 
-static cgam_status run(cgam_study *study)
+static cgam_status tables(cgam_study *study, void *arg, const cgam_blocks *b)
 {
+    (void)arg;
+    static const char *const keys[] = {"load",   "n",        "alpha",      "sigma_q",
+                                       "lambda", "accuracy", "accuracy_se"};
     const cgam_study_opts *o = &study->opts;
-    int64_t per = o->alphas.count * o->sigma_q.count * o->lambda.count;
-    cgam_blocks b = {.count = o->load.count * o->banks, .record = per, .block = block};
+    const int64_t per = b->record;
     double *cells, n = (double)o->trials, K = (double)o->banks;
-    cgam_status status = cgam_blocks_run(study, &b);
-    if (status == CGAM_OK)
-        status = cgam_study_add(study, "accuracy",
-                                "Share of trials in which the target wins; standard error between "
-                                "banks, binomial when there is one.",
-                                "load,n,alpha,sigma_q,lambda,accuracy,accuracy_se,trials,banks",
-                                NULL, o->load.count * per, &cells);
-    for (int64_t i = 0; i < o->load.count && status == CGAM_OK; i++)
+    cgam_status status =
+        cgam_study_add(study, "accuracy",
+                       "Share of trials in which the target wins; standard error between "
+                       "banks, binomial when there is one.",
+                       "load,n,alpha,sigma_q,lambda,accuracy,accuracy_se,trials,banks", NULL,
+                       o->load.count * per, &cells);
+    if (status != CGAM_OK) return status;
+    for (int64_t i = 0; i < o->load.count; i++)
         for (int64_t k = 0; k < per; k++, cells += 9) {
             cgam_moments share = {0};
             for (int64_t set = 0; set < o->banks; set++)
-                cgam_moments_add(&share, b.records[(i * o->banks + set) * per + k] / n);
+                cgam_moments_add(&share, b->records[(i * o->banks + set) * per + k] / n);
             int64_t size = memories(o, o->load.values[i]);
-            cells[0] = (double)size / (double)dimensions(o);
-            cells[1] = (double)size;
-            cells[2] = o->alphas.values[k / (o->sigma_q.count * o->lambda.count)];
-            cells[3] = o->sigma_q.values[k / o->lambda.count % o->sigma_q.count];
-            cells[4] = o->lambda.values[k % o->lambda.count];
-            cells[5] = share.mean;
-            cells[6] = cgam_moments_se(&share);
-            if (o->banks == 1) cells[6] = sqrt(cells[5] * (1 - cells[5]) / n);
-            cells[7] = n * K;
-            cells[8] = K;
+            double row[] = {(double)size / (double)o->d,
+                            (double)size,
+                            o->alphas.values[k / (o->sigma_q.count * o->lambda.count)],
+                            o->sigma_q.values[k / o->lambda.count % o->sigma_q.count],
+                            o->lambda.values[k % o->lambda.count],
+                            share.mean,
+                            o->banks > 1 ? cgam_moments_se(&share)
+                                         : sqrt(share.mean * (1 - share.mean) / n),
+                            n * K,
+                            K};
+            memcpy(cells, row, sizeof row);
         }
-    if (status == CGAM_OK) {
-        const cgam_table *t = cgam_study_find(study, "accuracy");
-        static const char *const keys[] = {"load",   "n",        "alpha",      "sigma_q",
-                                           "lambda", "accuracy", "accuracy_se"};
-        for (int k = 0; k < 7; k++)
-            cgam_json_put(study->doc, keys[k], cgam_json_reals(t->cells + k, t->rows, t->columns));
-    }
-    cgam_free(study->env, b.records);
-    return status;
+    const cgam_table *t = cgam_study_find(study, "accuracy");
+    for (int k = 0; k < 7; k++)
+        cgam_json_put(study->doc, keys[k], cgam_json_reals(t->cells + k, t->rows, t->columns));
+    return CGAM_OK;
+}
+
+static cgam_status run(cgam_study *study)
+{
+    const cgam_study_opts *o = &study->opts;
+    cgam_blocks b = {.count = o->load.count * o->banks,
+                     .record = o->alphas.count * o->sigma_q.count * o->lambda.count,
+                     .block = block,
+                     .tables = tables};
+    return cgam_blocks_run(study, &b);
 }
 
 /* ---- One trial ------------------------------------------------------------------------------- */
@@ -327,24 +335,24 @@ static cgam_status trial(cgam_study *study, int64_t k, json_t *doc)
 
 const cgam_study_part cgam_study_capacity = {
     .name = "capacity",
+    .check = check,
+    .run = run,
+    .trial = trial,
     .about = "recall accuracy against the number of memories per dimension",
     .words = "First-order recall of noisy queries with a noisy context, for a product of "
              "N/d, lambda, alpha and sigma_q, on random unit memories or on rows of a bank "
              "of yours.",
     .example = "--load 1,4,16,64 --lambda 0,2",
-    .check = check,
-    .run = run,
-    .trial = trial,
 };
 
 const cgam_study_part cgam_study_phase = {
     .name = "phase",
+    .check = check,
+    .run = run,
+    .trial = trial,
     .about = "recall accuracy over two of N/d, lambda, alpha and sigma_q, as a map",
     .words = "As capacity, drawn as a heat map over any two of N/d, lambda, alpha and "
              "sigma_q; the other two take their first value.",
     .example = "--x alpha --y load --alpha 0,0.2,0.4,0.6,0.8 --load 1,2,4,8,16 --lambda 2 "
                "--sigma-q 0.5",
-    .check = check,
-    .run = run,
-    .trial = trial,
 };

@@ -204,14 +204,23 @@ static cgam_status progress_note(run *r, int64_t i)
     return CGAM_OK;
 }
 
+static void room_free(run *r, void *room)
+{
+    if (room) r->b->close(r->study, r->b->arg, room);
+    cgam_free(r->study->env, room);
+}
+
 static cgam_status room_take(run *r, void **room)
 {
     *room = NULL;
-    if (!r->b->open) return CGAM_OK;
+    if (!r->b->room) return CGAM_OK;
     pthread_mutex_lock(&r->lock);
     if (r->rooms > 0) *room = r->room[--r->rooms];
     pthread_mutex_unlock(&r->lock);
-    return *room ? CGAM_OK : r->b->open(r->study, r->b->arg, room);
+    if (*room) return CGAM_OK;
+    *room = cgam_zalloc(r->study->env, r->b->room, 1);
+    return *room ? r->b->open(r->study, r->b->arg, *room)
+                 : cgam_fail_nomem(r->study->env, "a trial");
 }
 
 static cgam_status one_block(void *arg, int64_t i)
@@ -225,13 +234,13 @@ static cgam_status one_block(void *arg, int64_t i)
     cgam_status status = room_take(r, &room);
     if (status == CGAM_OK) status = b->block(r->study, b->arg, room, i, b->records + i * b->record);
     pthread_mutex_lock(&r->lock);
-    if (room && r->rooms < ROOMS_MAX) {
+    if (room && status == CGAM_OK && r->rooms < ROOMS_MAX) {
         r->room[r->rooms++] = room;
         room = NULL;
     }
     if (status == CGAM_OK) status = progress_note(r, i);
     pthread_mutex_unlock(&r->lock);
-    if (room) b->close(r->study, b->arg, room);
+    room_free(r, room);
     return status;
 }
 
@@ -248,16 +257,14 @@ cgam_status cgam_blocks_run(cgam_study *study, cgam_blocks *b)
         if (study->progress) status = progress_open(r);
         r->begun = r->synced = r->told = cgam_clock();
         if (status == CGAM_OK) status = cgam_parallel(study->env, b->count, one_block, r);
-        for (int i = 0; i < r->rooms; i++) b->close(study, b->arg, r->room[i]);
+        for (int i = 0; i < r->rooms; i++) room_free(r, r->room[i]);
         if (r->fd >= 0 && close(r->fd) != 0 && status == CGAM_OK)
             status = write_failed(study, errno);
         pthread_mutex_destroy(&r->lock);
     }
-    if (status != CGAM_OK) {
-        cgam_free(study->env, b->records);
-        b->records = NULL;
-    }
     cgam_free(study->env, done);
     cgam_free(study->env, r);
+    if (status == CGAM_OK) status = b->tables(study, b->arg, b);
+    cgam_free(study->env, b->records);
     return status;
 }

@@ -107,21 +107,16 @@ void cgam_separation_room_close(cgam_study *study, void *arg, void *opened)
 {
     (void)arg;
     room *w = opened;
-    if (!w) return;
     cgam_banks_free(w->banks);
     cgam_free(study->env, w->q);
     cgam_free(study->env, w->target);
-    cgam_free(study->env, w);
 }
 
-cgam_status cgam_separation_room_open(cgam_study *study, void *arg, void **out)
+cgam_status cgam_separation_room_open(cgam_study *study, void *arg, void *opened)
 {
     const setup *u = arg;
-    cgam_env *env = study->env;
+    room *w = opened;
     const int width = study->lanes->width;
-    room *w = cgam_zalloc(env, 1, sizeof *w);
-    if (!w) return cgam_fail_nomem(env, "a trial");
-    w->set = -1;
     const int64_t n = u->n, d = u->d, lambdas = u->lambdas, padded = d + CGAM_LANES_TILE;
     const cgam_slice slices[] = {{&w->q, d},
                                  {&w->c, d},
@@ -134,21 +129,18 @@ cgam_status cgam_separation_room_open(cgam_study *study, void *arg, void **out)
                                  {&w->e, n + padded},
                                  {&w->base, n},
                                  {&w->gain, padded + 1}};
-    cgam_status status = cgam_trial_room(study, sizeof slices / sizeof *slices, slices);
     /* targets first, then flags: eight-byte numbers keep their alignment */
-    size_t flags = (size_t)(2 * u->lambdas * width) * sizeof *w->right;
-    w->target = cgam_zalloc(env, CGAM_LANES_MAX * sizeof *w->target + flags, 1);
-    if (status == CGAM_OK && !w->target) status = cgam_fail_nomem(env, "a trial");
-    if (status == CGAM_OK && study->opts.coupled)
-        status = cgam_banks_new(env, width, u->n, u->d, &w->banks);
-    if (status != CGAM_OK) {
-        cgam_separation_room_close(study, arg, w);
-        return status;
-    }
+    size_t flags = (size_t)(2 * lambdas * width) * sizeof *w->right;
+    w->set = -1;
+    w->target = cgam_zalloc(study->env, CGAM_LANES_MAX * sizeof *w->target + flags, 1);
+    if (!w->target) return cgam_fail_nomem(study->env, "a trial");
     w->right = (int *)(void *)(w->target + CGAM_LANES_MAX);
-    w->stopped = w->right + u->lambdas * width;
-    *out = w;
-    return CGAM_OK;
+    w->stopped = w->right + lambdas * width;
+    if (study->opts.coupled) {
+        cgam_status status = cgam_banks_new(study->env, width, n, d, &w->banks);
+        if (status != CGAM_OK) return status;
+    }
+    return cgam_trial_room(study, sizeof slices / sizeof *slices, slices);
 }
 
 void cgam_separation_draw(const cgam_study *study, const setup *u, int64_t set, int64_t cell,
@@ -286,8 +278,7 @@ static void count_lane(const cgam_study *study, const setup *u, int64_t cell, in
     }
 }
 
-cgam_status cgam_separation_block(cgam_study *study, void *arg, void *opened, int64_t i,
-                                  double *record)
+static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, double *record)
 {
     const setup *u = arg;
     room *w = opened;
@@ -319,19 +310,21 @@ static cgam_status run(cgam_study *study)
     cgam_status status = cgam_separation_open(study, &u);
     cgam_blocks b = {.count = u.blocks_a_bank * study->opts.banks,
                      .record = u.record,
+                     .room = sizeof(room),
                      .open = cgam_separation_room_open,
                      .close = cgam_separation_room_close,
-                     .block = cgam_separation_block,
+                     .block = block,
+                     .tables = cgam_separation_tables,
                      .arg = &u};
     if (status == CGAM_OK) status = cgam_blocks_run(study, &b);
-    if (status == CGAM_OK) status = cgam_separation_tables(study, &u, &b);
-    cgam_free(study->env, b.records);
     cgam_separation_close(study, &u);
     return status;
 }
 
 const cgam_study_part cgam_study_separation = {
     .name = "separation",
+    .run = run,
+    .trial = cgam_separation_trial,
     .about = "accuracy and gaps against query noise (fig. 2)",
     .words = "One bank of unit Gaussian memories. A trial picks a target, a noisy query and "
              "a noisy context, recalls with every lambda on the same draws, and is counted "
@@ -339,6 +332,4 @@ const cgam_study_part cgam_study_separation = {
              "the best other one, and whether the target's probability is above the logistic "
              "bound.",
     .example = "--context-noise vector --out out",
-    .run = run,
-    .trial = cgam_separation_trial,
 };

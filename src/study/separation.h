@@ -49,10 +49,8 @@ typedef struct cgam_separation_room {
 /* arg is the cgam_separation, the room a cgam_separation_room. */
 cgam_status cgam_separation_open(cgam_study *study, cgam_separation *u);
 void cgam_separation_close(cgam_study *study, cgam_separation *u);
-cgam_status cgam_separation_room_open(cgam_study *study, void *arg, void **out);
+cgam_status cgam_separation_room_open(cgam_study *study, void *arg, void *opened);
 void cgam_separation_room_close(cgam_study *study, void *arg, void *opened);
-cgam_status cgam_separation_block(cgam_study *study, void *arg, void *opened, int64_t i,
-                                  double *record);
 
 /* Draws of trials first .. first + width - 1 at one noise level, one a lane. */
 void cgam_separation_draw(const cgam_study *study, const cgam_separation *u, int64_t set,
@@ -62,8 +60,7 @@ cgam_status cgam_separation_recall(cgam_study *study, const cgam_separation *u, 
                                    int64_t from, int64_t to, cgam_separation_room *w);
 
 /* Tables and summary from the blocks' records. */
-cgam_status cgam_separation_tables(cgam_study *study, const cgam_separation *u,
-                                   const cgam_blocks *b);
+cgam_status cgam_separation_tables(cgam_study *study, void *arg, const cgam_blocks *b);
 cgam_status cgam_separation_trial(cgam_study *study, int64_t trial, json_t *doc);
 
 #endif

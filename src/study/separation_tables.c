@@ -251,9 +251,9 @@ static void put_results(cgam_study *study, const cgam_separation *u)
     cgam_json_put(doc, "unconverged", json_integer((json_int_t)stopped));
 }
 
-cgam_status cgam_separation_tables(cgam_study *study, const cgam_separation *u,
-                                   const cgam_blocks *b)
+cgam_status cgam_separation_tables(cgam_study *study, void *arg, const cgam_blocks *b)
 {
+    const cgam_separation *u = arg;
     cgam_status status = accuracy_table(study, u, b);
     if (status == CGAM_OK) status = gap_table(study, u, b);
     if (status == CGAM_OK) status = sample_table(study, u, b);
@@ -339,7 +339,7 @@ cgam_status cgam_separation_trial(cgam_study *study, int64_t trial, json_t *doc)
     const cgam_study_opts *o = &study->opts;
     cgam_env *env = study->env;
     cgam_separation u;
-    void *w = NULL;
+    cgam_separation_room room = {0}, *w = &room;
     cgam_bank *bank = NULL;
     cgam_gate *gate = NULL;
     double *x = cgam_alloc(env, (size_t)(4 * o->n), sizeof *x);
@@ -347,7 +347,7 @@ cgam_status cgam_separation_trial(cgam_study *study, int64_t trial, json_t *doc)
     json_t *cells = json_array();
     cgam_status status = cgam_separation_open(study, &u);
     if (status == CGAM_OK && !x) status = cgam_fail_nomem(env, "a trial");
-    if (status == CGAM_OK) status = cgam_separation_room_open(study, &u, &w);
+    if (status == CGAM_OK) status = cgam_separation_room_open(study, &u, w);
     const double *memories = u.Z + set * u.n * u.d;
     if (status == CGAM_OK) status = cgam_bank_new(env, memories, CGAM_F64, u.n, u.d, NULL, &bank);
     if (status == CGAM_OK) status = cgam_gate_new(bank, o->alpha, NULL, &gate);

@@ -32,33 +32,37 @@ cgam_status cgam_study_add(cgam_study *study, const char *name, const char *abou
 
 /* What each study is. Its parameters are rows of params.c. */
 typedef struct cgam_study_part {
-    const char *name, *about;    /* about: one line */
-    const char *words, *example; /* a paragraph; options that show something */
+    const char *name;
     /* What the ranges of single parameters do not say; NULL = nothing. */
     cgam_status (*check)(cgam_env *env, const cgam_study_opts *opts);
     cgam_status (*run)(cgam_study *study);
     /* Of several banks, the trials of the first are counted first, then those of the second. */
     cgam_status (*trial)(cgam_study *study, int64_t trial, json_t *doc);
+    const char *about, *words; /* one line; a paragraph */
+    const char *example;       /* options that show something */
 } cgam_study_part;
 
 extern const cgam_study_part cgam_study_separation, cgam_study_competition, cgam_study_coupled,
     cgam_study_timescale, cgam_study_theorems, cgam_study_capacity, cgam_study_phase;
 
 /* ---- Blocks: run.c --------------------------------------------------------------------------- */
-/* A study's work is cut into blocks whose results are `record` doubles each. They may be computed
- * in any order by any thread; the caller joins them by index. */
-typedef struct cgam_blocks {
+/* A study's work is cut into blocks whose results are `record` doubles each. They are computed in any
+ * order by any thread; `tables` makes the results from the records, by index. */
+typedef struct cgam_blocks cgam_blocks;
+struct cgam_blocks {
     int64_t count, record;
-    double *records; /* [count, record] */
-    /* A thread's own room, made once and used for many blocks; may be NULL. */
-    cgam_status (*open)(cgam_study *study, void *arg, void **room);
+    double *records; /* [count, record]; while the blocks and tables run */
+    /* A thread's own room of `room` bytes, zero, filled once and used for many blocks. open may fail
+     * half-way: close copes. No room: 0. */
+    size_t room;
+    cgam_status (*open)(cgam_study *study, void *arg, void *room);
     void (*close)(cgam_study *study, void *arg, void *room);
     cgam_status (*block)(cgam_study *study, void *arg, void *room, int64_t i, double *record);
+    cgam_status (*tables)(cgam_study *study, void *arg, const cgam_blocks *b);
     void *arg;
-} cgam_blocks;
+};
 
-/* Allocates and fills b->records; free them with cgam_free. Keeps progress when the study has a
- * folder for it. */
+/* Runs all blocks, then the tables. Keeps progress when the study has a folder for it. */
 cgam_status cgam_blocks_run(cgam_study *study, cgam_blocks *b);
 
 #endif

@@ -87,7 +87,6 @@ cgam_status cgam_theorem_case(cgam_study *study, const cgam_theorem *t, int64_t 
 typedef struct setup {
     int64_t theorems, blocks;
     const cgam_theorem *theorem[THEOREMS_MAX];
-    const char *names[THEOREMS_MAX];
     int64_t cases[THEOREMS_MAX], first[THEOREMS_MAX + 1]; /* first block of each */
 } setup;
 
@@ -99,7 +98,6 @@ static void lay_out(const cgam_study_opts *o, setup *u)
         for (const cgam_theorem *t = lists[k]; t->name && u->theorems < THEOREMS_MAX; t++) {
             int64_t j = u->theorems++;
             u->theorem[j] = t;
-            u->names[j] = t->name;
             u->cases[j] = o->trials;
             if (t->share > 0) u->cases[j] = (int64_t)ceil((double)o->trials * t->share);
             u->first[j + 1] = u->first[j] + (u->cases[j] + BLOCK - 1) / BLOCK;
@@ -135,48 +133,48 @@ static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, 
     return status;
 }
 
-static cgam_status run(cgam_study *study)
+static cgam_status tables(cgam_study *study, void *arg, const cgam_blocks *b)
 {
-    setup *u = cgam_alloc(study->env, 1, sizeof *u);
-    if (!u) return cgam_fail_nomem(study->env, "theorems");
-    lay_out(&study->opts, u);
-    cgam_blocks b = {.count = u->blocks, .record = 3, .block = block, .arg = u};
+    const setup *u = arg;
     double *cells = NULL;
-    cgam_status status = cgam_blocks_run(study, &b);
     const char **names = cgam_alloc(study->env, (size_t)u->theorems, sizeof *names);
+    if (!names) return cgam_fail_nomem(study->env, "theorems");
     study->labels = names;
-    if (status == CGAM_OK && !names) status = cgam_fail_nomem(study->env, "theorems");
-    if (status == CGAM_OK) {
-        for (int64_t j = 0; j < u->theorems; j++) names[j] = u->names[j];
-        status = cgam_study_add(study, "checks",
-                                "Statements on random instances. worst_margin: how far the closest "
-                                "case is on the right side; identities show minus their relative "
-                                "error. A margin below -tolerance counts as a violation.",
-                                "name,cases,violations,worst_margin,tolerance", names, u->theorems,
-                                &cells);
-    }
+    for (int64_t j = 0; j < u->theorems; j++) names[j] = u->theorem[j]->name;
+    cgam_status status =
+        cgam_study_add(study, "checks",
+                       "Statements on random instances. worst_margin: how far the closest "
+                       "case is on the right side; identities show minus their relative "
+                       "error. A margin below -tolerance counts as a violation.",
+                       "name,cases,violations,worst_margin,tolerance", names, u->theorems, &cells);
     json_t *list = json_array();
     for (int64_t j = 0; j < u->theorems && status == CGAM_OK; j++, cells += 4) {
         cells[2] = INFINITY;
         cells[3] = u->theorem[j]->tol;
         for (int64_t i = u->first[j]; i < u->first[j + 1]; i++) {
-            cells[0] += b.records[3 * i];
-            cells[1] += b.records[3 * i + 1];
-            cells[2] = fmin(cells[2], b.records[3 * i + 2]);
+            cells[0] += b->records[3 * i];
+            cells[1] += b->records[3 * i + 1];
+            cells[2] = fmin(cells[2], b->records[3 * i + 2]);
         }
         json_t *one = json_object();
-        cgam_json_put(one, "name", json_string(u->names[j]));
-        cgam_json_put(one, "statement", json_string(u->theorem[j]->statement));
-        cgam_json_put(one, "cases", json_integer((json_int_t)cells[0]));
-        cgam_json_put(one, "violations", json_integer((json_int_t)cells[1]));
-        cgam_json_put(one, "worst_margin", cgam_json_real(cells[2]));
-        cgam_json_put(one, "tolerance", cgam_json_real(cells[3]));
+        cgam_json_put_text(one, "name", names[j]);
+        cgam_json_put_text(one, "statement", u->theorem[j]->statement);
+        cgam_json_put_int(one, "cases", (int64_t)cells[0]);
+        cgam_json_put_int(one, "violations", (int64_t)cells[1]);
+        cgam_json_put_real(one, "worst_margin", cells[2]);
+        cgam_json_put_real(one, "tolerance", cells[3]);
         json_array_append_new(list, one);
     }
     cgam_json_put(study->doc, "checks", list);
-    cgam_free(study->env, b.records);
-    cgam_free(study->env, u);
     return status;
+}
+
+static cgam_status run(cgam_study *study)
+{
+    setup u;
+    lay_out(&study->opts, &u);
+    cgam_blocks b = {.count = u.blocks, .record = 3, .block = block, .tables = tables, .arg = &u};
+    return cgam_blocks_run(study, &b);
 }
 
 /* Instance k of every statement that has as many. */
@@ -215,10 +213,10 @@ static cgam_status trial(cgam_study *study, int64_t k, json_t *doc)
 
 const cgam_study_part cgam_study_theorems = {
     .name = "theorems",
+    .run = run,
+    .trial = trial,
     .about = "every theorem of the paper, counted on random instances",
     .words = "Draws random instances and counts, for every statement, cases, violations and "
              "the worst margin. The exit status is 1 when there is a violation.",
     .example = "--trials 2000",
-    .run = run,
-    .trial = trial,
 };

@@ -45,36 +45,26 @@ static void room_close(cgam_study *study, void *arg, void *opened)
 {
     (void)arg;
     room *w = opened;
-    if (!w) return;
     cgam_banks_free(w->banks);
     cgam_free(study->env, w->q);
     cgam_free(study->env, w->flow);
-    cgam_free(study->env, w);
 }
 
-static cgam_status room_open(cgam_study *study, void *arg, void **out)
+static cgam_status room_open(cgam_study *study, void *arg, void *opened)
 {
-    const cgam_study_opts *o = &study->opts;
-    const int width = study->lanes->width;
-    room *w = cgam_zalloc(study->env, 1, sizeof *w);
-    if (!w) return cgam_fail_nomem(study->env, "a trial");
+    (void)arg;
+    room *w = opened;
+    const int64_t n = study->opts.n, d = study->opts.d;
     w->study = study;
-    cgam_status status = cgam_banks_new(study->env, width, o->n, o->d, &w->banks);
-    if (status == CGAM_OK) {
-        int64_t n = o->n, d = o->d, m = w->banks->g.m;
-        const cgam_slice slices[] = {{&w->q, d},    {&w->c, d}, {&w->u, n}, {&w->b, n},
-                                     {&w->s, n},    {&w->r, n}, {&w->p, n}, {&w->now, n},
-                                     {&w->root, m}, {&w->x, m}, {&w->w, m}};
-        status = cgam_trial_room(study, sizeof slices / sizeof *slices, slices);
-        w->flow = cgam_zalloc(study->env, cgam_lanes_flow_room(&w->banks->g), sizeof *w->flow);
-        if (status == CGAM_OK && !w->flow) status = cgam_fail_nomem(study->env, "a trial");
-    }
-    if (status != CGAM_OK) {
-        room_close(study, arg, w);
-        return status;
-    }
-    *out = w;
-    return CGAM_OK;
+    cgam_status status = cgam_banks_new(study->env, study->lanes->width, n, d, &w->banks);
+    if (status != CGAM_OK) return status;
+    const int64_t m = w->banks->g.m;
+    const cgam_slice slices[] = {{&w->q, d},    {&w->c, d}, {&w->u, n}, {&w->b, n},
+                                 {&w->s, n},    {&w->r, n}, {&w->p, n}, {&w->now, n},
+                                 {&w->root, m}, {&w->x, m}, {&w->w, m}};
+    w->flow = cgam_zalloc(study->env, cgam_lanes_flow_room(&w->banks->g), sizeof *w->flow);
+    if (!w->flow) return cgam_fail_nomem(study->env, "a trial");
+    return cgam_trial_room(study, sizeof slices / sizeof *slices, slices);
 }
 
 static cgam_status draw(cgam_study *study, int64_t first, room *w)
@@ -372,31 +362,34 @@ static cgam_status along_table(cgam_study *study, const cgam_blocks *b)
     return status;
 }
 
+static cgam_status tables(cgam_study *study, void *arg, const cgam_blocks *b)
+{
+    (void)arg;
+    static const struct {
+        const char *key;
+        int column;
+    } keys[] = {{"ratio", 0},         {"accuracy", 1},       {"accuracy_se", 2},
+                {"context_first", 5}, {"context_median", 7}, {"decided_median", 10}};
+    cgam_status status = ratio_table(study, b);
+    if (status == CGAM_OK) status = along_table(study, b);
+    if (status != CGAM_OK) return status;
+    const cgam_table *t = cgam_study_find(study, "ratios");
+    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
+        cgam_json_put(study->doc, keys[k].key,
+                      cgam_json_reals(t->cells + keys[k].column, t->rows, t->columns));
+    return CGAM_OK;
+}
+
 static cgam_status run(cgam_study *study)
 {
-    const cgam_study_opts *o = &study->opts;
-    cgam_blocks b = {.count = (o->trials + BLOCK - 1) / BLOCK,
-                     .record = record_size(o),
+    cgam_blocks b = {.count = (study->opts.trials + BLOCK - 1) / BLOCK,
+                     .record = record_size(&study->opts),
+                     .room = sizeof(room),
                      .open = room_open,
                      .close = room_close,
-                     .block = block};
-    cgam_status status = cgam_blocks_run(study, &b);
-    if (status == CGAM_OK) status = ratio_table(study, &b);
-    if (status == CGAM_OK) status = along_table(study, &b);
-    if (status == CGAM_OK) {
-        const cgam_table *t = cgam_study_find(study, "ratios");
-        json_t *doc = study->doc;
-        static const struct {
-            const char *key;
-            int column;
-        } keys[] = {{"ratio", 0},         {"accuracy", 1},       {"accuracy_se", 2},
-                    {"context_first", 5}, {"context_median", 7}, {"decided_median", 10}};
-        for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
-            cgam_json_put(doc, keys[k].key,
-                          cgam_json_reals(t->cells + keys[k].column, t->rows, t->columns));
-    }
-    cgam_free(study->env, b.records);
-    return status;
+                     .block = block,
+                     .tables = tables};
+    return cgam_blocks_run(study, &b);
 }
 
 static cgam_status trial(cgam_study *study, int64_t k, json_t *doc)
@@ -404,11 +397,9 @@ static cgam_status trial(cgam_study *study, int64_t k, json_t *doc)
     const cgam_study_opts *o = &study->opts;
     const int width = study->lanes->width, lane = (int)(k % width);
     int right[CGAM_LANES_MAX];
-    void *opened = NULL;
+    room opened = {0}, *w = &opened;
     double *sums = cgam_zalloc(study->env, SUMS * SAMPLES, sizeof *sums);
-    cgam_status status =
-        sums ? room_open(study, NULL, &opened) : cgam_fail_nomem(study->env, "a trial");
-    room *w = opened;
+    cgam_status status = sums ? room_open(study, NULL, w) : cgam_fail_nomem(study->env, "a trial");
     if (status == CGAM_OK) status = draw(study, k - lane, w);
     if (status == CGAM_OK) {
         json_t *list = json_array();
@@ -439,12 +430,12 @@ static cgam_status trial(cgam_study *study, int64_t k, json_t *doc)
 
 const cgam_study_part cgam_study_timescale = {
     .name = "timescale",
+    .run = run,
+    .trial = trial,
     .about = "do gates that are faster than retrieval precondition it",
     .words = "Integrates gates and retrieval for ratios tau_r/tau_s, from rest or from the "
              "query, with the query clamped or free, and tells when the context has settled, "
              "when retrieval has decided, how many memories are in play along the way, and "
              "how often the target wins.",
     .example = "--start query",
-    .run = run,
-    .trial = trial,
 };
