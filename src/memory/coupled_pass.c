@@ -26,12 +26,11 @@ typedef struct gathered {
 
 typedef struct pass {
     const cgam_recall *plan;
-    int64_t count;   /* active queries */
-    cgam_query **m;  /* [count] */
-    const double *t; /* [count, d] */
-    gathered *part;  /* [chunks, count] */
-    double *g_part;  /* [chunks, count, d] */
-    const cgam_f32 *f32;
+    int64_t count;    /* active queries */
+    cgam_query **m;   /* [count] */
+    const double *t;  /* [count, d] */
+    gathered *part;   /* [chunks, count] */
+    double *g_part;   /* [chunks, count, d] */
     const float *t32; /* [count, ld] t laid out for f32, for the queries in it */
     int64_t ld;
 } pass;
@@ -95,21 +94,21 @@ static cgam_status pass_chunk(void *arg, int64_t chunk)
         int64_t rows = end - i < tile ? end - i : tile;
         for (int64_t v = 0; v < ps->count; v++, turn ^= 1) {
             bool f32 = ps->m[v]->f32;
-            cgam_readout_dot(Z, i, rows, ps->t + v * d, ps->f32, f32 ? ps->t32 + v * ps->ld : NULL,
-                             dot, &waits[!turn], &to[v]);
+            cgam_readout_dot(Z, i, rows, ps->t + v * d, f32 ? ps->t32 + v * ps->ld : NULL, dot,
+                             &waits[!turn], &to[v]);
             double shrink = take_tile(ps, ps->m[v], i, rows, dot, dinv, &part[v], weight);
             if (shrink != 1) {
-                cgam_readout_flush(Z, ps->f32, &to[v]);
+                cgam_readout_flush(Z, &to[v]);
                 for (int64_t j = 0; j < d; j++) to[v].y[j] *= shrink;
             }
-            waits[turn].f32 = f32 ? ps->f32 : NULL;
+            waits[turn].f32 = f32;
             cgam_readout_set(Z, i, rows, weight, 0x1p-54 / (double)Z->n * part[v].soft.sum,
                              &waits[turn]);
             if (ps->count > 1) cgam_readout_add(Z, &waits[turn], &to[v]);
         }
     }
     cgam_readout_add(Z, &waits[!turn], &to[0]);
-    for (int64_t v = 0; v < ps->count; v++) cgam_readout_flush(Z, ps->f32, &to[v]);
+    for (int64_t v = 0; v < ps->count; v++) cgam_readout_flush(Z, &to[v]);
     cgam_free(env, dot);
     cgam_free(env, y32);
     return CGAM_OK;
@@ -170,7 +169,6 @@ cgam_status cgam_coupled_pass(const cgam_recall *plan, int64_t active, cgam_quer
     gathered *part = cgam_alloc(env, (size_t)(chunks * active), sizeof *part);
     int64_t ld = cgam_f32_room(d);
     float *t32 = cgam_alloc(env, (size_t)(active * ld), sizeof *t32);
-    const cgam_f32 *f32 = Z->cpu->f32;
     cgam_status status = CGAM_OK;
     if (!t || !edges || !g_part || !part || !t32)
         status = cgam_fail_nomem(env, "a pass over the bank");
@@ -186,9 +184,9 @@ cgam_status cgam_coupled_pass(const cgam_recall *plan, int64_t active, cgam_quer
         bool next = f32_suits(plan, m[v], t + v * d);
         m[v]->trails = m[v]->f32; /* g is from a pass in f32 */
         m[v]->f32 = next;
-        if (next) f32->lay[Z->dtype](t + v * d, d, t32 + v * ld);
+        if (next) Z->cpu->f32->lay[Z->dtype](t + v * d, d, t32 + v * ld);
     }
-    pass ps = {plan, active, m, t, part, g_part, f32, t32, ld};
+    pass ps = {plan, active, m, t, part, g_part, t32, ld};
     if (status == CGAM_OK) status = cgam_parallel(env, chunks, pass_chunk, &ps);
     for (int64_t v = 0; v < active && status == CGAM_OK; v++) join(&ps, v, &energy[v], g + v * d);
     cgam_free(env, t);
@@ -202,7 +200,6 @@ cgam_status cgam_coupled_pass(const cgam_recall *plan, int64_t active, cgam_quer
 typedef struct gathering {
     const cgam_recall *plan;
     const cgam_query *m;
-    const cgam_f32 *f32; /* NULL: in double */
     int64_t ld;
     double *g_part; /* [chunks, d] */
 } gathering;
@@ -217,7 +214,7 @@ static cgam_status gather_chunk(void *arg, int64_t chunk)
     double *room = cgam_alloc(env, (size_t)(3 * tile), sizeof *room), *weight = room + 2 * tile;
     float *y32 = cgam_zalloc(env, (size_t)job->ld, sizeof *y32);
     cgam_readout_sum to = {job->g_part + chunk * Z->d, y32, 0};
-    cgam_readout waits = {.f32 = job->f32, .w = room};
+    cgam_readout waits = {.f32 = job->m->f32, .w = room};
     if (room && y32) {
         memset(to.y, 0, (size_t)Z->d * sizeof *to.y);
         waits.at = (int32_t *)(void *)(room + tile);
@@ -228,7 +225,7 @@ static cgam_status gather_chunk(void *arg, int64_t chunk)
             cgam_readout_set(Z, i, rows, weight, 0x1p-54 / (double)Z->n, &waits);
             cgam_readout_add(Z, &waits, &to);
         }
-        cgam_readout_flush(Z, job->f32, &to);
+        cgam_readout_flush(Z, &to);
     }
     cgam_free(env, room);
     cgam_free(env, y32);
@@ -241,7 +238,7 @@ cgam_status cgam_coupled_gather(const cgam_recall *plan, cgam_query *m, double *
     cgam_env *env = plan->bank->env;
     int64_t chunks = cgam_rows_chunks(Z), d = Z->d;
     m->f32 = m->iterations == 0 && begins_f32(plan);
-    gathering job = {plan, m, m->f32 ? Z->cpu->f32 : NULL, cgam_f32_room(d),
+    gathering job = {plan, m, cgam_f32_room(d),
                      cgam_alloc(env, (size_t)(chunks * d), sizeof(double))};
     if (!job.g_part) return cgam_fail_nomem(env, "a pass over the bank");
     cgam_status status = cgam_parallel(env, chunks, gather_chunk, &job);

@@ -36,7 +36,7 @@ typedef struct pass {
     const cgam_leader *focus; /* [count], NULL = none */
     part *parts;              /* [chunks, count] */
     int64_t leaders;          /* kept a chunk */
-    const cgam_f32 *f32;      /* the f32 kernels, NULL = none */
+    bool f32;                 /* some query is scored in f32 */
     float *x32, *e32;         /* [count, ld] q and e laid out, NULL = none */
     bool *f32_query;          /* [count] this query is scored in f32 */
     int64_t ld;
@@ -71,7 +71,7 @@ static void gate_tile(const pass *ps, int64_t v, tile *t)
     if (in->s) memcpy(t->s, in->s + t->begin, (size_t)t->rows * sizeof *t->s);
     if (in->e) {
         const float *e32 = laid_out(ps, v, ps->e32);
-        cgam_readout_score(in->Z, t->begin, t->rows, in->e + v * in->Z->d, ps->f32, e32, t->s);
+        cgam_readout_score(in->Z, t->begin, t->rows, in->e + v * in->Z->d, e32, t->s);
         for (int64_t i = 0; i < t->rows; i++) t->s[i] *= in->pivot[t->begin + i];
         for (int64_t k = 0; k < in->edge; k++) {
             int64_t i = in->border[k] - t->begin;
@@ -88,7 +88,7 @@ static void raise_top(const pass *ps, part *p, double top)
     double shrink = cgam_softmax_raise(&p->is.soft, ps->in->beta, top);
     p->skipped *= shrink;
     if (!p->to.y) return;
-    cgam_readout_flush(ps->in->Z, ps->f32, &p->to);
+    cgam_readout_flush(ps->in->Z, &p->to);
     for (int64_t j = 0; j < ps->in->Z->d; j++) p->to.y[j] *= shrink;
 }
 
@@ -159,7 +159,7 @@ static void plan_readout(const pass *ps, int64_t v, part *p, tile *t)
 {
     const cgam_rows *Z = ps->in->Z;
     double cut = NEGLIGIBLE / (double)Z->n * p->is.soft.sum;
-    t->waits.f32 = ps->f32 && ps->f32_query[v] ? ps->f32 : NULL;
+    t->waits.f32 = ps->f32 && ps->f32_query[v];
     p->skipped += cgam_readout_set(Z, t->begin, t->rows, t->e, cut, &t->waits);
 }
 
@@ -179,7 +179,7 @@ static bool chunk_of_one(pass *ps, part *p, bool may_idle, int64_t begin, int64_
     for (int64_t i = begin, turn = 0; i < end; i += size, turn ^= 1) {
         tile t =
             tile_in(room + turn * TILE_VECTORS * size, size, i, end - i < size ? end - i : size);
-        cgam_readout_dot(in->Z, i, t.rows, in->q, ps->f32, x32, t.b, &waits, &p->to);
+        cgam_readout_dot(in->Z, i, t.rows, in->q, x32, t.b, &waits, &p->to);
         gate_tile(ps, 0, &t);
         double highest = look_over(ps, 0, &p->is, &t), top = fmax(p->peak, highest);
         cgam_raise(&ps->high, highest);
@@ -229,8 +229,7 @@ static cgam_status attend_chunk(void *arg, int64_t chunk)
         for (int64_t i = begin; i < end; i += size) {
             for (int64_t v = 0; v < in->count; v++) {
                 tile t = tile_in(room, size, i, end - i < size ? end - i : size);
-                cgam_readout_score(Z, i, t.rows, in->q + v * Z->d, ps->f32,
-                                   laid_out(ps, v, ps->x32), t.b);
+                cgam_readout_score(Z, i, t.rows, in->q + v * Z->d, laid_out(ps, v, ps->x32), t.b);
                 gate_tile(ps, v, &t);
                 weigh_tile(ps, &parts[v], look_over(ps, v, &parts[v].is, &t), &t);
                 if (!parts[v].to.y) continue;
@@ -240,7 +239,7 @@ static cgam_status attend_chunk(void *arg, int64_t chunk)
         }
     }
     for (int64_t v = 0; v < in->count; v++) {
-        if (parts[v].to.y) cgam_readout_flush(Z, ps->f32, &parts[v].to);
+        if (parts[v].to.y) cgam_readout_flush(Z, &parts[v].to);
         parts[v].to.y32 = NULL;
     }
     cgam_free(ps->env, room);
@@ -254,7 +253,7 @@ static double look(const pass *ps, int64_t v, int64_t row)
     const cgam_attend_in *in = ps->in;
     double room[TILE_VECTORS] = {0};
     tile t = tile_in(room, 1, row, 1);
-    cgam_readout_score(in->Z, row, 1, in->q + v * in->Z->d, ps->f32, laid_out(ps, v, ps->x32), t.b);
+    cgam_readout_score(in->Z, row, 1, in->q + v * in->Z->d, laid_out(ps, v, ps->x32), t.b);
     gate_tile(ps, v, &t);
     return t.r[0];
 }
@@ -345,12 +344,12 @@ static cgam_status lay_out(pass *ps)
     ps->x32 = cgam_alloc(ps->env, count * (size_t)ps->ld, sizeof *ps->x32);
     if (in->e) ps->e32 = cgam_alloc(ps->env, count * (size_t)ps->ld, sizeof *ps->e32);
     if (!ps->x32 || (in->e && !ps->e32)) return cgam_fail_nomem(ps->env, "a pass over the bank");
-    ps->f32 = in->Z->cpu->f32;
+    ps->f32 = true;
     ps->leaders += CGAM_LEADERS_SPARE;
     for (int64_t v = 0; v < in->count; v++) {
         if (!ps->f32_query[v]) continue;
-        ps->f32->lay[in->Z->dtype](in->q + v * d, d, ps->x32 + v * ps->ld);
-        if (in->e) ps->f32->lay[in->Z->dtype](in->e + v * d, d, ps->e32 + v * ps->ld);
+        in->Z->cpu->f32->lay[in->Z->dtype](in->q + v * d, d, ps->x32 + v * ps->ld);
+        if (in->e) in->Z->cpu->f32->lay[in->Z->dtype](in->e + v * d, d, ps->e32 + v * ps->ld);
     }
     return CGAM_OK;
 }

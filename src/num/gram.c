@@ -43,7 +43,7 @@ static void widen(const gram *job, int64_t i, int64_t count, int64_t c, int64_t 
         int64_t some = wide - j < BLOCK ? wide - j : BLOCK;
         for (int64_t k = 0; k < count; k++) {
             double factor = (Z->scale ? Z->scale[i + k] : 1) * (w ? w[i + k] : 1);
-            const char *row = (const char *)Z->data + ((i + k) * Z->stride + c + j) * size;
+            const char *row = (const char *)cgam_rows_at(Z, i + k) + (c + j) * size;
             Z->cpu->f64->scaled[Z->dtype](row, some, factor, to + k * ld);
         }
     }

@@ -72,11 +72,6 @@ void cgam_pass_free(cgam_pass *s)
     s->Y = NULL;
 }
 
-static const void *row_at(const cgam_rows *Z, int64_t i)
-{
-    return (const char *)Z->data + (size_t)(i * Z->stride) * cgam_dtype_size(Z->dtype);
-}
-
 static bool in_place(const cgam_pass *s) { return s->Z->dtype == (s->wide ? CGAM_F64 : CGAM_F32); }
 
 /* Rows [i, i + count) without their scale: where they are, or converted into room. */
@@ -84,12 +79,12 @@ static const void *fetch(const cgam_pass *s, int64_t i, int64_t count, void *roo
 {
     const cgam_rows *Z = s->Z;
     *ld = Z->stride;
-    if (in_place(s)) return row_at(Z, i);
+    if (in_place(s)) return cgam_rows_at(Z, i);
     *ld = s->ld;
     for (int64_t r = 0; r < count; r++) {
         void *to = offset(s, room, r * s->ld);
-        if (s->wide) Z->cpu->f64->scaled[Z->dtype](row_at(Z, i + r), Z->d, 1, to);
-        else Z->cpu->f64->to_f32[Z->dtype](row_at(Z, i + r), Z->d, to);
+        if (s->wide) Z->cpu->f64->scaled[Z->dtype](cgam_rows_at(Z, i + r), Z->d, 1, to);
+        else Z->cpu->f64->to_f32[Z->dtype](cgam_rows_at(Z, i + r), Z->d, to);
     }
     return room;
 }
@@ -149,14 +144,14 @@ static void take_tile(const cgam_pass *s, cgam_pass_tile *t, space *w, double *Y
     const cgam_rows *Z = s->Z;
     int64_t ld = 0, width = s->width, end = cgam_pass_begin(s, t->chunk + 1);
     bool ahead = (int64_t)cgam_dtype_size(Z->dtype) * Z->d < SHORT_ROW;
-    const void *rows = in_place(s) ? row_at(Z, t->begin) : w->rows;
+    const void *rows = in_place(s) ? cgam_rows_at(Z, t->begin) : w->rows;
     for (int64_t u = 0; u < t->count; u += BAND) {
         int64_t count = t->count - u < BAND ? t->count - u : BAND, i = t->begin + u;
         const void *band = fetch(s, i, count, offset(s, w->rows, u * s->ld), &ld);
         const char *next = NULL, *stop = NULL;
         if (ahead && i + count < end) {
-            next = row_at(Z, i + count);
-            stop = row_at(Z, i + 2 * count < end ? i + 2 * count : end);
+            next = cgam_rows_at(Z, i + count);
+            stop = cgam_rows_at(Z, i + 2 * count < end ? i + 2 * count : end);
         }
         if (s->X) score(s, band, ld, count, s->Q, offset(s, w->S, u * width), next, stop);
         if (s->X2) score(s, band, ld, count, s->Q2, offset(s, w->S2, u * width), NULL, NULL);

@@ -17,11 +17,6 @@ int64_t cgam_readout_tile(const cgam_rows *Z)
     return rows < TILE_ROWS_MIN ? TILE_ROWS_MIN : rows > TILE_ROWS_MAX ? TILE_ROWS_MAX : rows;
 }
 
-static const void *row_at(const cgam_rows *Z, int64_t i)
-{
-    return (const char *)Z->data + (size_t)(i * Z->stride) * cgam_dtype_size(Z->dtype);
-}
-
 /* All rows of the tile, with zeros for the `few` that may be left out: f32 is slow with numbers below
  * its normal range. Returns what they weigh. */
 static double set_whole(const cgam_rows *Z, const double *weight, int64_t few, double cut,
@@ -64,16 +59,16 @@ double cgam_readout_set(const cgam_rows *Z, int64_t begin, int64_t rows, const d
     return left_out;
 }
 
-void cgam_readout_flush(const cgam_rows *Z, const cgam_f32 *f32, cgam_readout_sum *to)
+void cgam_readout_flush(const cgam_rows *Z, cgam_readout_sum *to)
 {
-    if (to->rows) f32->flush[Z->dtype](Z->d, to->y32, to->y);
+    if (to->rows) Z->cpu->f32->flush[Z->dtype](Z->d, to->y32, to->y);
     to->rows = 0;
 }
 
 /* How many of `left` rows y32 may take next. */
-static int64_t take(const cgam_rows *Z, const cgam_f32 *f32, int64_t left, cgam_readout_sum *to)
+static int64_t take(const cgam_rows *Z, int64_t left, cgam_readout_sum *to)
 {
-    if (to->rows == CGAM_F32_ROWS) cgam_readout_flush(Z, f32, to);
+    if (to->rows == CGAM_F32_ROWS) cgam_readout_flush(Z, to);
     int64_t some = CGAM_F32_ROWS - to->rows < left ? CGAM_F32_ROWS - to->rows : left;
     to->rows += some;
     return some;
@@ -84,19 +79,19 @@ static void add_whole(const cgam_rows *Z, const cgam_readout *stale, int64_t fro
                       cgam_readout_sum *to)
 {
     int64_t left = stale->rows - from;
-    const void *rows = row_at(Z, stale->begin + from);
+    const void *rows = cgam_rows_at(Z, stale->begin + from);
     if (!stale->f32 && left)
         Z->cpu->f64->sum[Z->dtype](rows, Z->stride, left, Z->d, stale->w + from, to->y);
     for (int64_t i = from, some; stale->f32 && i < stale->rows; i += some) {
-        some = take(Z, stale->f32, stale->rows - i, to);
-        stale->f32->sum[Z->dtype](row_at(Z, stale->begin + i), Z->stride, some, Z->d,
-                                  stale->w32 + i, to->y32);
+        some = take(Z, stale->rows - i, to);
+        Z->cpu->f32->sum[Z->dtype](cgam_rows_at(Z, stale->begin + i), Z->stride, some, Z->d,
+                                   stale->w32 + i, to->y32);
     }
 }
 
 void cgam_readout_add(const cgam_rows *Z, cgam_readout *stale, cgam_readout_sum *to)
 {
-    const void *rows = row_at(Z, stale->begin);
+    const void *rows = cgam_rows_at(Z, stale->begin);
     if (stale->count == stale->rows) add_whole(Z, stale, 0, to);
     else if (stale->count)
         Z->cpu->f64->sum_at[Z->dtype](rows, Z->stride, stale->at, stale->count, Z->d, stale->w,
@@ -111,39 +106,37 @@ static void scale_scores(const cgam_rows *Z, int64_t begin, int64_t count, doubl
 }
 
 void cgam_readout_score(const cgam_rows *Z, int64_t begin, int64_t count, const double *x,
-                        const cgam_f32 *f32, const float *x32, double *out)
+                        const float *x32, double *out)
 {
     if (!x32) {
         cgam_rows_dot(Z, begin, count, x, out);
         return;
     }
-    f32->dot[Z->dtype](row_at(Z, begin), Z->stride, count, Z->d, x32, out);
+    Z->cpu->f32->dot[Z->dtype](cgam_rows_at(Z, begin), Z->stride, count, Z->d, x32, out);
     scale_scores(Z, begin, count, out);
 }
 
 void cgam_readout_dot(const cgam_rows *Z, int64_t begin, int64_t count, const double *x,
-                      const cgam_f32 *f32, const float *x32, double *out, cgam_readout *stale,
-                      cgam_readout_sum *to)
+                      const float *x32, double *out, cgam_readout *stale, cgam_readout_sum *to)
 {
     /* in double a sum that is cut in two has other bits */
-    bool fits = x32 ? stale->f32 != NULL : !stale->f32 && count == stale->rows;
+    bool fits = x32 ? stale->f32 : !stale->f32 && count == stale->rows;
     if (stale->count == 0 || stale->count != stale->rows || !fits) {
-        cgam_readout_score(Z, begin, count, x, f32, x32, out);
+        cgam_readout_score(Z, begin, count, x, x32, out);
         if (stale->count) cgam_readout_add(Z, stale, to);
         return;
     }
     int64_t pairs = count < stale->rows ? count : stale->rows;
     if (!x32)
-        Z->cpu->f64->both[Z->dtype](row_at(Z, begin), row_at(Z, stale->begin), Z->stride, pairs,
-                                    Z->d, x, out, stale->w, to->y);
+        Z->cpu->f64->both[Z->dtype](cgam_rows_at(Z, begin), cgam_rows_at(Z, stale->begin),
+                                    Z->stride, pairs, Z->d, x, out, stale->w, to->y);
     for (int64_t i = 0, some; x32 && i < pairs; i += some) {
-        some = take(Z, f32, pairs - i, to);
-        f32->both[Z->dtype](row_at(Z, begin + i), row_at(Z, stale->begin + i), Z->stride, some,
-                            Z->d, x32, out + i, stale->w32 + i, to->y32);
+        some = take(Z, pairs - i, to);
+        Z->cpu->f32->both[Z->dtype](cgam_rows_at(Z, begin + i), cgam_rows_at(Z, stale->begin + i),
+                                    Z->stride, some, Z->d, x32, out + i, stale->w32 + i, to->y32);
     }
     scale_scores(Z, begin, pairs, out);
-    if (pairs < count)
-        cgam_readout_score(Z, begin + pairs, count - pairs, x, f32, x32, out + pairs);
+    if (pairs < count) cgam_readout_score(Z, begin + pairs, count - pairs, x, x32, out + pairs);
     add_whole(Z, stale, pairs, to);
     stale->count = 0;
 }

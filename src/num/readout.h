@@ -7,11 +7,10 @@
 #ifndef CGAM_SRC_NUM_READOUT_H
 #define CGAM_SRC_NUM_READOUT_H
 
-#include "num/cpu/f32.h"
 #include "num/rows.h"
 
 typedef struct cgam_readout {
-    const cgam_f32 *f32; /* whole tiles in f32, or NULL: all in double */
+    bool f32;            /* whole tiles in f32; otherwise all in double */
     int64_t begin, rows; /* the tile */
     int64_t count;       /* rows still to be added; `rows` = all of them, 0 = none */
     double *w;           /* [rows] caller's room: weights of the rows that count, times scale */
@@ -35,16 +34,15 @@ int64_t cgam_readout_tile(const cgam_rows *Z);
 double cgam_readout_set(const cgam_rows *Z, int64_t begin, int64_t rows, const double *weight,
                         double cut, cgam_readout *out);
 /* out[i] = <zeta_{begin+i}, x> for i < count, as cgam_readout_score, bit for bit; and to += what
- * waits in `stale`, which is then empty. x32: x as f32->lay makes it, or NULL for double. */
+ * waits in `stale`, which is then empty. x32: x as lay of cpu/f32.h makes it, or NULL for double. */
 void cgam_readout_dot(const cgam_rows *Z, int64_t begin, int64_t count, const double *x,
-                      const cgam_f32 *f32, const float *x32, double *out, cgam_readout *stale,
-                      cgam_readout_sum *to);
+                      const float *x32, double *out, cgam_readout *stale, cgam_readout_sum *to);
 /* out[i] = <zeta_{begin+i}, x>: cgam_rows_dot, or in f32 where x32 is given. */
 void cgam_readout_score(const cgam_rows *Z, int64_t begin, int64_t count, const double *x,
-                        const cgam_f32 *f32, const float *x32, double *out);
+                        const float *x32, double *out);
 /* to += what waits. */
 void cgam_readout_add(const cgam_rows *Z, cgam_readout *stale, cgam_readout_sum *to);
 /* All of it in y: before y is read or scaled. */
-void cgam_readout_flush(const cgam_rows *Z, const cgam_f32 *f32, cgam_readout_sum *to);
+void cgam_readout_flush(const cgam_rows *Z, cgam_readout_sum *to);
 
 #endif

@@ -31,14 +31,9 @@ static int64_t tile_rows(const cgam_rows *Z)
     return rows < 8 ? 8 : rows > TILE_ROWS_MAX ? TILE_ROWS_MAX : rows;
 }
 
-static const void *row_at(const cgam_rows *Z, int64_t i)
-{
-    return (const char *)Z->data + (size_t)i * (size_t)Z->stride * cgam_dtype_size(Z->dtype);
-}
-
 void cgam_rows_dot(const cgam_rows *Z, int64_t begin, int64_t count, const double *x, double *out)
 {
-    Z->cpu->f64->dot[Z->dtype](row_at(Z, begin), Z->stride, count, Z->d, x, out);
+    Z->cpu->f64->dot[Z->dtype](cgam_rows_at(Z, begin), Z->stride, count, Z->d, x, out);
     if (Z->scale)
         for (int64_t i = 0; i < count; i++) out[i] *= Z->scale[begin + i];
 }
@@ -50,7 +45,7 @@ void cgam_rows_add(const cgam_rows *Z, int64_t begin, int64_t count, const doubl
         for (int64_t i = 0; i < count; i++) scratch[i] = w[i] * Z->scale[begin + i];
         w = scratch;
     }
-    Z->cpu->f64->sum[Z->dtype](row_at(Z, begin), Z->stride, count, Z->d, w, y);
+    Z->cpu->f64->sum[Z->dtype](cgam_rows_at(Z, begin), Z->stride, count, Z->d, w, y);
 }
 
 /* Columns [from, d) of the rows. */
@@ -60,7 +55,7 @@ static void get_columns(const cgam_rows *Z, int64_t begin, int64_t count, int64_
     size_t size = cgam_dtype_size(Z->dtype);
     for (int64_t i = 0; i < count; i++) {
         double *row = out + i * width;
-        const char *stored = (const char *)row_at(Z, begin + i) + (size_t)from * size;
+        const char *stored = (const char *)cgam_rows_at(Z, begin + i) + (size_t)from * size;
         cgam_widen(Z->dtype, stored, width, row);
         if (Z->scale)
             for (int64_t j = 0; j < width; j++) row[j] *= Z->scale[begin + i];

@@ -17,6 +17,12 @@ typedef struct cgam_rows {
     const cgam_cpu *cpu;
 } cgam_rows;
 
+/* Row i as it is stored. */
+static inline const void *cgam_rows_at(const cgam_rows *Z, int64_t i)
+{
+    return (const char *)Z->data + (size_t)(i * Z->stride) * cgam_dtype_size(Z->dtype);
+}
+
 enum { CGAM_CHUNKS_MAX = 64 }; /* enough for 64 threads; partial sums cost this many d doubles */
 
 /* Chunks: how many, at most CGAM_CHUNKS_MAX, and the first row of chunk k (so chunk k is [begin(k), begin(k + 1))). */

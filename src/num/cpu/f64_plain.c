@@ -1,7 +1,7 @@
 /* f64_plain.c: the plain reference of f64.h. */
 #include "num/cpu/f64.h"
 
-#include "num/cpu/widen.h"
+#include "num/cpu/plain_rows.h"
 
 #include <math.h>
 
@@ -32,22 +32,6 @@ static void softmax(const double *r, int64_t n, double beta, double top, double 
 }
 
 #define PLAIN(name, dtype)                                                                         \
-    static void dot_##name(const void *rows, int64_t stride, int64_t n, int64_t d,                 \
-                           const double *x, double *out)                                           \
-    {                                                                                              \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            out[i] = 0;                                                                            \
-            for (int64_t j = 0; j < d; j++)                                                        \
-                out[i] += cgam_stored(dtype, rows, i * stride + j) * x[j];                         \
-        }                                                                                          \
-    }                                                                                              \
-    static void sum_##name(const void *rows, int64_t stride, int64_t n, int64_t d,                 \
-                           const double *w, double *y)                                             \
-    {                                                                                              \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            for (int64_t j = 0; j < d; j++)                                                        \
-                y[j] += w[i] * cgam_stored(dtype, rows, i * stride + j);                           \
-    }                                                                                              \
     static void sum_at_##name(const void *rows, int64_t stride, const int32_t *at, int64_t n,      \
                               int64_t d, const double *w, double *y)                               \
     {                                                                                              \
@@ -63,12 +47,7 @@ static void softmax(const double *r, int64_t n, double beta, double top, double 
     {                                                                                              \
         for (int64_t i = 0; i < n; i++) out[i] = (float)cgam_stored(dtype, row, i);                \
     }                                                                                              \
-    static void both_##name(const void *fresh, const void *stale, int64_t stride, int64_t n,       \
-                            int64_t d, const double *x, double *out, const double *w, double *y)   \
-    {                                                                                              \
-        dot_##name(fresh, stride, n, d, x, out);                                                   \
-        sum_##name(stale, stride, n, d, w, y);                                                     \
-    }
+    PLAIN_ROWS(name, dtype, double)
 PLAIN(f64, CGAM_F64)
 PLAIN(f32, CGAM_F32)
 PLAIN(f16, CGAM_F16)
