@@ -174,15 +174,13 @@ static cgam_status tables(cgam_study *study, void *arg, const cgam_blocks *b)
     cells[4] = n;
     const cgam_table *peak = cgam_study_find(study, "peak");
     json_t *doc = study->doc, *shown = json_object();
-    cgam_json_put(doc, "alpha", cgam_json_reals(peak->cells, alphas, peak->columns));
-    cgam_json_put(doc, "peak_mean", cgam_json_reals(peak->cells + 1, alphas, peak->columns));
-    cgam_json_put(doc, "peak_se", cgam_json_reals(peak->cells + 2, alphas, peak->columns));
-    cgam_json_put(doc, "alpha_crit", cgam_json_real(u->alpha_crit));
-    cgam_json_put(shown, "alpha", cgam_json_real(u->alpha_crit));
-    cgam_json_put(shown, "trial", json_integer(o->example));
+    cgam_study_put(doc, peak, 0, alphas, "alpha,peak_mean,peak_se");
+    cgam_json_put_real(doc, "alpha_crit", u->alpha_crit);
+    cgam_json_put_real(shown, "alpha", u->alpha_crit);
+    cgam_json_put_int(shown, "trial", o->example);
     cgam_json_put(shown, "p", cgam_json_reals(example + 1, o->n, 3));
     cgam_json_put(doc, "example", shown);
-    cgam_json_put(doc, "above_uniform_mean", cgam_json_real(cells[1]));
+    cgam_json_put_real(doc, "above_uniform_mean", cells[1]);
     return CGAM_OK;
 }
 
@@ -229,20 +227,20 @@ static cgam_status trial(cgam_study *study, int64_t k, json_t *doc)
         for (int64_t j = 0; j < u.alphas.count; j++) {
             json_t *at = json_object();
             gates(study, u.alphas.at[j], lead, w, peak, w->p, t, scale);
-            cgam_json_put(at, "alpha", json_real(u.alphas.at[j]));
-            cgam_json_put(at, "t_end", cgam_json_real(t[lane]));
-            cgam_json_put(at, "peak", cgam_json_real(peak[lane]));
+            cgam_json_put_real(at, "alpha", u.alphas.at[j]);
+            cgam_json_put_real(at, "t_end", t[lane]);
+            cgam_json_put_real(at, "peak", peak[lane]);
             for (int64_t i = lane; i < o->n * width; i += width) w->s[i] *= scale[lane];
-            cgam_json_put(at, "energy",
-                          cgam_json_real(cgam_banks_energy(w->banks, lane, u.alphas.at[j], o->beta,
-                                                           0, w->s, NULL, NULL, NULL)));
+            cgam_json_put_real(at, "energy",
+                               cgam_banks_energy(w->banks, lane, u.alphas.at[j], o->beta, 0, w->s,
+                                                 NULL, NULL, NULL));
             cgam_json_put(at, "s", cgam_json_reals(w->s + lane, o->n, width));
             cgam_json_put(at, "p", cgam_json_reals(w->p + lane, o->n, width));
             json_array_append_new(list, at);
         }
-        cgam_json_put(doc, "mu_min", cgam_json_real(w->banks->mu_min[lane]));
-        cgam_json_put(doc, "alpha_crit", cgam_json_real(w->banks->alpha_crit[lane]));
-        cgam_json_put(doc, "lead", cgam_json_real(lead[lane]));
+        cgam_json_put_real(doc, "mu_min", w->banks->mu_min[lane]);
+        cgam_json_put_real(doc, "alpha_crit", w->banks->alpha_crit[lane]);
+        cgam_json_put_real(doc, "lead", lead[lane]);
         cgam_json_put(doc, "mu", cgam_json_reals(g->mu + lane, o->n > o->d ? o->d : o->n, width));
         cgam_json_put(doc, "Z", cgam_trial_rows(g->Z + lane, o->n, o->d, width));
         cgam_json_put(doc, "alphas", list);

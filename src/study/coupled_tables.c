@@ -139,27 +139,18 @@ cgam_status cgam_coupling_tables(cgam_study *study, void *arg, const cgam_blocks
     const cgam_table *curves = cgam_study_find(study, "curves");
     const cgam_table *thresholds = cgam_study_find(study, "thresholds");
     json_t *doc = study->doc, *list = json_array();
-    const double *row = curves->cells;
+    int64_t row = 0;
     for (int64_t k = 0; k < o->lambda.count; k++) {
-        const double *t = thresholds->cells + k * thresholds->columns;
-        int64_t n = c->own[k].count, w = curves->columns;
         json_t *one = json_object();
-        cgam_json_put(one, "lambda", json_real(t[0]));
-        cgam_json_put(one, "alpha", cgam_json_reals(row + 1, n, w));
-        cgam_json_put(one, "peak_mean", cgam_json_reals(row + 2, n, w));
-        cgam_json_put(one, "peak_se", cgam_json_reals(row + 3, n, w));
-        cgam_json_put(one, "unconverged", cgam_json_reals(row + 5, n, w));
-        cgam_json_put(one, "alpha_half", cgam_json_real(t[1]));
-        cgam_json_put(one, "alpha_half_se", cgam_json_real(t[2]));
-        cgam_json_put(one, "alpha_theory", cgam_json_real(t[3]));
-        cgam_json_put(one, "fold_q25", cgam_json_real(t[4]));
-        cgam_json_put(one, "fold_median", cgam_json_real(t[5]));
-        cgam_json_put(one, "fold_q75", cgam_json_real(t[6]));
-        cgam_json_put(one, "fold_share", cgam_json_real(t[7]));
+        cgam_study_put(one, thresholds, k, 0, "lambda");
+        cgam_study_put(one, curves, row, c->own[k].count, "alpha,peak_mean,peak_se,unconverged");
+        cgam_study_put(one, thresholds, k, 0,
+                       "alpha_half,alpha_half_se,alpha_theory,fold_q25,fold_median,fold_q75,"
+                       "fold_share");
         json_array_append_new(list, one);
-        row += n * w;
+        row += c->own[k].count;
     }
-    cgam_json_put(doc, "alpha_crit", cgam_json_real(c->alpha_crit));
+    cgam_json_put_real(doc, "alpha_crit", c->alpha_crit);
     cgam_json_put(doc, "curves", list);
     return CGAM_OK;
 }
@@ -172,16 +163,16 @@ static json_t *show_point(const cgam_study *study, double alpha, double lambda, 
     const int width = study->lanes->width;
     json_t *doc = json_object();
     bool still = isnan(point->ended[lane]);
-    cgam_json_put(doc, "alpha", json_real(alpha));
-    cgam_json_put(doc, "peak", cgam_json_real(point->peak[lane]));
+    cgam_json_put_real(doc, "alpha", alpha);
+    cgam_json_put_real(doc, "peak", point->peak[lane]);
     cgam_json_put(doc, "iterations", still ? json_integer(point->iterations[lane]) : json_null());
     cgam_json_put(doc, "converged",
                   still ? json_boolean(point->iterations[lane] <= o->max_iter) : json_null());
-    cgam_json_put(doc, "one_hot_at", cgam_json_real(point->ended[lane]));
+    cgam_json_put_real(doc, "one_hot_at", point->ended[lane]);
     /* of gates and retrieval, which is what a transient lowers; at a fixed point it is E(s) */
     double E = cgam_banks_energy(w->banks, lane, alpha, o->beta, lambda, w->s,
                                  lambda > 0 ? w->r : NULL, w->p, NULL);
-    cgam_json_put(doc, "energy", cgam_json_real(E));
+    cgam_json_put_real(doc, "energy", E);
     cgam_json_put(doc, "s", cgam_json_reals(w->s + lane, o->n, width));
     cgam_json_put(doc, "r", lambda > 0 ? cgam_json_reals(w->r + lane, o->n, width) : json_null());
     cgam_json_put(doc, "p", cgam_json_reals(w->p + lane, o->n, width));
@@ -209,12 +200,12 @@ static cgam_status show(cgam_study *study, const cgam_coupling *c, int64_t trial
         }
         for (int l = 0; l < width; l++) fold[l] = NAN;
         if (lambda > 0) cgam_coupling_fold(study, lambda, w, fold);
-        cgam_json_put(one, "lambda", json_real(lambda));
-        cgam_json_put(one, "fold", cgam_json_real(fold[lane]));
+        cgam_json_put_real(one, "lambda", lambda);
+        cgam_json_put_real(one, "fold", fold[lane]);
         cgam_json_put(one, "points", points);
         json_array_append_new(list, one);
     }
-    cgam_json_put(doc, "alpha_crit", cgam_json_real(w->banks->alpha_crit[lane]));
+    cgam_json_put_real(doc, "alpha_crit", w->banks->alpha_crit[lane]);
     cgam_json_put(doc, "Z", cgam_trial_rows(g->Z + lane, o->n, o->d, width));
     cgam_json_put(doc, "start", cgam_json_reals(g->start + lane, o->n, width));
     cgam_json_put(doc, "curves", list);

@@ -217,8 +217,6 @@ static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, 
 static cgam_status tables(cgam_study *study, void *arg, const cgam_blocks *b)
 {
     (void)arg;
-    static const char *const keys[] = {"load",   "n",        "alpha",      "sigma_q",
-                                       "lambda", "accuracy", "accuracy_se"};
     const cgam_study_opts *o = &study->opts;
     const int64_t per = b->record;
     double *cells, n = (double)o->trials, K = (double)o->banks;
@@ -247,9 +245,8 @@ static cgam_status tables(cgam_study *study, void *arg, const cgam_blocks *b)
                             K};
             memcpy(cells, row, sizeof row);
         }
-    const cgam_table *t = cgam_study_find(study, "accuracy");
-    for (int k = 0; k < 7; k++)
-        cgam_json_put(study->doc, keys[k], cgam_json_reals(t->cells + k, t->rows, t->columns));
+    cgam_study_put(study->doc, cgam_study_find(study, "accuracy"), 0, o->load.count * per,
+                   "load,n,alpha,sigma_q,lambda,accuracy,accuracy_se");
     return CGAM_OK;
 }
 
@@ -279,13 +276,13 @@ static json_t *show_alpha(const cgam_study *study, double alpha, int64_t n, int6
     }
     for (int64_t k = 0; k < o->lambda.count; k++) {
         json_t *one = json_object();
-        cgam_json_put(one, "lambda", json_real(o->lambda.values[k]));
-        cgam_json_put(one, "gap", cgam_json_real(w->gap[k * width + lane]));
-        cgam_json_put(one, "right", json_boolean(w->right[k * width + lane]));
+        cgam_json_put_real(one, "lambda", o->lambda.values[k]);
+        cgam_json_put_real(one, "gap", w->gap[k * width + lane]);
+        cgam_json_put_bool(one, "right", w->right[k * width + lane]);
         json_array_append_new(list, one);
     }
-    cgam_json_put(doc, "alpha", json_real(alpha));
-    cgam_json_put(doc, "energy", cgam_json_real(energy));
+    cgam_json_put_real(doc, "alpha", alpha);
+    cgam_json_put_real(doc, "energy", energy);
     cgam_json_put(doc, "s", cgam_json_reals(w->s + lane, n, width));
     cgam_json_put(doc, "recalls", list);
     return doc;
@@ -312,8 +309,8 @@ static cgam_status trial(cgam_study *study, int64_t k, json_t *doc)
                 recall(study, set, load, j, own - lane, n, d, &w);
                 json_array_append_new(list, show_alpha(study, o->alphas.values[a], n, d, lane, &w));
             }
-            cgam_json_put(cell, "sigma_q", json_real(o->sigma_q.values[j]));
-            cgam_json_put(cell, "target", json_integer(w.target[lane]));
+            cgam_json_put_real(cell, "sigma_q", o->sigma_q.values[j]);
+            cgam_json_put_int(cell, "target", w.target[lane]);
             cgam_json_put(cell, "q", cgam_json_reals(w.q + lane, d, width));
             cgam_json_put(cell, "c", cgam_json_reals(w.c + lane, d, width));
             cgam_json_put(cell, "b", cgam_json_reals(w.b + lane, n, width));
@@ -322,13 +319,13 @@ static cgam_status trial(cgam_study *study, int64_t k, json_t *doc)
         }
         if (status == CGAM_OK) cgam_json_put(one, "Z", cgam_trial_rows(w.Z, n, d, 1));
         room_close(study, &w);
-        cgam_json_put(one, "load", json_real((double)n / (double)d));
-        cgam_json_put(one, "n", json_integer(n));
+        cgam_json_put_real(one, "load", (double)n / (double)d);
+        cgam_json_put_int(one, "n", n);
         cgam_json_put(one, "cells", cells);
         json_array_append_new(loads, one);
     }
-    cgam_json_put(doc, "bank", json_integer(set));
-    cgam_json_put(doc, "trial_of_bank", json_integer(own));
+    cgam_json_put_int(doc, "bank", set);
+    cgam_json_put_int(doc, "trial_of_bank", own);
     cgam_json_put(doc, "loads", loads);
     return status;
 }

@@ -222,15 +222,10 @@ static void put_results(cgam_study *study, const cgam_separation *u)
         const double *row = accuracy->cells + k * u->sigmas * accuracy->columns;
         json_array_append_new(mean, cgam_json_reals(row + 2, u->sigmas, accuracy->columns));
         json_array_append_new(se, cgam_json_reals(row + 3, u->sigmas, accuracy->columns));
-        const double *g = gaps->cells + k * gaps->columns;
         json_t *box = json_object();
-        cgam_json_put(box, "lambda", json_real(g[0]));
-        cgam_json_put(box, "n", json_integer((json_int_t)g[1]));
-        cgam_json_put(box, "q05", cgam_json_real(g[2]));
-        cgam_json_put(box, "q25", cgam_json_real(g[3]));
-        cgam_json_put(box, "median", cgam_json_real(g[4]));
-        cgam_json_put(box, "q75", cgam_json_real(g[5]));
-        cgam_json_put(box, "q95", cgam_json_real(g[6]));
+        cgam_study_put(box, gaps, k, 0, "lambda");
+        cgam_json_put_int(box, "n", (int64_t)gaps->cells[k * gaps->columns + 1]);
+        cgam_study_put(box, gaps, k, 0, "q05,q25,median,q75,q95");
         json_array_append_new(boxes, box);
     }
     cgam_json_put(curves, "lambda", cgam_json_reals(o->lambda.values, u->lambdas, 1));
@@ -240,15 +235,15 @@ static void put_results(cgam_study *study, const cgam_separation *u)
     cgam_json_put(doc, "accuracy", curves);
     cgam_json_put(doc, "gap_box", boxes);
     const double *points = cgam_study_find(study, "points")->cells;
-    cgam_json_put(doc, "bound_points", json_integer((json_int_t)points[0]));
-    cgam_json_put(doc, "bound_violations", json_integer((json_int_t)points[1]));
-    cgam_json_put(doc, "bound_least_margin", cgam_json_real(points[2]));
-    cgam_json_put(doc, "sum_bound_violations", json_integer((json_int_t)points[3]));
-    cgam_json_put(doc, "sum_above_gap", json_integer((json_int_t)points[4]));
+    cgam_json_put_int(doc, "bound_points", (int64_t)points[0]);
+    cgam_json_put_int(doc, "bound_violations", (int64_t)points[1]);
+    cgam_json_put_real(doc, "bound_least_margin", points[2]);
+    cgam_json_put_int(doc, "sum_bound_violations", (int64_t)points[3]);
+    cgam_json_put_int(doc, "sum_above_gap", (int64_t)points[4]);
     double stopped = 0;
     for (int64_t i = 0; i < accuracy->rows; i++)
         stopped += accuracy->cells[(i + 1) * accuracy->columns - 1];
-    cgam_json_put(doc, "unconverged", json_integer((json_int_t)stopped));
+    cgam_json_put_int(doc, "unconverged", (int64_t)stopped);
 }
 
 cgam_status cgam_separation_tables(cgam_study *study, void *arg, const cgam_blocks *b)
@@ -288,14 +283,14 @@ static cgam_status show_lambda(cgam_study *study, const cgam_separation *u, cons
         status = cgam_coupled_energy(gate, o->beta, lambda, b, input, s, &energy, NULL);
     if (status != CGAM_OK) return status;
     json_t *doc = json_object();
-    cgam_json_put(doc, "lambda", json_real(lambda));
-    cgam_json_put(doc, "gap", cgam_json_real(w->gap[k * width + lane]));
-    cgam_json_put(doc, "log_p", cgam_json_real(w->log_p[k * width + lane]));
-    cgam_json_put(doc, "log_bound",
-                  cgam_json_real(cgam_separation_bound_log(n, o->beta, w->gap[k * width + lane])));
-    cgam_json_put(doc, "right", json_boolean(w->right[k * width + lane]));
-    if (o->coupled) cgam_json_put(doc, "converged", json_boolean(!w->stopped[k * width + lane]));
-    cgam_json_put(doc, "energy", cgam_json_real(energy));
+    cgam_json_put_real(doc, "lambda", lambda);
+    cgam_json_put_real(doc, "gap", w->gap[k * width + lane]);
+    cgam_json_put_real(doc, "log_p", w->log_p[k * width + lane]);
+    cgam_json_put_real(doc, "log_bound",
+                       cgam_separation_bound_log(n, o->beta, w->gap[k * width + lane]));
+    cgam_json_put_bool(doc, "right", w->right[k * width + lane]);
+    if (o->coupled) cgam_json_put_bool(doc, "converged", !w->stopped[k * width + lane]);
+    cgam_json_put_real(doc, "energy", energy);
     cgam_json_put(doc, "s", cgam_json_reals(s, n, 1));
     cgam_json_put(doc, "r", cgam_json_reals(r, n, 1));
     top = r[0];
@@ -321,13 +316,13 @@ static cgam_status show_cells(cgam_study *study, cgam_separation *u, int64_t set
             status = cgam_separation_recall(study, u, set, k, k + 1, w);
             if (status == CGAM_OK) status = show_lambda(study, u, gate, k, lane, w, x, list);
         }
-        cgam_json_put(doc, "sigma_q", json_real(o->sigma_q.values[cell]));
-        cgam_json_put(doc, "target", json_integer(w->target[lane]));
+        cgam_json_put_real(doc, "sigma_q", o->sigma_q.values[cell]);
+        cgam_json_put_int(doc, "target", w->target[lane]);
         cgam_json_put(doc, "q", cgam_json_reals(w->q + lane, u->d, width));
         cgam_json_put(doc, "c", cgam_json_reals(w->c + lane, u->d, width));
         cgam_json_put(doc, "b", cgam_json_reals(w->b + lane, u->n, width));
-        cgam_json_put(doc, "gap_raw", cgam_json_real(w->sums[lane]));
-        cgam_json_put(doc, "gap_gate", cgam_json_real(w->sums[width + lane]));
+        cgam_json_put_real(doc, "gap_raw", w->sums[lane]);
+        cgam_json_put_real(doc, "gap_gate", w->sums[width + lane]);
         cgam_json_put(doc, "recalls", list);
         json_array_append_new(cells, doc);
     }
@@ -352,8 +347,8 @@ cgam_status cgam_separation_trial(cgam_study *study, int64_t trial, json_t *doc)
     if (status == CGAM_OK) status = cgam_bank_new(env, memories, CGAM_F64, u.n, u.d, NULL, &bank);
     if (status == CGAM_OK) status = cgam_gate_new(bank, o->alpha, NULL, &gate);
     if (status == CGAM_OK) status = show_cells(study, &u, set, own, x, gate, w, cells);
-    cgam_json_put(doc, "bank", json_integer(set));
-    cgam_json_put(doc, "trial_of_bank", json_integer(own));
+    cgam_json_put_int(doc, "bank", set);
+    cgam_json_put_int(doc, "trial_of_bank", own);
     if (status == CGAM_OK) cgam_json_put(doc, "Z", cgam_trial_rows(memories, u.n, u.d, 1));
     cgam_json_put(doc, "cells", cells);
     cgam_gate_free(gate);

@@ -3,6 +3,7 @@
 #include "io/table.h"
 #include "study/params.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,8 +122,8 @@ static json_t *machine(const cgam_study *study)
     json_t *doc = json_object();
     struct utsname name;
     if (uname(&name) == 0) {
-        cgam_json_put(doc, "system", json_string(name.sysname));
-        cgam_json_put(doc, "machine", json_string(name.machine));
+        cgam_json_put_text(doc, "system", name.sysname);
+        cgam_json_put_text(doc, "machine", name.machine);
     }
     FILE *f = fopen("/proc/cpuinfo", "r");
     char line[256];
@@ -130,12 +131,12 @@ static json_t *machine(const cgam_study *study)
         char *colon = strchr(line, ':');
         if (strncmp(line, "model name", 10) != 0 || !colon) continue;
         colon[strcspn(colon, "\n")] = '\0';
-        cgam_json_put(doc, "cpu", json_string(colon + 2));
+        cgam_json_put_text(doc, "cpu", colon + 2);
         break;
     }
     if (f) fclose(f);
-    cgam_json_put(doc, "cores", json_integer(sysconf(_SC_NPROCESSORS_ONLN)));
-    cgam_json_put(doc, "vectors", json_string(study->lanes->name));
+    cgam_json_put_int(doc, "cores", sysconf(_SC_NPROCESSORS_ONLN));
+    cgam_json_put_text(doc, "vectors", study->lanes->name);
     return doc;
 }
 
@@ -146,10 +147,10 @@ cgam_status cgam_study_run(cgam_env *env, const cgam_study_opts *opts, cgam_stud
     cgam_status status = study_new(env, opts, &study);
     if (status != CGAM_OK) return status;
     const cgam_study_part *part = parts[opts->kind];
-    cgam_json_put(study->doc, "study", json_string(part->name));
-    cgam_json_put(study->doc, "version", json_string(cgam_version()));
-    cgam_json_put(study->doc, "seed", json_integer((json_int_t)opts->seed));
-    cgam_json_put(study->doc, "trials", json_integer(opts->trials));
+    cgam_json_put_text(study->doc, "study", part->name);
+    cgam_json_put_text(study->doc, "version", cgam_version());
+    cgam_json_put_int(study->doc, "seed", (int64_t)opts->seed);
+    cgam_json_put_int(study->doc, "trials", opts->trials);
     cgam_json_put(study->doc, "machine", machine(study));
     cgam_study_params_put(&study->opts, study->doc);
     status = part->run(study);
@@ -180,10 +181,10 @@ cgam_status cgam_study_trial(cgam_env *env, const cgam_study_opts *opts, int64_t
         status = cgam_fail(env, CGAM_E_ARG, "only-trial is %lld, trials are 0 to %lld",
                            (long long)trial, (long long)trials - 1);
     if (status == CGAM_OK) {
-        cgam_json_put(study->doc, "study", json_string(part->name));
-        cgam_json_put(study->doc, "version", json_string(cgam_version()));
-        cgam_json_put(study->doc, "seed", json_integer((json_int_t)o.seed));
-        cgam_json_put(study->doc, "trial", json_integer(trial));
+        cgam_json_put_text(study->doc, "study", part->name);
+        cgam_json_put_text(study->doc, "version", cgam_version());
+        cgam_json_put_int(study->doc, "seed", (int64_t)o.seed);
+        cgam_json_put_int(study->doc, "trial", trial);
         cgam_study_params_put(&study->opts, study->doc);
         status = part->trial(study, trial, study->doc);
     }
@@ -220,6 +221,20 @@ cgam_status cgam_study_add(cgam_study *study, const char *name, const char *abou
                                                  .columns = columns,
                                                  .cells = *cells};
     return CGAM_OK;
+}
+
+void cgam_study_put(json_t *doc, const cgam_table *t, int64_t from, int64_t rows,
+                    const char *columns)
+{
+    for (const char *at = columns; *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ',')) {
+        char name[64];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ","), at);
+        const int64_t column = cgam_table_column(t, name);
+        assert(column >= 0);
+        const double *cell = t->cells + from * t->columns + column;
+        cgam_json_put(doc, name,
+                      rows ? cgam_json_reals(cell, rows, t->columns) : cgam_json_real(*cell));
+    }
 }
 
 int64_t cgam_study_tables(const cgam_study *study) { return study->tables; }

@@ -30,6 +30,11 @@ cgam_status cgam_study_add(cgam_study *study, const char *name, const char *abou
                            const char *heads, const char *const *labels, int64_t rows,
                            double **cells);
 
+/* Puts the named columns (separated by commas) of a table into a document under their names: of rows
+ * from .. from + rows - 1 as arrays; rows = 0: of row `from` as numbers. */
+void cgam_study_put(json_t *doc, const cgam_table *table, int64_t from, int64_t rows,
+                    const char *columns);
+
 /* What each study is. Its parameters are rows of params.c. */
 typedef struct cgam_study_part {
     const char *name;

@@ -194,12 +194,12 @@ static cgam_status trial(cgam_study *study, int64_t k, json_t *doc)
         json_t *one = json_object(), *x = json_array();
         for (int i = 0; i < CGAM_CASE_ROOM; i++)
             json_array_append_new(x, cgam_json_reals(c->x[i], c->n, 1));
-        cgam_json_put(one, "name", json_string(t->name));
-        cgam_json_put(one, "statement", json_string(t->statement));
-        cgam_json_put(one, "applies", json_boolean(!isnan(margin)));
-        cgam_json_put(one, "margin", cgam_json_real(margin));
-        cgam_json_put(one, "tolerance", json_real(t->tol));
-        cgam_json_put(one, "violated", json_boolean(margin < -t->tol));
+        cgam_json_put_text(one, "name", t->name);
+        cgam_json_put_text(one, "statement", t->statement);
+        cgam_json_put_bool(one, "applies", !isnan(margin));
+        cgam_json_put_real(one, "margin", margin);
+        cgam_json_put_real(one, "tolerance", t->tol);
+        cgam_json_put_bool(one, "violated", margin < -t->tol);
         cgam_json_put(one, "Z", cgam_trial_rows(c->Z, c->n, c->d, 1));
         cgam_json_put(one, "drawn", cgam_json_reals(c->drawn, c->draws, 1));
         cgam_json_put(one, "vectors", x);

@@ -180,11 +180,11 @@ static void seen(void *user, int64_t sample, const double *s, const double *r, c
         if (isnan(w->settled[l]) && gates_settled(w, l, s, p)) w->settled[l] = w->at[sample];
         if (w->shown && l == w->lane) {
             json_t *doc = json_object();
-            cgam_json_put(doc, "t", json_real(w->at[sample]));
-            cgam_json_put(doc, "winner", json_integer(winner));
-            cgam_json_put(doc, "p_max", json_real(peak));
-            cgam_json_put(doc, "neff", json_real(neff));
-            cgam_json_put(doc, "energy", cgam_json_real(energy(w, l, w->at[sample], s, r, p, x)));
+            cgam_json_put_real(doc, "t", w->at[sample]);
+            cgam_json_put_int(doc, "winner", winner);
+            cgam_json_put_real(doc, "p_max", peak);
+            cgam_json_put_real(doc, "neff", neff);
+            cgam_json_put_real(doc, "energy", energy(w, l, w->at[sample], s, r, p, x));
             cgam_json_put(doc, "s", cgam_json_reals(s + l, g->n, width));
             cgam_json_put(doc, "r", cgam_json_reals(r + l, g->n, width));
             cgam_json_put(doc, "p", cgam_json_reals(p + l, g->n, width));
@@ -365,18 +365,11 @@ static cgam_status along_table(cgam_study *study, const cgam_blocks *b)
 static cgam_status tables(cgam_study *study, void *arg, const cgam_blocks *b)
 {
     (void)arg;
-    static const struct {
-        const char *key;
-        int column;
-    } keys[] = {{"ratio", 0},         {"accuracy", 1},       {"accuracy_se", 2},
-                {"context_first", 5}, {"context_median", 7}, {"decided_median", 10}};
     cgam_status status = ratio_table(study, b);
     if (status == CGAM_OK) status = along_table(study, b);
     if (status != CGAM_OK) return status;
-    const cgam_table *t = cgam_study_find(study, "ratios");
-    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
-        cgam_json_put(study->doc, keys[k].key,
-                      cgam_json_reals(t->cells + keys[k].column, t->rows, t->columns));
+    cgam_study_put(study->doc, cgam_study_find(study, "ratios"), 0, study->opts.ratio.count,
+                   "ratio,accuracy,accuracy_se,context_first,context_median,decided_median");
     return CGAM_OK;
 }
 
@@ -409,15 +402,15 @@ static cgam_status trial(cgam_study *study, int64_t k, json_t *doc)
             json_t *one = json_object();
             w->shown = json_array();
             flow(study, o->ratio.values[j], sums, w, right);
-            cgam_json_put(one, "ratio", json_real(o->ratio.values[j]));
-            cgam_json_put(one, "right", json_boolean(right[lane]));
-            cgam_json_put(one, "context_settled", cgam_json_real(w->settled[lane]));
-            cgam_json_put(one, "retrieval_decided", cgam_json_real(w->decided[lane]));
+            cgam_json_put_real(one, "ratio", o->ratio.values[j]);
+            cgam_json_put_bool(one, "right", right[lane]);
+            cgam_json_put_real(one, "context_settled", w->settled[lane]);
+            cgam_json_put_real(one, "retrieval_decided", w->decided[lane]);
             cgam_json_put(one, "samples", w->shown);
             w->shown = NULL;
             json_array_append_new(list, one);
         }
-        cgam_json_put(doc, "target", json_integer(w->target[lane]));
+        cgam_json_put_int(doc, "target", w->target[lane]);
         cgam_json_put(doc, "q", cgam_json_reals(w->q + lane, o->d, width));
         cgam_json_put(doc, "c", cgam_json_reals(w->c + lane, o->d, width));
         cgam_json_put(doc, "Z", cgam_trial_rows(w->banks->g.Z + lane, o->n, o->d, width));
