@@ -3,13 +3,11 @@
  * target token is made likely in half of the queries, so that intervals are not all empty. Also
  * as a ratio to the matrix products alone, which no way of scoring can do without. */
 #include "base/env.h"
-#include "num/blas.h"
 
 #include <cgam/rng.h>
 #include <cgam/sweep.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 enum { N = 32000, D = 2048, LAYERS = 23, QUERIES = 200, LABELS = 2 };
 
@@ -22,11 +20,8 @@ static float *noise(int64_t n, uint64_t stream, double scale)
     return x;
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-    (void)argc;
-    const char *core = cgam_blas_core_wanted(); /* as the program does */
-    if (core && setenv("OPENBLAS_CORETYPE", core, 1) == 0) execv("/proc/self/exe", argv);
     cgam_env *env = NULL;
     cgam_lens *lens = NULL;
     cgam_sweep *sweep = NULL;

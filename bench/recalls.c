@@ -1,13 +1,13 @@
 /* recalls.c: limits of the machine and recalls, by turns. */
 #include "bench/recalls.h"
 
+#include "base/blas.h"
 #include "base/env.h"
 #include "bench/limits.h"
 #include "memory/recall.h"
 #include "num/cpu/widen.h"
 #include "num/rows.h"
 
-#include <cblas.h>
 #include <cgam/rng.h>
 #include <math.h>
 #include <time.h>

@@ -2,18 +2,26 @@
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
-set(pkgconfig_modules openblas lapacke lapack jansson libzip sqlite3)
+set(pkgconfig_modules jansson libzip sqlite3)
 foreach(module ${pkgconfig_modules})
   pkg_check_modules(${module} REQUIRED QUIET IMPORTED_TARGET ${module})
   list(APPEND library_dependencies PkgConfig::${module})
 endforeach()
-list(APPEND library_dependencies Threads::Threads m)
+list(APPEND library_dependencies Threads::Threads m ${CMAKE_DL_LIBS})
 
-# liblinear has neither a pkg-config file nor a CMake package.
+# BLAS and LAPACK are loaded at run time (src/base/blas.h), and so is liblinear, which would bring BLAS
+# along: only headers are needed here. liblinear has neither a pkg-config file nor a CMake package, and
+# its structs change with its version, so the name of the one at hand is remembered.
+foreach(module openblas lapacke)
+  pkg_check_modules(${module} REQUIRED QUIET ${module})
+  list(APPEND guest_includes ${${module}_INCLUDE_DIRS})
+endforeach()
 find_library(linear_library linear REQUIRED)
 find_path(linear_include linear.h REQUIRED)
 mark_as_advanced(linear_library linear_include)
-list(APPEND library_dependencies linear)
+file(REAL_PATH "${linear_library}" linear_file)
+string(REGEX MATCH "[^/]*\\.so\\.[0-9]+" linear_name "${linear_file}")
+target_include_directories(cgam_flags SYSTEM INTERFACE ${guest_includes} ${linear_include})
 
 # SUNDIALS has no pkg-config files, and its CMake package looks for MPI and OpenMP that we do not
 # use; so its libraries are found one by one. Version 7 moved the common part into `core`.

@@ -44,7 +44,7 @@ install(FILES "${PROJECT_BINARY_DIR}/cgamConfig.cmake"
 file(RELATIVE_PATH pc_prefix "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
 string(REGEX REPLACE "/$" "" pc_prefix "${pc_prefix}")
 list(JOIN pkgconfig_modules " " pc_requires)
-set(pc_libs "-llinear -pthread -lm -ldl")
+set(pc_libs "-pthread -lm -ldl")
 if(net_sources)
   list(TRANSFORM sundials_libraries PREPEND "-l" OUTPUT_VARIABLE pc_sundials)
   list(JOIN pc_sundials " " pc_sundials)

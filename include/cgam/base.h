@@ -77,7 +77,9 @@ CGAM_API bool cgam_dtype_find(const char *name, cgam_dtype *out);
 typedef struct cgam_env cgam_env;
 
 typedef struct cgam_env_opts {
-    int threads; /* worker threads, caller included; default 0 = one per core */
+    /* Worker threads, caller included; default 0 = one per core, or one where address space is limited
+     * to less than BLAS needs for so many. */
+    int threads;
     /* An allocator of your own; default NULL = the C library's. `align` is a power of two. */
     void *(*alloc)(void *user, size_t align, size_t bytes);
     void (*free)(void *user, void *block);
@@ -89,8 +91,15 @@ typedef struct cgam_env_opts {
 CGAM_API cgam_env_opts cgam_env_opts_default(void);
 
 /* Gives a new env; free it with cgam_env_free. opts NULL = defaults.
- * Asks OpenBLAS for one thread per call, since the env's own threads call it: results then do
- * not depend on how many threads there are. */
+ *
+ * The first env of a process loads BLAS and LAPACK; CGAM_E_NOT_FOUND when they are not there. OpenBLAS
+ * is asked for one thread per call, since the env's own threads call it: results then do not depend on
+ * how many threads there are. Where it does not know the CPU, it is told. Both go through the variables
+ * OPENBLAS_NUM_THREADS and OPENBLAS_CORETYPE, which have other values during that call: make the first
+ * env before other threads look at the environment. A program that has loaded OpenBLAS already keeps
+ * its kernels, and loses only its threads.
+ * Where address space is limited (ulimit -v) and BLAS finds no room, 128 MB for each thread, making a
+ * bank, a network, a lens or a study gives CGAM_E_NOMEM. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_env_new(const cgam_env_opts *opts, cgam_env **out);
 CGAM_API void cgam_env_free(cgam_env *env); /* NULL is fine */
 

@@ -2,6 +2,7 @@
  * allocation fail in turn; messages go through one function so that every failure has a text. */
 #include "base/env.h"
 
+#include "base/blas.h"
 #include "base/names.h"
 #include "base/pool.h"
 
@@ -38,9 +39,6 @@ struct cgam_env {
     int kept_count;
     kept kept[KEPT_MAX + 1];
 };
-
-/* OpenBLAS, where that is the BLAS at hand; any other library is left as it is. */
-extern void openblas_set_num_threads(int) __attribute__((weak));
 
 static void *default_alloc(void *user, size_t align, size_t bytes)
 {
@@ -110,11 +108,15 @@ cgam_status cgam_env_new(const cgam_env_opts *opts, cgam_env **out)
         o.alloc = default_alloc;
         o.free = default_free;
     }
-    if (o.threads == 0) {
+    bool by_cores = o.threads == 0;
+    if (by_cores) {
         long cores = sysconf(_SC_NPROCESSORS_ONLN);
         o.threads = cores > 0 ? (int)cores : 1;
     }
-    if (openblas_set_num_threads) openblas_set_num_threads(1);
+    const char *why;
+    cgam_status status = cgam_blas_load(&why);
+    if (status != CGAM_OK) return status;
+    if (by_cores && !cgam_blas_fits(o.threads)) o.threads = 1;
 
     cgam_env *env = o.alloc(o.user, ALIGN, sizeof *env);
     if (!env) return CGAM_E_NOMEM;

@@ -1,7 +1,7 @@
 /* main.c: the command line. Words in, one document or one readable page out; messages go to
  * standard error, one line each; the exit status is the verdict. */
 #include "app/verbs.h"
-#include "num/blas.h"
+#include "base/blas.h"
 
 #include <locale.h>
 #include <signal.h>
@@ -51,7 +51,9 @@ static int verdict(cgam_status status, bool negative)
 /* One line on standard error. Help speaks for the program: what it lacks is a verb. */
 static int complain(const cgam_verb *verb, cgam_env *env, cgam_status status)
 {
-    const char *message = env ? cgam_env_message(env) : "";
+    const char *message = "";
+    if (env) message = cgam_env_message(env);
+    else if (status == CGAM_E_NOT_FOUND) cgam_blas_load(&message); /* there is no env without it */
     bool colours = cgam_help_colours(stderr), named = verb && verb != &cgam_verb_help;
     if (status == CGAM_E_INTERRUPTED || !*message) message = cgam_status_text(status);
     fprintf(stderr, "%scgam%s%s:%s ", colours ? "\033[1;31m" : "", named ? " " : "",
@@ -120,14 +122,6 @@ static int finish(int code)
     return MACHINE;
 }
 
-/* Where OpenBLAS does not know the CPU, start again with its name in the environment; if that
- * cannot be done, go on more slowly. */
-static void wake_blas(char **argv)
-{
-    const char *core = cgam_blas_core_wanted();
-    if (core && setenv("OPENBLAS_CORETYPE", core, 1) == 0) execv("/proc/self/exe", argv);
-}
-
 static bool is(const char *word, const char *one, const char *other)
 {
     return strcmp(word, one) == 0 || strcmp(word, other) == 0;
@@ -163,7 +157,6 @@ static int answer(int count, const char *const *words)
 
 int main(int argc, char **argv)
 {
-    wake_blas(argv);
     setlocale(LC_NUMERIC, "C");
     catch_signals();
     return finish(answer(argc > 1 ? argc - 1 : 0, (const char *const *)argv + 1));

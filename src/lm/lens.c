@@ -2,10 +2,10 @@
  *
  * With m the largest score and A, B, C the sums over the vocabulary of e^(s-m), (s-m) e^(s-m) and
  * e^(2(s-m)):  entropy = log A - B/A,  sum p^2 = C / A^2. */
+#include "base/blas.h"
 #include "base/env.h"
 #include "base/names.h"
 
-#include <cblas.h>
 #include <cgam/lens.h>
 #include <math.h>
 #include <string.h>
@@ -47,6 +47,8 @@ void cgam_lens_free(cgam_lens *lens)
 static cgam_status make(cgam_env *env, int64_t vocab, int64_t width, cgam_lens **out)
 {
     *out = NULL;
+    cgam_status room = cgam_blas_room(env);
+    if (room != CGAM_OK) return room;
     cgam_lens *lens = cgam_zalloc(env, 1, sizeof *lens);
     if (!lens) return cgam_fail_nomem(env, "a lens");
     *lens = (cgam_lens){.env = env, .vocab = vocab, .width = width};

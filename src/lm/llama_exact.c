@@ -11,9 +11,9 @@
  * It goes through the layers once per batch with all of the batch's tokens. A matrix is read
  * and widened a few rows at a time by the thread that multiplies with them, so no matrix is ever
  * held whole. Tokens that all prompts begin with are one segment that the others attend to. */
+#include "base/blas.h"
 #include "lm/llama.h"
 
-#include <cblas.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

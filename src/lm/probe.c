@@ -4,10 +4,36 @@
 
 #include <cgam/baseline.h>
 #include <cgam/probe.h>
+#include <dlfcn.h>
 #include <linear.h>
 #include <math.h>
+#include <pthread.h>
 
 static void quiet(const char *text) { (void)text; }
+
+/* liblinear is a guest, as BLAS is, which it would otherwise load too early: see base/blas.h. */
+static struct {
+    pthread_once_t once;
+    __typeof__(train) *train;
+    __typeof__(predict) *predict;
+    __typeof__(check_parameter) *check_parameter;
+    __typeof__(free_and_destroy_model) *free_model;
+    bool found;
+} linear = {.once = PTHREAD_ONCE_INIT};
+
+static void load_linear(void)
+{
+    void *library = dlopen(CGAM_LIBLINEAR, RTLD_NOW | RTLD_LOCAL);
+    __typeof__(set_print_string_function) *set_print = NULL;
+    if (!library) return;
+    *(void **)&linear.train = dlsym(library, "train");
+    *(void **)&linear.predict = dlsym(library, "predict");
+    *(void **)&linear.check_parameter = dlsym(library, "check_parameter");
+    *(void **)&linear.free_model = dlsym(library, "free_and_destroy_model");
+    *(void **)&set_print = dlsym(library, "set_print_string_function");
+    linear.found = linear.train && linear.predict && linear.check_parameter && linear.free_model;
+    if (set_print) set_print(quiet);
+}
 
 /* Mean and 1/deviation of every feature over the training half; a feature that never changes
  * becomes 0. */
@@ -70,14 +96,14 @@ static cgam_status one_way(cgam_env *env, workspace *w, int64_t count, int64_t w
     if (!several) return CGAM_OK;
     struct problem problem = {.l = n, .n = (int)width + 1, .y = w->labels, .x = w->rows, .bias = 1};
     struct parameter how = {.solver_type = L2R_LR, .eps = 1e-4, .C = 1};
-    const char *wrong = check_parameter(&problem, &how);
+    const char *wrong = linear.check_parameter(&problem, &how);
     if (wrong) return cgam_fail(env, CGAM_E_INTERNAL, "liblinear: %s", wrong);
-    struct model *model = train(&problem, &how);
+    struct model *model = linear.train(&problem, &how);
     if (!model) return cgam_fail(env, CGAM_E_NOMEM, "out of memory: a probe");
     for (int64_t i = 1 - half; i < count; i += 2)
         if (target[i] >= 0)
-            *hits += (int32_t)predict(model, w->nodes + i * (width + 2)) == target[i];
-    free_and_destroy_model(&model);
+            *hits += (int32_t)linear.predict(model, w->nodes + i * (width + 2)) == target[i];
+    linear.free_model(&model);
     return CGAM_OK;
 }
 
@@ -85,6 +111,10 @@ cgam_status cgam_probe_separability(cgam_env *env, int64_t count, int64_t width,
                                     int64_t stride, const int32_t *target, double *accuracy)
 {
     *accuracy = NAN;
+    pthread_once(&linear.once, load_linear);
+    if (!linear.found)
+        return cgam_fail(env, CGAM_E_NOT_FOUND, "probes need %s, which cannot be loaded",
+                         CGAM_LIBLINEAR);
     size_t n = (size_t)count, d = (size_t)width;
     workspace w = {.nodes = cgam_alloc(env, n * (d + 2), sizeof *w.nodes),
                    .rows = cgam_alloc(env, n, sizeof(struct feature_node *)),
@@ -96,7 +126,6 @@ cgam_status cgam_probe_separability(cgam_env *env, int64_t count, int64_t width,
                              : cgam_fail_nomem(env, "a probe");
     int64_t hits = 0, counted = 0;
     bool possible = true;
-    set_print_string_function(quiet);
     for (int half = 0; half < 2 && status == CGAM_OK; half++)
         status = one_way(env, &w, count, width, H, stride, target, half, &hits, &possible);
     for (int64_t i = 0; i < count; i++) counted += target[i] >= 0;

@@ -1,11 +1,11 @@
 /* as_net.c: banks as operators, memories as networks. */
 #include <cgam/as_net.h>
 
+#include "base/blas.h"
 #include "memory/as_net.h"
 #include "memory/gate.h"
 #include "net/net.h"
 
-#include <cblas.h>
 #include <math.h>
 #include <string.h>
 

@@ -3,6 +3,7 @@
  * mapped. */
 #include "memory/bank.h"
 
+#include "base/blas.h"
 #include "io/array.h"
 #include "num/cpu/widen.h"
 
@@ -128,7 +129,7 @@ static cgam_status check_shape(cgam_env *env, const char *name, int64_t n, int64
     if (d > INT32_MAX / 2)
         return cgam_fail(env, CGAM_E_SHAPE, "%s: %lld columns are more than the library takes",
                          name, (long long)d);
-    return CGAM_OK;
+    return cgam_blas_room(env);
 }
 
 cgam_status cgam_bank_new(cgam_env *env, const void *data, cgam_dtype dtype, int64_t n, int64_t d,

@@ -1,10 +1,10 @@
 /* flow.c: recall in time. The two-stage network (as_net.c) starts at rest - gates and retrieval 0 -
  * with the query and the context applied, and flows to a steady state or the horizon. */
+#include "base/blas.h"
 #include "memory/as_net.h"
 
 #include <cgam/flow.h>
 #include <cgam/theory.h>
-#include <lapacke.h>
 #include <math.h>
 #include <string.h>
 

@@ -2,11 +2,11 @@
  * a run asks route.c which way to take and hands its queries over. */
 #include "memory/recall.h"
 
+#include "base/blas.h"
 #include "base/words.h"
 #include "io/json.h"
 #include "memory/as_net.h"
 
-#include <cblas.h>
 #include <math.h>
 #include <string.h>
 

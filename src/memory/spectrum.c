@@ -5,10 +5,9 @@
  * F = [e_k / sqrt(mu_k)] and applied through Z. The kernel is the rest of R^n, one eigenspace with
  * omega = -nu. In the other cases the n x n matrix is decomposed and the modes are explicit. */
 #include "memory/spectrum.h"
+#include "base/blas.h"
 
-#include <cblas.h>
 #include <float.h>
-#include <lapacke.h>
 #include <math.h>
 #include <string.h>
 

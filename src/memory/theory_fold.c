@@ -11,9 +11,9 @@
  * steps shrink with the margin and the end is met to tol. */
 #include <cgam/theory.h>
 
+#include "base/blas.h"
 #include "memory/recall.h"
 
-#include <lapacke.h>
 #include <math.h>
 #include <string.h>
 

@@ -2,9 +2,9 @@
  * coupling (lambda = 0) and with the query set free. Theorem numbers are theirs. */
 #include <cgam/theory.h>
 
+#include "base/blas.h"
 #include "memory/bank.h"
 
-#include <cblas.h>
 #include <math.h>
 #include <string.h>
 

@@ -2,10 +2,9 @@
  * as theory sees it (theorem 3.4): energy, decomposition, contraction, fold margin. */
 #include <cgam/theory.h>
 
+#include "base/blas.h"
 #include "memory/gate.h"
 
-#include <cblas.h>
-#include <lapacke.h>
 #include <math.h>
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* net.c: building a network and saying what it is. */
 #include "net/net.h"
 
+#include "base/blas.h"
 #include "io/array.h"
 
 #include <math.h>
@@ -23,6 +24,9 @@ const cgam_synapse_info cgam_synapse_kinds[] = {
 
 cgam_status cgam_net_new(cgam_env *env, cgam_net **out)
 {
+    *out = NULL;
+    cgam_status status = cgam_blas_room(env);
+    if (status != CGAM_OK) return status;
     *out = cgam_zalloc(env, 1, sizeof **out);
     if (!*out) return cgam_fail_nomem(env, "a network");
     (*out)->env = env;

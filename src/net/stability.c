@@ -7,10 +7,9 @@
  * Small networks are decomposed by LAPACK. Large ones go by the Krylov-Schur method (Stewart
  * 2001): a basis V of m vectors with J V = V S + a rest in one direction, S brought to Schur form
  * with the wanted end first, all but that end dropped, and the basis filled up again. */
+#include "base/blas.h"
 #include "net/work.h"
 
-#include <cblas.h>
-#include <lapacke.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

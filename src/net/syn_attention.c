@@ -7,9 +7,9 @@
  *   into x_q: gain sum over h of WQh' (sum over k p_hqk Khk)
  *   into y_k: gain sum over h of WKh' (sum over q p_hqk Qhq).
  * Tangents differentiate both: dp = beta p (dl - <p, dl>), dl = <dQ, K> + <Q, dK>. */
+#include "base/blas.h"
 #include "net/net.h"
 
-#include <cblas.h>
 #include <math.h>
 #include <string.h>
 

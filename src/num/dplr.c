@@ -18,10 +18,9 @@
  * For x = Z v the substitution t = v / sqrt(a) + t' removes the cancellation: K (t', y_S) =
  * (v / sqrt(a), 0) and y_R = -sqrt(a) D_R^-1 Z_R t'.
  */
+#include "base/blas.h"
 #include "num/dplr_parts.h"
 
-#include <cblas.h>
-#include <lapacke.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,9 +4,9 @@
  * A block is multiplied as it is and transposed while it is in cache, so a product reads half of
  * the inverse once. Every block has sums of its own, which are joined in their order: the result
  * does not depend on the number of threads. */
+#include "base/blas.h"
 #include "num/dplr_parts.h"
 
-#include <cblas.h>
 #include <math.h>
 #include <string.h>
 

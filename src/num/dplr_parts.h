@@ -2,9 +2,8 @@
 #ifndef CGAM_SRC_NUM_DPLR_PARTS_H
 #define CGAM_SRC_NUM_DPLR_PARTS_H
 
+#include "base/blas.h"
 #include "num/dplr.h"
-
-#include <lapacke.h>
 
 struct cgam_dplr {
     cgam_env *env;

@@ -5,10 +5,10 @@
  * columns that keep its distances short of a page. Only tiles on and below the diagonal are
  * computed, by strips of two vectors across it. Weights may be of both signs, so this is no dsyrk;
  * docs/roofline.md tells how near it comes to dgemm. */
+#include "base/blas.h"
 #include "num/cpu/gemm.h"
 #include "num/rows.h"
 
-#include <cblas.h>
 #include <string.h>
 
 enum {

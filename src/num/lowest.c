@@ -7,9 +7,9 @@
  * A Rayleigh quotient is an upper bound of lambda_min; one inertia count of T - (value - delta)
  * that finds no negative eigenvalue makes value - delta a lower bound. If it finds one, Lanczos
  * had missed it and goes on from a fresh vector with that knowledge. */
+#include "base/blas.h"
 #include "num/dplr.h"
 
-#include <lapacke.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

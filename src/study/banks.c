@@ -6,10 +6,10 @@
  * G itself and there is no rest. Modes whose mu is rounding belong to the kernel. */
 #include "study/banks.h"
 
+#include "base/blas.h"
 #include "study/stream.h"
 
 #include <float.h>
-#include <lapacke.h>
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
 /* study.c: the list of studies, their tables, and what is written of them. */
+#include "base/blas.h"
 #include "io/folder.h"
 #include "io/table.h"
 #include "study/params.h"
@@ -144,7 +145,8 @@ cgam_status cgam_study_run(cgam_env *env, const cgam_study_opts *opts, cgam_stud
 {
     *out = NULL;
     cgam_study *study;
-    cgam_status status = study_new(env, opts, &study);
+    cgam_status status = cgam_blas_room(env);
+    if (status == CGAM_OK) status = study_new(env, opts, &study);
     if (status != CGAM_OK) return status;
     const cgam_study_part *part = parts[opts->kind];
     cgam_json_put_text(study->doc, "study", part->name);

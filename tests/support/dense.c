@@ -1,8 +1,8 @@
 /* dense.c: see dense.h. Written for clarity: every loop is the definition. */
 #include "support/dense.h"
+#include "base/blas.h"
 #include "support/check.h"
 
-#include <lapacke.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,6 +113,8 @@ double *dense_eigen(int64_t n, const double *A, double *V)
 {
     double *copy = dense_room(n * n), *values = dense_room(n);
     memcpy(copy, A, (size_t)(n * n) * sizeof *copy);
+    const char *why;
+    assert_int_equal(cgam_blas_load(&why), CGAM_OK);
     lapack_int info = LAPACKE_dsyevd(LAPACK_COL_MAJOR, V ? 'V' : 'N', 'U', (lapack_int)n, copy,
                                      (lapack_int)n, values);
     if (info != 0) fail_msg("dsyevd: %d", (int)info);

@@ -1,0 +1,73 @@
+/* blas.h: BLAS and LAPACK as guests. Include it in place of cblas.h and lapacke.h; the names are theirs.
+ *
+ * OpenBLAS reads its environment once, while it is loaded: it starts a thread per core, which we do
+ * not want (the env's own threads call it, one call each) and which hang a process that has little
+ * address space; and it takes the kernels of 2004 for a CPU it does not know. So it is not linked but
+ * loaded here, by the first env, after it was told: every program that uses the library gets the same,
+ * and one that never makes an env does not load it at all.
+ *
+ * Another function of theirs is one more word in a list and one more line at the end. */
+#ifndef CGAM_SRC_BASE_BLAS_H
+#define CGAM_SRC_BASE_BLAS_H
+
+#include <cblas.h>
+#include <cgam/base.h>
+#include <lapacke.h>
+
+#define CGAM_BLAS_LIST(X)                                                                          \
+    X(daxpy) X(ddot) X(dgemm) X(dgemv) X(dnrm2) X(dscal) X(dswap) X(dtrsm) X(sgemm) X(sgemv)
+#define CGAM_LAPACK_LIST(X)                                                                        \
+    X(dgees)                                                                                       \
+    X(dgeev)                                                                                       \
+    X(dsteqr) X(dsterf) X(dsyconv_work) X(dsyev_work) X(dsyevd) X(dsyevr) X(dsytrf) X(dsytrs_work) \
+        X(dtrexc)
+
+typedef struct cgam_blas_table {
+#define MEMBER(name) __typeof__(cblas_##name) *name;
+    CGAM_BLAS_LIST(MEMBER)
+#undef MEMBER
+} cgam_blas_table;
+
+typedef struct cgam_lapack_table {
+#define MEMBER(name) __typeof__(LAPACKE_##name) *name;
+    CGAM_LAPACK_LIST(MEMBER)
+#undef MEMBER
+} cgam_lapack_table;
+
+extern cgam_blas_table cgam_blas;
+extern cgam_lapack_table cgam_lapack;
+
+/* Fills the tables, once; cgam_env_new calls it. CGAM_E_NOT_FOUND when a library or one of its
+ * functions is not there: *why then points to a constant line about it. */
+cgam_status cgam_blas_load(const char **why);
+
+/* Is there address space for so many calls at once? OpenBLAS takes 128 MB for each thread that calls
+ * it and waits forever where it gets none, so with `ulimit -v` we look before. */
+bool cgam_blas_fits(int threads);
+/* CGAM_E_NOMEM when there is not, for the env's threads. Asked where things are made that will call
+ * BLAS: banks, networks, lenses, studies. */
+cgam_status cgam_blas_room(cgam_env *env);
+
+#define cblas_daxpy cgam_blas.daxpy
+#define cblas_ddot cgam_blas.ddot
+#define cblas_dgemm cgam_blas.dgemm
+#define cblas_dgemv cgam_blas.dgemv
+#define cblas_dnrm2 cgam_blas.dnrm2
+#define cblas_dscal cgam_blas.dscal
+#define cblas_dswap cgam_blas.dswap
+#define cblas_dtrsm cgam_blas.dtrsm
+#define cblas_sgemm cgam_blas.sgemm
+#define cblas_sgemv cgam_blas.sgemv
+#define LAPACKE_dgees cgam_lapack.dgees
+#define LAPACKE_dgeev cgam_lapack.dgeev
+#define LAPACKE_dsteqr cgam_lapack.dsteqr
+#define LAPACKE_dsterf cgam_lapack.dsterf
+#define LAPACKE_dsyconv_work cgam_lapack.dsyconv_work
+#define LAPACKE_dsyev_work cgam_lapack.dsyev_work
+#define LAPACKE_dsyevd cgam_lapack.dsyevd
+#define LAPACKE_dsyevr cgam_lapack.dsyevr
+#define LAPACKE_dsytrf cgam_lapack.dsytrf
+#define LAPACKE_dsytrs_work cgam_lapack.dsytrs_work
+#define LAPACKE_dtrexc cgam_lapack.dtrexc
+
+#endif
