@@ -52,7 +52,7 @@ test: build ## every test; the exit status is the verdict
 	@$(compile) $(BUILD) -j $(JOBS)
 	@$(run_tests) $(BUILD)
 
-check: build ## format, layers, headers, warnings of two compilers, clang-tidy, links
+check: build ## format, layers, headers, warnings of two compilers, clang-tidy, links and names in documents
 	@[ "$(DEPS)" != tools/deps ] || tools/deps check
 	@tools/check
 

@@ -1,7 +1,7 @@
 /* certify.c: what can be promised about a recall, and what the promise costs.
  *
  * Free, from eta = eta_min(A) (exact or a lower bound, see gate.h) and p:
- *     |diag p - pp'| <= 2 max p_i (1 - p_i)          (row sums; SPEC section 5)
+ *     |diag p - pp'| <= 2 max p_i (1 - p_i)          (row sums)
  *     contraction    =  beta lambda^2 / (2 eta)       unique if < 1
  *     fold margin   >=  eta - 2 lambda^2 beta max p (1 - p)
  *     |p - p*|      <=  by contraction, or by the basin lemma of newton.c

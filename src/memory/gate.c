@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-static const double CRITICAL_BAND = 1e-9; /* SPEC section 3 */
+static const double CRITICAL_BAND = 1e-9; /* what counts as critical, around 0 */
 static const double SMALL_FLOPS = 2e9;    /* a tenth of a second */
 
 CGAM_WORDS(cgam_regime, cgam_regime, "subcritical", "critical", "supercritical")

@@ -12,8 +12,8 @@
  *
  * then y_R = D_R^-1 (x_R - B_R t). Sylvester's law on both eliminations counts eigenvalues:
  *     neg T = neg D_R + neg K - k .
- * S exists because a legal alpha may make 1 - alpha n_i vanish (SPEC section 3: rows join the
- * dense block). K is factored by Bunch and Kaufman's method, which does not mind indefinite K.
+ * S exists because a legal alpha may make 1 - alpha n_i vanish (such rows join the dense
+ * block). K is factored by Bunch and Kaufman's method, which does not mind indefinite K.
  *
  * For x = Z v the substitution t = v / sqrt(a) + t' removes the cancellation: K (t', y_S) =
  * (v / sqrt(a), 0) and y_R = -sqrt(a) D_R^-1 Z_R t'.
