@@ -28,13 +28,12 @@ typedef enum cgam_study_kind {
     CGAM_STUDY_KINDS        /* how many there are */
 } cgam_study_kind;
 
-CGAM_API const char *cgam_study_name(cgam_study_kind kind);  /* "separation" */
+CGAM_API const char *cgam_study_kind_name(cgam_study_kind kind); /* "separation" */
+CGAM_API bool cgam_study_kind_find(const char *name, cgam_study_kind *out);
 CGAM_API const char *cgam_study_about(cgam_study_kind kind); /* one line */
 CGAM_API const char *cgam_study_words(cgam_study_kind kind); /* a paragraph */
 /* Options worth a try, as the command line takes them: "--t-cap 200". */
 CGAM_API const char *cgam_study_example(cgam_study_kind kind);
-/* The study of that name; false: there is none. */
-CGAM_API bool cgam_study_kind_find(const char *name, cgam_study_kind *kind);
 
 typedef enum cgam_axis {
     CGAM_AXIS_LOAD,
@@ -44,7 +43,7 @@ typedef enum cgam_axis {
 } cgam_axis;
 
 CGAM_API const char *cgam_axis_name(cgam_axis axis); /* "sigma-q": the parameter's name */
-CGAM_API bool cgam_axis_find(const char *name, cgam_axis *axis);
+CGAM_API bool cgam_axis_find(const char *name, cgam_axis *out);
 
 typedef struct cgam_list {
     const double *values; /* borrowed during the call */
@@ -96,6 +95,8 @@ typedef enum cgam_field_kind {
     CGAM_FIELD_AXIS, /* cgam_axis: which of `words` */
     CGAM_FIELD_BANK  /* const cgam_bank * */
 } cgam_field_kind;
+CGAM_API const char *cgam_field_kind_name(cgam_field_kind kind); /* "int", "real", "list" ... */
+CGAM_API bool cgam_field_kind_find(const char *name, cgam_field_kind *out);
 
 /* One parameter of one or several studies; all const and static. */
 typedef struct cgam_study_param {
@@ -156,7 +157,8 @@ CGAM_API bool cgam_study_replaces(const cgam_study *study, const char *folder);
 CGAM_API void cgam_study_forget(const cgam_study *study);
 
 /* Everything about one trial - memories, queries, gates, probabilities, energies - as JSON text.
- * S and G: trial t of bank b is number b * trials + t. H: instance `trial` of every statement.
+ * With several banks, trial t of bank b is number b * trials + t; of the theorems, instance `trial` of
+ * every statement.
  * Gives *text; free it with cgam_text_free. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_study_trial(cgam_env *env, const cgam_study_opts *opts,
                                                      int64_t trial, char **text);

@@ -81,7 +81,7 @@ static void make_params(cgam_study_kind kind, struct study_verb *v)
     }
     if (cgam_study_param_find(kind, "bank")) v->params[count++] = normalize_param;
     memcpy(v->params + count, door_params, sizeof door_params);
-    snprintf(v->folder, sizeof v->folder, "study/%s", cgam_study_name(kind));
+    snprintf(v->folder, sizeof v->folder, "study/%s", cgam_study_kind_name(kind));
     v->params[count + DOOR_PARAMS - 2].fallback = v->folder;
 }
 
@@ -210,7 +210,7 @@ __attribute__((constructor)) static void make_verbs(void)
         const cgam_study_kind kind = (cgam_study_kind)k;
         struct study_verb *v = &made[k];
         make_params(kind, v);
-        snprintf(v->name, sizeof v->name, "study %s", cgam_study_name(kind));
+        snprintf(v->name, sizeof v->name, "study %s", cgam_study_kind_name(kind));
         snprintf(v->example, sizeof v->example, "cgam %s %s", v->name, cgam_study_example(kind));
         int length = snprintf(
             v->about, sizeof v->about,
@@ -245,13 +245,13 @@ static cgam_status list_run(cgam_call *call)
         char all[256] = "";
         for (int k = 0; k < CGAM_STUDY_KINDS; k++)
             snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", k ? ", " : "",
-                     cgam_study_name((cgam_study_kind)k));
+                     cgam_study_kind_name((cgam_study_kind)k));
         return cgam_fail(call->env, CGAM_E_ARG, "no study '%s'; there are %s", typed, all);
     }
     json_t *list = json_array();
     for (int k = 0; k < CGAM_STUDY_KINDS; k++) {
         json_t *one = json_object();
-        cgam_json_put_text(one, "name", cgam_study_name((cgam_study_kind)k));
+        cgam_json_put_text(one, "name", cgam_study_kind_name((cgam_study_kind)k));
         cgam_json_put_text(one, "about", cgam_study_about((cgam_study_kind)k));
         json_array_append_new(list, one);
     }

@@ -43,7 +43,7 @@ void cgam_caption(const cgam_study_opts *o, char *text, size_t size)
 {
     const cgam_study_param *p;
     text[0] = '\0';
-    add(text, size, "cgam %s, %s: seed %llu", CGAM_VERSION, cgam_study_name(o->kind),
+    add(text, size, "cgam %s, %s: seed %llu", CGAM_VERSION, cgam_study_kind_name(o->kind),
         (unsigned long long)o->seed);
     for (int64_t k = 0; (p = cgam_study_param_at(o->kind, k)); k++)
         if (p->shown && cgam_study_param_count(p, o) > 0 && !runs(o, p->name))
@@ -66,7 +66,7 @@ void cgam_command(const cgam_study_opts *o, char *text, size_t size)
     const cgam_study_opts u = cgam_study_opts_default(o->kind);
     const cgam_study_param *p;
     text[0] = '\0';
-    add(text, size, "cgam study %s", cgam_study_name(o->kind));
+    add(text, size, "cgam study %s", cgam_study_kind_name(o->kind));
     for (int64_t k = 0; (p = cgam_study_param_at(o->kind, k)); k++) {
         bool always = strcmp(p->name, "trials") == 0 || strcmp(p->name, "seed") == 0;
         bool other = strcmp(p->name, "d") == 0 && o->bank; /* d is the bank's */

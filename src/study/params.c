@@ -6,6 +6,7 @@
  * words, it has its own row under the same name. */
 #include "study/params.h"
 
+#include "base/names.h"
 #include "io/json.h"
 #include "study/alphas.h"
 #include "study/stream.h"
@@ -165,16 +166,28 @@ const cgam_study_param *cgam_study_param_find(cgam_study_kind kind, const char *
 }
 
 /* ---- Words ----------------------------------------------------------------------------------- */
-const char *cgam_axis_name(cgam_axis axis) { return axis <= CGAM_AXIS_SIGMA_Q ? axes[axis] : "?"; }
+enum { AXES = CGAM_AXIS_SIGMA_Q + 1, FIELD_KINDS = CGAM_FIELD_BANK + 1 };
+static const char *const field_kinds[] = {"int", "real", "list", "bool", "axis", "bank"};
 
-bool cgam_axis_find(const char *name, cgam_axis *axis)
+const char *cgam_axis_name(cgam_axis axis) { return cgam_names_at(axes, AXES, (int)axis); }
+
+bool cgam_axis_find(const char *name, cgam_axis *out)
 {
-    for (int k = 0; axes[k]; k++)
-        if (strcmp(axes[k], name) == 0) {
-            *axis = (cgam_axis)k;
-            return true;
-        }
-    return false;
+    int found = cgam_names_find(axes, AXES, name);
+    if (found >= 0) *out = (cgam_axis)found;
+    return found >= 0;
+}
+
+const char *cgam_field_kind_name(cgam_field_kind kind)
+{
+    return cgam_names_at(field_kinds, FIELD_KINDS, (int)kind);
+}
+
+bool cgam_field_kind_find(const char *name, cgam_field_kind *out)
+{
+    int found = cgam_names_find(field_kinds, FIELD_KINDS, name);
+    if (found >= 0) *out = (cgam_field_kind)found;
+    return found >= 0;
 }
 
 /* ---- Values ---------------------------------------------------------------------------------- */

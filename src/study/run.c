@@ -72,7 +72,7 @@ static cgam_status fingerprint(const cgam_study *study, const cgam_blocks *b, ui
 {
     const cgam_study_opts *o = &study->opts;
     uint64_t h = 0xcbf29ce484222325u;
-    const char *texts[] = {cgam_version(), cgam_study_name(o->kind), study->lanes->name};
+    const char *texts[] = {cgam_version(), cgam_study_kind_name(o->kind), study->lanes->name};
     for (int i = 0; i < 3; i++) h = hash(h, texts[i], strlen(texts[i]) + 1);
     int64_t sizes[] = {b->count, b->record};
     h = hash(h, sizes, sizeof sizes);
@@ -192,7 +192,7 @@ static cgam_status progress_note(run *r, int64_t i)
     }
     if (now - r->told > TELL_SECONDS || r->finished == b->count) {
         double here = (double)(r->finished - r->before);
-        cgam_progress_at at = {.phase = cgam_study_name(r->study->opts.kind),
+        cgam_progress_at at = {.phase = cgam_study_kind_name(r->study->opts.kind),
                                .done = (double)r->finished / (double)b->count,
                                .total = 1,
                                .unit = "",

@@ -5,7 +5,6 @@
 #include "study/params.h"
 
 #include <assert.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -21,7 +20,7 @@ static const cgam_study_part *const parts[CGAM_STUDY_KINDS] = {
     [CGAM_STUDY_PHASE] = &cgam_study_phase,
 };
 
-const char *cgam_study_name(cgam_study_kind kind)
+const char *cgam_study_kind_name(cgam_study_kind kind)
 {
     return kind < CGAM_STUDY_KINDS ? parts[kind]->name : "?";
 }

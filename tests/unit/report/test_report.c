@@ -280,8 +280,8 @@ static void commands_name_what_is_unusual(void **state)
         cgam_study_opts d = cgam_study_opts_default((cgam_study_kind)k);
         d.seed = 12345;
         cgam_caption(&d, text, sizeof text);
-        snprintf(seed, sizeof seed, "%s: seed 12345, %lld", cgam_study_name((cgam_study_kind)k),
-                 (long long)d.trials);
+        snprintf(seed, sizeof seed, "%s: seed 12345, %lld",
+                 cgam_study_kind_name((cgam_study_kind)k), (long long)d.trials);
         assert_non_null(strstr(text, seed));
         assert_true(strlen(text) < CGAM_CAPTION_MAX - 1);
     }

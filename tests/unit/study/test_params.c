@@ -154,7 +154,7 @@ static void the_summary_tells_all_parameters(void **state)
             for (char *c = key; *c; c++)
                 if (*c == '-') *c = '_';
             const json_t *value = json_object_get(all, key);
-            if (!value) fail_msg("%s: no %s", cgam_study_name((cgam_study_kind)k), key);
+            if (!value) fail_msg("%s: no %s", cgam_study_kind_name((cgam_study_kind)k), key);
             if (p->kind == CGAM_FIELD_REAL) CHECK_CLOSE(json_real_value(value), p->usual, 0);
         }
         assert_int_equal(json_object_size(all), count - 2);
@@ -168,7 +168,7 @@ static void names_are_found_again(void **state)
     (void)state;
     for (int k = 0; k < CGAM_STUDY_KINDS; k++) {
         cgam_study_kind kind;
-        assert_true(cgam_study_kind_find(cgam_study_name((cgam_study_kind)k), &kind));
+        assert_true(cgam_study_kind_find(cgam_study_kind_name((cgam_study_kind)k), &kind));
         assert_int_equal(kind, k);
     }
     for (int k = CGAM_AXIS_LOAD; k <= CGAM_AXIS_SIGMA_Q; k++) {
@@ -180,8 +180,15 @@ static void names_are_found_again(void **state)
             cgam_study_param_find(CGAM_STUDY_PHASE, cgam_axis_name((cgam_axis)k));
         assert_true(p && p->kind == CGAM_FIELD_LIST);
     }
+    for (int k = CGAM_FIELD_INT; k <= CGAM_FIELD_BANK; k++) {
+        cgam_field_kind field;
+        assert_true(cgam_field_kind_find(cgam_field_kind_name((cgam_field_kind)k), &field));
+        assert_int_equal(field, k);
+    }
     cgam_study_kind kind;
     cgam_axis axis;
+    cgam_field_kind field;
+    assert_false(cgam_field_kind_find("text", &field));
     assert_false(cgam_study_kind_find("separaton", &kind));
     assert_false(cgam_axis_find("beta", &axis));
 }

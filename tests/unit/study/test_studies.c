@@ -128,7 +128,7 @@ static void a_stopped_run_goes_on_to_the_same_bits(void **state)
         CHECK_STATUS(calm, cgam_study_run(calm, &o, &a));
         snprintf(folder, sizeof folder, "%s", scratch("progress"));
         snprintf(progress, sizeof progress, "%s/.%s.progress", folder,
-                 cgam_study_name((cgam_study_kind)k));
+                 cgam_study_kind_name((cgam_study_kind)k));
         o.out = folder;
         cgam_status status;
         while ((status = cgam_study_run(env, &o, &b)) == CGAM_E_INTERRUPTED) {
@@ -459,7 +459,7 @@ static void tables_have_the_columns_they_name(void **state)
         CHECK_STATUS(env, cgam_study_run(env, &o, &s));
         snprintf(folder, sizeof folder, "%s", scratch("tables"));
         CHECK_STATUS(env, cgam_study_write(s, folder));
-        assert_non_null(strstr(cgam_study_json(s), cgam_study_name((cgam_study_kind)k)));
+        assert_non_null(strstr(cgam_study_json(s), cgam_study_kind_name((cgam_study_kind)k)));
         for (int64_t i = 0; i < cgam_study_tables(s); i++) {
             const cgam_table *t = cgam_study_table(s, i);
             char path[700], line[4096];
