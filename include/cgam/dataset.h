@@ -28,8 +28,8 @@ CGAM_API extern const char *const cgam_dataset_formats[];
 CGAM_API CGAM_NODISCARD cgam_status cgam_dataset_open(cgam_env *env, const char *format,
                                                       const char *path, const char *labels,
                                                       cgam_dataset **out);
-/* One that comes with the library: "facts" (countries and capitals) or "sentiment" (160 short
- * sentences, written for this project). */
+/* One that comes with the library: "facts" (countries and capitals), "languages" (countries and
+ * their languages) or "sentiment" (160 short sentences, written for this project). */
 CGAM_API CGAM_NODISCARD cgam_status cgam_dataset_shipped(cgam_env *env, const char *name,
                                                          cgam_dataset **out);
 CGAM_API void cgam_dataset_close(cgam_dataset *set); /* NULL is fine */

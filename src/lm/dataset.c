@@ -1,6 +1,8 @@
 /* dataset.c: examples and labels, whatever file they came from. */
 #include "lm/dataset.h"
 
+#include "base/embedded.h"
+
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -134,27 +136,29 @@ cgam_status cgam_dataset_add(cgam_dataset *set, const char *where, const char *t
     return CGAM_OK;
 }
 
+/* Files in src/lm/shipped. The sentences were written for this project, 80 of each sentiment, in
+ * pairs of like build so that words other than the judging ones tell little. */
+static const struct {
+    const char *name, *file, *format, *template, *labels;
+} shipped[] = {
+    {"facts", "lm/shipped/facts.tsv", "facts", "The capital of {x} is {y}.\n", NULL},
+    {"languages", "lm/shipped/languages.tsv", "facts", "The language of {x} is {y}.\n", NULL},
+    {"sentiment", "lm/shipped/sentiment.tsv", "tsv", "Review: {x}\nSentiment: {y}\n\n",
+     "negative=negative,positive=positive"},
+};
+
 cgam_status cgam_dataset_shipped(cgam_env *env, const char *name, cgam_dataset **out)
 {
     *out = NULL;
-    bool facts = strcmp(name, "facts") == 0;
-    if (!facts && strcmp(name, "sentiment") != 0)
-        return cgam_fail(env, CGAM_E_NOT_FOUND,
-                         "no set '%s' comes with cgam; there are facts and "
-                         "sentiment",
-                         name);
-    const char *const(*rows)[2] = facts ? cgam_shipped_facts : cgam_shipped_sentiment;
-    cgam_dataset *set;
-    cgam_status status = cgam_dataset_new(
-        env, facts ? "The capital of {x} is {y}.\n" : "Review: {x}\nSentiment: {y}\n\n", facts,
-        &set);
-    if (status == CGAM_OK && !facts)
-        status = cgam_dataset_declare(set, "negative=negative,positive=positive");
-    for (int64_t i = 0; status == CGAM_OK && rows[i][0]; i++)
-        status = cgam_dataset_add(set, name, rows[i][facts ? 0 : 1], rows[i][facts ? 1 : 0]);
-    if (status == CGAM_OK) *out = set;
-    else cgam_dataset_close(set);
-    return status;
+    for (size_t i = 0; i < sizeof shipped / sizeof *shipped; i++) {
+        if (strcmp(name, shipped[i].name) != 0) continue;
+        const cgam_embedded *bytes = cgam_embedded_find(shipped[i].file);
+        cgam_file file = cgam_file_borrow(bytes->bytes, bytes->size);
+        return cgam_dataset_read(env, shipped[i].format, name, &file, shipped[i].template,
+                                 shipped[i].labels, out);
+    }
+    return cgam_fail(env, CGAM_E_NOT_FOUND,
+                     "no set '%s' comes with cgam; there are facts, languages and sentiment", name);
 }
 
 int64_t cgam_dataset_size(const cgam_dataset *set) { return set->examples; }

@@ -34,15 +34,10 @@ CGAM_NODISCARD cgam_status cgam_dataset_add(cgam_dataset *set, const char *where
                                             const char *label);
 
 /* The examples of a file's bytes; where: its name for messages. template: of a relation of LAMA, or
- * cgam_dataset_masked; other formats have their own. */
+ * cgam_dataset_masked; NULL = the format's own. */
 CGAM_NODISCARD cgam_status cgam_dataset_read(cgam_env *env, const char *format, const char *where,
                                              const cgam_file *file, const char *template,
                                              const char *labels, cgam_dataset **out);
 extern const char cgam_dataset_masked[]; /* the template of masked sentences */
-
-/* What comes with the library. */
-extern const char *const cgam_shipped_facts[][2];     /* country, capital; NULL ends */
-extern const char *const cgam_shipped_languages[];    /* NULL ends */
-extern const char *const cgam_shipped_sentiment[][2]; /* label, sentence; NULL ends */
 
 #endif

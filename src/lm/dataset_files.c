@@ -312,8 +312,7 @@ cgam_status cgam_dataset_read(cgam_env *env, const char *name, const char *where
     reader r = {.name = where, .file = *file};
     if (file->size >= 3 && memcmp(file->bytes, "\xef\xbb\xbf", 3) == 0) /* byte order mark */
         r.file = cgam_file_borrow(file->bytes + 3, file->size - 3);
-    cgam_status status =
-        cgam_dataset_new(env, f->template ? f->template : template, f->facts, &r.set);
+    cgam_status status = cgam_dataset_new(env, template ? template : f->template, f->facts, &r.set);
     if (status == CGAM_OK && !f->facts)
         status = cgam_dataset_declare(r.set, labels ? labels : f->labels);
     for (bool more = true; status == CGAM_OK;) {
@@ -342,7 +341,8 @@ cgam_status cgam_dataset_open(cgam_env *env, const char *name, const char *path,
         f && !f->template ? lama_template(env, path, template, sizeof template) : CGAM_OK;
     if (status == CGAM_OK) status = cgam_file_map(env, path, &file);
     if (status == CGAM_OK)
-        status = cgam_dataset_read(env, name, cgam_path_tail(path), &file, template, labels, out);
+        status = cgam_dataset_read(env, name, cgam_path_tail(path), &file,
+                                   f && !f->template ? template : NULL, labels, out);
     cgam_file_unmap(&file);
     return status;
 }

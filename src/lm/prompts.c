@@ -18,8 +18,9 @@ struct cgam_prompts {
     int64_t *query;                     /* [queries] examples of eval */
     int64_t *pool, *class_first;        /* examples of train by class, and where each begins */
     int64_t *demo;                      /* [queries or 1, shots_max] examples of train */
-    bool shared, languages;             /* languages: what the labels are */
-    char *head, *cue, *tail;            /* the template: before {x}, between, after {y} */
+    bool shared;
+    cgam_dataset *foreign;   /* its labels are the objects of another relation */
+    char *head, *cue, *tail; /* the template: before {x}, between, after {y} */
     uint64_t seed;
 };
 
@@ -49,6 +50,7 @@ void cgam_prompts_free(cgam_prompts *prompts)
 {
     if (!prompts) return;
     cgam_env *env = prompts->env;
+    cgam_dataset_close(prompts->foreign);
     void *blocks[] = {prompts->query, prompts->pool, prompts->class_first, prompts->demo,
                       prompts->head,  prompts->cue,  prompts->tail};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) cgam_free(env, blocks[i]);
@@ -170,14 +172,20 @@ static cgam_status draw(cgam_prompts *prompts, int64_t i)
     return CGAM_OK;
 }
 
-/* Are more than a few of the labels names of languages? */
-static bool are_languages(const cgam_dataset *set)
+/* Objects of another relation: languages, or capitals where more than a few of the labels are
+ * languages themselves. */
+static cgam_status open_foreign(cgam_prompts *prompts)
 {
-    int64_t n = cgam_dataset_labels(set), hits = 0;
+    cgam_status status = cgam_dataset_shipped(prompts->env, "languages", &prompts->foreign);
+    if (status != CGAM_OK) return status;
+    int64_t n = cgam_dataset_labels(prompts->train), hits = 0;
     for (int64_t i = 0; i < n; i++)
-        for (int64_t k = 0; cgam_shipped_languages[k]; k++)
-            hits += strcmp(cgam_dataset_word(set, i), cgam_shipped_languages[k]) == 0;
-    return 10 * hits > n;
+        for (int64_t k = 0; k < cgam_dataset_labels(prompts->foreign); k++)
+            hits += strcmp(cgam_dataset_word(prompts->train, i),
+                           cgam_dataset_word(prompts->foreign, k)) == 0;
+    if (10 * hits <= n) return CGAM_OK;
+    cgam_dataset_close(prompts->foreign);
+    return cgam_dataset_shipped(prompts->env, "facts", &prompts->foreign);
 }
 
 static cgam_status same_labels(cgam_env *env, const cgam_dataset *a, const cgam_dataset *b)
@@ -207,10 +215,10 @@ cgam_status cgam_prompts_new(cgam_env *env, const cgam_dataset *eval, const cgam
     prompts->train = train ? train : eval;
     prompts->shots_max = o.shots_max;
     prompts->shared = o.shared;
-    prompts->languages = are_languages(prompts->train);
     prompts->seed = o.seed;
     prompts->rounds = cgam_dataset_open_ended(eval) ? 1 : cgam_dataset_labels(eval);
     cgam_status status = same_labels(env, eval, prompts->train);
+    if (status == CGAM_OK) status = open_foreign(prompts);
     if (status == CGAM_OK)
         status = cut_template(prompts, o.wording ? o.wording : cgam_dataset_template(eval));
     if (status == CGAM_OK) status = choose(prompts, o.queries, train != NULL);
@@ -236,22 +244,14 @@ const cgam_dataset *cgam_prompts_dataset(const cgam_prompts *prompts) { return p
 
 const char *cgam_prompts_cue(const cgam_prompts *prompts) { return prompts->cue; }
 
-/* Of another relation: a language, or a capital where the labels are languages themselves. */
-static const char *foreign_word(const cgam_prompts *prompts, int64_t which)
-{
-    int64_t languages = 1, capitals = 1; /* neither table is empty */
-    while (cgam_shipped_languages[languages]) languages++;
-    while (cgam_shipped_facts[capitals][0]) capitals++;
-    return prompts->languages ? cgam_shipped_facts[which % capitals][1]
-                              : cgam_shipped_languages[which % languages];
-}
-
 /* The word a demonstration shows. Facts are flipped among the demonstrations at hand. */
 static const char *shown_word(const cgam_prompts *prompts, cgam_demos demos, const int64_t *demo,
                               int64_t j, int64_t k)
 {
     int64_t label = cgam_dataset_example(prompts->train, demo[j]).label;
-    if (demos == CGAM_DEMOS_FOREIGN) return foreign_word(prompts, demo[j] + j);
+    if (demos == CGAM_DEMOS_FOREIGN)
+        return cgam_dataset_word(prompts->foreign,
+                                 (demo[j] + j) % cgam_dataset_labels(prompts->foreign));
     if (demos == CGAM_DEMOS_FLIPPED)
         label = prompts->rounds > 1 ? (label + 1) % prompts->rounds
                                     : cgam_dataset_example(prompts->train, demo[(j + 1) % k]).label;

@@ -2,6 +2,7 @@
  * is inside, there is no script. Light and dark follow the reader's choice; on paper it is light. */
 #include "report/html.h"
 
+#include "base/embedded.h"
 #include "io/folder.h"
 
 #include <ctype.h>
@@ -61,66 +62,14 @@ void cgam_html_say(FILE *to, const char *text)
     fprintf(to, "</p>\n");
 }
 
-static const char style[] =
-    ":root{color-scheme:light dark;--ink:#1b1f24;--soft:#57606a;--line:#d0d7de;--page:#fff;"
-    "--panel:#f6f8fa;--good:#1a7f37;--part:#9a6700;--bad:#cf222e;--link:#0550ae}\n"
-    "@media (prefers-color-scheme:dark){:root{--ink:#e6edf3;--soft:#9da7b3;--line:#30363d;"
-    "--page:#0d1117;--panel:#161b22;--good:#3fb950;--part:#d29922;--bad:#f85149;--link:#79b8ff}}\n"
-    "*{box-sizing:border-box}\n"
-    "body{margin:0 auto;padding:2rem 1.25rem 4rem;max-width:74rem;background:var(--page);"
-    "color:var(--ink);font:16px/1.55 system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',"
-    "Arial,sans-serif}\n"
-    "h1{font-size:1.9rem;line-height:1.2;margin:.2rem 0 .4rem}\n"
-    "h2{font-size:1.35rem;margin:3rem 0 .6rem;padding-top:.6rem;border-top:1px solid var(--line)}\n"
-    "h3{font-size:1.05rem;margin:1.6rem 0 .4rem}\n"
-    "p{max-width:52rem;margin:.5rem 0}\n"
-    "a{color:var(--link)}\n"
-    ".soft{color:var(--soft);font-size:.9rem}\n"
-    "nav{margin:1rem 0 0;font-size:.95rem}nav a{margin-right:1rem;white-space:nowrap}\n"
-    "code,pre{font:.86em/1.45 ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',"
-    "monospace}\n"
-    "pre{background:var(--panel);border:1px solid var(--line);border-radius:6px;padding:.6rem "
-    ".8rem;overflow-x:auto;white-space:pre-wrap;overflow-wrap:anywhere}\n"
-    ".wide{overflow-x:auto}\n"
-    "table{border-collapse:collapse;font-size:.9rem;margin:.6rem 0}\n"
-    "th,td{padding:.32rem .7rem;border-bottom:1px solid var(--line);text-align:left;"
-    "vertical-align:top}\n"
-    ".tight th,.tight td{padding:.3rem .42rem;font-size:.82rem}\n"
-    "th{font-weight:600;background:var(--panel)}\n"
-    "td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}\n"
-    ".claims td:nth-child(1){color:var(--soft);min-width:7rem}\n"
-    ".claims td:nth-child(2){min-width:13rem}.claims td:nth-child(3){min-width:9rem}\n"
-    ".claims .test{color:var(--soft);display:block;margin-top:.2rem;font-size:.85rem}\n"
-    ".v{font-weight:600}.v0{color:var(--good)}.v1{color:var(--part)}.v2{color:var(--bad)}\n"
-    ".v3{color:var(--soft)}\n"
-    ".figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(29rem,100%),1fr));"
-    "gap:1rem;margin:.8rem 0}\n"
-    "figure{margin:0;background:#fff;border:1px solid var(--line);border-radius:8px;"
-    "padding:.7rem}\n"
-    ".full{grid-column:1/-1}.full img{max-width:62rem;margin:0 auto}\n"
-    "figure img{display:block;width:100%;height:auto}\n"
-    "figcaption{color:#444;font-size:.85rem;line-height:1.4;margin-top:.3rem}\n"
-    "figcaption b{color:#111}figcaption a{color:#0550ae}\n"
-    ".count{display:flex;flex-wrap:wrap;gap:1.4rem;margin:.8rem 0 1rem}\n"
-    ".count div{font-size:.9rem;color:var(--soft)}.count strong{display:block;font-size:1.7rem;"
-    "line-height:1.1}\n"
-    "dl{display:grid;grid-template-columns:max-content 1fr;gap:.25rem 1rem;margin:.6rem 0;"
-    "max-width:60rem}dt{font-weight:600}dd{margin:0}\n"
-    "@media (max-width:40rem){dl{grid-template-columns:1fr}dd{margin-bottom:.4rem}"
-    ".figures{grid-template-columns:1fr}}\n"
-    "@media print{:root{color-scheme:light;--ink:#000;--soft:#444;--line:#bbb;--page:#fff;"
-    "--panel:#f4f4f4;--good:#0a5c22;--part:#7a5200;--bad:#a40e26;--link:#000}"
-    "body{font-size:10pt;max-width:none;padding:0}nav{display:none}"
-    "figure,tr{break-inside:avoid}h2,h3{break-after:avoid}.figures{grid-template-columns:1fr 1fr}"
-    "a{text-decoration:none}}\n";
-
 void cgam_html_head(FILE *to, const char *title)
 {
     fprintf(to,
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
             "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>");
     cgam_html_text(to, title);
-    fprintf(to, "</title>\n<style>\n%s</style>\n</head>\n<body>\n", style);
+    fprintf(to, "</title>\n<style>\n%s</style>\n</head>\n<body>\n",
+            cgam_embedded_find("report/style.css")->bytes);
 }
 
 bool cgam_html_data(FILE *to, const char *path, const char *type)

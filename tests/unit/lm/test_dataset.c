@@ -136,6 +136,11 @@ static void shipped_sets_are_balanced(void **state)
     CHECK_STATUS(env, cgam_dataset_shipped(env, "facts", &set));
     assert_true(cgam_dataset_open_ended(set) && cgam_dataset_size(set) >= 80);
     cgam_dataset_close(set);
+    CHECK_STATUS(env, cgam_dataset_shipped(env, "languages", &set));
+    assert_string_equal(cgam_dataset_example(set, 0).text, "France");
+    assert_string_equal(cgam_dataset_word(set, 0), "French");
+    assert_int_equal(cgam_dataset_labels(set), 24);
+    cgam_dataset_close(set);
     CHECK_FAILS(env, CGAM_E_NOT_FOUND, cgam_dataset_shipped(env, "novels", &set));
 }
 
