@@ -87,7 +87,7 @@ cgam_report_opts cgam_report_opts_default(void);
 cgam_status cgam_report_make(cgam_env *env, const cgam_report_opts *opts, cgam_report **out);
 void cgam_report_free(cgam_report *report); /* NULL is fine */
 
-/* index.html and claims.csv; html.c */
+/* index.html (contents.c) and claims.csv. */
 cgam_status cgam_report_page(const cgam_report *report);
 cgam_status cgam_claims_write(cgam_env *env, const cgam_claims *claims, const char *folder);
 

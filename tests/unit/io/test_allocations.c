@@ -1,9 +1,9 @@
 /* Every allocation of every reader and writer made to fail in turn. */
 #include "unit/io/scratch.h"
 
+#include "io/array.h"
+#include "io/json.h"
 #include "support/failing_alloc.h"
-
-#include <cgam/io.h>
 
 static int open_and_read(cgam_env *env, void *arg)
 {
@@ -11,6 +11,7 @@ static int open_and_read(cgam_env *env, void *arg)
     double values[32];
     cgam_status status = cgam_array_open(env, arg, &a);
     if (status == CGAM_OK) status = cgam_array_read_f64(env, &a, arg, values);
+    if (status == CGAM_OK) status = cgam_array_reals(env, arg, &a);
     cgam_array_close(env, &a);
     return status;
 }
@@ -33,6 +34,24 @@ static int write_arrays(cgam_env *env, void *arg)
     return cgam_arrays_write(env, arg, 2, arrays);
 }
 
+static int write_table(cgam_env *env, void *arg)
+{
+    const cgam_table table = {
+        .name = "t", .heads = "a,b", .rows = 1, .columns = 2, .cells = (double[]){1, 2}};
+    return cgam_table_write(env, &table, arg);
+}
+
+static int write_document(cgam_env *env, void *arg)
+{
+    json_t *doc = json_pack("{s:i}", "a", 1);
+    char *text = NULL;
+    cgam_status status = cgam_json_text(env, doc, &text);
+    if (status == CGAM_OK) status = cgam_json_save(env, arg, "d.json", doc);
+    cgam_text_free(env, text);
+    json_decref(doc);
+    return status;
+}
+
 static void readers_say_out_of_memory(void **state)
 {
     (void)state;
@@ -42,14 +61,19 @@ static void readers_say_out_of_memory(void **state)
                                         "deflated.npz:f.npy",
                                         "all.safetensors:f64",
                                         "all.safetensors:bf16",
+                                        "all.safetensors:u8",
                                         "m.csv",
-                                        "odd.npy"};
+                                        "odd.npy",
+                                        "whole.npy"};
     put_text("m.csv", "a,b\n1,2\n");
     put("odd.npy", "\x93NUMPY\x01\0\x33\0{'shape':(1,),'fortran_order':False,'descr':'<f4'} \0\0\0",
         65);
+    put("whole.npy",
+        "\x93NUMPY\x01\0\x32\0{'shape':(2,2),'fortran_order':True,'descr':'<i2'}\0\1\0\2\0\3\0\4",
+        68);
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         char path[1024];
-        snprintf(path, sizeof path, "%s", i < 6 ? data_path(files[i]) : scratch(files[i]));
+        snprintf(path, sizeof path, "%s", i < 7 ? data_path(files[i]) : scratch(files[i]));
         assert_true(check_every_allocation(open_and_read, path) > 2);
         if (!strchr(files[i], ':')) check_every_allocation(list, path);
     }
@@ -72,6 +96,9 @@ static void writers_say_out_of_memory_and_leave_nothing(void **state)
         assert_true(check_every_allocation(write_arrays, path) > 3);
         assert_int_equal(scratch_files(true), 1); /* the last run, in which none failed */
     }
+    assert_true(check_every_allocation(write_table, scratch_folder) > 1);
+    assert_true(check_every_allocation(write_document, scratch_folder) > 1);
+    assert_int_equal(scratch_files(true), 2);
 }
 
 int main(void)
