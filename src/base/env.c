@@ -286,17 +286,4 @@ size_t cgam_dtype_size(cgam_dtype dtype)
     return 0;
 }
 
-static const char *const dtype_names[] = {"f64", "f32", "f16", "bf16", "i64", "i32"};
-enum { DTYPES = sizeof dtype_names / sizeof dtype_names[0] };
-
-const char *cgam_dtype_name(cgam_dtype dtype)
-{
-    return cgam_names_at(dtype_names, DTYPES, (int)dtype);
-}
-
-bool cgam_dtype_find(const char *name, cgam_dtype *out)
-{
-    int found = cgam_names_find(dtype_names, DTYPES, name);
-    if (found >= 0) *out = (cgam_dtype)found;
-    return found >= 0;
-}
+CGAM_NAMES(cgam_dtype, cgam_dtype, "f64", "f32", "f16", "bf16", "i64", "i32")

@@ -19,4 +19,20 @@ static inline int cgam_names_find(const char *const *names, size_t count, const 
     return -1;
 }
 
+/* Defines prefix_name(value) and prefix_find(name, *out), false when there is no such name. */
+#define CGAM_NAMES(prefix, type, ...)                                                              \
+    static const char *const prefix##_names[] = {__VA_ARGS__};                                     \
+    const char *prefix##_name(type value)                                                          \
+    {                                                                                              \
+        return cgam_names_at(prefix##_names, sizeof prefix##_names / sizeof *prefix##_names,       \
+                             (int)value);                                                          \
+    }                                                                                              \
+    bool prefix##_find(const char *name, type *out)                                                \
+    {                                                                                              \
+        int found =                                                                                \
+            cgam_names_find(prefix##_names, sizeof prefix##_names / sizeof *prefix##_names, name); \
+        if (found >= 0) *out = (type)found;                                                        \
+        return found >= 0;                                                                         \
+    }
+
 #endif

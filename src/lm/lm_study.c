@@ -102,19 +102,7 @@ cgam_status cgam_lm_study_capture(cgam_lm_study *study, cgam_lm_result **out)
 }
 
 /* ---- The whole study ---------------------------------------------------------------------- */
-static const char *const parts[] = {"neff", "sweep", "steer", "probe"};
-
-const char *cgam_lm_part_name(cgam_lm_part part)
-{
-    return cgam_names_at(parts, CGAM_LM_PARTS, part);
-}
-
-bool cgam_lm_part_find(const char *name, cgam_lm_part *out)
-{
-    int found = cgam_names_find(parts, CGAM_LM_PARTS, name);
-    if (found >= 0) *out = (cgam_lm_part)found;
-    return found >= 0;
-}
+CGAM_NAMES(cgam_lm_part, cgam_lm_part, "neff", "sweep", "steer", "probe")
 
 static cgam_status steer_by_facts(cgam_lm_study *study, cgam_lm_result **out)
 {
@@ -149,7 +137,7 @@ cgam_status cgam_lm_study_run(cgam_lm_study *study, cgam_lm_result **out)
     for (int p = 0; p < CGAM_LM_PARTS && status == CGAM_OK; p++) {
         cgam_lm_result *one = NULL;
         status = cgam_lm_study_part(study, (cgam_lm_part)p, &one);
-        cgam_json_put(all->doc, parts[p], one ? json_incref(one->doc) : json_null());
+        cgam_json_put(all->doc, cgam_lm_part_name(p), one ? json_incref(one->doc) : json_null());
         for (int64_t i = 0; one && i < one->tables; i++, all->tables++) {
             all->table[all->tables] = one->table[i];
             all->cells[all->tables] = one->cells[i];

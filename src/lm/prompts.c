@@ -26,20 +26,7 @@ struct cgam_prompts {
 
 enum { STREAM_QUERIES = 0, STREAM_DEMOS = 1 };
 
-static const char *const labellings[] = {"true", "flipped", "foreign"};
-enum { LABELLINGS = sizeof labellings / sizeof *labellings };
-
-const char *cgam_demos_name(cgam_demos which)
-{
-    return cgam_names_at(labellings, LABELLINGS, which);
-}
-
-bool cgam_demos_find(const char *name, cgam_demos *out)
-{
-    int found = cgam_names_find(labellings, LABELLINGS, name);
-    if (found >= 0) *out = (cgam_demos)found;
-    return found >= 0;
-}
+CGAM_NAMES(cgam_demos, cgam_demos, "true", "flipped", "foreign")
 
 cgam_prompts_opts cgam_prompts_opts_default(void)
 {

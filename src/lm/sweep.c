@@ -16,16 +16,7 @@
 static const cgam_interval none = {INFINITY, -INFINITY};
 enum { AT_ONCE = 256 }; /* queries scored together */
 
-static const char *const overs[] = {"restricted", "full"};
-
-const char *cgam_sweep_over_name(cgam_sweep_over over) { return cgam_names_at(overs, 2, over); }
-
-bool cgam_sweep_over_find(const char *name, cgam_sweep_over *out)
-{
-    int found = cgam_names_find(overs, 2, name);
-    if (found >= 0) *out = (cgam_sweep_over)found;
-    return found >= 0;
-}
+CGAM_NAMES(cgam_sweep_over, cgam_sweep_over, "restricted", "full")
 
 struct cgam_sweep {
     cgam_env *env;

@@ -4,7 +4,7 @@
  *     omega_min = lambda_min(G - diag G),  alpha_crit = -1 / omega_min,  eta_min = 1 + alpha omega_min. */
 #include "memory/gate.h"
 
-#include "base/words.h"
+#include "base/names.h"
 
 #include <float.h>
 #include <math.h>
@@ -13,8 +13,8 @@
 static const double CRITICAL_BAND = 1e-9; /* what counts as critical, around 0 */
 static const double SMALL_FLOPS = 2e9;    /* a tenth of a second */
 
-CGAM_WORDS(cgam_regime, cgam_regime, "subcritical", "critical", "supercritical")
-CGAM_WORDS(cgam_effort, cgam_effort, "free", "full")
+CGAM_NAMES(cgam_regime, cgam_regime, "subcritical", "critical", "supercritical")
+CGAM_NAMES(cgam_effort, cgam_effort, "free", "full")
 
 bool cgam_bank_small(const cgam_bank *bank)
 {

@@ -3,15 +3,15 @@
 #include "memory/recall.h"
 
 #include "base/blas.h"
-#include "base/words.h"
+#include "base/names.h"
 #include "io/json.h"
 #include "memory/as_net.h"
 
 #include <math.h>
 #include <string.h>
 
-CGAM_WORDS(cgam_mode, cgam_mode, "first", "coupled", "flow")
-CGAM_WORDS(cgam_end, cgam_end, "direct", "converged", "max_iter", "stalled", "diverged", "horizon",
+CGAM_NAMES(cgam_mode, cgam_mode, "first", "coupled", "flow")
+CGAM_NAMES(cgam_end, cgam_end, "direct", "converged", "max_iter", "stalled", "diverged", "horizon",
            "rose")
 
 cgam_recall_opts cgam_recall_opts_default(void)
@@ -39,7 +39,7 @@ static cgam_status check(cgam_env *env, const cgam_recall_opts *o)
         return cgam_fail(env, CGAM_E_ARG, "lambda is %g, it must be 0 or more and finite",
                          o->lambda);
     if (!(o->tol >= 0) || o->max_iter < 1)
-        return cgam_fail(env, CGAM_E_ARG, "tol is %g and max_iter %lld", o->tol,
+        return cgam_fail(env, CGAM_E_ARG, "tol is %g and max-iter %lld", o->tol,
                          (long long)o->max_iter);
     if (o->P && o->W)
         return cgam_fail(env, CGAM_E_ARG, "a projection and gate weights exclude each other");

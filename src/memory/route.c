@@ -1,7 +1,7 @@
 /* route.c: see route.h; what follows from each way is told in recall.h and docs/roofline.md. */
 #include "memory/recall.h"
 
-#include "base/words.h"
+#include "base/names.h"
 #include "num/attend.h"
 #include "num/cpu/f32.h"
 #include "num/pass.h"
@@ -17,7 +17,7 @@ static const double TOGETHER_DOUBLES = 0x1p27; /* and where all of them are mult
  * twelfth digit of p. */
 static const double PIVOT_EXACT = 100;
 
-CGAM_WORDS(cgam_path, cgam_path, "pass", "matrices", "vectors", "coupled", "coupled-together",
+CGAM_NAMES(cgam_path, cgam_path, "pass", "matrices", "vectors", "coupled", "coupled-together",
            "flow")
 
 cgam_reach cgam_reach_of(const cgam_recall *plan)

@@ -9,37 +9,13 @@
 /* States that go in step hold a handful of vectors each. */
 enum { STATES_AT_ONCE = 64, DOUBLES_AT_ONCE = 1 << 22 };
 
-static const char *const methods[] = {"auto", "adams", "bdf", "rk4", "euler"};
-static const char *const ends[] = {"steady", "horizon",  "settled", "winner", "stopped",
-                                   "rose",   "diverged", "steps",   "stuck"};
+CGAM_NAMES(cgam_flow_method, cgam_flow_method, "auto", "adams", "bdf", "rk4", "euler")
+CGAM_NAMES(cgam_flow_end, cgam_flow_end, "steady", "horizon", "settled", "winner", "stopped",
+           "rose", "diverged", "steps", "stuck")
+
 static const char *const events[] = {"start",  "sample", "clamp", "settled",
                                      "winner", "steady", "end"};
-enum {
-    METHODS = sizeof methods / sizeof *methods,
-    ENDS = sizeof ends / sizeof *ends,
-    EVENTS = sizeof events / sizeof *events
-};
-
-const char *cgam_flow_method_name(cgam_flow_method method)
-{
-    return cgam_names_at(methods, METHODS, (int)method);
-}
-
-bool cgam_flow_method_find(const char *name, cgam_flow_method *out)
-{
-    int found = cgam_names_find(methods, METHODS, name);
-    if (found >= 0) *out = (cgam_flow_method)found;
-    return found >= 0;
-}
-
-const char *cgam_flow_end_name(cgam_flow_end end) { return cgam_names_at(ends, ENDS, (int)end); }
-
-bool cgam_flow_end_find(const char *name, cgam_flow_end *out)
-{
-    int found = cgam_names_find(ends, ENDS, name);
-    if (found >= 0) *out = (cgam_flow_end)found;
-    return found >= 0;
-}
+enum { EVENTS = sizeof events / sizeof *events };
 
 const char *cgam_event_name(unsigned event)
 {

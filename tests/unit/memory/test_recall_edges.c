@@ -147,7 +147,7 @@ static void wrong_arguments_are_named(void **state)
                 {{.beta = INFINITY, .max_iter = 1}, CGAM_E_ARG, "beta is inf"},
                 {{.beta = 1, .lambda = -2, .max_iter = 1}, CGAM_E_ARG, "lambda is -2"},
                 {{.beta = 1, .tol = -1, .max_iter = 1}, CGAM_E_ARG, "tol is -1"},
-                {{.beta = 1, .max_iter = 0}, CGAM_E_ARG, "max_iter 0"},
+                {{.beta = 1, .max_iter = 0}, CGAM_E_ARG, "max-iter 0"},
                 {{.beta = 1, .max_iter = 1, .P = Z, .W = Z, .d_c = 1}, CGAM_E_ARG, "exclude"},
                 {{.beta = 1, .max_iter = 1, .P = Z}, CGAM_E_SHAPE, "d_c, which is 0"},
                 {{.mode = CGAM_COUPLED, .alpha = 3, .beta = 1, .max_iter = 1},
