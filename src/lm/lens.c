@@ -5,6 +5,7 @@
 #include "base/blas.h"
 #include "base/env.h"
 #include "base/names.h"
+#include "num/softmax.h"
 
 #include <cgam/lens.h>
 #include <math.h>
@@ -22,17 +23,7 @@ struct cgam_lens {
 enum { ROWS = 512 };
 static const double off_allowed = 0.2; /* activations in 8 bits leave 2 to 13 % */
 
-static const char *const kinds[] = {"raw", "gain", "norm"};
-enum { KINDS = sizeof kinds / sizeof *kinds };
-
-const char *cgam_lens_kind_name(cgam_lens_kind which) { return cgam_names_at(kinds, KINDS, which); }
-
-bool cgam_lens_kind_find(const char *name, cgam_lens_kind *out)
-{
-    int found = cgam_names_find(kinds, KINDS, name);
-    if (found >= 0) *out = (cgam_lens_kind)found;
-    return found >= 0;
-}
+CGAM_NAMES(cgam_lens_kind, cgam_lens_kind, "raw", "gain", "norm")
 
 void cgam_lens_free(cgam_lens *lens)
 {
@@ -279,6 +270,15 @@ static cgam_status read_all(cgam_lens_kind kind, int64_t count, const float *H, 
     return status;
 }
 
+/* The weight of the tokens asked about. */
+static double share(const reading *job, const float *s, const cgam_softmax *all)
+{
+    double mass = 0;
+    for (int64_t k = 0; k < job->n_tokens; k++)
+        if (job->tokens[k] >= 0) mass += exp((double)s[job->tokens[k]] - all->top);
+    return mass / all->sum;
+}
+
 static cgam_status spread(void *arg, int64_t i)
 {
     const reading *job = arg;
@@ -287,19 +287,13 @@ static cgam_status spread(void *arg, int64_t i)
     int64_t top = 0;
     for (int64_t k = 1; k < n; k++)
         if (s[k] > s[top]) top = k;
-    double A = 0, B = 0, C = 0, mass = 0, m = (double)s[top];
-    if (!isfinite(m))
+    cgam_softmax all = cgam_softmax_from((double)s[top]);
+    if (!isfinite(all.top))
         return cgam_fail(job->lens->env, CGAM_E_VALUE, "state %lld has a score that is no number",
                          (long long)i);
-    for (int64_t k = 0; k < n; k++) {
-        double t = (double)s[k] - m, e = exp(t);
-        A += e;
-        B += t * e;
-        C += e * e;
-    }
-    for (int64_t k = 0; k < job->n_tokens; k++)
-        if (job->tokens[k] >= 0) mass += exp((double)s[job->tokens[k]] - m);
-    job->spread[job->from + i] = (cgam_spread){log(A) - B / A, 2 * log(A) - log(C), mass / A, top};
+    for (int64_t k = 0; k < n; k++) cgam_softmax_take(&all, 1, (double)s[k]);
+    job->spread[job->from + i] = (cgam_spread){
+        cgam_softmax_entropy(&all), 2 * log(all.sum) - log(all.squares), share(job, s, &all), top};
     return CGAM_OK;
 }
 
@@ -319,16 +313,14 @@ static cgam_status judge(void *arg, int64_t i)
     if (y < 0) return CGAM_OK;
     float top = s[0];
     for (int64_t k = 1; k < n; k++) top = s[k] > top ? s[k] : top;
-    double sum = 0, mass = 0;
+    cgam_softmax all = cgam_softmax_from((double)top);
     int64_t rank = 0;
     for (int64_t k = 0; k < n; k++) {
-        sum += exp((double)s[k] - (double)top);
+        cgam_softmax_take(&all, 1, (double)s[k]);
         rank += s[k] > s[y] || (s[k] == s[y] && k < y);
     }
-    for (int64_t k = 0; k < job->n_tokens; k++)
-        if (job->tokens[k] >= 0) mass += exp((double)s[job->tokens[k]] - (double)top);
     job->answer[job->from + i] =
-        (cgam_answer){(double)s[y] - (double)top - log(sum), mass / sum, rank};
+        (cgam_answer){(double)s[y] - all.top - log(all.sum), share(job, s, &all), rank};
     return CGAM_OK;
 }
 

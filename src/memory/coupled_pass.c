@@ -83,12 +83,8 @@ static cgam_status pass_chunk(void *arg, int64_t chunk)
         part[v] = (gathered){.soft.top = -INFINITY};
         to[v] = (cgam_readout_sum){g + v * d, y32 + v * ps->ld, 0};
     }
-    cgam_readout waits[2] = {{0}, {0}};
-    for (int k = 0; k < 2; k++) {
-        waits[k].w = room + 2 * k * tile;
-        waits[k].at = (int32_t *)(void *)(room + (2 * k + 1) * tile);
-        waits[k].w32 = (float *)(void *)(room + (2 * k + 1) * tile) + tile;
-    }
+    cgam_readout waits[2] = {cgam_readout_in(room, tile),
+                             cgam_readout_in(room + CGAM_READOUT_ROOM * tile, tile)};
     int turn = 0;
     for (int64_t i = cgam_rows_chunk_begin(Z, chunk); i < end; i += tile) {
         int64_t rows = end - i < tile ? end - i : tile;
@@ -214,11 +210,10 @@ static cgam_status gather_chunk(void *arg, int64_t chunk)
     double *room = cgam_alloc(env, (size_t)(3 * tile), sizeof *room), *weight = room + 2 * tile;
     float *y32 = cgam_zalloc(env, (size_t)job->ld, sizeof *y32);
     cgam_readout_sum to = {job->g_part + chunk * Z->d, y32, 0};
-    cgam_readout waits = {.f32 = job->m->f32, .w = room};
     if (room && y32) {
+        cgam_readout waits = cgam_readout_in(room, tile);
+        waits.f32 = job->m->f32;
         memset(to.y, 0, (size_t)Z->d * sizeof *to.y);
-        waits.at = (int32_t *)(void *)(room + tile);
-        waits.w32 = (float *)(void *)(room + tile) + tile;
         for (int64_t i = cgam_rows_chunk_begin(Z, chunk); i < end; i += tile) {
             int64_t rows = end - i < tile ? end - i : tile;
             for (int64_t k = 0; k < rows; k++) weight[k] = dinv[i + k] * job->m->p[i + k];

@@ -150,9 +150,7 @@ static tile tile_in(double *room, int64_t size, int64_t begin, int64_t rows)
                   room + size,
                   room + 2 * size,
                   room + 3 * size,
-                  {.w = room + 4 * size,
-                   .at = (int32_t *)(void *)(room + 5 * size),
-                   .w32 = (float *)(void *)(room + 5 * size) + size}};
+                  cgam_readout_in(room + 4 * size, size)};
 }
 
 static void plan_readout(const pass *ps, int64_t v, part *p, tile *t)

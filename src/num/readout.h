@@ -25,6 +25,14 @@ typedef struct cgam_readout_sum {
     int64_t rows; /* that have come together in y32 */
 } cgam_readout_sum;
 
+/* One for tiles of up to `rows` rows, its room in the caller's: CGAM_READOUT_ROOM doubles a row. */
+enum { CGAM_READOUT_ROOM = 2 };
+static inline cgam_readout cgam_readout_in(double *room, int64_t rows)
+{
+    int32_t *at = (int32_t *)(void *)(room + rows);
+    return (cgam_readout){.w = room, .at = at, .w32 = (float *)(void *)at + rows};
+}
+
 /* Rows of a tile: few enough to be in cache a tile later, enough to be worth the bookkeeping between
  * tiles. */
 int64_t cgam_readout_tile(const cgam_rows *Z);
