@@ -25,7 +25,7 @@ typedef struct setup {
     int64_t record;
 } setup;
 
-static cgam_status check(cgam_env *env, const cgam_study_opts *o)
+cgam_status cgam_competition_check(cgam_env *env, const cgam_study_opts *o)
 {
     if (o->example < o->trials) return CGAM_OK;
     return cgam_fail(env, CGAM_E_ARG, "example is %lld, trials are 0 to %lld",
@@ -194,7 +194,7 @@ static cgam_status prepare(cgam_study *study, setup *u)
     return status;
 }
 
-static cgam_status run(cgam_study *study)
+cgam_status cgam_competition_run(cgam_study *study)
 {
     setup u;
     cgam_status status = prepare(study, &u);
@@ -209,7 +209,7 @@ static cgam_status run(cgam_study *study)
     return status == CGAM_OK ? cgam_blocks_run(study, &b) : status;
 }
 
-static cgam_status trial(cgam_study *study, int64_t k, json_t *doc)
+cgam_status cgam_competition_trial(cgam_study *study, int64_t k, json_t *doc)
 {
     const cgam_study_opts *o = &study->opts;
     const int width = study->lanes->width, lane = (int)(k % width);
@@ -248,16 +248,3 @@ static cgam_status trial(cgam_study *study, int64_t k, json_t *doc)
     room_close(study, &u, w);
     return status;
 }
-
-const cgam_study_part cgam_study_competition = {
-    .name = "competition",
-    .check = check,
-    .run = run,
-    .trial = trial,
-    .about = "peak gate probability against the penalty, without feedback (fig. 3 a-c)",
-    .words = "Each trial draws a cluster of unit memories and gives every gate the same "
-             "input. Below alpha_crit the gates settle; from there on their closed-form "
-             "transient is taken at min(t*, t_cap). Reported is the mean of the largest gate "
-             "probability for every alpha.",
-    .example = "--t-cap 200",
-};

@@ -334,7 +334,7 @@ static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, 
     return CGAM_OK;
 }
 
-static cgam_status run(cgam_study *study)
+cgam_status cgam_coupled_run(cgam_study *study)
 {
     cgam_coupling *c = cgam_zalloc(study->env, 1, sizeof *c);
     if (!c) return cgam_fail_nomem(study->env, "grids");
@@ -352,16 +352,3 @@ static cgam_status run(cgam_study *study)
     cgam_free(study->env, c);
     return status;
 }
-
-const cgam_study_part cgam_study_coupled = {
-    .name = "coupled",
-    .run = run,
-    .trial = cgam_coupling_trial,
-    .about = "how feedback moves the transition of the gates (fig. 3 d)",
-    .words = "Clusters as in competition. Retrieval feeds back into the gates: the "
-             "self-consistent fixed point from a noisy start while A(alpha) is positive definite, "
-             "the transient to t_cap from alpha_crit on. For every lambda: the curve, where "
-             "its mean peak crosses 1/2, the theorem's threshold, and the fold of the branch "
-             "of fixed points.",
-    .example = "--lambda 0,1,2 --trials 200",
-};

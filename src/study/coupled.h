@@ -57,6 +57,5 @@ void cgam_coupling_fold(const cgam_study *study, double lambda, cgam_coupling_ro
                         double *alpha);
 
 cgam_status cgam_coupling_tables(cgam_study *study, void *arg, const cgam_blocks *b);
-cgam_status cgam_coupling_trial(cgam_study *study, int64_t trial, json_t *doc);
 
 #endif

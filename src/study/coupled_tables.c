@@ -212,7 +212,7 @@ static cgam_status show(cgam_study *study, const cgam_coupling *c, int64_t trial
     return CGAM_OK;
 }
 
-cgam_status cgam_coupling_trial(cgam_study *study, int64_t trial, json_t *doc)
+cgam_status cgam_coupled_trial(cgam_study *study, int64_t trial, json_t *doc)
 {
     cgam_coupling *c = cgam_zalloc(study->env, 1, sizeof *c);
     if (!c) return cgam_fail_nomem(study->env, "grids");

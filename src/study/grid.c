@@ -36,7 +36,7 @@ static int64_t dimensions(const cgam_study_opts *o)
     return o->bank ? cgam_bank_describe(o->bank).d : o->d;
 }
 
-static cgam_status check(cgam_env *env, const cgam_study_opts *o)
+cgam_status cgam_grid_check(cgam_env *env, const cgam_study_opts *o)
 {
     static const double LEAST = 1e-3;
     cgam_status status = CGAM_OK;
@@ -250,7 +250,7 @@ static cgam_status tables(cgam_study *study, void *arg, const cgam_blocks *b)
     return CGAM_OK;
 }
 
-static cgam_status run(cgam_study *study)
+cgam_status cgam_grid_run(cgam_study *study)
 {
     const cgam_study_opts *o = &study->opts;
     cgam_blocks b = {.count = o->load.count * o->banks,
@@ -288,7 +288,7 @@ static json_t *show_alpha(const cgam_study *study, double alpha, int64_t n, int6
     return doc;
 }
 
-static cgam_status trial(cgam_study *study, int64_t k, json_t *doc)
+cgam_status cgam_grid_trial(cgam_study *study, int64_t k, json_t *doc)
 {
     const cgam_study_opts *o = &study->opts;
     const int width = study->lanes->width;
@@ -329,27 +329,3 @@ static cgam_status trial(cgam_study *study, int64_t k, json_t *doc)
     cgam_json_put(doc, "loads", loads);
     return status;
 }
-
-const cgam_study_part cgam_study_capacity = {
-    .name = "capacity",
-    .check = check,
-    .run = run,
-    .trial = trial,
-    .about = "recall accuracy against the number of memories per dimension",
-    .words = "First-order recall of noisy queries with a noisy context, for a product of "
-             "N/d, lambda, alpha and sigma_q, on random unit memories or on rows of a bank "
-             "of yours.",
-    .example = "--load 1,4,16,64 --lambda 0,2",
-};
-
-const cgam_study_part cgam_study_phase = {
-    .name = "phase",
-    .check = check,
-    .run = run,
-    .trial = trial,
-    .about = "recall accuracy over two of N/d, lambda, alpha and sigma_q, as a map",
-    .words = "As capacity, drawn as a heat map over any two of N/d, lambda, alpha and "
-             "sigma_q; the other two take their first value.",
-    .example = "--x alpha --y load --alpha 0,0.2,0.4,0.6,0.8 --load 1,2,4,8,16 --lambda 2 "
-               "--sigma-q 0.5",
-};

@@ -304,7 +304,7 @@ static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, 
     return status;
 }
 
-static cgam_status run(cgam_study *study)
+cgam_status cgam_separation_run(cgam_study *study)
 {
     setup u;
     cgam_status status = cgam_separation_open(study, &u);
@@ -320,16 +320,3 @@ static cgam_status run(cgam_study *study)
     cgam_separation_close(study, &u);
     return status;
 }
-
-const cgam_study_part cgam_study_separation = {
-    .name = "separation",
-    .run = run,
-    .trial = cgam_separation_trial,
-    .about = "accuracy and gaps against query noise (fig. 2)",
-    .words = "One bank of unit Gaussian memories. A trial picks a target, a noisy query and "
-             "a noisy context, recalls with every lambda on the same draws, and is counted "
-             "right when the target wins. Also kept: the gap between the target's score and "
-             "the best other one, and whether the target's probability is above the logistic "
-             "bound.",
-    .example = "--context-noise vector --out out",
-};

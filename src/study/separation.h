@@ -61,6 +61,5 @@ cgam_status cgam_separation_recall(cgam_study *study, const cgam_separation *u, 
 
 /* Tables and summary from the blocks' records. */
 cgam_status cgam_separation_tables(cgam_study *study, void *arg, const cgam_blocks *b);
-cgam_status cgam_separation_trial(cgam_study *study, int64_t trial, json_t *doc);
 
 #endif

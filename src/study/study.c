@@ -10,40 +10,89 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-static const cgam_study_part *const parts[CGAM_STUDY_KINDS] = {
-    [CGAM_STUDY_SEPARATION] = &cgam_study_separation,
-    [CGAM_STUDY_COMPETITION] = &cgam_study_competition,
-    [CGAM_STUDY_COUPLED] = &cgam_study_coupled,
-    [CGAM_STUDY_TIMESCALE] = &cgam_study_timescale,
-    [CGAM_STUDY_THEOREMS] = &cgam_study_theorems,
-    [CGAM_STUDY_CAPACITY] = &cgam_study_capacity,
-    [CGAM_STUDY_PHASE] = &cgam_study_phase,
+/* A study: its words, and what it does. Its parameters are rows of params.c. */
+static const struct {
+    const char *name, *about; /* one line */
+    const char *example;      /* options that show something */
+    cgam_status (*run)(cgam_study *study);
+    cgam_status (*trial)(cgam_study *study, int64_t trial, json_t *doc);
+    cgam_status (*check)(cgam_env *env, const cgam_study_opts *opts); /* NULL = nothing to check */
+    const char *words;                                                /* a paragraph */
+} parts[CGAM_STUDY_KINDS] = {
+    [CGAM_STUDY_SEPARATION] =
+        {"separation", "accuracy and gaps against query noise (fig. 2)",
+         "--context-noise vector --out out", cgam_separation_run, cgam_separation_trial, NULL,
+         "One bank of unit Gaussian memories. A trial picks a target, a noisy query and "
+         "a noisy context, recalls with every lambda on the same draws, and is counted "
+         "right when the target wins. Also kept: the gap between the target's score and "
+         "the best other one, and whether the target's probability is above the logistic "
+         "bound."},
+    [CGAM_STUDY_COMPETITION] =
+        {"competition", "peak gate probability against the penalty, without feedback (fig. 3 a-c)",
+         "--t-cap 200", cgam_competition_run, cgam_competition_trial, cgam_competition_check,
+         "Each trial draws a cluster of unit memories and gives every gate the same "
+         "input. Below alpha_crit the gates settle; from there on their closed-form "
+         "transient is taken at min(t*, t_cap). Reported is the mean of the largest gate "
+         "probability for every alpha."},
+    [CGAM_STUDY_COUPLED] =
+        {"coupled", "how feedback moves the transition of the gates (fig. 3 d)",
+         "--lambda 0,1,2 --trials 200", cgam_coupled_run, cgam_coupled_trial, NULL,
+         "Clusters as in competition. Retrieval feeds back into the gates: the "
+         "self-consistent fixed point from a noisy start while A(alpha) is positive definite, "
+         "the transient to t_cap from alpha_crit on. For every lambda: the curve, where "
+         "its mean peak crosses 1/2, the theorem's threshold, and the fold of the branch "
+         "of fixed points."},
+    [CGAM_STUDY_TIMESCALE] =
+        {"timescale", "do gates that are faster than retrieval precondition it", "--start query",
+         cgam_timescale_run, cgam_timescale_trial, NULL,
+         "Integrates gates and retrieval for ratios tau_r/tau_s, from rest or from the "
+         "query, with the query clamped or free, and tells when the context has settled, "
+         "when retrieval has decided, how many memories are in play along the way, and "
+         "how often the target wins."},
+    [CGAM_STUDY_THEOREMS] =
+        {"theorems", "every theorem of the paper, counted on random instances", "--trials 2000",
+         cgam_theorems_run, cgam_theorems_trial, NULL,
+         "Draws random instances and counts, for every statement, cases, violations and "
+         "the worst margin. The exit status is 1 when there is a violation."},
+    [CGAM_STUDY_CAPACITY] =
+        {"capacity", "recall accuracy against the number of memories per dimension",
+         "--load 1,4,16,64 --lambda 0,2", cgam_grid_run, cgam_grid_trial, cgam_grid_check,
+         "First-order recall of noisy queries with a noisy context, for a product of "
+         "N/d, lambda, alpha and sigma_q, on random unit memories or on rows of a bank "
+         "of yours."},
+    [CGAM_STUDY_PHASE] =
+        {"phase", "recall accuracy over two of N/d, lambda, alpha and sigma_q, as a map",
+         "--x alpha --y load --alpha 0,0.2,0.4,0.6,0.8 --load 1,2,4,8,16 --lambda 2 "
+         "--sigma-q 0.5",
+         cgam_grid_run, cgam_grid_trial, cgam_grid_check,
+         "As capacity, drawn as a heat map over any two of N/d, lambda, alpha and "
+         "sigma_q; the other two take their first value."},
 };
 
 const char *cgam_study_kind_name(cgam_study_kind kind)
 {
-    return kind < CGAM_STUDY_KINDS ? parts[kind]->name : "?";
+    return kind < CGAM_STUDY_KINDS ? parts[kind].name : "?";
 }
 
 const char *cgam_study_about(cgam_study_kind kind)
 {
-    return kind < CGAM_STUDY_KINDS ? parts[kind]->about : "";
+    return kind < CGAM_STUDY_KINDS ? parts[kind].about : "";
 }
 
 const char *cgam_study_words(cgam_study_kind kind)
 {
-    return kind < CGAM_STUDY_KINDS ? parts[kind]->words : "";
+    return kind < CGAM_STUDY_KINDS ? parts[kind].words : "";
 }
 
 const char *cgam_study_example(cgam_study_kind kind)
 {
-    return kind < CGAM_STUDY_KINDS ? parts[kind]->example : "";
+    return kind < CGAM_STUDY_KINDS ? parts[kind].example : "";
 }
 
 bool cgam_study_kind_find(const char *name, cgam_study_kind *kind)
 {
     for (int k = 0; k < CGAM_STUDY_KINDS; k++)
-        if (strcmp(parts[k]->name, name) == 0) {
+        if (strcmp(parts[k].name, name) == 0) {
             *kind = (cgam_study_kind)k;
             return true;
         }
@@ -83,11 +132,11 @@ static cgam_status take_options(cgam_study *study, const cgam_study_opts *opts)
         at += list->count;
     }
     if (opts->out) {
-        size_t size = strlen(opts->out) + strlen(parts[opts->kind]->name) + sizeof "/..progress";
+        size_t size = strlen(opts->out) + strlen(parts[opts->kind].name) + sizeof "/..progress";
         study->out = cgam_strdup(study->env, opts->out);
         study->progress = cgam_alloc(study->env, size, 1);
         if (!study->out || !study->progress) return cgam_fail_nomem(study->env, "options");
-        snprintf(study->progress, size, "%s/.%s.progress", opts->out, parts[opts->kind]->name);
+        snprintf(study->progress, size, "%s/.%s.progress", opts->out, parts[opts->kind].name);
         study->opts.out = study->out;
     }
     return CGAM_OK;
@@ -100,7 +149,7 @@ static cgam_status study_new(cgam_env *env, const cgam_study_opts *opts, cgam_st
         return cgam_fail(env, CGAM_E_ARG, "study %d: there are %d", (int)opts->kind,
                          CGAM_STUDY_KINDS);
     cgam_status status = cgam_study_params_check(env, opts);
-    if (status == CGAM_OK && parts[opts->kind]->check) status = parts[opts->kind]->check(env, opts);
+    if (status == CGAM_OK && parts[opts->kind].check) status = parts[opts->kind].check(env, opts);
     if (status != CGAM_OK) return status;
     cgam_study *study = cgam_zalloc(env, 1, sizeof *study);
     if (!study) return cgam_fail_nomem(env, "a study");
@@ -147,14 +196,13 @@ cgam_status cgam_study_run(cgam_env *env, const cgam_study_opts *opts, cgam_stud
     cgam_status status = cgam_blas_room(env);
     if (status == CGAM_OK) status = study_new(env, opts, &study);
     if (status != CGAM_OK) return status;
-    const cgam_study_part *part = parts[opts->kind];
-    cgam_json_put_text(study->doc, "study", part->name);
+    cgam_json_put_text(study->doc, "study", parts[study->opts.kind].name);
     cgam_json_put_text(study->doc, "version", cgam_version());
     cgam_json_put_int(study->doc, "seed", (int64_t)opts->seed);
     cgam_json_put_int(study->doc, "trials", opts->trials);
     cgam_json_put(study->doc, "machine", machine(study));
     cgam_study_params_put(&study->opts, study->doc);
-    status = part->run(study);
+    status = parts[study->opts.kind].run(study);
     json_t *names = json_array();
     for (int64_t i = 0; i < study->tables; i++)
         json_array_append_new(names, json_string(study->table[i].name));
@@ -176,18 +224,17 @@ cgam_status cgam_study_trial(cgam_env *env, const cgam_study_opts *opts, int64_t
     o.out = NULL;
     cgam_status status = study_new(env, &o, &study);
     if (status != CGAM_OK) return status;
-    const cgam_study_part *part = parts[o.kind];
     int64_t trials = o.trials * (cgam_study_param_find(o.kind, "banks") ? o.banks : 1);
     if (trial < 0 || trial >= trials)
         status = cgam_fail(env, CGAM_E_ARG, "only-trial is %lld, trials are 0 to %lld",
                            (long long)trial, (long long)trials - 1);
     if (status == CGAM_OK) {
-        cgam_json_put_text(study->doc, "study", part->name);
+        cgam_json_put_text(study->doc, "study", parts[study->opts.kind].name);
         cgam_json_put_text(study->doc, "version", cgam_version());
         cgam_json_put_int(study->doc, "seed", (int64_t)o.seed);
         cgam_json_put_int(study->doc, "trial", trial);
         cgam_study_params_put(&study->opts, study->doc);
-        status = part->trial(study, trial, study->doc);
+        status = parts[study->opts.kind].trial(study, trial, study->doc);
     }
     if (status == CGAM_OK) status = cgam_json_text(env, study->doc, text);
     cgam_study_free(study);

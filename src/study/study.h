@@ -35,20 +35,20 @@ cgam_status cgam_study_add(cgam_study *study, const char *name, const char *abou
 void cgam_study_put(json_t *doc, const cgam_table *table, int64_t from, int64_t rows,
                     const char *columns);
 
-/* What each study is. Its parameters are rows of params.c. */
-typedef struct cgam_study_part {
-    const char *name;
-    /* What the ranges of single parameters do not say; NULL = nothing. */
-    cgam_status (*check)(cgam_env *env, const cgam_study_opts *opts);
-    cgam_status (*run)(cgam_study *study);
-    /* Of several banks, the trials of the first are counted first, then those of the second. */
-    cgam_status (*trial)(cgam_study *study, int64_t trial, json_t *doc);
-    const char *about, *words; /* one line; a paragraph */
-    const char *example;       /* options that show something */
-} cgam_study_part;
-
-extern const cgam_study_part cgam_study_separation, cgam_study_competition, cgam_study_coupled,
-    cgam_study_timescale, cgam_study_theorems, cgam_study_capacity, cgam_study_phase;
+/* What each study gives to the list in study.c: its work, and one trial of it in full. Of several
+ * banks, the trials of the first are counted first, then those of the second. */
+#define CGAM_STUDY_PART(name)                                                                      \
+    cgam_status cgam_##name##_run(cgam_study *study);                                              \
+    cgam_status cgam_##name##_trial(cgam_study *study, int64_t trial, json_t *doc)
+CGAM_STUDY_PART(separation);
+CGAM_STUDY_PART(competition);
+CGAM_STUDY_PART(coupled);
+CGAM_STUDY_PART(timescale);
+CGAM_STUDY_PART(theorems);
+CGAM_STUDY_PART(grid); /* capacity and phase */
+/* What the ranges of single parameters do not say. */
+cgam_status cgam_competition_check(cgam_env *env, const cgam_study_opts *opts);
+cgam_status cgam_grid_check(cgam_env *env, const cgam_study_opts *opts);
 
 /* ---- Blocks: run.c --------------------------------------------------------------------------- */
 /* A study's work is cut into blocks whose results are `record` doubles each. They are computed in any

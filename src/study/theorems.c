@@ -169,7 +169,7 @@ static cgam_status tables(cgam_study *study, void *arg, const cgam_blocks *b)
     return status;
 }
 
-static cgam_status run(cgam_study *study)
+cgam_status cgam_theorems_run(cgam_study *study)
 {
     setup u;
     lay_out(&study->opts, &u);
@@ -178,7 +178,7 @@ static cgam_status run(cgam_study *study)
 }
 
 /* Instance k of every statement that has as many. */
-static cgam_status trial(cgam_study *study, int64_t k, json_t *doc)
+cgam_status cgam_theorems_trial(cgam_study *study, int64_t k, json_t *doc)
 {
     setup *u = cgam_alloc(study->env, 1, sizeof *u);
     cgam_case *c = cgam_alloc(study->env, 1, sizeof *c);
@@ -210,13 +210,3 @@ static cgam_status trial(cgam_study *study, int64_t k, json_t *doc)
     cgam_free(study->env, u);
     return status;
 }
-
-const cgam_study_part cgam_study_theorems = {
-    .name = "theorems",
-    .run = run,
-    .trial = trial,
-    .about = "every theorem of the paper, counted on random instances",
-    .words = "Draws random instances and counts, for every statement, cases, violations and "
-             "the worst margin. The exit status is 1 when there is a violation.",
-    .example = "--trials 2000",
-};

@@ -373,7 +373,7 @@ static cgam_status tables(cgam_study *study, void *arg, const cgam_blocks *b)
     return CGAM_OK;
 }
 
-static cgam_status run(cgam_study *study)
+cgam_status cgam_timescale_run(cgam_study *study)
 {
     cgam_blocks b = {.count = (study->opts.trials + BLOCK - 1) / BLOCK,
                      .record = record_size(&study->opts),
@@ -385,7 +385,7 @@ static cgam_status run(cgam_study *study)
     return cgam_blocks_run(study, &b);
 }
 
-static cgam_status trial(cgam_study *study, int64_t k, json_t *doc)
+cgam_status cgam_timescale_trial(cgam_study *study, int64_t k, json_t *doc)
 {
     const cgam_study_opts *o = &study->opts;
     const int width = study->lanes->width, lane = (int)(k % width);
@@ -420,15 +420,3 @@ static cgam_status trial(cgam_study *study, int64_t k, json_t *doc)
     cgam_free(study->env, sums);
     return status;
 }
-
-const cgam_study_part cgam_study_timescale = {
-    .name = "timescale",
-    .run = run,
-    .trial = trial,
-    .about = "do gates that are faster than retrieval precondition it",
-    .words = "Integrates gates and retrieval for ratios tau_r/tau_s, from rest or from the "
-             "query, with the query clamped or free, and tells when the context has settled, "
-             "when retrieval has decided, how many memories are in play along the way, and "
-             "how often the target wins.",
-    .example = "--start query",
-};
