@@ -15,7 +15,7 @@ static void couple(int64_t rows, int64_t columns, float *S, float *state, const 
             double base = (double)*p2, from = (double)p2[columns], score = (double)S[at];
             double p1 = base - from, old = c * (double)*delta + more * p1;
             double y = gain * (dinv ? dinv[r] * (old - score) : score);
-            double up = base * expm1(fmin(y, 80)), now = from + up;
+            double up = base * expm1(fmin(y, CGAM_COUPLE_MOST)), now = from + up;
             *delta = (float)now;
             S[at] = (float)(dinv ? dinv[r] * now : 0);
             sum += up;

@@ -4,7 +4,7 @@
  * kappa and delta, which is replaced. With p1 = p2 - kappa, c = factor[column] and
  * more = factor[columns + column], which is c - 1:
  *     old = c delta + more p1,             y = gain dinv (old - S),   gain S where dinv is NULL
- *     new = kappa + p2 (exp(y) - 1),       S = dinv new,              y <= 80
+ *     new = kappa + p2 (exp(y) - 1),       S = dinv new,              y <= CGAM_COUPLE_MOST
  * stats [CGAM_COUPLE_STATS, columns]: sum new - kappa, sum |new|, max |c new + more p1 - old|,
  * max p2 exp(y), max y. Columns a multiple of the CPU's gemm->lanes32. */
 #ifndef CGAM_SRC_MEMORY_COUPLE_H
@@ -12,7 +12,7 @@
 
 #include "num/cpu/cpu.h"
 
-enum { CGAM_COUPLE_STATS = 5 };
+enum { CGAM_COUPLE_STATS = 5, CGAM_COUPLE_MOST = 80 /* y */ };
 
 typedef void cgam_couple(int64_t rows, int64_t columns, float *S, float *state, const double *dinv,
                          double gain, const float *factor, float *stats);

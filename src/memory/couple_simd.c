@@ -4,7 +4,7 @@
 
 #include "num/cpu/exp_f32.h"
 
-enum { W = BYTES / 4, VECTORS = BYTES == 64 ? 4 : 2 };
+enum { W = BYTES / 4 };
 
 INLINE vf larger_f32(vf a, vf b) { return pick_f32(a > b, a, b); }
 
@@ -31,8 +31,8 @@ INLINE void couple_strip(int vectors, int64_t rows, int64_t columns, float *S, f
             vf rest = more[v] * (base - from), old = c[v] * load_f32(delta) + rest;
             vf score = load_f32(S + at), y = gain * (dinv ? D * (old - score) : score);
             leap[v] = larger_f32(y, leap[v]);
-            y = pick_f32(y < -87, (vf){0} - 87, y);
-            y = pick_f32(y > 80, (vf){0} + 80, y);
+            y = pick_f32(y < CGAM_EXP_ZERO_F32, (vf){0} + CGAM_EXP_ZERO_F32, y);
+            y = pick_f32(y > CGAM_COUPLE_MOST, (vf){0} + CGAM_COUPLE_MOST, y);
             vf up = base * expm1_f32(y), now = from + up;
             vf step = c[v] * now + rest - old;
             store_f32(delta, now);

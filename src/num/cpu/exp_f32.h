@@ -24,10 +24,11 @@ INLINE vf exp_f32(vf x)
 {
     vf t, y = reduced_f32(x, &t) + 1;
     /* the shift could make a number of what is none */
-    return (vf)((((vw)y + ((vw)t << 23)) & (vw) ~(x < -87.0f)) | (vw) ~(x <= __builtin_inff()));
+    return (vf)((((vw)y + ((vw)t << 23)) & (vw) ~(x < CGAM_EXP_ZERO_F32)) |
+                (vw) ~(x <= __builtin_inff()));
 }
 
-/* exp(x) - 1 to 3 ulp for -87 <= x <= 80: with x = n ln 2 + r it is 2^n (exp(r) - 1) + (2^n - 1). */
+/* exp(x) - 1 to 3 ulp for CGAM_EXP_ZERO_F32 <= x <= 80: with x = n ln 2 + r it is 2^n (exp(r) - 1) + (2^n - 1). */
 INLINE vf expm1_f32(vf x)
 {
     vf t, low = reduced_f32(x, &t);

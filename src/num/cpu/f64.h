@@ -38,8 +38,9 @@ typedef struct cgam_f64 {
     void (*to_f32[CGAM_CPU_DTYPES])(const void *row, int64_t n, float *out);
     double (*largest)(const double *x, int64_t n); /* -INFINITY for n = 0 */
     int64_t (*above)(const double *x, int64_t n, double limit);
-    /* With x = beta (r - top), at most 709, and top finite: e = exp(x) to 2 ulp, 0 below exp(-707);
-     * sums = {sum e, sum e^2, sum e x}. -INFINITY is a legal score (a mask), NaN stays NaN. */
+    /* With x = beta (r - top), at most 709, and top finite: e = exp(x) to 2 ulp, 0 where x is
+     * below CGAM_EXP_ZERO; sums = {sum e, sum e^2, sum e x}. -INFINITY is a legal score (a mask), NaN
+     * stays NaN. */
     void (*softmax)(const double *r, int64_t n, double beta, double top, double *e, double sums[3]);
 } cgam_f64;
 

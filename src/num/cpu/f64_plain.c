@@ -2,6 +2,7 @@
 #include "num/cpu/f64.h"
 
 #include "num/cpu/plain_rows.h"
+#include "num/cpu/vexp.h"
 
 #include <math.h>
 
@@ -24,7 +25,7 @@ static void softmax(const double *r, int64_t n, double beta, double top, double 
     sums[0] = sums[1] = sums[2] = 0;
     for (int64_t i = 0; i < n; i++) {
         double x = beta * (r[i] - top);
-        e[i] = x < -707 ? 0 : exp(x);
+        e[i] = x < CGAM_EXP_ZERO ? 0 : exp(x);
         sums[0] += e[i];
         sums[1] += e[i] * e[i];
         sums[2] += e[i] == 0 ? 0 : e[i] * x;

@@ -76,7 +76,7 @@ static int64_t above(const double *x, int64_t n, double limit)
     return count;
 }
 
-/* x = -inf would make 0 * inf of e x; any x below -708 has weight 0 */
+/* x = -inf would make 0 * inf of e x; any x below CGAM_EXP_ZERO has weight 0 */
 INLINE vd not_below(vd x) { return pick_f64(x < -1000.0, (vd){0} - 1000.0, x); }
 
 static void softmax(const double *r, int64_t n, double beta, double top, double *e, double *sums)

@@ -31,8 +31,8 @@ typedef struct cgam_gemm {
     /* top[c] = max over rows of R[row, c], R [rows, columns], columns a multiple of lanes32. */
     void (*tops32)(int64_t rows, int64_t columns, const float *R, double *top);
     void (*tops64)(int64_t rows, int64_t columns, const double *R, double *top);
-    /* R becomes exp(beta (R - top[c])), to 2 ulp, and 0 below exp(-87) in f32 and exp(-707) in
-     * double; sums [3, columns] = sums over rows of e, e^2 and e beta (r - top), summed in the
+    /* R becomes exp(beta (R - top[c])), to 2 ulp, and 0 below CGAM_EXP_ZERO or, in f32,
+     * CGAM_EXP_ZERO_F32; sums [3, columns] = sums over rows of e, e^2 and e beta (r - top), summed in the
      * type of R. beta (r - top) may be at most 20; -INFINITY is a legal score. */
     void (*softmax32)(int64_t rows, int64_t columns, float *R, double beta, const double *top,
                       double *sums);

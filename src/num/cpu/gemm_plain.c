@@ -1,6 +1,8 @@
 /* gemm_plain.c: the plain reference of gemm.h. */
 #include "num/cpu/gemm.h"
 
+#include "num/cpu/vexp.h"
+
 #include <math.h>
 
 #define PLAIN(name, type, expo, bottom)                                                            \
@@ -44,8 +46,8 @@
             sums[2 * columns + c] = tilt;                                                          \
         }                                                                                          \
     }
-PLAIN(f32, float, expf, -87)
-PLAIN(f64, double, exp, -707)
+PLAIN(f32, float, expf, CGAM_EXP_ZERO_F32)
+PLAIN(f64, double, exp, CGAM_EXP_ZERO)
 
 static void gather(int64_t n, const float *x, double *X)
 {

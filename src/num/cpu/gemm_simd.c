@@ -5,8 +5,6 @@
 
 #include "num/cpu/exp_f32.h"
 
-enum { VECTORS = BYTES == 64 ? 4 : 2 };
-
 INLINE vd exp_f64(vd x) { return vexp_below(x); }
 
 #define OF(name) name##_f32

@@ -28,6 +28,8 @@ typedef int64_t vl __attribute__((vector_size(BYTES), may_alias));
 typedef uint64_t vu __attribute__((vector_size(BYTES)));
 typedef float half __attribute__((vector_size(BYTES / 2))); /* as many floats as vd has doubles */
 
+enum { VECTORS = BYTES == 64 ? 4 : 2 }; /* of a matrix, side by side in registers */
+
 CGAM_VEXP(vexp, vd, vl, vu)
 
 /* UNROLL: a loop of constant length whose arrays are to become registers. INLINE: a function, often

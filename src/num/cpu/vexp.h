@@ -19,6 +19,10 @@
 
 #include <stdint.h>
 
+/* Below these a softmax counts exp as 0: the ends of the normal numbers, with room to shift. */
+#define CGAM_EXP_ZERO (-707.0)
+#define CGAM_EXP_ZERO_F32 (-87.0f)
+
 #define CGAM_VEXP(name, vd, vl, vu)                                                                \
     static inline vd name##_pick_(vl mask, vd yes, vd no)                                          \
     {                                                                                              \
@@ -47,7 +51,7 @@
         /* y lies in [0.7, 1.42], so adding n to its exponent cannot leave the range */            \
         vu bits = (vu)y + ((vu)t << 52);                                                           \
         /* the shift could make a number of what is none */                                        \
-        return (vd)((bits & (vu) ~(x < -707.0)) | (vu) ~(x <= __builtin_inf()));                   \
+        return (vd)((bits & (vu) ~(x < CGAM_EXP_ZERO)) | (vu) ~(x <= __builtin_inf()));            \
     }                                                                                              \
     static inline __attribute__((unused)) vd name(vd x)                                            \
     {                                                                                              \
