@@ -1,5 +1,6 @@
 /* baseline.c: means, thresholds, ranks and resampling; nothing here looks at a model. */
 #include "base/env.h"
+#include "num/stats.h"
 
 #include <cgam/baseline.h>
 #include <cgam/rng.h>
@@ -150,31 +151,25 @@ static int64_t shares_of(int64_t queries, const int32_t *target, int kinds, cons
     return n;
 }
 
-static double deviation(double n, double sum, double square)
+/* Over all draws: they are the distribution, not a sample of it. */
+static double deviation(const cgam_moments *a)
 {
-    return n > 1 ? sqrt(fmax(0, square / n - (sum / n) * (sum / n))) : (double)NAN;
+    return a->n > 1 ? sqrt(a->squares / a->n) : (double)NAN;
 }
 
 cgam_share cgam_baseline_share(int64_t queries, const int32_t *target, const bool *right,
                                const bool *other, uint64_t seed)
 {
     const bool *kind[2] = {right, other ? other : right};
-    double x[2], sum = 0, square = 0;
+    double x[2];
+    cgam_moments drawn = {0};
     int64_t n = shares_of(queries, target, 2, kind, x);
     double mean = x[0] - (other ? x[1] : 0);
     for (int d = 0; d < DRAWS && n > 0; d++) {
         draw(queries, target, n, 2, kind, seed, d, x);
-        double m = x[0] - (other ? x[1] : 0);
-        sum += m;
-        square += m * m;
+        cgam_moments_add(&drawn, x[0] - (other ? x[1] : 0));
     }
-    return (cgam_share){mean, deviation(n > 0 ? DRAWS : 0, sum, square)};
-}
-
-static int rising(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+    return (cgam_share){mean, deviation(&drawn)};
 }
 
 cgam_recovery cgam_baseline_recovery(int64_t queries, const int32_t *target, const bool *zero,
@@ -182,7 +177,8 @@ cgam_recovery cgam_baseline_recovery(int64_t queries, const int32_t *target, con
 {
     enum { KINDS = 3 };
     const bool *kind[KINDS] = {zero, icl, retrieval};
-    double mean[KINDS], sum[KINDS + 1] = {0}, square[KINDS + 1] = {0}, shares[DRAWS];
+    double mean[KINDS], shares[DRAWS];
+    cgam_moments drawn[KINDS + 1] = {{0}};
     int64_t n = shares_of(queries, target, KINDS, kind, mean);
     int used = 0;
     for (int d = 0; d < DRAWS && n > 0; d++) {
@@ -191,22 +187,18 @@ cgam_recovery cgam_baseline_recovery(int64_t queries, const int32_t *target, con
         x[KINDS] = share(x[0], x[1], x[2]);
         bool there = !isnan(x[KINDS]);
         if (there) shares[used++] = x[KINDS];
-        for (int k = 0; k < KINDS + there; k++) {
-            sum[k] += x[k];
-            square[k] += x[k] * x[k];
-        }
+        for (int k = 0; k < KINDS + there; k++) cgam_moments_add(&drawn[k], x[k]);
     }
-    qsort(shares, (size_t)used, sizeof *shares, rising);
+    cgam_sort(shares, used);
     cgam_recovery r = {.zero = mean[0],
                        .icl = mean[1],
                        .retrieval = mean[2],
                        .recovered = share(mean[0], mean[1], mean[2])};
-    double drawn = n > 0 ? DRAWS : 0;
     bool there = !isnan(r.recovered) && used > 1;
-    r.zero_se = deviation(drawn, sum[0], square[0]);
-    r.icl_se = deviation(drawn, sum[1], square[1]);
-    r.retrieval_se = deviation(drawn, sum[2], square[2]);
-    r.recovered_se = there ? deviation(used, sum[KINDS], square[KINDS]) : (double)NAN;
+    r.zero_se = deviation(&drawn[0]);
+    r.icl_se = deviation(&drawn[1]);
+    r.retrieval_se = deviation(&drawn[2]);
+    r.recovered_se = there ? deviation(&drawn[KINDS]) : (double)NAN;
     r.recovered_low = there ? shares[(int)(0.025 * used)] : (double)NAN;
     r.recovered_high = there ? shares[(int)(0.975 * used)] : (double)NAN;
     return r;

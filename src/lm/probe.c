@@ -1,6 +1,7 @@
 /* probe.c: separability by liblinear, alignment by cosines (Yang et al. 2025 track both through
  * the layers of a transformer). */
 #include "base/env.h"
+#include "num/stats.h"
 
 #include <cgam/baseline.h>
 #include <cgam/probe.h>
@@ -41,17 +42,11 @@ static void scale_of(int64_t count, int64_t width, const float *H, int64_t strid
                      const int32_t *target, int half, double *mean, double *factor)
 {
     for (int64_t j = 0; j < width; j++) {
-        double sum = 0, square = 0;
-        int64_t n = 0;
-        for (int64_t i = half; i < count; i += 2) {
-            if (target[i] < 0) continue;
-            sum += (double)H[i * stride + j];
-            n++;
-        }
-        mean[j] = n ? sum / (double)n : 0;
+        cgam_moments all = {0};
         for (int64_t i = half; i < count; i += 2)
-            if (target[i] >= 0) square += pow((double)H[i * stride + j] - mean[j], 2);
-        double sd = n > 1 ? sqrt(square / (double)(n - 1)) : 0;
+            if (target[i] >= 0) cgam_moments_add(&all, (double)H[i * stride + j]);
+        mean[j] = all.mean;
+        double sd = cgam_moments_sd(&all);
         factor[j] = sd > 0 ? 1 / (sd * sqrt((double)width)) : 0;
     }
 }
@@ -138,8 +133,8 @@ cgam_alignment cgam_probe_alignment(const cgam_lens *lens, int64_t count, const 
                                     int64_t stride, int64_t labels, const int32_t *tokens,
                                     const int32_t *target)
 {
-    double sum[2] = {0, 0}, square[2] = {0, 0};
-    int64_t n = 0, d = cgam_lens_width(lens);
+    cgam_moments to_own = {0}, ahead = {0};
+    int64_t d = cgam_lens_width(lens);
     for (int64_t i = 0; i < count; i++) {
         if (target[i] < 0) continue;
         double own = 0, other = -1;
@@ -149,17 +144,10 @@ cgam_alignment cgam_probe_alignment(const cgam_lens *lens, int64_t count, const 
             if (k == target[i]) own = c;
             else if (c > other) other = c;
         }
-        const double x[2] = {own, own - other};
-        for (int k = 0; k < 2; k++) {
-            sum[k] += x[k];
-            square[k] += x[k] * x[k];
-        }
-        n++;
+        cgam_moments_add(&to_own, own);
+        cgam_moments_add(&ahead, own - other);
     }
-    double m[2], sd[2];
-    for (int k = 0; k < 2; k++) {
-        m[k] = n ? sum[k] / (double)n : (double)NAN;
-        sd[k] = n > 1 ? sqrt(fmax(0, (square[k] - sum[k] * m[k]) / (double)(n - 1))) : (double)NAN;
-    }
-    return (cgam_alignment){m[0], sd[0], m[1], sd[1]};
+    double none = to_own.n > 0 ? 0 : (double)NAN;
+    return (cgam_alignment){to_own.mean + none, cgam_moments_sd(&to_own), ahead.mean + none,
+                            cgam_moments_sd(&ahead)};
 }

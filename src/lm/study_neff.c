@@ -1,5 +1,6 @@
 /* study_neff.c: how many words a state leaves in play, layer by layer. */
 #include "lm/study.h"
+#include "num/stats.h"
 
 #include <math.h>
 #include <string.h>
@@ -12,11 +13,10 @@ cgam_lm_neff_opts cgam_lm_neff_opts_default(void)
 /* Mean and standard deviation over queries. */
 static void moments(const double *x, int64_t n, double *mean, double *sd)
 {
-    double sum = 0, square = 0;
-    for (int64_t i = 0; i < n; i++) sum += x[i];
-    *mean = sum / (double)n;
-    for (int64_t i = 0; i < n; i++) square += (x[i] - *mean) * (x[i] - *mean);
-    *sd = n > 1 ? sqrt(square / (double)(n - 1)) : 0;
+    cgam_moments all = {0};
+    for (int64_t i = 0; i < n; i++) cgam_moments_add(&all, x[i]);
+    *mean = all.mean;
+    *sd = n > 1 ? cgam_moments_sd(&all) : 0;
 }
 
 /* Columns of neff.csv after shots and layer. A drop is that of log N_eff below zero-shot, query by

@@ -4,11 +4,11 @@
  * queries, c_{-i} = (sum_j delta_j - delta_i)/(n - 1). Probabilities are those of the final norm of
  * q_i + lambda s c_{-i}; s brings the context to the mean norm of the queries, or is 1. */
 #include "lm/study.h"
+#include "num/stats.h"
 
 #include <cgam/rng.h>
 #include <float.h>
 #include <math.h>
-#include <stdlib.h>
 
 cgam_lm_steer_opts cgam_lm_steer_opts_default(void)
 {
@@ -84,12 +84,6 @@ static double log_odds(double log_p, double mass)
     return log_p - log(fmax(mass - p, 1e-16 * p + DBL_MIN));
 }
 
-static int rising(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* The middle 95% of the means of DRAWS samples of n values with replacement. The same draws for
  * every layer, kind and coupling, so that curves can be compared. */
 enum { DRAWS = 1000 };
@@ -101,15 +95,9 @@ static void band(uint64_t seed, int64_t n, const double *x, double *means, doubl
         for (int64_t i = 0; i < n; i++) sum += x[cgam_rng_below(&rng, n)];
         means[b] = sum / (double)n;
     }
-    qsort(means, DRAWS, sizeof *means, rising);
+    cgam_sort(means, DRAWS);
     out[0] = means[DRAWS / 40 - 1];
     out[1] = means[DRAWS - DRAWS / 40];
-}
-
-/* The standard error of a mean, from the sum of squares. */
-static double error_of(double n, double squares, double mean)
-{
-    return n > 1 ? sqrt(fmax(0, squares / n - mean * mean) / (n - 1)) : (double)NAN;
 }
 
 /* right [n]: log p with right facts at the same layer and coupling, kept when `keep`. */
@@ -123,7 +111,8 @@ static cgam_status measure(steering *s, bool first, bool keep, double *right, do
                         task->labels, task->tokens, s->answer);
     double *rank = cgam_alloc(study->env, 2 * (size_t)queries + DRAWS, sizeof *rank);
     if (status == CGAM_OK && !rank) status = cgam_fail_nomem(study->env, "ranks");
-    double n = 0, square = 0, gains = 0, odds = 0, behinds = 0;
+    double n = 0;
+    cgam_moments log_p = {0}, gains = {0}, odds = {0}, behinds = {0};
     for (int m = 0; m < MEASURES; m++) out[m] = 0;
     for (int64_t i = 0; i < queries && status == CGAM_OK; i++) {
         const cgam_answer *v = &s->answer[i];
@@ -131,28 +120,25 @@ static cgam_status measure(steering *s, bool first, bool keep, double *right, do
         rank[queries + (int64_t)n] = v->log_p;
         rank[(int64_t)n++] = (double)v->rank;
         out[P] += exp(v->log_p);
-        out[LOG_P] += v->log_p;
-        square += v->log_p * v->log_p;
+        cgam_moments_add(&log_p, v->log_p);
         double *before = s->before + 2 * i, now = log_odds(v->log_p, v->mass);
         if (first) before[0] = v->log_p, before[1] = now;
-        double gain = v->log_p - before[0], moved = now - before[1];
         if (keep) right[i] = v->log_p;
-        double behind = (right ? right[i] : v->log_p) - v->log_p;
-        out[GAIN] += gain, gains += gain * gain;
-        out[BEHIND] += behind, behinds += behind * behind;
-        out[ODDS] += now, out[ODDS_GAIN] += moved, odds += moved * moved;
+        cgam_moments_add(&gains, v->log_p - before[0]);
+        cgam_moments_add(&behinds, (right ? right[i] : v->log_p) - v->log_p);
+        cgam_moments_add(&odds, now - before[1]);
+        out[ODDS] += now;
         out[TOP1] += v->rank == 0;
         out[MASS] += v->mass;
     }
     if (status == CGAM_OK && n > 0) {
-        out[P] /= n, out[LOG_P] /= n, out[TOP1] /= n, out[MASS] /= n;
-        out[GAIN] /= n, out[ODDS] /= n, out[ODDS_GAIN] /= n, out[BEHIND] /= n;
-        out[LOG_P_SE] = error_of(n, square, out[LOG_P]);
-        out[GAIN_SE] = error_of(n, gains, out[GAIN]);
-        out[ODDS_GAIN_SE] = error_of(n, odds, out[ODDS_GAIN]);
-        out[BEHIND_SE] = error_of(n, behinds, out[BEHIND]);
+        out[P] /= n, out[TOP1] /= n, out[MASS] /= n, out[ODDS] /= n;
+        out[LOG_P] = log_p.mean, out[LOG_P_SE] = cgam_moments_se(&log_p);
+        out[GAIN] = gains.mean, out[GAIN_SE] = cgam_moments_se(&gains);
+        out[ODDS_GAIN] = odds.mean, out[ODDS_GAIN_SE] = cgam_moments_se(&odds);
+        out[BEHIND] = behinds.mean, out[BEHIND_SE] = cgam_moments_se(&behinds);
         band(study->seed, (int64_t)n, rank + queries, rank + 2 * queries, out + LOG_P_LOW);
-        qsort(rank, (size_t)n, sizeof *rank, rising);
+        cgam_sort(rank, (int64_t)n);
         out[RANK] = (rank[((int64_t)n - 1) / 2] + rank[(int64_t)n / 2]) / 2;
     }
     cgam_free(study->env, rank);

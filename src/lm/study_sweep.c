@@ -6,9 +6,9 @@
  *   [2L + 2, 3L + 2]  the same of another task
  *   3L + 3            no demonstrations at all: the mean of the labels' rows */
 #include "lm/study_sweep.h"
+#include "num/stats.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { TRUE_LABELS, FLIPPED, OTHER_TASK, GROUPS, OTHER_QUERIES = 40 };
@@ -129,12 +129,6 @@ static json_t *best_json(const cgam_trial *t, const cgam_sweep_best *best, bool 
 static const double grid[] = {0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50};
 enum { GRID = sizeof grid / sizeof *grid };
 
-static int rising(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Every step of the best pair of a group of contexts. */
 static cgam_status write_steps(cgam_trial *t, int over, int group, const cgam_sweep_best *best)
 {
@@ -150,7 +144,7 @@ static cgam_status write_steps(cgam_trial *t, int over, int group, const cgam_sw
         at[used++] = of[i].from;
         if (isfinite(of[i].to)) at[used++] = of[i].to;
     }
-    qsort(at, (size_t)used, sizeof *at, rising);
+    cgam_sort(at, used);
     for (int64_t i = 0; i < used; i++) {
         double to = !of ? at[i] : i + 1 < used ? at[i + 1] : INFINITY;
         if (to > at[i] || !of)
@@ -316,15 +310,11 @@ static cgam_status put_log_p(cgam_trial *t, const cgam_sweep_input *in, json_t *
         if (status == CGAM_OK)
             status = cgam_lens_judge(t->lens, CGAM_LENS_NORM, t->n, x, t->d, token, t->labels,
                                      task->tokens, answer);
-        double sum = 0, square = 0, n = (double)task->counted;
-        for (int64_t i = 0; i < t->n; i++) {
-            if (token[i] < 0) continue;
-            sum += answer[i].log_p;
-            square += answer[i].log_p * answer[i].log_p;
-        }
-        cgam_json_put_real(to[which], "log_p", sum / n);
-        cgam_json_put_real(to[which], "log_p_se",
-                           sqrt(fmax(0, square / n - (sum / n) * (sum / n)) / fmax(1, n - 1)));
+        cgam_moments log_p = {0};
+        for (int64_t i = 0; i < t->n; i++)
+            if (token[i] >= 0) cgam_moments_add(&log_p, answer[i].log_p);
+        cgam_json_put_real(to[which], "log_p", log_p.n > 0 ? log_p.mean : (double)NAN);
+        cgam_json_put_real(to[which], "log_p_se", log_p.n == 1 ? 0 : cgam_moments_se(&log_p));
     }
     cgam_free(env, x);
     cgam_free(env, token);
