@@ -20,7 +20,7 @@
  * shortens) are given back to the one-by-one path. */
 #include "memory/couple.h"
 #include "memory/recall.h"
-#include "num/pass.h"
+#include "num/gemm_pass.h"
 
 #include <math.h>
 #include <string.h>
@@ -52,8 +52,8 @@ typedef struct batch {
     int64_t count; /* queries still on their way */
     way *ways[MOST];
     kind kind;
-    bool stepped;           /* has p moved on from p2 since the reference */
-    cgam_pass narrow, wide; /* in f32 and in double, of the same width */
+    bool stepped;                /* has p moved on from p2 since the reference */
+    cgam_gemm_pass narrow, wide; /* in f32 and in double, of the same width */
     float *state;           /* [n, 3, width] p2, kappa = p2 - p1, and delta' of the last pass */
     float factor[2 * MOST]; /* [2, width] c of that pass, and c - 1, for each query */
     gathered *part;         /* [chunks, count] */
@@ -65,7 +65,7 @@ typedef struct batch {
 /* ---- Inside a pass -------------------------------------------------------------------------- */
 
 /* Where the tile's next border row is, counted from its begin; t->count where there is none. */
-static int64_t border_in(const batch *b, const cgam_pass_tile *t, int64_t *k)
+static int64_t border_in(const batch *b, const cgam_gemm_pass_tile *t, int64_t *k)
 {
     const int64_t *border;
     int64_t edge = cgam_dplr_border(b->plan->gate->A, &border);
@@ -73,7 +73,7 @@ static int64_t border_in(const batch *b, const cgam_pass_tile *t, int64_t *k)
     return *k < edge && border[*k] < t->begin + t->count ? border[*k] - t->begin : t->count;
 }
 
-static void step_rows(const batch *b, const cgam_pass_tile *t, int64_t from, int64_t rows,
+static void step_rows(const batch *b, const cgam_gemm_pass_tile *t, int64_t from, int64_t rows,
                       const double *dinv, gathered *part)
 {
     int64_t width = b->narrow.width;
@@ -93,7 +93,7 @@ static void step_rows(const batch *b, const cgam_pass_tile *t, int64_t from, int
 }
 
 /* Border rows have A^-1 delta from the small system; those between them go together. */
-static void step_tile(const batch *b, cgam_pass_tile *t)
+static void step_tile(const batch *b, cgam_gemm_pass_tile *t)
 {
     const double *dinv = cgam_dplr_dinv(b->plan->gate->A) + t->begin;
     int64_t edge = cgam_dplr_border(b->plan->gate->A, NULL), k = 0;
@@ -111,7 +111,7 @@ static void step_tile(const batch *b, cgam_pass_tile *t)
 }
 
 /* Weights dinv delta, in f32. */
-static void gather_tile(const batch *b, cgam_pass_tile *t)
+static void gather_tile(const batch *b, cgam_gemm_pass_tile *t)
 {
     const double *dinv = cgam_dplr_dinv(b->plan->gate->A) + t->begin;
     int64_t width = b->narrow.width;
@@ -123,7 +123,7 @@ static void gather_tile(const batch *b, cgam_pass_tile *t)
 }
 
 /* The end of the f32 steps: the new p1 in double, and the weights dinv p1. */
-static void gather_exactly(const batch *b, cgam_pass_tile *t)
+static void gather_exactly(const batch *b, cgam_gemm_pass_tile *t)
 {
     const double *dinv = cgam_dplr_dinv(b->plan->gate->A) + t->begin;
     int64_t width = b->wide.width;
@@ -141,7 +141,7 @@ static void gather_exactly(const batch *b, cgam_pass_tile *t)
 }
 
 /* r1 from the scores with t. */
-static void score_exactly(const batch *b, cgam_pass_tile *t)
+static void score_exactly(const batch *b, cgam_gemm_pass_tile *t)
 {
     const cgam_recall *plan = b->plan;
     const double *dinv = cgam_dplr_dinv(plan->gate->A) + t->begin, *S = t->S;
@@ -159,7 +159,7 @@ static void score_exactly(const batch *b, cgam_pass_tile *t)
     }
 }
 
-static void weigh(void *arg, cgam_pass_tile *t)
+static void weigh(void *arg, cgam_gemm_pass_tile *t)
 {
     const batch *b = arg;
     switch (b->kind) {
@@ -180,8 +180,8 @@ static void passes_free(batch *b)
     b->state = NULL;
     b->part = NULL;
     b->t = b->edges = b->ones = NULL;
-    cgam_pass_free(&b->narrow);
-    cgam_pass_free(&b->wide);
+    cgam_gemm_pass_free(&b->narrow);
+    cgam_gemm_pass_free(&b->wide);
 }
 
 /* Room for the queries that are still on their way. */
@@ -193,17 +193,17 @@ static cgam_status passes_new(batch *b)
     b->t = cgam_zalloc(env, count * (size_t)Z->d, sizeof *b->t);
     b->edges = cgam_alloc(env, count * edge + 1, sizeof *b->edges);
     if (!b->t || !b->edges) return cgam_fail_nomem(env, "a batch of coupled recalls");
-    b->narrow = (cgam_pass){.env = env,
-                            .Z = Z,
-                            .vectors = b->count,
-                            .X = b->t,
-                            .reads = true,
-                            .weigh = weigh,
-                            .arg = b};
+    b->narrow = (cgam_gemm_pass){.env = env,
+                                 .Z = Z,
+                                 .vectors = b->count,
+                                 .X = b->t,
+                                 .reads = true,
+                                 .weigh = weigh,
+                                 .arg = b};
     b->wide = b->narrow;
     b->wide.wide = true;
-    cgam_status status = cgam_pass_new(&b->narrow);
-    if (status == CGAM_OK) status = cgam_pass_new(&b->wide);
+    cgam_status status = cgam_gemm_pass_new(&b->narrow);
+    if (status == CGAM_OK) status = cgam_gemm_pass_new(&b->wide);
     if (status != CGAM_OK) return status;
     size_t parts = (size_t)b->narrow.chunks * count, area = (size_t)(Z->n * b->narrow.width);
     if ((size_t)b->wide.chunks * count > parts) parts = (size_t)b->wide.chunks * count;
@@ -221,13 +221,13 @@ static cgam_status passes_new(batch *b)
 /* One pass. X [count, d] what to score or NULL; Y[v] where the sums go or NULL. */
 static cgam_status run(batch *b, kind what, const double *X, double *const *Y)
 {
-    cgam_pass *pass = what == STEP || what == GATHER ? &b->narrow : &b->wide;
+    cgam_gemm_pass *pass = what == STEP || what == GATHER ? &b->narrow : &b->wide;
     b->kind = what;
     pass->X = X;
     pass->reads = Y != NULL;
-    cgam_pass_load(pass);
-    cgam_status status = cgam_pass_run(pass);
-    if (status == CGAM_OK && Y) status = cgam_pass_join(pass, b->ones, Y);
+    cgam_gemm_pass_load(pass);
+    cgam_status status = cgam_gemm_pass_run(pass);
+    if (status == CGAM_OK && Y) status = cgam_gemm_pass_join(pass, b->ones, Y);
     return status;
 }
 
@@ -347,8 +347,8 @@ static cgam_status step_exactly(batch *b)
 static cgam_status lay_rows(void *arg, int64_t chunk)
 {
     const batch *b = arg;
-    int64_t width = b->narrow.width, end = cgam_pass_begin(&b->narrow, chunk + 1);
-    for (int64_t i = cgam_pass_begin(&b->narrow, chunk); i < end; i++)
+    int64_t width = b->narrow.width, end = cgam_gemm_pass_begin(&b->narrow, chunk + 1);
+    for (int64_t i = cgam_gemm_pass_begin(&b->narrow, chunk); i < end; i++)
         for (int64_t v = 0; v < b->count; v++) {
             const cgam_query *m = b->ways[v]->m;
             double p2 = m->p[i], kappa = p2 - b->ways[v]->p1[i];

@@ -4,11 +4,12 @@
 #include "base/names.h"
 #include "num/attend.h"
 #include "num/cpu/f32.h"
-#include "num/pass.h"
+#include "num/gemm_pass.h"
 
 #include <math.h>
 
-_Static_assert((int)CGAM_RECALL_GROUP == (int)CGAM_PASS_WIDTH, "a group is multiplied at once");
+_Static_assert((int)CGAM_RECALL_GROUP == (int)CGAM_GEMM_PASS_WIDTH,
+               "a group is multiplied at once");
 
 static const double LARGE = 0x1p18;         /* numbers of a bank: below, all of it stays in cache */
 static const double GROUP_DOUBLES = 0x1p23; /* 64 MiB for the vectors of a group */

@@ -4,7 +4,7 @@
  * Queries go through in groups that share each pass over the bank; within a group every query keeps
  * vectors of its own, so that its bits do not depend on its neighbours. */
 #include "memory/as_net.h"
-#include "num/pass.h"
+#include "num/gemm_pass.h"
 
 #include <math.h>
 #include <string.h>
@@ -100,7 +100,7 @@ static cgam_status score(group *g)
     }
     if (status == CGAM_OK)
         status = g->path == CGAM_PATH_COUPLED_TOGETHER
-                     ? cgam_pass_scores(bank->env, &bank->Z, rows, g->X, g->Y)
+                     ? cgam_gemm_pass_scores(bank->env, &bank->Z, rows, g->X, g->Y)
                      : cgam_rows_score_many(bank->env, &bank->Z, rows, g->X, g->Y);
     for (int64_t k = 0; k < count && status == CGAM_OK; k++) {
         cgam_query *m = &g->m[k];

@@ -75,8 +75,8 @@ cgam_attend_in cgam_attend_some(const cgam_attend_in *in, int64_t from, int64_t 
 /* out[count]. A query has the bits that it has alone. */
 cgam_status cgam_attend(cgam_env *env, const cgam_attend_in *in, cgam_attend_out *out);
 
-/* The same for many queries as products of matrices (pass.h), any count. Queries that cgam_attend
- * would score in f32 are multiplied in f32, with the bound of pass.h; if one of them is not, all are
+/* The same for many queries as products of matrices (gemm_pass.h), any count. Queries that cgam_attend
+ * would score in f32 are multiplied in f32, with the bound of gemm_pass.h; if one of them is not, all are
  * in double. Shared s are added relative to the largest of them, so that rounding is that of the
  * difference. The leaders and the focus are scored again in double, and their share of the sums and
  * of the readout is put right: what a peaked softmax says is good to double. The results of a query

@@ -1,7 +1,7 @@
-/* attend_many.c: cgam_attend_many. The pass is pass.h's; here is what happens to a tile of scores,
+/* attend_many.c: cgam_attend_many. The pass is gemm_pass.h's; here is what happens to a tile of scores,
  * and how the chunks are joined. Inside the pass r stands for r - base. */
 #include "num/attend_parts.h"
-#include "num/pass.h"
+#include "num/gemm_pass.h"
 
 #include <string.h>
 
@@ -11,7 +11,7 @@ static const double BEHIND = 16;
 
 typedef struct batch {
     const cgam_attend_in *in;
-    cgam_pass pass;
+    cgam_gemm_pass pass;
     double base;            /* max lambda s where s is shared, else 0 */
     cgam_two s;             /* the best of a shared s */
     double depth;           /* max lambda s - min lambda s where s is shared, else 0 */
@@ -33,7 +33,7 @@ static double value(const batch *job, const void *S, int64_t at)
 
 static void tops(const batch *job, int64_t count, const void *S, double *top)
 {
-    const cgam_pass *w = &job->pass;
+    const cgam_gemm_pass *w = &job->pass;
     if (w->wide) w->gemm->tops64(count, w->width, S, top);
     else w->gemm->tops32(count, w->width, S, top);
 }
@@ -66,7 +66,7 @@ static void gate(const batch *job, int64_t i, int64_t count, void *S, void *S2)
     else gate_f32(job, i, count, S, S2);
 }
 
-static void scan_two(const batch *job, const cgam_pass_tile *t, const void *S, int64_t v,
+static void scan_two(const batch *job, const cgam_gemm_pass_tile *t, const void *S, int64_t v,
                      double highest, cgam_two *best)
 {
     if (best->row[1] >= 0 && !(highest > best->value[1])) return;
@@ -75,7 +75,7 @@ static void scan_two(const batch *job, const cgam_pass_tile *t, const void *S, i
 }
 
 /* Leaders and rank of query v. Returns whether the list of leaders changed. */
-static bool look_over(const batch *job, const cgam_pass_tile *t, int64_t v, double highest,
+static bool look_over(const batch *job, const cgam_gemm_pass_tile *t, int64_t v, double highest,
                       cgam_attend_part *p)
 {
     int64_t width = job->pass.width, most = job->leaders;
@@ -96,14 +96,14 @@ static bool look_over(const batch *job, const cgam_pass_tile *t, int64_t v, doub
     return leads;
 }
 
-static void weigh(void *arg, cgam_pass_tile *t)
+static void weigh(void *arg, cgam_gemm_pass_tile *t)
 {
     batch *job = arg;
     const cgam_attend_in *in = job->in;
-    const cgam_pass *w = &job->pass;
+    const cgam_gemm_pass *w = &job->pass;
     cgam_attend_part *parts = job->part + t->chunk * in->count;
-    double highest[CGAM_PASS_WIDTH], top[CGAM_PASS_WIDTH], sums[3 * CGAM_PASS_WIDTH];
-    bool leads[CGAM_PASS_WIDTH];
+    double highest[CGAM_GEMM_PASS_WIDTH], top[CGAM_GEMM_PASS_WIDTH], sums[3 * CGAM_GEMM_PASS_WIDTH];
+    bool leads[CGAM_GEMM_PASS_WIDTH];
     if (in->s || in->e) {
         tops(job, t->count, t->S, highest);
         for (int64_t v = 0; v < in->count; v++) scan_two(job, t, t->S, v, highest[v], &parts[v].b);
@@ -148,7 +148,7 @@ static cgam_status join_readouts(const batch *job, cgam_attend_out *out)
     const cgam_attend_in *in = job->in;
     int64_t chunks = job->pass.chunks, count = in->count;
     double *factor = cgam_alloc(job->pass.env, (size_t)(chunks * count), sizeof *factor);
-    double *Y[CGAM_PASS_WIDTH];
+    double *Y[CGAM_GEMM_PASS_WIDTH];
     if (!factor) return cgam_fail_nomem(job->pass.env, "a batch of queries");
     for (int64_t v = 0; v < count; v++) {
         double top = -INFINITY;
@@ -159,7 +159,7 @@ static cgam_status join_readouts(const batch *job, cgam_attend_out *out)
         }
         Y[v] = out[v].readout;
     }
-    cgam_status status = cgam_pass_join(&job->pass, factor, Y);
+    cgam_status status = cgam_gemm_pass_join(&job->pass, factor, Y);
     cgam_free(job->pass.env, factor);
     return status;
 }
@@ -190,8 +190,8 @@ static cgam_status join(void *arg, int64_t v)
     double last = total.leader[total.leaders - 1].r + job->base;
     cgam_attend_put_right(in, v, job->base, &total, &out->focus, out->readout);
     if (!job->pass.wide) {
-        double off = cgam_attend_error(in, v, CGAM_PASS_ERROR(d));
-        off += 0x1p-23 * (off / CGAM_PASS_ERROR(d) + job->depth); /* of adding lambda s */
+        double off = cgam_attend_error(in, v, CGAM_GEMM_PASS_ERROR(d));
+        off += 0x1p-23 * (off / CGAM_GEMM_PASS_ERROR(d) + job->depth); /* of adding lambda s */
         out->unsure = !cgam_attend_sure(in, &total, last, off);
     }
     cgam_attend_tell(in, &total, out);
@@ -203,13 +203,13 @@ static cgam_status join(void *arg, int64_t v)
 static cgam_status look_at_focus(batch *job)
 {
     const cgam_attend_in *in = job->in;
-    double S[CGAM_PASS_WIDTH], S2[CGAM_PASS_WIDTH]; /* room for either type */
+    double S[CGAM_GEMM_PASS_WIDTH], S2[CGAM_GEMM_PASS_WIDTH]; /* room for either type */
     cgam_status status = CGAM_OK;
     for (int64_t v = 0; v < in->count && status == CGAM_OK; v++) {
         int64_t row = in->focus ? in->focus[v] : -1;
         job->focus[v] = (cgam_leader){.row = row};
         if (row < 0) continue;
-        status = cgam_pass_look(&job->pass, row, S, S2);
+        status = cgam_gemm_pass_look(&job->pass, row, S, S2);
         gate(job, row, 1, S, S2);
         job->focus[v].r = value(job, S, v);
     }
@@ -222,17 +222,17 @@ static cgam_status attend_some(cgam_env *env, const cgam_attend_in *in, cgam_att
         .in = in, .out = out, .s.row = {-1, -1}, .leaders = in->leaders + CGAM_LEADERS_SPARE};
     bool f32 = true;
     for (int64_t v = 0; v < in->count; v++) f32 &= cgam_attend_f32(in, v);
-    job.pass = (cgam_pass){.env = env,
-                           .Z = in->Z,
-                           .wide = !f32,
-                           .vectors = in->count,
-                           .X = in->q,
-                           .X2 = in->e,
-                           .reads = out[0].readout != NULL,
-                           .weigh = weigh,
-                           .arg = &job};
+    job.pass = (cgam_gemm_pass){.env = env,
+                                .Z = in->Z,
+                                .wide = !f32,
+                                .vectors = in->count,
+                                .X = in->q,
+                                .X2 = in->e,
+                                .reads = out[0].readout != NULL,
+                                .weigh = weigh,
+                                .arg = &job};
     cgam_leader *leader = NULL;
-    cgam_status status = cgam_pass_new(&job.pass);
+    cgam_status status = cgam_gemm_pass_new(&job.pass);
     int64_t parts = job.pass.chunks * in->count;
     for (int64_t i = 0; in->s && i < in->Z->n; i++) cgam_two_take(&job.s, in->s[i], i);
     if (in->s && isfinite(in->lambda * job.s.value[0])) job.base = in->lambda * job.s.value[0];
@@ -249,10 +249,10 @@ static cgam_status attend_some(cgam_env *env, const cgam_attend_in *in, cgam_att
         job.part[k] = cgam_attend_part_new(leader + k * job.leaders);
     job.leader = leader + parts * job.leaders;
     if (status == CGAM_OK) status = look_at_focus(&job);
-    if (status == CGAM_OK) status = cgam_pass_run(&job.pass);
+    if (status == CGAM_OK) status = cgam_gemm_pass_run(&job.pass);
     if (status == CGAM_OK && job.pass.reads) status = join_readouts(&job, out);
     if (status == CGAM_OK) status = cgam_parallel(env, in->count, join, &job);
-    cgam_pass_free(&job.pass);
+    cgam_gemm_pass_free(&job.pass);
     cgam_free(env, job.focus);
     cgam_free(env, job.floor);
     cgam_free(env, job.part);
@@ -263,10 +263,10 @@ static cgam_status attend_some(cgam_env *env, const cgam_attend_in *in, cgam_att
 cgam_status cgam_attend_many(cgam_env *env, const cgam_attend_in *in, cgam_attend_out *out)
 {
     cgam_status status = CGAM_OK;
-    for (int64_t k = 0; k < in->count && status == CGAM_OK; k += CGAM_PASS_WIDTH) {
+    for (int64_t k = 0; k < in->count && status == CGAM_OK; k += CGAM_GEMM_PASS_WIDTH) {
         int64_t left = in->count - k;
         cgam_attend_in sub =
-            cgam_attend_some(in, k, left < CGAM_PASS_WIDTH ? left : CGAM_PASS_WIDTH);
+            cgam_attend_some(in, k, left < CGAM_GEMM_PASS_WIDTH ? left : CGAM_GEMM_PASS_WIDTH);
         status = attend_some(env, &sub, out + k);
     }
     for (int64_t k = 0; k < in->count && status == CGAM_OK; k++)

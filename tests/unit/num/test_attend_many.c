@@ -8,7 +8,7 @@
 
 #include "num/attend.h"
 #include "num/cpu/widen.h"
-#include "num/pass.h"
+#include "num/gemm_pass.h"
 
 #include <math.h>
 #include <string.h>
@@ -121,7 +121,7 @@ static void check(cgam_env *env, scene *x, bool reads)
     bool f32 = true;
     for (int64_t v = 0; v < x->in.count; v++) f32 &= cgam_attend_f32(&x->in, v);
     in_f32 += f32;
-    double terms = CGAM_PASS_DEPTH + (double)x->Z.d / CGAM_PASS_DEPTH + 4;
+    double terms = CGAM_GEMM_PASS_DEPTH + (double)x->Z.d / CGAM_GEMM_PASS_DEPTH + 4;
     terms = fmin(terms, (double)x->Z.d + 6);
     double off = (f32 ? 0x1p-24 : 0x1p-52) * terms * x->reach + 1e-14;
     for (int64_t v = 0; v < x->in.count; v++) same(x, off, &got[v], &want[v]);

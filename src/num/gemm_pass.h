@@ -1,68 +1,69 @@
-/* pass.h: one pass over a tall matrix for many vectors at once, as products of matrices.
+/* gemm_pass.h: one pass over a tall matrix for many vectors at once, as products of matrices.
  *
  * While a tile of rows is in cache, it is scored against all vectors, S = Z_tile X, a caller turns
  * the scores into weights, and E'Z_tile is added to the sums; no n x vectors matrix is written.
  * Rows are read where they lie, unless their type has to be converted. The rows are cut into
  * chunks by shape alone, each with sums of its own; results do not depend on the number of threads.
  *
- * Arithmetic in f32: CGAM_PASS_DEPTH products are summed from zero and then added to the score,
+ * Arithmetic in f32: CGAM_GEMM_PASS_DEPTH products are summed from zero and then added to the score,
  * so with eps = 2^-24 and vectors rounded to f32
- *     |S - S exact| <= (CGAM_PASS_DEPTH + d / CGAM_PASS_DEPTH + 2) eps sum_j |zeta_j x_j| ,
+ *     |S - S exact| <= (CGAM_GEMM_PASS_DEPTH + d / CGAM_GEMM_PASS_DEPTH + 2) eps sum_j |zeta_j x_j| ,
  * of which a hundredth is seen. Weighted sums are f32 over a tile and over the tiles of
- * CGAM_PASS_FLUSH rows, double beyond. Arithmetic in double: the same with eps = 2^-53. */
-#ifndef CGAM_SRC_NUM_PASS_H
-#define CGAM_SRC_NUM_PASS_H
+ * CGAM_GEMM_PASS_FLUSH rows, double beyond. Arithmetic in double: the same with eps = 2^-53. */
+#ifndef CGAM_SRC_NUM_GEMM_PASS_H
+#define CGAM_SRC_NUM_GEMM_PASS_H
 
 #include "num/cpu/gemm.h"
 #include "num/rows.h"
 
-#define CGAM_PASS_ERROR(d) ((CGAM_PASS_DEPTH + (double)(d) / CGAM_PASS_DEPTH + 2) * 0x1p-24)
-enum { CGAM_PASS_DEPTH = 128, CGAM_PASS_FLUSH = 8192, CGAM_PASS_WIDTH = 64 };
+#define CGAM_GEMM_PASS_ERROR(d)                                                                    \
+    ((CGAM_GEMM_PASS_DEPTH + (double)(d) / CGAM_GEMM_PASS_DEPTH + 2) * 0x1p-24)
+enum { CGAM_GEMM_PASS_DEPTH = 128, CGAM_GEMM_PASS_FLUSH = 8192, CGAM_GEMM_PASS_WIDTH = 64 };
 
 /* A scored tile: rows [begin, begin + count) of a chunk. */
-typedef struct cgam_pass_tile {
+typedef struct cgam_gemm_pass_tile {
     int64_t chunk, begin, count;
     void *S, *S2;   /* [count, width] scores of the two sets, scaled as the rows are */
     double *shrink; /* [width] all one */
     bool shrinks;
-} cgam_pass_tile;
+} cgam_gemm_pass_tile;
 
-typedef struct cgam_pass {
+typedef struct cgam_gemm_pass {
     cgam_env *env;
     const cgam_rows *Z;
     bool wide;        /* arithmetic in double, else in f32 */
-    int64_t vectors;  /* 1 .. CGAM_PASS_WIDTH */
+    int64_t vectors;  /* 1 .. CGAM_GEMM_PASS_WIDTH */
     const double *X;  /* [vectors, d], or NULL: nothing is scored */
     const double *X2; /* [vectors, d] a second set, or NULL */
     bool reads;       /* are sums wanted */
     /* Turns t->S into weights (columns beyond the vectors count for nothing). Earlier sums of the
      * chunk are first multiplied by t->shrink where the caller sets it and t->shrinks. */
-    void (*weigh)(void *arg, cgam_pass_tile *t);
+    void (*weigh)(void *arg, cgam_gemm_pass_tile *t);
     void *arg;
     const void
         *state; /* [n] rows of state_row bytes that weigh reads, to be fetched ahead; or NULL */
     int64_t state_row;
-    /* by cgam_pass_new */
+    /* by cgam_gemm_pass_new */
     const cgam_gemm *gemm;
     int64_t width, chunks, tile, ld;
     void *Q, *Q2; /* [d, width] */
     double *Y;    /* [chunks, d, width] the sums */
-} cgam_pass;
+} cgam_gemm_pass;
 
 /* Fills in the rest; to be freed also after a failure. */
-cgam_status cgam_pass_new(cgam_pass *s);
-void cgam_pass_free(cgam_pass *s);
-int64_t cgam_pass_begin(const cgam_pass *s, int64_t chunk);
-/* The pass. It may be repeated with other vectors after cgam_pass_load, without scores (X = NULL) or
+cgam_status cgam_gemm_pass_new(cgam_gemm_pass *s);
+void cgam_gemm_pass_free(cgam_gemm_pass *s);
+int64_t cgam_gemm_pass_begin(const cgam_gemm_pass *s, int64_t chunk);
+/* The pass. It may be repeated with other vectors after cgam_gemm_pass_load, without scores (X = NULL) or
  * sums (reads = false) too; what it was made without it cannot do later. */
-cgam_status cgam_pass_run(cgam_pass *s);
-void cgam_pass_load(cgam_pass *s);
+cgam_status cgam_gemm_pass_run(cgam_gemm_pass *s);
+void cgam_gemm_pass_load(cgam_gemm_pass *s);
 /* out [count, n] = Z X' in double, any count; X [count, d]. */
-cgam_status cgam_pass_scores(cgam_env *env, const cgam_rows *Z, int64_t count, const double *X,
-                             double *out);
+cgam_status cgam_gemm_pass_scores(cgam_env *env, const cgam_rows *Z, int64_t count, const double *X,
+                                  double *out);
 /* Y[vectors, d] = sum over chunks c of factor[c, v] times the sums of vector v, in their order. */
-cgam_status cgam_pass_join(const cgam_pass *s, const double *factor, double *const *Y);
+cgam_status cgam_gemm_pass_join(const cgam_gemm_pass *s, const double *factor, double *const *Y);
 /* S[width] of a single row, in the bits that the pass has; room for [width] doubles each. */
-cgam_status cgam_pass_look(const cgam_pass *s, int64_t row, void *S, void *S2);
+cgam_status cgam_gemm_pass_look(const cgam_gemm_pass *s, int64_t row, void *S, void *S2);
 
 #endif

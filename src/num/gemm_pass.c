@@ -1,10 +1,10 @@
-/* pass.c: see pass.h.
+/* gemm_pass.c: see gemm_pass.h.
  *
- * Sizes. The vectors of CGAM_PASS_DEPTH terms are 32 KiB, which stay in the first-level cache
+ * Sizes. The vectors of CGAM_GEMM_PASS_DEPTH terms are 32 KiB, which stay in the first-level cache
  * while a band of rows goes by. A band is narrow enough for the hardware to follow its rows; rows
  * too short for that are fetched ahead. A tile shares the second-level cache with the vectors and
  * the sums. */
-#include "num/pass.h"
+#include "num/gemm_pass.h"
 
 #include <string.h>
 
@@ -17,16 +17,19 @@ enum {
     SHORT_ROW = 2048, /* bytes */
 };
 
-static size_t size_of(const cgam_pass *s) { return s->wide ? sizeof(double) : sizeof(float); }
+static size_t size_of(const cgam_gemm_pass *s) { return s->wide ? sizeof(double) : sizeof(float); }
 
-static void *offset(const cgam_pass *s, const void *base, int64_t elements)
+static void *offset(const cgam_gemm_pass *s, const void *base, int64_t elements)
 {
     return !base ? NULL : (char *)(uintptr_t)base + elements * (int64_t)size_of(s);
 }
 
-int64_t cgam_pass_begin(const cgam_pass *s, int64_t chunk) { return s->Z->n * chunk / s->chunks; }
+int64_t cgam_gemm_pass_begin(const cgam_gemm_pass *s, int64_t chunk)
+{
+    return s->Z->n * chunk / s->chunks;
+}
 
-static void lay(const cgam_pass *s, const double *X, void *Q)
+static void lay(const cgam_gemm_pass *s, const double *X, void *Q)
 {
     int64_t d = s->Z->d, width = s->width;
     for (int64_t v = 0; v < s->vectors; v++)
@@ -36,13 +39,13 @@ static void lay(const cgam_pass *s, const double *X, void *Q)
         }
 }
 
-void cgam_pass_load(cgam_pass *s)
+void cgam_gemm_pass_load(cgam_gemm_pass *s)
 {
     if (s->X) lay(s, s->X, s->Q);
     if (s->X2) lay(s, s->X2, s->Q2);
 }
 
-cgam_status cgam_pass_new(cgam_pass *s)
+cgam_status cgam_gemm_pass_new(cgam_gemm_pass *s)
 {
     const cgam_rows *Z = s->Z;
     s->gemm = Z->cpu->gemm;
@@ -59,11 +62,11 @@ cgam_status cgam_pass_new(cgam_pass *s)
     s->Y = s->reads ? cgam_alloc(s->env, (size_t)s->chunks * panel, sizeof *s->Y) : NULL;
     if ((s->X && !s->Q) || (s->X2 && !s->Q2) || (s->reads && !s->Y))
         return cgam_fail_nomem(s->env, "a batch of queries");
-    cgam_pass_load(s);
+    cgam_gemm_pass_load(s);
     return CGAM_OK;
 }
 
-void cgam_pass_free(cgam_pass *s)
+void cgam_gemm_pass_free(cgam_gemm_pass *s)
 {
     cgam_free(s->env, s->Q);
     cgam_free(s->env, s->Q2);
@@ -72,10 +75,13 @@ void cgam_pass_free(cgam_pass *s)
     s->Y = NULL;
 }
 
-static bool in_place(const cgam_pass *s) { return s->Z->dtype == (s->wide ? CGAM_F64 : CGAM_F32); }
+static bool in_place(const cgam_gemm_pass *s)
+{
+    return s->Z->dtype == (s->wide ? CGAM_F64 : CGAM_F32);
+}
 
 /* Rows [i, i + count) without their scale: where they are, or converted into room. */
-static const void *fetch(const cgam_pass *s, int64_t i, int64_t count, void *room, int64_t *ld)
+static const void *fetch(const cgam_gemm_pass *s, int64_t i, int64_t count, void *room, int64_t *ld)
 {
     const cgam_rows *Z = s->Z;
     *ld = Z->stride;
@@ -89,7 +95,7 @@ static const void *fetch(const cgam_pass *s, int64_t i, int64_t count, void *roo
     return room;
 }
 
-static void multiply(const cgam_pass *s, int64_t rows, int64_t columns, int64_t depth,
+static void multiply(const cgam_gemm_pass *s, int64_t rows, int64_t columns, int64_t depth,
                      const void *A, int64_t ra, int64_t ka, const void *B, int64_t ldb, void *C,
                      int64_t ldc, const void *next, const void *stop)
 {
@@ -98,19 +104,19 @@ static void multiply(const cgam_pass *s, int64_t rows, int64_t columns, int64_t 
 }
 
 /* S [count, width] = scores of a band against Q. */
-static void score(const cgam_pass *s, const void *rows, int64_t ld, int64_t count, const void *Q,
-                  void *S, const char *next, const char *stop)
+static void score(const cgam_gemm_pass *s, const void *rows, int64_t ld, int64_t count,
+                  const void *Q, void *S, const char *next, const char *stop)
 {
     int64_t width = s->width, d = s->Z->d;
     memset(S, 0, (size_t)(count * width) * size_of(s));
-    for (int64_t k = 0; k < d; k += CGAM_PASS_DEPTH) {
-        int64_t depth = d - k < CGAM_PASS_DEPTH ? d - k : CGAM_PASS_DEPTH;
+    for (int64_t k = 0; k < d; k += CGAM_GEMM_PASS_DEPTH) {
+        int64_t depth = d - k < CGAM_GEMM_PASS_DEPTH ? d - k : CGAM_GEMM_PASS_DEPTH;
         multiply(s, count, width, depth, offset(s, rows, k), ld, 1, offset(s, Q, k * width), width,
                  S, width, next ? next + k * BAND * (int64_t)size_of(s) : NULL, stop);
     }
 }
 
-static void scale_rows(const cgam_pass *s, int64_t i, int64_t count, void *S)
+static void scale_rows(const cgam_gemm_pass *s, int64_t i, int64_t count, void *S)
 {
     const double *scale = s->Z->scale;
     for (int64_t r = 0; scale && S && r < count; r++)
@@ -127,7 +133,7 @@ typedef struct space {
     double *shrink;
 } space;
 
-static void shrink(const cgam_pass *s, cgam_pass_tile *t, float *few, double *Y)
+static void shrink(const cgam_gemm_pass *s, cgam_gemm_pass_tile *t, float *few, double *Y)
 {
     int64_t width = s->width;
     for (int64_t j = 0; j < s->Z->d; j++)
@@ -139,10 +145,10 @@ static void shrink(const cgam_pass *s, cgam_pass_tile *t, float *few, double *Y)
     t->shrinks = false;
 }
 
-static void take_tile(const cgam_pass *s, cgam_pass_tile *t, space *w, double *Y)
+static void take_tile(const cgam_gemm_pass *s, cgam_gemm_pass_tile *t, space *w, double *Y)
 {
     const cgam_rows *Z = s->Z;
-    int64_t ld = 0, width = s->width, end = cgam_pass_begin(s, t->chunk + 1);
+    int64_t ld = 0, width = s->width, end = cgam_gemm_pass_begin(s, t->chunk + 1);
     bool ahead = (int64_t)cgam_dtype_size(Z->dtype) * Z->d < SHORT_ROW;
     const void *rows = in_place(s) ? cgam_rows_at(Z, t->begin) : w->rows;
     for (int64_t u = 0; u < t->count; u += BAND) {
@@ -177,7 +183,7 @@ static void take_tile(const cgam_pass *s, cgam_pass_tile *t, space *w, double *Y
 
 static cgam_status run_chunk(void *arg, int64_t chunk)
 {
-    const cgam_pass *s = arg;
+    const cgam_gemm_pass *s = arg;
     const cgam_rows *Z = s->Z;
     if (cgam_interrupted(s->env)) return CGAM_E_INTERRUPTED;
     size_t area = (size_t)(s->tile * s->width), panel = (size_t)(Z->d * s->width);
@@ -196,13 +202,13 @@ static cgam_status run_chunk(void *arg, int64_t chunk)
     double *Y = s->reads ? s->Y + chunk * (int64_t)panel : NULL;
     if (Y) memset(Y, 0, panel * sizeof *Y);
     for (int64_t c = 0; c < s->width; c++) w.shrink[c] = 1;
-    int64_t end = cgam_pass_begin(s, chunk + 1), since = 0;
-    for (int64_t i = cgam_pass_begin(s, chunk); i < end; i += s->tile) {
-        cgam_pass_tile t = {.chunk = chunk, .begin = i};
+    int64_t end = cgam_gemm_pass_begin(s, chunk + 1), since = 0;
+    for (int64_t i = cgam_gemm_pass_begin(s, chunk); i < end; i += s->tile) {
+        cgam_gemm_pass_tile t = {.chunk = chunk, .begin = i};
         t.count = end - i < s->tile ? end - i : s->tile;
         take_tile(s, &t, &w, Y);
         since += t.count;
-        if (few && (since + s->tile > CGAM_PASS_FLUSH || i + t.count == end)) {
+        if (few && (since + s->tile > CGAM_GEMM_PASS_FLUSH || i + t.count == end)) {
             s->gemm->gather((int64_t)panel, w.Y, Y);
             memset(w.Y, 0, panel * sizeof *w.Y);
             since = 0;
@@ -217,10 +223,13 @@ done:
     return status;
 }
 
-cgam_status cgam_pass_run(cgam_pass *s) { return cgam_parallel(s->env, s->chunks, run_chunk, s); }
+cgam_status cgam_gemm_pass_run(cgam_gemm_pass *s)
+{
+    return cgam_parallel(s->env, s->chunks, run_chunk, s);
+}
 
 typedef struct joining {
-    const cgam_pass *s;
+    const cgam_gemm_pass *s;
     const double *factor;
     double *const *Y;
 } joining;
@@ -230,11 +239,11 @@ enum { JOIN_COLUMNS = 256 };
 static cgam_status join_columns(void *arg, int64_t item)
 {
     const joining *job = arg;
-    const cgam_pass *s = job->s;
+    const cgam_gemm_pass *s = job->s;
     int64_t d = s->Z->d, width = s->width, begin = item * JOIN_COLUMNS;
     int64_t end = begin + JOIN_COLUMNS < d ? begin + JOIN_COLUMNS : d;
     for (int64_t j = begin; j < end; j++) {
-        double sum[CGAM_PASS_WIDTH] = {0};
+        double sum[CGAM_GEMM_PASS_WIDTH] = {0};
         for (int64_t c = 0; c < s->chunks; c++) {
             const double *Y = s->Y + (c * d + j) * width, *factor = job->factor + c * s->vectors;
             for (int64_t v = 0; v < s->vectors; v++) sum[v] += factor[v] > 0 ? factor[v] * Y[v] : 0;
@@ -244,13 +253,13 @@ static cgam_status join_columns(void *arg, int64_t item)
     return CGAM_OK;
 }
 
-cgam_status cgam_pass_join(const cgam_pass *s, const double *factor, double *const *Y)
+cgam_status cgam_gemm_pass_join(const cgam_gemm_pass *s, const double *factor, double *const *Y)
 {
     joining job = {s, factor, Y};
     return cgam_parallel(s->env, (s->Z->d + JOIN_COLUMNS - 1) / JOIN_COLUMNS, join_columns, &job);
 }
 
-cgam_status cgam_pass_look(const cgam_pass *s, int64_t row, void *S, void *S2)
+cgam_status cgam_gemm_pass_look(const cgam_gemm_pass *s, int64_t row, void *S, void *S2)
 {
     int64_t ld;
     void *room = cgam_alloc(s->env, (size_t)s->ld, size_of(s));
@@ -267,10 +276,10 @@ cgam_status cgam_pass_look(const cgam_pass *s, int64_t row, void *S, void *S2)
 typedef struct scores {
     int64_t count, n;
     double *out;
-    cgam_pass pass;
+    cgam_gemm_pass pass;
 } scores;
 
-static void keep_scores(void *arg, cgam_pass_tile *t)
+static void keep_scores(void *arg, cgam_gemm_pass_tile *t)
 {
     const scores *job = arg;
     const double *S = t->S;
@@ -279,23 +288,23 @@ static void keep_scores(void *arg, cgam_pass_tile *t)
             job->out[v * job->n + t->begin + r] = S[r * job->pass.width + v];
 }
 
-cgam_status cgam_pass_scores(cgam_env *env, const cgam_rows *Z, int64_t count, const double *X,
-                             double *out)
+cgam_status cgam_gemm_pass_scores(cgam_env *env, const cgam_rows *Z, int64_t count, const double *X,
+                                  double *out)
 {
     cgam_status status = CGAM_OK;
-    for (int64_t k = 0; k < count && status == CGAM_OK; k += CGAM_PASS_WIDTH) {
-        int64_t some = count - k < CGAM_PASS_WIDTH ? count - k : CGAM_PASS_WIDTH;
+    for (int64_t k = 0; k < count && status == CGAM_OK; k += CGAM_GEMM_PASS_WIDTH) {
+        int64_t some = count - k < CGAM_GEMM_PASS_WIDTH ? count - k : CGAM_GEMM_PASS_WIDTH;
         scores job = {.count = some, .n = Z->n, .out = out + k * Z->n};
-        job.pass = (cgam_pass){.env = env,
-                               .Z = Z,
-                               .wide = true,
-                               .vectors = some,
-                               .X = X + k * Z->d,
-                               .weigh = keep_scores,
-                               .arg = &job};
-        status = cgam_pass_new(&job.pass);
-        if (status == CGAM_OK) status = cgam_pass_run(&job.pass);
-        cgam_pass_free(&job.pass);
+        job.pass = (cgam_gemm_pass){.env = env,
+                                    .Z = Z,
+                                    .wide = true,
+                                    .vectors = some,
+                                    .X = X + k * Z->d,
+                                    .weigh = keep_scores,
+                                    .arg = &job};
+        status = cgam_gemm_pass_new(&job.pass);
+        if (status == CGAM_OK) status = cgam_gemm_pass_run(&job.pass);
+        cgam_gemm_pass_free(&job.pass);
     }
     return status;
 }
