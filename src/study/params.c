@@ -166,8 +166,7 @@ const cgam_study_param *cgam_study_param_find(cgam_study_kind kind, const char *
 }
 
 /* ---- Words ----------------------------------------------------------------------------------- */
-enum { AXES = CGAM_AXIS_SIGMA_Q + 1, FIELD_KINDS = CGAM_FIELD_BANK + 1 };
-static const char *const field_kinds[] = {"int", "real", "list", "bool", "axis", "bank"};
+enum { AXES = CGAM_AXIS_SIGMA_Q + 1 };
 
 const char *cgam_axis_name(cgam_axis axis) { return cgam_names_at(axes, AXES, (int)axis); }
 
@@ -178,17 +177,7 @@ bool cgam_axis_find(const char *name, cgam_axis *out)
     return found >= 0;
 }
 
-const char *cgam_field_kind_name(cgam_field_kind kind)
-{
-    return cgam_names_at(field_kinds, FIELD_KINDS, (int)kind);
-}
-
-bool cgam_field_kind_find(const char *name, cgam_field_kind *out)
-{
-    int found = cgam_names_find(field_kinds, FIELD_KINDS, name);
-    if (found >= 0) *out = (cgam_field_kind)found;
-    return found >= 0;
-}
+CGAM_NAMES(cgam_field_kind, cgam_field_kind, "int", "real", "list", "bool", "axis", "bank")
 
 /* ---- Values ---------------------------------------------------------------------------------- */
 /* The field of p in o, as what it is. */
