@@ -3,6 +3,7 @@
  * are escaped, commands and captions say what was run. */
 #include "support/check.h"
 
+#include "base/embedded.h"
 #include "base/env.h"
 #include "report/html.h"
 #include "report/report.h"
@@ -324,6 +325,37 @@ static void scripts_fit_their_tables(void **state)
     assert_true(scripts >= 15);
 }
 
+/* page.html calls runs by folder, and their figures, tables and columns by name. */
+static void the_page_asks_for_what_there_is(void **state)
+{
+    (void)state;
+    const cgam_embedded *page = cgam_embedded_find("report/page.html");
+    assert_non_null(page);
+    const cgam_table *t = NULL;
+    int named = 0;
+    for (const char *at = page->bytes; *at; at += strcspn(at, "\n") + 1) {
+        char word[16], field[2][64] = {"", ""};
+        if (*at != '@') continue;
+        int count = sscanf(at, "@%15[a-z] %63[^|\n]|%63[^|\n]", word, field[0], field[1]);
+        const cgam_run *run = NULL;
+        for (int i = 0; i < CGAM_RUNS; i++)
+            if (strcmp(report->runs[i].folder, field[0]) == 0) run = &report->runs[i];
+        bool found = true;
+        if (strcmp(word, "command") == 0) found = run != NULL;
+        if (strcmp(word, "table") == 0)
+            found = run && count == 3 && (t = cgam_study_find(run->study, field[1]));
+        if (strcmp(word, "column") == 0) found = t && cgam_table_column(t, field[0]) >= 0;
+        if (strcmp(word, "figure") == 0) {
+            found = false;
+            for (int i = 0; run && i < run->figures.count; i++)
+                found = found || strcmp(run->figures.figure[i].name, field[1]) == 0;
+        }
+        if (!found) fail_msg("page.html: %.60s", at);
+        named++;
+    }
+    assert_true(named > 60);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -334,6 +366,7 @@ int main(void)
         cmocka_unit_test(pictures_become_data),
         cmocka_unit_test(commands_name_what_is_unusual),
         cmocka_unit_test(scripts_fit_their_tables),
+        cmocka_unit_test(the_page_asks_for_what_there_is),
     };
     return cmocka_run_group_tests(tests, make, unmake);
 }
