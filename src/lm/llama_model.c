@@ -1,8 +1,8 @@
 /* llama_model.c: a GGUF file as a model - what it says of itself, its words, its matrices. */
-#include "base/sha.h"
 #include "io/folder.h"
 #include "lm/llama.h"
 
+#include <sodium.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -182,19 +182,19 @@ cgam_status cgam_lm_sha256(cgam_lm *lm, const char **out)
     enum { PIECE = 1 << 24 };
     *out = lm->sha256;
     if (lm->sha256[0]) return CGAM_OK;
-    uint8_t digest[CGAM_SHA256_BYTES];
-    cgam_sha256 sha;
-    cgam_sha256_begin(&sha);
+    uint8_t digest[crypto_hash_sha256_BYTES];
+    crypto_hash_sha256_state sha;
+    crypto_hash_sha256_init(&sha);
     for (size_t at = 0; at < lm->file.size; at += PIECE) {
         size_t left = lm->file.size - at;
         size_t size = left < PIECE ? left : PIECE;
-        cgam_sha256_add(&sha, lm->file.bytes + at, size);
+        crypto_hash_sha256_update(&sha, lm->file.bytes + at, size);
         /* read once: libllama has a mapping of its own, and two of them count twice */
         madvise((void *)(uintptr_t)(lm->file.bytes + at), size, MADV_DONTNEED);
         if (cgam_interrupted(lm->env)) return CGAM_E_INTERRUPTED;
     }
-    cgam_sha256_end(&sha, digest);
-    cgam_sha_hex(digest, sizeof digest, lm->sha256);
+    crypto_hash_sha256_final(&sha, digest);
+    sodium_bin2hex(lm->sha256, sizeof lm->sha256, digest, sizeof digest);
     return CGAM_OK;
 }
 

@@ -2,10 +2,10 @@
  * every row carries the digest of its states. */
 #include "lm/store.h"
 
-#include "base/sha.h"
 #include "io/file.h"
 #include "num/cpu/widen.h"
 
+#include <sodium.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -142,28 +142,21 @@ cgam_status cgam_store_model(cgam_store *store, cgam_lm *lm)
     return status;
 }
 
-static void digest_of(const void *bytes, size_t size, uint8_t out[CGAM_SHA256_BYTES])
-{
-    cgam_sha256 sha;
-    cgam_sha256_begin(&sha);
-    cgam_sha256_add(&sha, bytes, size);
-    cgam_sha256_end(&sha, out);
-}
-
 static void bind_key(sqlite3_stmt *s, const cgam_state_key *key, const uint8_t *prompt)
 {
     sqlite3_reset(s);
     sqlite3_bind_text(s, 1, key->model, -1, SQLITE_STATIC);
     sqlite3_bind_text(s, 2, key->exact ? "exact" : "llama", -1, SQLITE_STATIC);
-    sqlite3_bind_blob(s, 3, prompt, CGAM_SHA256_BYTES, SQLITE_TRANSIENT);
+    sqlite3_bind_blob(s, 3, prompt, crypto_hash_sha256_BYTES, SQLITE_TRANSIENT);
 }
 
 cgam_status cgam_store_put(cgam_store *store, const cgam_state_key *key, const char *text,
                            const char *note, const void *data, size_t bytes)
 {
-    uint8_t prompt[CGAM_SHA256_BYTES], digest[CGAM_SHA256_BYTES];
-    digest_of(key->prompt.tokens, (size_t)key->prompt.count * sizeof *key->prompt.tokens, prompt);
-    digest_of(data, bytes, digest);
+    uint8_t prompt[crypto_hash_sha256_BYTES], digest[crypto_hash_sha256_BYTES];
+    crypto_hash_sha256(prompt, (const uint8_t *)key->prompt.tokens,
+                       (size_t)key->prompt.count * sizeof *key->prompt.tokens);
+    crypto_hash_sha256(digest, data, bytes);
     sqlite3_stmt *put = store->put;
     bind_key(put, key, prompt);
     sqlite3_bind_int64(put, 4, key->prompt.count);
@@ -182,9 +175,10 @@ cgam_status cgam_store_put(cgam_store *store, const cgam_state_key *key, const c
 cgam_status cgam_store_get(cgam_store *store, const cgam_state_key *key, int64_t numbers,
                            float *out, bool *found)
 {
-    uint8_t prompt[CGAM_SHA256_BYTES], digest[CGAM_SHA256_BYTES];
+    uint8_t prompt[crypto_hash_sha256_BYTES], digest[crypto_hash_sha256_BYTES];
     *found = false;
-    digest_of(key->prompt.tokens, (size_t)key->prompt.count * sizeof *key->prompt.tokens, prompt);
+    crypto_hash_sha256(prompt, (const uint8_t *)key->prompt.tokens,
+                       (size_t)key->prompt.count * sizeof *key->prompt.tokens);
     sqlite3_stmt *get = store->get;
     bind_key(get, key, prompt);
     sqlite3_bind_text(get, 4, cgam_dtype_name(key->dtype), -1, SQLITE_STATIC);
@@ -195,7 +189,7 @@ cgam_status cgam_store_get(cgam_store *store, const cgam_state_key *key, int64_t
         size_t bytes = (size_t)sqlite3_column_bytes(get, 0);
         *found = data && want && sqlite3_column_bytes(get, 1) == sizeof digest &&
                  bytes == (size_t)numbers * cgam_dtype_size(key->dtype);
-        if (*found) digest_of(data, bytes, digest);
+        if (*found) crypto_hash_sha256(digest, data, bytes);
         /* A row that does not hold what its digest says is as good as absent: it is made anew. */
         *found = *found && memcmp(digest, want, sizeof digest) == 0;
         if (*found && out) cgam_store_widen(key->dtype, data, numbers, out);
@@ -266,7 +260,7 @@ cgam_status cgam_store_check(cgam_store *store, cgam_store_verdict *out)
                        &ask);
     if (status != CGAM_OK) return status;
     while ((code = sqlite3_step(ask)) == SQLITE_ROW) {
-        uint8_t digest[CGAM_SHA256_BYTES];
+        uint8_t digest[crypto_hash_sha256_BYTES];
         const void *data = sqlite3_column_blob(ask, 1), *want = sqlite3_column_blob(ask, 2);
         size_t bytes = (size_t)sqlite3_column_bytes(ask, 1);
         const char *dtype = (const char *)sqlite3_column_text(ask, 3);
@@ -274,7 +268,7 @@ cgam_status cgam_store_check(cgam_store *store, cgam_store_verdict *out)
         size_t size = dtype && strcmp(dtype, "f32") == 0 ? 4 : 2;
         bool fine = data && want && sqlite3_column_bytes(ask, 2) == sizeof digest &&
                     bytes == (size_t)numbers * size;
-        if (fine) digest_of(data, bytes, digest);
+        if (fine) crypto_hash_sha256(digest, data, bytes);
         fine = fine && memcmp(digest, want, sizeof digest) == 0;
         out->rows++;
         if (!fine && out->bad++ == 0) out->first_bad = sqlite3_column_int64(ask, 0);

@@ -7,6 +7,7 @@
 
 #include <ctype.h>
 #include <math.h>
+#include <sodium.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -74,19 +75,14 @@ void cgam_html_head(FILE *to, const char *title)
 
 bool cgam_html_data(FILE *to, const char *path, const char *type)
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     FILE *from = fopen(path, "rb");
     if (!from) return false;
-    unsigned char three[3];
+    unsigned char piece[3 * 1024];
+    char text[4 * 1024 + 1];
     size_t got;
     fprintf(to, "data:%s;base64,", type);
-    while ((got = fread(three, 1, 3, from)) > 0) {
-        for (size_t i = got; i < 3; i++) three[i] = 0;
-        unsigned long bits =
-            (unsigned long)three[0] << 16 | (unsigned long)three[1] << 8 | three[2];
-        for (int k = 0; k < 4; k++)
-            fputc((size_t)k <= got ? digits[bits >> (18 - 6 * k) & 63] : '=', to);
-    }
+    while ((got = fread(piece, 1, sizeof piece, from)) > 0)
+        fputs(sodium_bin2base64(text, sizeof text, piece, got, sodium_base64_VARIANT_ORIGINAL), to);
     bool fine = !ferror(from);
     fclose(from);
     return fine;
