@@ -19,8 +19,8 @@
 #define CGAM_LAPACK_LIST(X)                                                                        \
     X(dgees)                                                                                       \
     X(dgeev)                                                                                       \
-    X(dsteqr) X(dsterf) X(dsyconv_work) X(dsyev_work) X(dsyevd) X(dsyevr) X(dsytrf) X(dsytrs_work) \
-        X(dtrexc)
+    X(dsteqr)                                                                                      \
+    X(dsterf) X(dsyconv_work) X(dsyev_work) X(dsyevd) X(dsyevr) X(dsytrf) X(dsytrs_work) X(dtrexc)
 
 typedef struct cgam_blas_table {
 #define MEMBER(name) __typeof__(cblas_##name) *name;

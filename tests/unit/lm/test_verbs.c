@@ -357,8 +357,10 @@ static void what_is_wrong_is_said_in_one_line(void **state)
            "lm capture --model m.gguf --eval lone.tsv --labels down=negative,up=positive --shots 2 "
            "--queries 1 --store t.db");
     refuse(2, "the model's context is 200", "", "lm capture " PROMPTS "--shots 20 --store t.db");
-    refuse(2, "--shots: '1.5' is not an integer", "", "lm capture " PROMPTS "--shots 1.5 --store t.db");
-    refuse(2, "--dataset and --eval exclude each other", "", "lm capture " PROMPTS "--dataset facts --store t.db");
+    refuse(2, "--shots: '1.5' is not an integer", "",
+           "lm capture " PROMPTS "--shots 1.5 --store t.db");
+    refuse(2, "--dataset and --eval exclude each other", "",
+           "lm capture " PROMPTS "--dataset facts --store t.db");
     refuse(2, "a sweep needs demonstrations", "", "lm sweep " PROMPTS "--shots 0");
     refuse(2, "--store is missing", "", "lm capture " PROMPTS);
     refuse(2, "x.gguf: a GGUF file, but not of a language model",
