@@ -22,48 +22,33 @@ cgam_status cgam_net_files_dot(cgam_env *env, const cgam_net_file *file, const c
     return cgam_outfile_commit(out);
 }
 
-/* What dot wrote into `to`, copied into the file that is renamed at the end. */
-static cgam_status copy_drawing(cgam_env *env, FILE *to, const char *path)
-{
-    char piece[4096];
-    size_t got;
-    cgam_outfile *out;
-    cgam_status status = cgam_outfile_begin(env, path, &out);
-    if (status != CGAM_OK) return status;
-    rewind(to);
-    while ((got = fread(piece, 1, sizeof piece, to)) > 0 && status == CGAM_OK)
-        status = cgam_outfile_write(out, piece, got);
-    if (status != CGAM_OK) {
-        cgam_outfile_abandon(out);
-        return status;
-    }
-    return cgam_outfile_commit(out);
-}
-
 cgam_status cgam_net_files_svg(cgam_env *env, const cgam_net_file *file, const char *path,
                                bool *missing)
 {
-    FILE *from = tmpfile(), *to = tmpfile();
+    cgam_outfile *out = NULL;
+    FILE *from = tmpfile();
     cgam_status status = CGAM_OK;
-    int code = 0;
     *missing = false;
-    if (!from || !to) status = cgam_fail(env, CGAM_E_IO, "no temporary file: %s", strerror(errno));
+    if (!from) status = cgam_fail(env, CGAM_E_IO, "no temporary file: %s", strerror(errno));
+    if (status == CGAM_OK) status = cgam_outfile_begin(env, path, &out);
     if (status == CGAM_OK) {
         cgam_net_draw_dot(file->net, file->title, from);
         rewind(from); /* flushes, too */
         const char *argv[] = {"dot", "-Tsvg", NULL};
         pid_t pid;
-        int error = cgam_child_start(
-            &(cgam_child){.argv = argv, .in = fileno(from), .out = fileno(to)}, &pid);
-        if (!error) code = cgam_child_wait(pid);
+        int error = cgam_child_start(&(cgam_child){.argv = argv,
+                                                   .in = fileno(from),
+                                                   .out = fileno(cgam_outfile_stream(out))},
+                                     &pid);
+        int code = error ? 0 : cgam_child_wait(pid);
         *missing = error == ENOENT || code == 127;
-        if (error && !*missing) status = cgam_fail(env, CGAM_E_IO, "dot: %s", strerror(error));
+        if (error && !*missing) status = cgam_fail(env, CGAM_E_IO, "Graphviz: %s", strerror(error));
         else if (code != 0 && !*missing)
-            status = cgam_fail(env, CGAM_E_INTERNAL, "dot ended with status %d", code);
+            status = cgam_fail(env, CGAM_E_INTERNAL, "Graphviz ended with status %d", code);
     }
-    if (status == CGAM_OK && !*missing) status = copy_drawing(env, to, path);
     if (from) fclose(from);
-    if (to) fclose(to);
+    if (status == CGAM_OK && !*missing) return cgam_outfile_commit(out);
+    cgam_outfile_abandon(out);
     return status;
 }
 

@@ -355,7 +355,7 @@ static cgam_status show_net(cgam_call *call)
         status = cgam_net_files_svg(env, &file, svg, &missing);
         if (status == CGAM_OK && missing)
             status = cgam_fail(env, CGAM_E_NOT_FOUND,
-                               "dot (Graphviz) is not installed; --dot writes what it would draw");
+                               "Graphviz is not installed; --dot writes what it would draw");
     }
     cgam_free(env, clamped);
     cgam_free(env, parts);
