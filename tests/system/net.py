@@ -98,7 +98,7 @@ def shows(folder):
     os.remove(svg)
     write(fake, "#!/bin/sh\nexit 4\n")
     os.chmod(fake, os.stat(fake).st_mode | stat.S_IXUSR)
-    refuse(3, ["dot ended with status 4"], "net", "show", example("higher_order"), "--svg", svg,
+    refuse(3, ["Graphviz ended with status 4"], "net", "show", example("higher_order"), "--svg", svg,
            env=dict(os.environ, PATH=tools + ":/bin"))
     os.remove(fake)
     refuse(2, ["Graphviz"], "net", "show", example("higher_order"), "--svg", svg,
