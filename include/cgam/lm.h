@@ -85,11 +85,13 @@ typedef struct cgam_lm_capture_opts {
      * activations to 8 bits where weights are quantised, which moves states by 2 to 13 %, by a
      * little more or less according to what else is in the batch; the plain pass does not. */
     bool exact;
-    bool no_sharing;        /* compute tokens that all prompts begin with anew for each */
-    bool no_states;         /* run the prompts alone, hand nothing over; to measure against */
-    int64_t batch_tokens;   /* tokens computed at once; default 0 = 512, or 2048 if exact */
+    bool no_sharing; /* compute tokens that all prompts begin with anew for each */
+    bool no_states;  /* run the prompts alone, hand nothing over; to measure against */
+    int64_t
+        batch_tokens; /* tokens with one cache; default 0 = 512, exact 64 to 2048 by the model's size */
     cgam_progress progress; /* in tokens; default silence */
-    /* Called after each batch, when the states of its prompts have been handed over. */
+    /* Called every few seconds, when states that belong together have been handed over: now is the
+     * time to keep them. A stop that the env asks for is answered within a second. */
     cgam_status (*batch_end)(void *user);
 } cgam_lm_capture_opts;
 

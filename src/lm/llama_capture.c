@@ -5,7 +5,9 @@
  * computes those rows alone, so a tensor has either a row per token of the batch, or one per prompt.
  *
  * Prompts of a batch are sequences 1, 2, ... of one cache; what all prompts begin with is computed
- * once as sequence 0, and the others are told that those cells are theirs as well.
+ * once as sequence 0, and the others are told that those cells are theirs as well. A batch is decoded
+ * a piece at a time, and what a piece has finished is handed over at once; cells are the same as
+ * in one go, and so are the numbers.
  *
  * libllama aborts when it is asked for more than it was set up for, so every number is checked
  * here first. */
@@ -16,7 +18,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SEQUENCES_MAX = 128 }; /* libllama's limit is 256; more bring nothing */
+enum {
+    SEQUENCES_MAX = 128, /* libllama's limit is 256; more bring nothing */
+    PIECE = 64 /* tokens of one decode: some seconds on a slow machine, a stop is sooner */
+};
 
 cgam_lm_capture_opts cgam_lm_capture_opts_default(void)
 {
@@ -218,6 +223,9 @@ static void run_free(run *r)
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) cgam_free(env, blocks[i]);
 }
 
+/* Asked by libllama after every product. */
+static bool stop(void *env) { return cgam_interrupted(env); }
+
 static cgam_status run_new(run *r, cgam_lm *lm, int64_t room, int64_t cells, int64_t prompts,
                            bool states)
 {
@@ -246,19 +254,20 @@ static cgam_status run_new(run *r, cgam_lm *lm, int64_t room, int64_t cells, int
         r->gain = NULL;
     }
     r->seen.lm = lm;
-    r->seen.ends = r->ends;
 
     struct llama_context_params p = f->llama_context_default_params();
     /* It aborts on more sequences than tokens in a batch: prompts of one token each would be that. */
     int64_t least = prompts + 1;
     p.n_ctx = (uint32_t)(cells > least ? cells : least);
-    p.n_batch = p.n_ubatch = (uint32_t)(room > least ? room : least);
+    p.n_batch = p.n_ubatch = (uint32_t)(PIECE > least ? PIECE : least);
     p.n_seq_max = (uint32_t)least;
     p.n_threads = p.n_threads_batch = cgam_env_threads(env);
     p.kv_unified = true; /* tokens then stay in our order, and copying a prefix is free */
     p.type_k = p.type_v = GGML_TYPE_F32;
     p.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
     p.no_perf = true;
+    p.abort_callback = stop;
+    p.abort_callback_data = env;
     if (states) {
         p.cb_eval = watch;
         p.cb_eval_user_data = &r->seen;
@@ -286,14 +295,18 @@ static int64_t append(run *r, int64_t at, const cgam_lm_prompt *prompt, int64_t 
     return at;
 }
 
-static cgam_status decode(run *r, int64_t tokens)
+/* Tokens [from, from + tokens) of the batch. */
+static cgam_status decode(run *r, int64_t from, int64_t tokens)
 {
     struct llama_batch batch = {.n_tokens = (int32_t)tokens,
-                                .token = r->token,
-                                .pos = r->pos,
-                                .n_seq_id = r->n_seq,
-                                .seq_id = r->seq_at,
-                                .logits = r->logits};
+                                .token = r->token + from,
+                                .pos = r->pos + from,
+                                .n_seq_id = r->n_seq + from,
+                                .seq_id = r->seq_at + from,
+                                .logits = r->logits + from};
+    if (cgam_interrupted(r->lm->env)) return CGAM_E_INTERRUPTED;
+    /* libllama wants an output in every batch of some models */
+    if (r->seen.prompts == 0) r->logits[from + tokens - 1] = 1;
     r->seen.tokens = tokens;
     r->seen.layers_seen = 0;
     memset(r->seen.shown, 0, (size_t)r->lm->info.layers + 1);
@@ -302,49 +315,84 @@ static cgam_status decode(run *r, int64_t tokens)
     cgam_llama_complaint_reset();
     int32_t code = r->lm->f->llama_decode(r->context, batch);
     if (r->seen.status != CGAM_OK) return r->seen.status;
+    if (code != 0 && cgam_interrupted(r->lm->env)) return CGAM_E_INTERRUPTED;
     if (code != 0)
         return cgam_fail(r->lm->env, CGAM_E_INTERNAL, "libllama: decoding %lld tokens gave %d: %s",
                          (long long)tokens, code, cgam_llama_complaint());
     return CGAM_OK;
 }
 
-/* Tokens of all prompts that are not shared, a piece at a time. */
+/* What all prompts begin with. */
 static cgam_status decode_prefix(run *r, const cgam_lm_prompt *prompt, int64_t shared)
 {
     cgam_status status = CGAM_OK;
-    for (int64_t from = 0; from < shared && status == CGAM_OK; from += r->room) {
-        int64_t to = from + r->room < shared ? from + r->room : shared;
-        int64_t n = append(r, 0, prompt, from, to, 0);
-        r->logits[n - 1] = 1; /* libllama wants an output in every batch of some models */
-        r->seen.prompts = 0;
-        status = decode(r, n);
+    r->seen.prompts = 0;
+    for (int64_t from = 0; from < shared && status == CGAM_OK; from += PIECE) {
+        int64_t n = shared - from < PIECE ? shared - from : PIECE;
+        append(r, 0, prompt, from, from + n, 0);
+        status = decode(r, 0, n);
     }
     return status;
 }
 
+/* Where the states of a batch go. */
+typedef struct handing {
+    const cgam_lm_prompt *prompts;
+    const cgam_packing *packing;
+    const cgam_lm_capture_opts *opts;
+    cgam_lm_sink sink;
+    void *user;
+    int64_t done; /* tokens */
+} handing;
+
+/* Of the prompts that ended in a piece, which [ended]. */
+static cgam_status hand_over(run *r, handing *h, int64_t ended, const int64_t *which)
+{
+    const cgam_lm_info *info = &r->lm->info;
+    int64_t states = r->seen.prompts;
+    cgam_status status = CGAM_OK;
+    if (states > 0 && r->seen.layers_seen != info->layers + 1)
+        status = cgam_fail(
+            r->lm->env, CGAM_E_UNSUPPORTED, "libllama showed %lld of %lld layers of this %s model",
+            (long long)r->seen.layers_seen, (long long)info->layers + 1, info->architecture);
+    if (status == CGAM_OK && states > 0 && r->gain && r->seen.has_norm)
+        status = check_norm(&r->seen, r->gain, r->bias, r->norm);
+    for (int64_t i = 0; i < states && status == CGAM_OK; i++)
+        status = h->sink(h->user, which[i], r->seen.states + i * (info->layers + 1) * info->width);
+    if (status == CGAM_OK && ended > 0 && h->opts->batch_end) status = h->opts->batch_end(h->user);
+    return status;
+}
+
+/* Pieces of about the same size; h NULL: nothing is handed over. */
 static cgam_status run_batch(run *r, const cgam_lm_prompt *prompts, const int64_t *which,
-                             int64_t count, int64_t shared, bool states)
+                             int64_t count, int64_t shared, handing *h)
 {
     const cgam_llama *f = r->lm->f;
     llama_memory_t memory = f->llama_get_memory(r->context);
-    int64_t at = 0;
+    int64_t tokens = 0, ended = 0;
     for (int64_t i = 0; i < count; i++) {
         llama_seq_id seq = (llama_seq_id)i + 1;
         f->llama_memory_seq_rm(memory, seq, -1, -1);
         if (shared > 0) f->llama_memory_seq_cp(memory, 0, seq, -1, -1);
-        at = append(r, at, &prompts[which[i]], shared, prompts[which[i]].count, seq);
-        r->logits[at - 1] = 1;
-        r->ends[i] = at - 1;
+        tokens = append(r, tokens, &prompts[which[i]], shared, prompts[which[i]].count, seq);
+        r->logits[tokens - 1] = 1;
+        r->ends[i] = tokens - 1;
     }
-    r->seen.prompts = count;
-    cgam_status status = decode(r, at);
-    if (status == CGAM_OK && states && r->seen.layers_seen != r->lm->info.layers + 1)
-        status = cgam_fail(r->lm->env, CGAM_E_UNSUPPORTED,
-                           "libllama showed %lld of %lld layers of this %s model",
-                           (long long)r->seen.layers_seen, (long long)r->lm->info.layers + 1,
-                           r->lm->info.architecture);
-    if (status == CGAM_OK && states && r->gain && r->seen.has_norm)
-        status = check_norm(&r->seen, r->gain, r->bias, r->norm);
+    int64_t pieces = (tokens + PIECE - 1) / PIECE;
+    cgam_status status = CGAM_OK;
+    for (int64_t p = 0; p < pieces && status == CGAM_OK; p++) {
+        int64_t from = p * tokens / pieces, to = (p + 1) * tokens / pieces, first = ended;
+        for (; ended < count && r->ends[ended] < to; ended++) r->ends[ended] -= from;
+        r->seen.ends = r->ends + first;
+        r->seen.prompts = h && !h->opts->no_states ? ended - first : 0;
+        status = decode(r, from, to - from);
+        if (!h) continue;
+        if (status == CGAM_OK) status = hand_over(r, h, ended - first, which + first);
+        h->done += to - from;
+        cgam_progress_tell(&h->opts->progress,
+                           (cgam_progress_at){"capture", (double)h->done,
+                                              (double)h->packing->tokens, "tokens", NAN});
+    }
     for (int64_t i = 0; i < count; i++) f->llama_memory_seq_rm(memory, (llama_seq_id)i + 1, -1, -1);
     return status;
 }
@@ -353,7 +401,8 @@ cgam_status cgam_llama_run(cgam_lm *lm, const cgam_lm_prompt *prompts, const cga
                            const cgam_lm_capture_opts *opts, cgam_lm_sink sink, void *user)
 {
     run r;
-    int64_t room = 1, most = 1, done = packing->shared;
+    handing h = {prompts, packing, opts, sink, user, packing->shared};
+    int64_t room = PIECE, most = 1;
     for (int64_t b = 0; b < packing->batches; b++) {
         int64_t tokens = 0, count = packing->first[b + 1] - packing->first[b];
         for (int64_t i = packing->first[b]; i < packing->first[b + 1]; i++)
@@ -364,23 +413,9 @@ cgam_status cgam_llama_run(cgam_lm *lm, const cgam_lm_prompt *prompts, const cga
     cgam_status status = run_new(&r, lm, room, room + packing->shared, most, !opts->no_states);
     if (status == CGAM_OK && packing->shared > 0)
         status = decode_prefix(&r, &prompts[packing->order[0]], packing->shared);
-    for (int64_t b = 0; b < packing->batches && status == CGAM_OK; b++) {
-        const int64_t *which = packing->order + packing->first[b];
-        int64_t count = packing->first[b + 1] - packing->first[b];
-        status = cgam_interrupted(lm->env)
-                     ? CGAM_E_INTERRUPTED
-                     : run_batch(&r, prompts, which, count, packing->shared, !opts->no_states);
-        for (int64_t i = 0; i < count && status == CGAM_OK; i++) {
-            if (!opts->no_states)
-                status = sink(user, which[i],
-                              r.seen.states + i * (lm->info.layers + 1) * lm->info.width);
-            done += prompts[which[i]].count - packing->shared;
-        }
-        if (status == CGAM_OK && opts->batch_end) status = opts->batch_end(user);
-        cgam_progress_tell(
-            &opts->progress,
-            (cgam_progress_at){"capture", (double)done, (double)packing->tokens, "tokens", NAN});
-    }
+    for (int64_t b = 0; b < packing->batches && status == CGAM_OK; b++)
+        status = run_batch(&r, prompts, packing->order + packing->first[b],
+                           packing->first[b + 1] - packing->first[b], packing->shared, &h);
     run_free(&r);
     return status;
 }
@@ -388,12 +423,17 @@ cgam_status cgam_llama_run(cgam_lm *lm, const cgam_lm_prompt *prompts, const cga
 cgam_status cgam_lm_capture(cgam_lm *lm, int64_t count, const cgam_lm_prompt *prompts,
                             const cgam_lm_capture_opts *opts, cgam_lm_sink sink, void *user)
 {
-    enum { BATCH = 512, BATCH_EXACT = 2048, BATCH_MAX = 1 << 16 };
+    enum { BATCH = 512, BATCH_EXACT = 2048, BATCH_EXACT_LEAST = 64, BATCH_MAX = 1 << 16 };
+    /* Some seconds of work for two cores, two operations a parameter and token. */
+    const double work = 6e11;
     cgam_lm_capture_opts o = opts ? *opts : cgam_lm_capture_opts_default();
     if (o.batch_tokens < 0 || o.batch_tokens > BATCH_MAX)
         return cgam_fail(lm->env, CGAM_E_ARG, "batches of %lld tokens: 1 to %d are possible",
                          (long long)o.batch_tokens, BATCH_MAX);
-    if (o.batch_tokens == 0) o.batch_tokens = o.exact ? BATCH_EXACT : BATCH;
+    if (o.batch_tokens == 0 && o.exact)
+        o.batch_tokens = (int64_t)fmax(
+            BATCH_EXACT_LEAST, fmin(BATCH_EXACT, work / (2 * (double)lm->info.parameters + 1)));
+    if (o.batch_tokens == 0) o.batch_tokens = BATCH;
     if (count < 1) return CGAM_OK;
     if (o.exact && o.no_states)
         return cgam_fail(lm->env, CGAM_E_ARG, "exact and no_states exclude each other");
@@ -415,9 +455,9 @@ cgam_status cgam_lm_logits(cgam_lm *lm, const cgam_lm_prompt *prompt, float *out
     if (status != CGAM_OK) return status;
     run r;
     status = run_new(&r, lm, prompt->count, prompt->count, 1, false);
-    if (status == CGAM_OK) status = run_batch(&r, prompt, &(int64_t){0}, 1, 0, false);
+    if (status == CGAM_OK) status = run_batch(&r, prompt, &(int64_t){0}, 1, 0, NULL);
     if (status == CGAM_OK) {
-        const float *scores = lm->f->llama_get_logits_ith(r.context, (int32_t)prompt->count - 1);
+        const float *scores = lm->f->llama_get_logits_ith(r.context, -1);
         if (scores) memcpy(out, scores, (size_t)lm->info.vocab * sizeof *out);
         else status = cgam_fail(lm->env, CGAM_E_INTERNAL, "libllama gave no scores");
     }
