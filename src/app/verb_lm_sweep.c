@@ -106,7 +106,7 @@ static void print(const json_t *doc, FILE *to)
 
 const cgam_verb cgam_verb_lm_sweep = {
     .name = "lm sweep",
-    .summary = "retrieval by query plus context, all layer pairs, exact couplings, controls",
+    .summary = "retrieval by query plus context, all layer pairs, exact couplings, baselines",
     .about =
         "Scores every word by <zeta, q> + lambda <zeta, c>: q a query's state without "
         "demonstrations after one layer, c the mean effect of demonstrations after another. "
@@ -121,7 +121,7 @@ const cgam_verb cgam_verb_lm_sweep = {
         "A bias after the final norm makes no coupling exact: such a model is read through its "
         "norm on a grid of lambda, and the document says so (exact_lambda).\n\n"
         "Over the labels alone a shared context can only move the borders between classes. The "
-        "controls say how far that carries: centred zero-shot scores, the best threshold (two "
+        "baselines say how far that carries: centred zero-shot scores, the best threshold (two "
         "classes), the mean of the labels' rows in place of a context, demonstrations with "
         "flipped labels, and the context of another task.",
     .example = "cgam lm sweep --dataset sentiment --shots 4 --queries 40 --store s.db --out sweep",
