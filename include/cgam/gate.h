@@ -15,7 +15,7 @@ extern "C" {
 #endif
 
 typedef enum cgam_regime {
-    CGAM_SUBCRITICAL,  /* alpha < alpha_crit: A is positive definite */
+    CGAM_SUBCRITICAL,  /* alpha < alpha_crit: A is positive definite, proved */
     CGAM_CRITICAL,     /* |1 - alpha / alpha_crit| <= 1e-9 */
     CGAM_SUPERCRITICAL /* A has a negative eigenvalue */
 } cgam_regime;
@@ -26,7 +26,7 @@ CGAM_API bool cgam_regime_find(const char *name, cgam_regime *out); /* false: no
 typedef struct cgam_critical {
     double alpha;              /* the best value known, NAN when only the bounds below are */
     double alpha_lo, alpha_hi; /* alpha_lo <= alpha_crit <= alpha_hi, proved */
-    bool proved;               /* alpha itself is exact to 1e-9, relative */
+    bool proved;               /* alpha itself is within 1e-9 of it, relative, or infinite */
 } cgam_critical;
 
 typedef enum cgam_effort {
@@ -59,8 +59,8 @@ typedef struct cgam_gate_info {
     double alpha;
     cgam_regime regime;
     cgam_critical critical;
-    double eta_min;     /* lambda_min(A), or the best lower bound known */
-    bool eta_min_exact; /* to 1e-9; otherwise eta_min is a proved lower bound, or NAN */
+    double eta_min;     /* a proved lower bound of lambda_min(A), rounding included */
+    bool eta_min_exact; /* and lambda_min(A) is at most 1e-9 max(1, |eta_min|) above it, proved */
     int64_t negative;   /* how many eigenvalues of A are negative, by a count in floating point */
     bool iterative;     /* conjugate gradients */
 } cgam_gate_info;

@@ -28,7 +28,8 @@ typedef enum cgam_end {
     CGAM_END_DIRECT,    /* mode first: nothing to iterate */
     CGAM_END_CONVERGED, /* the last change of p is within tol; mode flow: a steady state */
     CGAM_END_MAX_ITER,
-    CGAM_END_STALLED,  /* rounding keeps the change above tol; the point is as good as it gets */
+    CGAM_END_STALLED,  /* rounding keeps the change above tol, or leaves open whether p is within
+                          1e-6 of where the map takes it, or the energy rose: as good as it gets */
     CGAM_END_DIVERGED, /* a number left the range of double */
     CGAM_END_HORIZON,  /* mode flow: t_max came first */
     CGAM_END_ROSE      /* mode flow: the energy rose, or the integrator could not go on */
@@ -82,8 +83,9 @@ typedef struct cgam_result {
     double p, log_p;    /* of focus */
     double neff_entropy, neff_ipr; /* exp(entropy) and 1 / sum p^2 */
     double gap, gap_raw, gap_gate; /* of focus over its best competitor in r, b and s */
-    double p_lower_bound;          /* 1 / (1 + (n-1) exp(-beta gap)) */
-    int64_t iterations;            /* of the map, Newton steps included; mode flow: time steps */
+    double p_lower_bound; /* 1 / (1 + (n-1) exp(-beta gap)), less what rounding may have added */
+    bool p_lower_bound_proved;
+    int64_t iterations; /* of the map, Newton steps included; mode flow: time steps */
     int64_t newton_steps;
     cgam_end end;
     double change;       /* the last max |p_new - p|; mode flow: |x - F(x)| at the end */
@@ -91,15 +93,17 @@ typedef struct cgam_result {
     double energy_start; /* E at s = A^-1 u, mode coupled; of the network at rest, mode flow */
     double energy_end;   /* E at the s returned */
     double energy_rise;  /* the largest E_new - E_old seen between passes in double, 0 if none */
-    double contraction;  /* beta lambda^2 / (2 eta_min); NAN when no eta_min > 0 is known */
+    /* Bounds. What is proved is true for the numbers that were given, rounding included; see
+     * docs/theorems/rounding.md. */
+    double contraction; /* beta lambda^2 / (2 eta_min) or more; NAN when no eta_min > 0 is known */
     bool contraction_proved;
     int unique;         /* 1 proved, 0 two fixed points were found, -1 not decided */
     bool unique_proved; /* with 0: their error bounds keep the two apart */
-    double fold_margin; /* lambda_min(A - lambda^2 beta (diag p - pp')), or a lower bound */
-    bool fold_margin_exact, fold_margin_proved;
+    double fold_margin; /* a lower bound of lambda_min(A - lambda^2 beta (diag p - pp')) */
+    bool fold_margin_exact, fold_margin_proved; /* exact: to 1e-9 max(1, |fold_margin|) */
     double p_error; /* bound of |p - p*|_2, NAN when there is none; mode coupled */
     bool p_error_proved;
-    double local_contraction; /* largest eigenvalue of beta lambda^2 A^-1 (diag p - pp') or bound */
+    double local_contraction; /* largest eigenvalue of beta lambda^2 A^-1 (diag p - pp') or more */
     bool local_contraction_proved;
     double
         readout_left_out; /* bound of the weight of the rows that sums and readout passed over, at

@@ -81,16 +81,19 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_fold_find(const cgam_bank *bank, double
                                                    double alpha_max, double tol, cgam_fold *out);
 
 /* ---- Self-consistent recall --------------------------------------------------------------- */
-/* beta lambda^2 / (2 eta_min); unique below 1. */
+/* beta lambda^2 / (2 eta_min), rounded up; unique below 1. */
 CGAM_API double cgam_contraction(double beta, double lambda, double eta_min);
-/* The largest lambda with a proved unique fixed point, sqrt(2 eta_min / beta); 0 if eta_min <= 0. */
+/* The largest lambda with a proved unique fixed point, sqrt(2 eta_min / beta), rounded down; 0 if
+ * eta_min <= 0. */
 CGAM_API double cgam_contraction_lambda_max(double beta, double eta_min);
-/* Largest eigenvalue of beta lambda^2 A^-1 (diag p - pp'): the local contraction at p. *proved:
- * an inertia count found nothing above it, to 1e-9 of itself or 1e-13 beta lambda^2. A must be positive definite. */
+/* Largest eigenvalue of beta lambda^2 A^-1 (diag p - pp'): the local contraction at p. *proved: it is
+ * at most *value, rounding included; *value is then the least of a few above the eigenvalue for which
+ * that could be proved, in ordinary cases within 1e-9 of it. A must be positive definite. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_contraction_local(const cgam_gate *gate, double beta,
                                                            double lambda, const double *p,
                                                            double *value, bool *proved);
-/* lambda_min(A - lambda^2 beta (diag p - pp')), with a proof as above. */
+/* lambda_min(A - lambda^2 beta (diag p - pp')) from below. *proved: and at most
+ * 1e-9 max(1, |*value|) above that, rounding included. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_fold_margin(const cgam_gate *gate, double beta,
                                                      double lambda, const double *p, double *value,
                                                      bool *proved);

@@ -46,7 +46,7 @@ static cgam_status fill(cgam_call *call, cgam_bank *bank)
     cgam_json_put_text(doc, "regime", cgam_regime_name(g.regime));
     cgam_json_put(doc, "negative_modes", json_integer(g.negative));
     cgam_json_put_real(doc, "contraction", contraction);
-    cgam_json_put(doc, "unique", contraction < 1 - 1e-11 ? json_true() : json_null());
+    cgam_json_put(doc, "unique", contraction < 1 ? json_true() : json_null());
     cgam_json_put_real(doc, "lambda_unique_max", cgam_contraction_lambda_max(beta, g.eta_min));
     return CGAM_OK;
 }

@@ -227,7 +227,7 @@ static cgam_status job_recall(job *j)
 
 static void put_proof(json_t *certificates, const char *name, double value, bool proved)
 {
-    if (!isnan(value)) cgam_json_put_text(certificates, name, proved ? "proved" : "estimate");
+    if (isfinite(value)) cgam_json_put_text(certificates, name, proved ? "proved" : "estimate");
 }
 
 static json_t *result_doc(const job *j, int64_t k)
@@ -273,7 +273,7 @@ static json_t *result_doc(const job *j, int64_t k)
     cgam_json_put_bool(doc, "fold_margin_exact", r->fold_margin_exact);
     cgam_json_put_real(doc, "p_error", r->p_error);
     json_t *proofs = json_object();
-    put_proof(proofs, "p_lower_bound", r->p_lower_bound, true);
+    put_proof(proofs, "p_lower_bound", r->p_lower_bound, r->p_lower_bound_proved);
     put_proof(proofs, "contraction", r->contraction, r->contraction_proved);
     put_proof(proofs, "local_contraction", r->local_contraction, r->local_contraction_proved);
     put_proof(proofs, "fold_margin", r->fold_margin, r->fold_margin_proved);

@@ -19,6 +19,8 @@
 #define CGAM_LAPACK_LIST(X)                                                                        \
     X(dgees)                                                                                       \
     X(dgeev)                                                                                       \
+    X(dpotrf_work)                                                                                 \
+    X(dpotrs_work)                                                                                 \
     X(dsteqr)                                                                                      \
     X(dsterf) X(dsyconv_work) X(dsyev_work) X(dsyevd) X(dsyevr) X(dsytrf) X(dsytrs_work) X(dtrexc)
 
@@ -60,6 +62,8 @@ cgam_status cgam_blas_room(cgam_env *env);
 #define cblas_sgemv cgam_blas.sgemv
 #define LAPACKE_dgees cgam_lapack.dgees
 #define LAPACKE_dgeev cgam_lapack.dgeev
+#define LAPACKE_dpotrf_work cgam_lapack.dpotrf_work
+#define LAPACKE_dpotrs_work cgam_lapack.dpotrs_work
 #define LAPACKE_dsteqr cgam_lapack.dsteqr
 #define LAPACKE_dsterf cgam_lapack.dsterf
 #define LAPACKE_dsyconv_work cgam_lapack.dsyconv_work

@@ -102,9 +102,9 @@ static cgam_status finish(cgam_bank *bank, const cgam_bank_opts *opts, const cha
         high = fmax(high, bank->norm2[i]);
         bank->info.zero_rows += bank->norm2[i] == 0;
     }
-    if (high > 0 && (high < 1e-200 || high > 1e200))
+    if (high > 0 && (high < 0x1p-1000 || high > 0x1p1000))
         return cgam_fail(env, CGAM_E_VALUE,
-                         "%s: the longest memory has norm %.3g; from 1e-100 to 1e100 can be "
+                         "%s: the longest memory has norm %.3g; from 3.1e-151 to 3.2e150 can be "
                          "computed with, so rescale the bank",
                          name, sqrt(high));
     bank->info.n = n;

@@ -1,12 +1,14 @@
 /* certify.c: what can be promised about a recall, and what the promise costs.
  *
- * Free, from eta = eta_min(A) (exact or a lower bound, see gate.h) and p:
+ * Free, from eta <= eta_min(A) (see gate.h) and p:
  *     |diag p - pp'| <= 2 max p_i (1 - p_i)          (row sums)
  *     contraction    =  beta lambda^2 / (2 eta)       unique if < 1
  *     fold margin   >=  eta - 2 lambda^2 beta max p (1 - p)
- *     |p - p*|      <=  by contraction, or by the basin lemma of newton.c
- * With certify: eta exact, the fold margin and the local contraction as eigenvalues, and a search
- * for a second fixed point where uniqueness is open. */
+ *     |p - p*|      <=  by contraction, or by the basin lemma of newton.c, from the gradient of the
+ *                       energy at the s returned
+ * With certify: eta as an eigenvalue, the fold margin and the local contraction too, and a search
+ * for a second fixed point where uniqueness is open. Every bound is widened by the rounding of its
+ * own evaluation (doubt.c, docs/theorems/rounding.md). */
 #include "memory/recall.h"
 
 #include <cgam/theory.h>
@@ -14,63 +16,139 @@
 #include <string.h>
 
 enum { STARTS_MAX = 5 };
+static const double SETTLED = 1e-6; /* how far the map may still move p that is called converged */
 
-/* Bound of |p - p*|_2 where p = f(s) and the last plain step moved p by change_norm. Rounding of the
- * scores moves p too, and both are amplified alike. */
-static void bound_error(const cgam_recall *plan, const cgam_query *m, cgam_result *out)
+/* lambda^2 beta, from above. */
+static double coupling(const cgam_recall *plan)
 {
-    const cgam_recall_opts *o = &plan->opts;
-    double eta = plan->gate->info.eta_min, L = out->contraction, local = out->local_contraction;
-    double largest = 0, gates = 0;
-    out->p_error = NAN;
-    if (m->end == CGAM_END_DIVERGED) return;
-    for (int64_t i = 0; i < plan->bank->Z.n; i++) {
-        largest = fmax(largest, fabs(m->r[i]));
-        gates = fmax(gates, fabs(m->s[i]));
-    }
-    /* s comes out of a solve, good to eps |s| / eta */
-    double solve = eta > 0 && eta < 1 ? gates / eta : gates;
-    double noise = 0x1p-50 * (1 + o->beta * (largest + o->lambda * solve));
-    double moved = m->change_norm + noise, bound = INFINITY;
-    if (out->unique == 1) /* Banach: from the last step, p being its end */
-        bound = L / (1 - L) * moved + noise;
-    /* Basin lemma with theta = the proved local bound: |s - s*|_A <= step / ((1 - theta) / 2), and
-     * softmax is (beta / 2)-Lipschitz. */
-    if (eta > 0 && o->lambda > 0 && out->local_contraction_proved && local > 0 && local < 1) {
-        double step = o->lambda * moved / sqrt(eta);
-        if (cgam_basin_radius(o->beta, o->lambda, eta, local) > 4 * step / (1 - local))
-            bound = fmin(bound, o->beta * o->lambda / sqrt(eta) * step / (1 - local) + noise);
-    }
-    out->p_error_proved = isfinite(bound);
-    if (out->p_error_proved) out->p_error = fmin(bound, sqrt(2)); /* no two p are further apart */
-    else if (m->rate > 0 && m->rate < 1) out->p_error = m->rate / (1 - m->rate) * moved;
+    return cgam_widened(plan->opts.lambda * plan->opts.lambda * plan->opts.beta, 4 * CGAM_U);
 }
 
-void cgam_bound_freely(const cgam_recall *plan, double spread, double largest, cgam_result *out)
+/* 1 / (1 + (n-1) exp(-beta gap)) where the gap may be `off` smaller, from below. */
+static double bound_below(int64_t n, double beta, double gap, double off)
 {
-    const cgam_recall_opts *o = &plan->opts;
-    double eta = plan->gate->info.eta_min, l2b = o->lambda * o->lambda * o->beta;
+    double x = log((double)(n - 1)) - beta * gap;
+    double less = beta * off + 16 * CGAM_U * (1 + fabs(x) + fabs(beta * gap));
+    double value = exp(cgam_separation_bound_log(n, beta, gap) - less * CGAM_SLACK);
+    return fmax(cgam_below(value * (1 - 16 * CGAM_U)), 0);
+}
+
+/* A score that is off by `scores` moves the gap by twice that. */
+static void lower_bound(const cgam_recall *plan, double scores, cgam_result *out)
+{
+    int64_t n = plan->bank->Z.n;
+    out->p_lower_bound_proved = n == 1 || isfinite(scores);
+    if (n > 1 && isfinite(scores))
+        out->p_lower_bound = bound_below(n, plan->opts.beta, out->gap, 2 * scores * CGAM_SLACK);
+    if (isnan(out->p_lower_bound)) out->p_lower_bound_proved = false;
+}
+
+/* An upper bound of |diag p - pp'| and what it is made of: p may be off by doubt->weights of itself,
+ * 1 - p by a few u, and entries next to nothing are left out of p. */
+static double covariance(int64_t n, double spread, double largest, const cgam_doubt *doubt,
+                         double *rows)
+{
+    *rows = 0.5;
+    if (!(doubt->weights <= 1)) return 0.5; /* nothing is known of p */
+    double factor = expm1(doubt->weights) * (1 + 8 * CGAM_U),
+           little = 16 * CGAM_U + (double)n * 0x1p-1000;
+    *rows = fmin(cgam_widened(2 * spread, factor) + little, 0.5);
+    return fmin(*rows, cgam_widened(largest, factor) + little);
+}
+
+void cgam_bound_freely(const cgam_recall *plan, double spread, double largest,
+                       const cgam_doubt *doubt, cgam_result *out)
+{
+    double eta = plan->gate->info.eta_min, l2b = coupling(plan), rows;
     /* diag p - pp' <= diag p as well, which is better when p is flat */
-    double covariance = fmin(2 * spread, largest);
-    out->contraction = eta > 0 ? 0.5 * l2b / eta : NAN;
-    out->contraction_proved = eta > 0;
-    /* eta_min is good to 1e-12 or so; a constant of 1 within that decides nothing */
-    out->unique = out->contraction < 1 - 1e-11 ? 1 : -1;
+    double least = covariance(plan->bank->Z.n, spread, largest, doubt, &rows);
+    lower_bound(plan, doubt->scores, out);
+    out->contraction = eta > 0 ? cgam_widened(0.5 * l2b / eta, 4 * CGAM_U) : NAN;
+    out->local_contraction = eta > 0 ? cgam_widened(l2b * least / eta, 8 * CGAM_U) : NAN;
+    if (plan->opts.lambda == 0 && eta > 0) out->contraction = out->local_contraction = 0;
+    if (isinf(out->contraction)) out->contraction = NAN;
+    if (isinf(out->local_contraction)) out->local_contraction = NAN;
+    out->contraction_proved = !isnan(out->contraction);
+    out->local_contraction_proved = !isnan(out->local_contraction);
+    out->unique = out->contraction < 1 ? 1 : -1;
     out->unique_proved = out->unique == 1;
-    out->fold_margin = eta - 2 * l2b * spread;
-    out->fold_margin_proved = true;
-    out->local_contraction = eta > 0 ? l2b * covariance / eta : NAN;
-    out->local_contraction_proved = eta > 0;
+    double take = cgam_widened(l2b * rows, 4 * CGAM_U);
+    out->fold_margin = plan->opts.lambda == 0 ? eta : cgam_below(eta - take);
+    out->fold_margin_proved = isfinite(out->fold_margin);
+    if (!out->fold_margin_proved) out->fold_margin = NAN;
 }
 
-static void bound_freely(const cgam_recall *plan, const cgam_query *m, cgam_result *out)
+static void bound_freely(const cgam_recall *plan, const cgam_query *m, const cgam_doubt *doubt,
+                         cgam_result *out)
 {
     double spread = 0, largest = 0;
     for (int64_t i = 0; i < plan->bank->Z.n; i++) {
         spread = fmax(spread, m->p[i] * (1 - m->p[i]));
         largest = fmax(largest, m->p[i]);
     }
-    cgam_bound_freely(plan, spread, largest, out);
+    cgam_bound_freely(plan, spread, largest, doubt, out);
+}
+
+/* |s - s*|_2 for the fixed point that this s is bound for; INFINITY where neither bound applies. */
+static double gates_error(const cgam_recall *plan, const cgam_doubt *doubt, const cgam_result *out)
+{
+    const cgam_recall_opts *o = &plan->opts;
+    double eta = plan->gate->info.eta_min, L = out->contraction, local = out->local_contraction;
+    double bound = INFINITY, few = 1 + 0x1p-18, step = doubt->gradient / sqrt(eta) * few;
+    if (!(eta > 0) || !isfinite(doubt->gradient)) return bound;
+    if (out->unique == 1) /* E is strongly convex, with modulus 1 - L against A */
+        bound = doubt->gradient / (eta * (1 - L)) * few;
+    /* Basin lemma with theta = the proved local bound: |s - s*|_A <= step / ((1 - theta) / 2). */
+    if (o->lambda > 0 && out->local_contraction_proved && local > 0 && local < 1 &&
+        cgam_basin_radius(o->beta, o->lambda, eta, local) > 4 * step / (1 - local) * few)
+        bound = fmin(bound, 2 * step / ((1 - local) * sqrt(eta)) * few);
+    return bound;
+}
+
+/* Bound of |p - p*|_2: softmax is (beta / 2)-Lipschitz in the scores, which are lambda s and b. */
+static void bound_error(const cgam_recall *plan, const cgam_query *m, const cgam_doubt *doubt,
+                        cgam_result *out)
+{
+    const cgam_recall_opts *o = &plan->opts;
+    out->p_error = NAN;
+    out->p_error_proved = false;
+    if (m->end == CGAM_END_DIVERGED) return;
+    double gates = gates_error(plan, doubt, out);
+    double bound = 0.5 * o->beta * o->lambda * gates + doubt->p;
+    if (o->lambda == 0) bound = doubt->p;
+    out->p_error_proved = isfinite(bound);
+    if (out->p_error_proved) { /* no two p are further apart than sqrt 2 */
+        out->p_error = fmin(cgam_widened(bound, 16 * CGAM_U), cgam_above(sqrt(2)));
+        lower_bound(plan, doubt->scores + o->lambda * gates * CGAM_SLACK, out);
+    } else if (m->rate > 0 && m->rate < 1) {
+        out->p_error = m->rate / (1 - m->rate) * (m->change_norm + doubt->p);
+    }
+}
+
+/* How far the map may move p, whose scores it changes by at most x / beta each: softmax is
+ * Lipschitz, and beside a clear winner w nothing moves by more than sqrt 2 (1 - p_w) e^2x. */
+static double moves(const cgam_recall *plan, const cgam_query *m, const cgam_doubt *doubt)
+{
+    double x = plan->opts.beta * plan->opts.lambda * doubt->gradient / plan->gate->info.eta_min;
+    double most = 0, rest = 0;
+    if (plan->opts.lambda == 0) return doubt->p;
+    for (int64_t i = 0; i < plan->bank->Z.n; i++) {
+        rest += fmin(m->p[i], most);
+        most = fmax(m->p[i], most);
+    }
+    return fmin(0.5 * x + doubt->p,
+                rest > 0 ? sqrt(2) * exp(log(rest) + 2 * x + doubt->weights) : 0);
+}
+
+/* What the energy may seem to rise by: its own terms, rounded, and gates that do not quite solve
+ * their equation. */
+static double energy_doubt(const cgam_recall *plan, const cgam_query *m, const cgam_doubt *doubt)
+{
+    double eta = plan->gate->info.eta_min,
+           size = fabs(m->half_us0) + fabs(m->lse) / plan->opts.beta;
+    for (int64_t i = 0; i < plan->bank->Z.n; i++) size += m->p[i] * (fabs(m->r[i]) + fabs(m->a[i]));
+    double solve = isfinite(doubt->gradient) && eta > 0 ? doubt->gradient / eta : 0;
+    return 0x1p-40 * size + 8 * plan->opts.lambda * solve + 8 * doubt->scores;
 }
 
 /* How far p may still be from its fixed point, to first order: the last step over 1 - rate. Two
@@ -98,7 +176,8 @@ static cgam_status look_for_second(const cgam_recall *plan, const cgam_query *m,
     double mine_left, theirs_left;
     cgam_status status = left_to_go(plan, m, &mine_left);
     for (int64_t k = 0; k <= leaders && !out->unique_proved && status == CGAM_OK; k++) {
-        cgam_query other = {.b = m->b, .s0 = m->s0, .a = m->a, .half_us0 = m->half_us0};
+        cgam_query other = {
+            .q = m->q, .c = m->c, .b = m->b, .s0 = m->s0, .a = m->a, .half_us0 = m->half_us0};
         double *start = room + 3 * n, apart = 0;
         other.s = room;
         other.r = room + n;
@@ -112,8 +191,11 @@ static cgam_status look_for_second(const cgam_recall *plan, const cgam_query *m,
         status = left_to_go(plan, &other, &theirs_left);
         if (status != CGAM_OK || !(apart > 10 * (mine_left + theirs_left))) continue;
         cgam_result theirs = {0};
-        bound_freely(plan, &other, &theirs);
-        bound_error(plan, &other, &theirs);
+        cgam_doubt doubt;
+        status = cgam_doubt_measure(plan, &other, true, false, &doubt);
+        if (status != CGAM_OK) continue;
+        bound_freely(plan, &other, &doubt, &theirs);
+        bound_error(plan, &other, &doubt, &theirs);
         out->unique = 0;
         out->unique_proved =
             out->p_error_proved && theirs.p_error_proved && apart > out->p_error + theirs.p_error;
@@ -122,27 +204,64 @@ static cgam_status look_for_second(const cgam_recall *plan, const cgam_query *m,
     return status;
 }
 
+/* The eigenvalues themselves at p, and so at every p within doubt->weights of it: for those
+ * diag p - pp' is larger by at most that factor, and by what p is away from 1 in all. */
+static cgam_status certify(const cgam_recall *plan, const cgam_query *m, const cgam_doubt *doubt,
+                           cgam_result *out)
+{
+    const cgam_recall_opts *o = &plan->opts;
+    double margin, local, more = expm1(doubt->weights), l2b = coupling(plan);
+    bool proved;
+    if (!(doubt->weights <= 1)) return CGAM_OK; /* p is not known well enough to speak of */
+    cgam_status status = cgam_fold_margin(plan->gate, o->beta, o->lambda, m->p, &margin, &proved);
+    if (status != CGAM_OK) return status;
+    double sum =
+        (double)plan->bank->Z.n * 0x1p-51; /* what p may be away from 1 in all, and then some */
+    double off =
+        cgam_widened(more * fmin(l2b * 0.5, out->local_contraction) + sum * l2b, 16 * CGAM_U);
+    if (o->lambda == 0) off = 0;
+    margin = o->lambda == 0 ? margin : cgam_below(margin - off);
+    proved &= off <= 1e-10 * fmax(1, fabs(margin));
+    if (proved || !(margin <= out->fold_margin)) out->fold_margin = margin;
+    out->fold_margin_exact = proved;
+    if (!out->contraction_proved || o->lambda == 0) return CGAM_OK;
+    status = cgam_contraction_local(plan->gate, o->beta, o->lambda, m->p, &local, &proved);
+    local = cgam_widened(local + sum * l2b / plan->gate->info.eta_min, more * (1 + 0x1p-20));
+    if (proved && !(local >= out->local_contraction)) out->local_contraction = local;
+    return status;
+}
+
 cgam_status cgam_query_certify(const cgam_recall *plan, const cgam_query *m, cgam_result *out)
 {
     const cgam_recall_opts *o = &plan->opts;
-    bool coupled = o->mode == CGAM_COUPLED;
-    cgam_status status = CGAM_OK;
-    bound_freely(plan, m, out);
+    bool coupled = o->mode == CGAM_COUPLED, solved = m->c && o->alpha > 0 && o->lambda > 0;
+    bool gates = o->mode == CGAM_FIRST;
+    cgam_doubt doubt;
     out->p_error = NAN;
-    bool more = o->certify && m->end != CGAM_END_DIVERGED;
-    if (more && plan->gate->A) { /* with conjugate gradients there is no room for more */
-        status = cgam_fold_margin(plan->gate, o->beta, o->lambda, m->p, &out->fold_margin,
-                                  &out->fold_margin_proved);
-        if (status != CGAM_OK) return status;
-        out->fold_margin_exact = true;
-        if (out->contraction_proved && o->lambda > 0)
-            status =
-                cgam_contraction_local(plan->gate, o->beta, o->lambda, m->p,
-                                       &out->local_contraction, &out->local_contraction_proved);
+    if (m->end == CGAM_END_DIVERGED) {
+        out->p_lower_bound = out->contraction = out->fold_margin = out->local_contraction = NAN;
+        out->unique = -1;
+        return CGAM_OK;
     }
-    if (status == CGAM_OK && coupled) bound_error(plan, m, out);
-    if (status == CGAM_OK && coupled && more && plan->gate->A && out->unique < 0 &&
-        m->end == CGAM_END_CONVERGED)
+    bool measure = coupled || (gates && solved && (o->certify || !plan->can.matrices));
+    cgam_status status = cgam_doubt_measure(plan, m, measure, gates, &doubt);
+    if (status != CGAM_OK) return status;
+    if (gates && solved) { /* mode first speaks of the gates as they are, not as they were solved */
+        double off = doubt.gradient * plan->gate->gain * (1 + 0x1p-18);
+        doubt.scores += o->lambda * off * CGAM_SLACK;
+        if (!(doubt.scores >= 0)) doubt.scores = INFINITY;
+        doubt.weights += 2 * o->beta * o->lambda * off * CGAM_SLACK;
+        if (!(doubt.weights >= 0)) doubt.weights = INFINITY;
+    }
+    bound_freely(plan, m, &doubt, out);
+    if (o->certify && plan->gate->A) /* with conjugate gradients there is no room for more */
+        status = certify(plan, m, &doubt, out);
+    if (status != CGAM_OK || !coupled) return status;
+    bound_error(plan, m, &doubt, out);
+    if (out->end == CGAM_END_CONVERGED && (!(moves(plan, m, &doubt) <= fmax(o->tol, SETTLED)) ||
+                                           m->energy_rise > energy_doubt(plan, m, &doubt)))
+        out->end = CGAM_END_STALLED;
+    if (o->certify && plan->gate->A && out->unique < 0 && out->end == CGAM_END_CONVERGED)
         status = look_for_second(plan, m, out);
     return status;
 }

@@ -97,6 +97,20 @@ static cgam_status settle_chunk(void *arg, int64_t chunk)
     return CGAM_OK;
 }
 
+/* Levelled scores have sums of their own; with those of before, p would not add up to 1. */
+static void sum_again(const cgam_recall *plan, cgam_query *m)
+{
+    const cgam_f64 *f64 = plan->bank->Z.cpu->f64;
+    int64_t n = plan->bank->Z.n;
+    double top = f64->largest(m->r, n), sum = 0, e[SETTLE_ROWS], sums[3];
+    for (int64_t i = 0; i < n; i += SETTLE_ROWS) {
+        f64->softmax(m->r + i, n - i < SETTLE_ROWS ? n - i : SETTLE_ROWS, plan->opts.beta, top, e,
+                     sums);
+        sum += sums[0];
+    }
+    cgam_query_sums(m, plan->opts.beta, top, sum);
+}
+
 /* p = exp(beta (r - top)) / sum, which keeps the digits that exp(beta r - lse) would lose to the
  * size of r, and how far that is from the p before. False: not a number. */
 static bool settle(const cgam_recall *plan, cgam_query *m, double *change)
@@ -105,7 +119,10 @@ static bool settle(const cgam_recall *plan, cgam_query *m, double *change)
     int64_t chunks = cgam_rows_chunks(&plan->bank->Z);
     double largest = 0, squares = 0;
     if (!isfinite(m->lse)) return false;
-    if (m->level) cgam_twins_level(plan->twins, m->r);
+    if (m->level && plan->twins) {
+        cgam_twins_level(plan->twins, m->r);
+        sum_again(plan, m);
+    }
     if (cgam_parallel(plan->bank->env, chunks, settle_chunk, &job) != CGAM_OK) return false;
     for (int64_t c = 0; c < chunks; c++) {
         largest = fmax(largest, job.largest[c]);

@@ -61,8 +61,25 @@ static cgam_status group_new(group *g)
 /* The largest of the two that is not row f. */
 static double best_other(const cgam_two *x, int64_t f) { return x->value[x->row[0] == f ? 1 : 0]; }
 
+/* Leaders are scored in double. Weights may have come from f32, in sums that are the longer for
+ * matrices (recall.h has the constants). */
+static cgam_doubt doubt_at(const group *g, int64_t at)
+{
+    const cgam_recall *plan = g->plan;
+    const cgam_recall_in *in = g->in;
+    int64_t d = plan->bank->Z.d;
+    const double *c = in->c ? in->c + (in->c_per_query ? at * plan->d_c : 0) : NULL;
+    cgam_doubt doubt = {.scores = cgam_doubt_scores(plan, in->q + at * d, c)};
+    doubt.weights = 2 * plan->opts.beta * doubt.scores + 0x1p-38;
+    if (plan->can.f32) doubt.weights += 2 * CGAM_ATTEND_F32 * (4 + (double)d / 4096);
+    if (c && plan->opts.alpha > 0 &&
+        plan->opts.lambda > 0) /* not without the vectors of the gates */
+        doubt.scores = doubt.weights = INFINITY;
+    return doubt;
+}
+
 static void tell(const cgam_recall *plan, const cgam_attend_out *a, int64_t target,
-                 cgam_result *out)
+                 const cgam_doubt *doubt, cgam_result *out)
 {
     double beta = plan->opts.beta, log_sum = log(a->soft.sum), largest = 1 / a->soft.sum;
     const cgam_leader *first = &a->leader[0], *f = target >= 0 ? &a->focus : first;
@@ -82,14 +99,17 @@ static void tell(const cgam_recall *plan, const cgam_attend_out *a, int64_t targ
     cgam_query m = {0};
     cgam_books_direct(&m, isfinite(beta * a->soft.top + log_sum));
     cgam_result_fill(plan, &x, &m, out);
-    cgam_bound_freely(plan, largest * (1 - largest), largest, out);
+    cgam_bound_freely(plan, largest * (1 - largest), largest, doubt, out);
 }
 
 static void report(const group *g, const cgam_attend_out *a, int64_t at)
 {
     const cgam_recall_out *out = g->out;
     int64_t n = g->plan->bank->Z.n, top = out->top < n ? out->top : n;
-    if (out->results) tell(g->plan, a, g->in->target ? g->in->target[at] : -1, &out->results[at]);
+    if (out->results) {
+        cgam_doubt doubt = doubt_at(g, at);
+        tell(g->plan, a, g->in->target ? g->in->target[at] : -1, &doubt, &out->results[at]);
+    }
     for (int64_t j = 0; j < top; j++) {
         double x = g->plan->opts.beta * (a->leader[j].r - a->soft.top);
         if (out->top_index) out->top_index[at * top + j] = a->leader[j].row;

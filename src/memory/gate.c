@@ -10,8 +10,9 @@
 #include <math.h>
 #include <string.h>
 
-static const double CRITICAL_BAND = 1e-9; /* what counts as critical, around 0 */
-static const double SMALL_FLOPS = 2e9;    /* a tenth of a second */
+static const double CRITICAL_BAND = 1e-9;
+static const double RANGE = 0x1p1000;  /* of entries of A, so that sums of them stay finite */
+static const double SMALL_FLOPS = 2e9; /* a tenth of a second */
 
 CGAM_NAMES(cgam_regime, cgam_regime, "subcritical", "critical", "supercritical")
 CGAM_NAMES(cgam_effort, cgam_effort, "free", "full")
@@ -22,48 +23,61 @@ bool cgam_bank_small(const cgam_bank *bank)
     return n * d * small + 10 * small * small * small <= SMALL_FLOPS;
 }
 
-/* omega -> alpha: no negative eigenvalue means that no alpha is critical. */
-static double alpha_of(double omega) { return omega < 0 ? -1 / omega : INFINITY; }
+cgam_status cgam_bank_orthogonal(const cgam_bank *bank, cgam_sign *out)
+{
+    int64_t n = bank->Z.n, d = bank->Z.d;
+    *out = CGAM_SIGN_NOT_ZERO;
+    if (n - bank->info.zero_rows > d) return CGAM_OK; /* more directions than there is room for */
+    double *rows = cgam_alloc(bank->env, (size_t)(2 * d), sizeof *rows);
+    if (!rows) return cgam_fail_nomem(bank->env, "a pair of memories");
+    *out = CGAM_SIGN_ZERO;
+    for (int64_t i = 0; i < n && *out != CGAM_SIGN_NOT_ZERO; i++) {
+        if (bank->norm2[i] == 0) continue;
+        cgam_rows_get(&bank->Z, i, 1, rows);
+        for (int64_t j = 0; j < i && *out != CGAM_SIGN_NOT_ZERO; j++) {
+            cgam_rows_get(&bank->Z, j, 1, rows + d);
+            cgam_sign sign = cgam_dot_sign(d, rows, rows + d);
+            if (sign != CGAM_SIGN_ZERO) *out = sign;
+        }
+    }
+    cgam_free(bank->env, rows);
+    return CGAM_OK;
+}
 
+/* -1 / omega for omega < 0, which is in units of 2^power: rounded down or up. */
+static double alpha_of(double omega, int power, bool up)
+{
+    double alpha = ldexp(up ? cgam_above(-1 / omega) : cgam_below(-1 / omega), -power);
+    return up ? cgam_above(alpha) : cgam_below(alpha);
+}
+
+/* omega_min is taken in units of the largest n_i, so that no scale of the bank matters. The trace of
+ * G - diag G is 0, so omega_min <= 0, and 0 only for orthogonal memories. */
 cgam_status cgam_gate_critical(const cgam_bank *bank, cgam_effort effort, cgam_critical *out)
 {
     cgam_env *env = bank->env;
-    *out = (cgam_critical){.alpha = NAN};
-    double *D = cgam_alloc(env, (size_t)bank->Z.n, sizeof *D);
-    if (!D) return cgam_fail_nomem(env, "norms");
-    for (int64_t i = 0; i < bank->Z.n; i++) D[i] = -bank->norm2[i];
-    cgam_dplr_spec off_diagonal = {.Z = &bank->Z, .norm2 = bank->norm2, .D = D, .a = 1};
+    *out = (cgam_critical){.alpha = INFINITY, INFINITY, INFINITY, .proved = true};
+    int power;
+    frexp(bank->info.norm_max * bank->info.norm_max, &power);
+    if (bank->Z.n == 1 || bank->info.norm_max == 0) return CGAM_OK;
+    cgam_dplr_spec off_diagonal = {.Z = &bank->Z, .norm2 = bank->norm2, .a = ldexp(1, -power)};
     cgam_lowest low = {0};
     cgam_status status = effort == CGAM_EFFORT_FULL
                              ? cgam_dplr_lowest(env, &off_diagonal, 1e-12, false, &low)
                              : cgam_dplr_bracket(env, &off_diagonal, &low.lo, &low.hi);
-    cgam_free(env, D);
     if (status != CGAM_OK) return status;
-
-    /* The trace of G - diag G is 0, so omega_min <= 0, and 0 only for orthogonal memories; an
-     * eigenvalue at the level of rounding is that case. Entries of G - diag G are products of two
-     * memories, so the two longest tell the level. */
-    double first = 0, second = 0;
-    for (int64_t i = 0; i < bank->Z.n; i++) {
-        second = fmax(second, fmin(first, bank->norm2[i]));
-        first = fmax(first, bank->norm2[i]);
+    if (effort == CGAM_EFFORT_FREE) low.value = 0.5 * (low.lo + low.hi);
+    if (!(low.hi < 0)) { /* too close to tell by eigenvalues */
+        cgam_sign zero = CGAM_SIGN_UNKNOWN;
+        if (effort == CGAM_EFFORT_FULL) status = cgam_bank_orthogonal(bank, &zero);
+        if (status != CGAM_OK || zero == CGAM_SIGN_ZERO) return status;
     }
-    double zero = 16 * (double)(bank->Z.d + 1) * 0x1p-52 * sqrt(first) * sqrt(second);
-    if (effort == CGAM_EFFORT_FULL) {
-        bool orthogonal = low.value >= -zero;
-        out->alpha = orthogonal ? INFINITY : alpha_of(low.value);
-        out->alpha_lo = alpha_of(fmin(low.lo, -zero));
-        out->alpha_hi = low.hi >= -zero ? INFINITY : alpha_of(low.hi);
-        out->proved = orthogonal ? low.lo >= -4 * zero : low.hi - low.lo <= 1e-9 * -low.value;
-        if (!out->proved && !(low.hi - low.lo <= 1e-6 * -low.value)) out->alpha = NAN;
-        return CGAM_OK;
-    }
-    out->alpha_lo = alpha_of(low.lo);
-    out->alpha_hi = alpha_of(low.hi > -zero ? 0 : low.hi);
-    if (out->alpha_hi - out->alpha_lo <= 1e-6 * out->alpha_lo) {
-        out->alpha = 0.5 * (out->alpha_lo + out->alpha_hi);
-        out->proved = out->alpha_hi - out->alpha_lo <= 1e-9 * out->alpha_lo;
-    }
+    out->alpha_lo = low.lo < 0 ? alpha_of(low.lo, power, false) : 0;
+    out->alpha_hi = low.hi < 0 ? alpha_of(low.hi, power, true) : INFINITY;
+    out->proved = low.hi < 0 && out->alpha_hi - out->alpha_lo <= 0.5e-9 * out->alpha_lo;
+    bool known = out->alpha_hi - out->alpha_lo <= 1e-6 * out->alpha_lo;
+    out->alpha =
+        known ? fmin(fmax(ldexp(-1 / low.value, -power), out->alpha_lo), out->alpha_hi) : NAN;
     return CGAM_OK;
 }
 
@@ -78,27 +92,38 @@ void cgam_gate_free(cgam_gate *gate)
     cgam_free(gate->bank->env, gate);
 }
 
-/* Regime and eta_min from what is known of alpha_crit and from the inertia of the factors. */
-static void classify(cgam_gate *gate)
+/* eta_min = 1 - alpha / alpha_crit from below, and from above. */
+static void eta_of(double alpha, const cgam_critical *crit, double *lo, double *hi)
+{
+    *lo = alpha == 0 || isinf(crit->alpha_lo) ? 1
+                                              : cgam_below(1 - cgam_above(alpha / crit->alpha_lo));
+    *hi = alpha == 0 || isinf(crit->alpha_hi) ? 1
+                                              : cgam_above(1 - cgam_below(alpha / crit->alpha_hi));
+}
+
+/* Regime and eta_min from what is known of alpha_crit; where that leaves the sign of eta_min open,
+ * by a proof that A is positive definite, and by the count of its factors if there is none. */
+static cgam_status classify(cgam_gate *gate, const cgam_dplr_spec *spec)
 {
     cgam_gate_info *info = &gate->info;
     const cgam_critical *crit = &info->critical;
-    double alpha = info->alpha;
-    /* where alpha_crit is known it decides; it is more robust than a count in floating point */
-    if (crit->proved ? alpha > crit->alpha : info->negative > 0) info->regime = CGAM_SUPERCRITICAL;
-    if (!isnan(crit->alpha) && fabs(1 - alpha / crit->alpha) <= CRITICAL_BAND)
-        info->regime = CGAM_CRITICAL;
-    if (gate->A && cgam_dplr_singular(gate->A)) info->regime = CGAM_CRITICAL;
-
-    if (alpha == 0) {
-        info->eta_min = 1;
-        info->eta_min_exact = true;
-    } else if (!isnan(crit->alpha) && crit->proved) {
-        info->eta_min = isinf(crit->alpha) ? 1 : 1 - alpha / crit->alpha;
-        info->eta_min_exact = true;
-    } else {
-        info->eta_min = 1 - alpha / crit->alpha_lo; /* alpha_lo >= 1 / max n_i */
-    }
+    double lo, hi, near = 1 - info->alpha / crit->alpha;
+    bool positive = false;
+    cgam_status status = CGAM_OK;
+    eta_of(info->alpha, crit, &lo, &hi);
+    info->eta_min = lo;
+    info->eta_min_exact = hi - lo <= 1e-9 * fmax(1, fabs(lo));
+    if (lo <= 0 && hi >= 0 && gate->A && info->negative == 0)
+        status = cgam_dplr_above(gate->bank->env, spec, 0, &positive);
+    if (lo > 0) info->negative = 0;
+    if (fabs(near) <= CRITICAL_BAND) info->regime = CGAM_CRITICAL;
+    else if (lo > 0 || positive) info->regime = CGAM_SUBCRITICAL;
+    else if (hi < 0 || info->negative > 0) info->regime = CGAM_SUPERCRITICAL;
+    else info->regime = CGAM_CRITICAL;
+    gate->gain = lo > 0 ? cgam_above(1 / lo) : INFINITY;
+    if (!(lo > 0) && status == CGAM_OK && gate->A)
+        status = cgam_dplr_inverse_norm(gate->A, spec, &gate->gain);
+    return status;
 }
 
 static cgam_status range_in_one_pass(const cgam_gate *gate, const double *v, double *y)
@@ -161,12 +186,11 @@ cgam_status cgam_gate_new(const cgam_bank *bank, double alpha, const cgam_gate_o
     cgam_gate_opts o = opts ? *opts : cgam_gate_opts_default();
     if (!(alpha >= 0) || !isfinite(alpha))
         return cgam_fail(env, CGAM_E_ARG, "alpha is %g, it must be 0 or more and finite", alpha);
-    double longest = bank->info.norm_max;
-    if (!(alpha * longest * longest <= 1e306)) /* A's entries, with room for sums of them */
+    if (!(alpha * bank->info.norm_max * bank->info.norm_max * (double)bank->Z.n <= RANGE))
         return cgam_fail(env, CGAM_E_ARG,
                          "alpha is %g and the longest memory has norm %g: alpha norm^2 leaves the "
                          "range of double",
-                         alpha, longest);
+                         alpha, bank->info.norm_max);
     cgam_gate *gate = cgam_zalloc(env, 1, sizeof *gate);
     if (!gate) return cgam_fail_nomem(env, "a gate operator");
     gate->bank = bank;
@@ -181,7 +205,7 @@ cgam_status cgam_gate_new(const cgam_bank *bank, double alpha, const cgam_gate_o
     gate->a = n > 1 ? alpha : 0;
     for (int64_t i = 0; i < n; i++) gate->D[i] = 1 - gate->a * bank->norm2[i];
 
-    cgam_dplr_spec spec = {.Z = &bank->Z, .norm2 = bank->norm2, .D = gate->D, .a = gate->a};
+    cgam_dplr_spec spec = {.Z = &bank->Z, .norm2 = bank->norm2, .a = gate->a, .level = 1};
     double bytes = 8 * cgam_dplr_cost(&spec);
     double limit = o.memory_max ? (double)o.memory_max : 0.5 * (double)cgam_memory_available();
     bool fits = bytes <= limit;
@@ -203,8 +227,8 @@ cgam_status cgam_gate_new(const cgam_bank *bank, double alpha, const cgam_gate_o
                       bytes / 0x1p20, limit / 0x1p20, alpha);
         goto fail;
     }
-    classify(gate);
-    status = try_one_pass(gate);
+    status = classify(gate, &spec);
+    if (status == CGAM_OK) status = try_one_pass(gate);
     if (status != CGAM_OK) goto fail;
     if (gate->info.regime == CGAM_CRITICAL && gate->A && !gate->one_pass &&
         (cgam_dplr_dense(gate->A) || bank->info.equal_norms)) {
@@ -222,16 +246,14 @@ fail:
 cgam_gate_info cgam_gate_describe(const cgam_gate *gate) { return gate->info; }
 
 cgam_dplr_spec cgam_gate_hessian(const cgam_gate *gate, double factor, double shift_p,
-                                 const double *p, double *D)
+                                 const double *p)
 {
-    const cgam_bank *bank = gate->bank;
-    for (int64_t i = 0; i < bank->Z.n; i++) D[i] = factor * gate->D[i] - shift_p * p[i];
-    return (cgam_dplr_spec){.Z = &bank->Z,
-                            .norm2 = bank->norm2,
-                            .D = D,
+    return (cgam_dplr_spec){.Z = &gate->bank->Z,
+                            .norm2 = gate->bank->norm2,
                             .a = factor * gate->a,
                             .w = shift_p > 0 ? p : NULL,
-                            .sigma = shift_p};
+                            .sigma = shift_p,
+                            .level = factor};
 }
 
 cgam_status cgam_gate_apply(const cgam_gate *gate, const double *x, double *y)

@@ -13,7 +13,7 @@
  * do, since E lies below the convex majorant each step minimises), so it converges to that point;
  * so does any descent method that stays in the ball, and damped Newton is made one.
  *
- * The condition on theta is one inertia count. The step solves
+ * The condition on theta is proved by one factorisation (num/dplr_proof.c). The step solves
  *     (A - lambda^2 beta C) ds = lambda (f - pi) ,    s = A^-1 (u + lambda pi),
  * a diagonal-plus-rank-(d+1) system; pi then moves by (f - pi) + lambda beta C ds, so A itself is
  * never applied. */
@@ -41,7 +41,7 @@ double cgam_basin_theta(double beta, double lambda, double eta_min, double step,
 typedef struct newton {
     const cgam_recall *plan;
     cgam_query *m;
-    double *pi, *ds, *rhs, *D;  /* [n] */
+    double *pi, *ds, *rhs;      /* [n] */
     double *s_try, *pi_try;     /* [n] */
     double *s_first, *pi_first; /* [n] the centre of the ball */
     double radius;              /* its radius in the A-norm */
@@ -86,13 +86,8 @@ static cgam_status guard(newton *w, bool *safe)
     double theta = cgam_basin_theta(o->beta, o->lambda, eta, step, &w->radius);
     if (theta < 0) return CGAM_OK;
     cgam_dplr_spec spec =
-        cgam_gate_hessian(plan->gate, theta, o->lambda * o->lambda * o->beta, w->m->p, w->D);
-    cgam_dplr *T;
-    status = cgam_dplr_new(env, &spec, &T);
-    if (status != CGAM_OK) return status;
-    *safe = cgam_dplr_negative(T) == 0 && !cgam_dplr_singular(T);
-    cgam_dplr_free(T);
-    return CGAM_OK;
+        cgam_gate_hessian(plan->gate, theta, o->lambda * o->lambda * o->beta, w->m->p);
+    return cgam_dplr_above(env, &spec, 0, safe);
 }
 
 /* One damped step; *done when the gradient is as small as the tolerance asks or E stops falling. */
@@ -108,7 +103,7 @@ static cgam_status step(newton *w, double *energy, bool *done)
     }
     *done = residual <= 0.1 * o->tol;
     if (*done) return CGAM_OK;
-    cgam_dplr_spec spec = cgam_gate_hessian(w->plan->gate, 1, o->lambda * scale, m->p, w->D);
+    cgam_dplr_spec spec = cgam_gate_hessian(w->plan->gate, 1, o->lambda * scale, m->p);
     cgam_dplr *H;
     cgam_status status = cgam_dplr_new(w->plan->bank->env, &spec, &H);
     if (status == CGAM_OK) status = cgam_dplr_solve(H, w->rhs, w->ds, NULL);
@@ -146,11 +141,11 @@ cgam_status cgam_coupled_newton(const cgam_recall *plan, cgam_query *m, bool *mo
     int64_t n = plan->bank->Z.n;
     double lambda = plan->opts.lambda;
     *moved = false;
-    double *room = cgam_alloc(env, (size_t)(8 * n), sizeof *room);
+    double *room = cgam_alloc(env, (size_t)(7 * n), sizeof *room);
     if (!room) return cgam_fail_nomem(env, "a Newton step");
-    double *part[8];
-    for (int k = 0; k < 8; k++) part[k] = room + k * n;
-    newton w = {plan, m, part[0], part[1], part[2], part[3], part[4], part[5], part[6], part[7], 0};
+    double *part[7];
+    for (int k = 0; k < 7; k++) part[k] = room + k * n;
+    newton w = {plan, m, part[0], part[1], part[2], part[3], part[4], part[5], part[6], 0};
     /* The iteration has just computed r from the p before and then p from r; so this s belongs to
      * the p before, and one more solve for the present p makes both agree. */
     bool safe = false;

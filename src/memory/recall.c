@@ -38,6 +38,10 @@ static cgam_status check(cgam_env *env, const cgam_recall_opts *o)
     if (!(o->lambda >= 0) || !isfinite(o->lambda))
         return cgam_fail(env, CGAM_E_ARG, "lambda is %g, it must be 0 or more and finite",
                          o->lambda);
+    if (!(o->lambda * o->lambda * o->beta <= 0x1p900 && o->lambda <= 0x1p900 && o->beta <= 0x1p900))
+        return cgam_fail(env, CGAM_E_ARG,
+                         "lambda is %g and beta %g: lambda^2 beta leaves the range of double",
+                         o->lambda, o->beta);
     if (!(o->tol >= 0) || o->max_iter < 1)
         return cgam_fail(env, CGAM_E_ARG, "tol is %g and max-iter %lld", o->tol,
                          (long long)o->max_iter);
@@ -96,6 +100,10 @@ cgam_status cgam_recall_new(const cgam_bank *bank, const cgam_recall_opts *opts,
     if (status == CGAM_OK && o.alpha > 0 && !o.W) /* weights of their own tell twins apart */
         status = cgam_twins_find(bank, &plan->twins);
     plan->context_margin = NAN;
+    if (o.P) plan->weights_size = cgam_vec_norm(bank->Z.d * o.d_c, o.P) * (1 + 0x1p-20);
+    for (int64_t i = 0; o.W && i < bank->Z.n; i++)
+        plan->weights_size =
+            fmax(plan->weights_size, cgam_vec_norm(o.d_c, o.W + i * o.d_c) * (1 + 0x1p-20));
     if (status == CGAM_OK && o.mode == CGAM_FLOW) status = cgam_recall_net(plan);
     if (status == CGAM_OK) plan->can = cgam_reach_of(plan);
     if (plan->can.streams && o.mode == CGAM_COUPLED)

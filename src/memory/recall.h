@@ -18,10 +18,13 @@ struct cgam_recall {
     cgam_dplr_inverse *small; /* where coupled feedback streams and memory allows, else NULL */
     struct cgam_net *net;     /* mode flow, else NULL */
     double context_margin;    /* of a free context, else NAN */
+    double weights_size;      /* of P or W: |P|_F, or the largest |W_i|_2; else 0 */
 };
 
 /* One query. All vectors are [n]. */
 typedef struct cgam_query {
+    const double *q; /* [d] the query, and */
+    const double *c; /* [d_c] its context, as they were given; NULL = none, or not clamped */
     const double *b; /* Z q */
     double *s0;      /* A^-1 u */
     double *a;       /* b + lambda s0: the scores without feedback */
@@ -109,9 +112,28 @@ void cgam_result_fill(const cgam_recall *plan, const cgam_summary *x, const cgam
 /* The k largest r: indices by falling r, ties to the lowest. heap: caller's [k]. */
 void cgam_query_top(const cgam_query *m, int64_t n, int64_t k, int64_t *index);
 
-/* What eta_min and p say without further work: spread = max p (1 - p), largest = max p. */
-void cgam_bound_freely(const cgam_recall *plan, double spread, double largest, cgam_result *out);
-/* Contraction, uniqueness, fold margin, errors: the free bounds, or all with opts.certify. */
+/* What rounding may have done to a query (docs/theorems/rounding.md). Scores are exact for the s at
+ * hand: b + lambda s; p is exact for those. */
+typedef struct cgam_doubt {
+    double scores;   /* max |r_i - exact| */
+    double weights;  /* max |log(p_i / exact)|, where p_i is not next to nothing */
+    double p;        /* |p - exact|_2 */
+    double gradient; /* |A s - u - lambda p|_2; INFINITY where it was not measured */
+} cgam_doubt;
+
+/* Scores of gates that are not solved for: |b + lambda Z v| by two sums of d products a row. */
+double cgam_doubt_scores(const cgam_recall *plan, const double *q, const double *c);
+/* All of it, from the vectors of a query. residual: measure the gradient, which takes three passes;
+ * gates: that of the gates alone, A s - u. */
+cgam_status cgam_doubt_measure(const cgam_recall *plan, const cgam_query *m, bool residual,
+                               bool gates, cgam_doubt *out);
+
+/* What eta_min and p say without further work: spread = max p (1 - p), largest = max p. Scores may be
+ * off by doubt->scores; INFINITY leaves p_lower_bound an estimate. */
+void cgam_bound_freely(const cgam_recall *plan, double spread, double largest,
+                       const cgam_doubt *doubt, cgam_result *out);
+/* Contraction, uniqueness, fold margin, errors: the free bounds, or all with opts.certify. Takes back
+ * that a recall converged where rounding, or an energy that rose, does not bear it out. */
 cgam_status cgam_query_certify(const cgam_recall *plan, const cgam_query *m, cgam_result *out);
 
 /* The largest theta < 1 for which "theta A - lambda^2 beta C(p) >= 0 at this point" proves that

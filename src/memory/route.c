@@ -54,7 +54,9 @@ cgam_route cgam_route_choose(const cgam_recall *plan, const cgam_recall_in *in,
     const cgam_reach *can = &plan->can;
     const cgam_recall_opts *o = &plan->opts;
     bool many = can->matrices && queries >= CGAM_ROUTE_SHARE;
-    bool vectors = plan->twins || o->certify || out->p || out->s || out->r ||
+    /* on a small bank the vectors of the gates cost little, and with them what rounding did to them */
+    bool gates = in->c && o->alpha > 0 && o->lambda > 0 && !can->matrices;
+    bool vectors = gates || plan->twins || o->certify || out->p || out->s || out->r ||
                    out->top > CGAM_ATTEND_LEADERS_MAX || (in->c && in->c_per_query && !can->direct);
     cgam_route route = {CGAM_PATH_VECTORS, CGAM_F64,
                         fitting(plan, GROUP_DOUBLES, CGAM_ROUTE_SHARE)};

@@ -155,7 +155,11 @@ cgam_status cgam_spectrum_new(const cgam_bank *bank, cgam_spectrum **out)
     status = through ? decompose_through_bank(sp) : decompose_dense(sp);
     if (status != CGAM_OK) goto fail;
     double zero = 16 * (double)(d + 1) * 0x1p-52 * bank->info.norm_max * bank->info.norm_max;
-    sp->info.alpha_crit = sp->info.omega_min < -zero ? -1 / sp->info.omega_min : INFINITY;
+    cgam_sign sign = CGAM_SIGN_NOT_ZERO; /* what rounding leaves of 0 looks like an eigenvalue */
+    if (sp->info.omega_min >= -zero) status = cgam_bank_orthogonal(bank, &sign);
+    if (status != CGAM_OK) goto fail;
+    bool none = sign == CGAM_SIGN_ZERO || sp->info.omega_min >= 0;
+    sp->info.alpha_crit = none ? INFINITY : -1 / sp->info.omega_min;
     *out = sp;
     return CGAM_OK;
 fail:

@@ -10,12 +10,13 @@
 
 double cgam_contraction(double beta, double lambda, double eta_min)
 {
-    return eta_min > 0 ? 0.5 * beta * lambda * lambda / eta_min : NAN;
+    if (lambda == 0 && eta_min > 0) return 0;
+    return eta_min > 0 ? cgam_widened(0.5 * beta * lambda * lambda / eta_min, 8 * CGAM_U) : NAN;
 }
 
 double cgam_contraction_lambda_max(double beta, double eta_min)
 {
-    return eta_min > 0 ? sqrt(2 * eta_min / beta) : 0;
+    return eta_min > 0 ? sqrt(2 * eta_min / beta) * (1 - 8 * CGAM_U) : 0;
 }
 
 double cgam_softmax_norm_bound(int64_t n, const double *p)
@@ -91,15 +92,13 @@ cgam_status cgam_retrieval_parts(const cgam_gate *gate, double lambda, const dou
 cgam_status cgam_fold_margin(const cgam_gate *gate, double beta, double lambda, const double *p,
                              double *value, bool *proved)
 {
-    cgam_env *env = gate->bank->env;
-    double *D = cgam_alloc(env, (size_t)gate->bank->Z.n, sizeof *D);
-    if (!D) return cgam_fail_nomem(env, "a fold margin");
-    cgam_dplr_spec spec = cgam_gate_hessian(gate, 1, lambda * lambda * beta, p, D);
+    cgam_dplr_spec spec = cgam_gate_hessian(gate, 1, lambda * lambda * beta, p);
     cgam_lowest low = {0};
-    cgam_status status = cgam_dplr_lowest(env, &spec, 1e-12, false, &low);
-    cgam_free(env, D);
-    *value = low.value;
-    if (proved) *proved = low.hi - low.lo <= 1e-9 * fmax(1, fabs(low.value));
+    cgam_status status = cgam_dplr_lowest(gate->bank->env, &spec, 1e-12, false, &low);
+    /* rounding of lambda^2 beta shifts it by that much of |diag p - pp'| <= 1/2 */
+    double off = 2 * CGAM_U * spec.sigma;
+    *value = isfinite(low.lo) ? cgam_below(low.lo - off) : low.value;
+    if (proved) *proved = low.hi - low.lo + 2 * off <= 1e-9 * fmax(1, fabs(low.value));
     return status;
 }
 
@@ -174,16 +173,15 @@ cgam_status cgam_contraction_local(const cgam_gate *gate, double beta, double la
         return status;
     }
     *value *= l2b;
-    /* theta A - lambda^2 beta C with theta a hair above: no negative eigenvalue means proved */
-    double *D = cgam_alloc(env, (size_t)gate->bank->Z.n, sizeof *D);
-    if (!D) return cgam_fail_nomem(env, "a local contraction");
-    double theta = *value * (1 + 1e-9) + 1e-13 * l2b;
-    cgam_dplr_spec spec = cgam_gate_hessian(gate, theta, l2b, p, D);
-    cgam_dplr *T;
-    status = cgam_dplr_new(env, &spec, &T);
-    if (status == CGAM_OK) *proved = cgam_dplr_negative(T) == 0;
-    cgam_dplr_free(T);
-    cgam_free(env, D);
+    /* theta A - lambda^2 beta C positive definite, with theta a hair above: proved */
+    static const double hairs[] = {1e-13, 1e-11, 1e-9, 1e-7, 1e-5, 1e-3};
+    *proved = false;
+    for (int k = 0; k < 6 && status == CGAM_OK && !*proved; k++) {
+        double theta = cgam_above(*value * (1 + hairs[k]) + 1e-4 * hairs[k] * l2b);
+        cgam_dplr_spec spec = cgam_gate_hessian(gate, theta, cgam_widened(l2b, 4 * CGAM_U), p);
+        status = cgam_dplr_above(env, &spec, 0, proved);
+        if (*proved) *value = theta;
+    }
     return status;
 }
 

@@ -20,24 +20,15 @@ typedef struct hashing {
     mark *marks; /* [n] */
 } hashing;
 
-static const char *row_bytes(const cgam_bank *bank, int64_t i)
+/* Multiply and rotate, a number at a time, -0 taken for 0; equal hashes are compared, so it need not
+ * be good. */
+static uint64_t hash_row(const double *row, int64_t d)
 {
-    size_t step = (size_t)bank->Z.stride * cgam_dtype_size(bank->Z.dtype);
-    return (const char *)bank->Z.data + (size_t)i * step;
-}
-
-static size_t row_size(const cgam_bank *bank)
-{
-    return (size_t)bank->Z.d * cgam_dtype_size(bank->Z.dtype);
-}
-
-/* Multiply and rotate, eight bytes at a time; equal hashes are compared, so it need not be good. */
-static uint64_t hash_bytes(const char *bytes, size_t size)
-{
-    uint64_t hash = size;
-    for (size_t i = 0; i < size; i += 8) {
-        uint64_t word = 0;
-        memcpy(&word, bytes + i, size - i < 8 ? size - i : 8);
+    uint64_t hash = (uint64_t)d;
+    for (int64_t i = 0; i < d; i++) {
+        double value = row[i] + 0.0; /* -0 + 0 is 0 */
+        uint64_t word;
+        memcpy(&word, &value, sizeof word);
         hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
         hash ^= hash >> 29;
     }
@@ -48,10 +39,26 @@ static cgam_status hash_chunk(void *arg, int64_t k)
 {
     hashing *job = arg;
     const cgam_rows *Z = &job->bank->Z;
-    if (cgam_interrupted(job->bank->env)) return CGAM_E_INTERRUPTED;
-    for (int64_t i = cgam_rows_chunk_begin(Z, k); i < cgam_rows_chunk_begin(Z, k + 1); i++)
-        job->marks[i] = (mark){hash_bytes(row_bytes(job->bank, i), row_size(job->bank)), i};
+    cgam_env *env = job->bank->env;
+    if (cgam_interrupted(env)) return CGAM_E_INTERRUPTED;
+    double *row = cgam_alloc(env, (size_t)Z->d, sizeof *row);
+    if (!row) return cgam_fail_nomem(env, "a row");
+    for (int64_t i = cgam_rows_chunk_begin(Z, k); i < cgam_rows_chunk_begin(Z, k + 1); i++) {
+        cgam_rows_get(Z, i, 1, row);
+        job->marks[i] = (mark){hash_row(row, Z->d), i};
+    }
+    cgam_free(env, row);
     return CGAM_OK;
+}
+
+/* Are rows i and j equal in value? rows: [2, d] scratch. */
+static bool alike(const cgam_bank *bank, int64_t i, int64_t j, double *rows)
+{
+    int64_t d = bank->Z.d, k = 0;
+    cgam_rows_get(&bank->Z, i, 1, rows);
+    cgam_rows_get(&bank->Z, j, 1, rows + d);
+    while (k < d && rows[k] == rows[d + k]) k++;
+    return k == d;
 }
 
 static int by_hash(const void *x, const void *y)
@@ -63,7 +70,7 @@ static int by_hash(const void *x, const void *y)
 
 /* Collects the families among marks sorted by hash. Rows of one hash that are not alike are rare
  * enough to be left out of each other's families one by one. */
-static void collect(const cgam_bank *bank, mark *marks, int64_t n, cgam_twins *twins)
+static void collect(const cgam_bank *bank, mark *marks, int64_t n, double *rows, cgam_twins *twins)
 {
     int64_t used = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -71,9 +78,7 @@ static void collect(const cgam_bank *bank, mark *marks, int64_t n, cgam_twins *t
         int64_t first = used;
         twins->member[used++] = marks[i].row;
         for (int64_t j = i + 1; j < n && marks[j].hash == marks[i].hash; j++) {
-            if (marks[j].row < 0 || memcmp(row_bytes(bank, marks[i].row),
-                                           row_bytes(bank, marks[j].row), row_size(bank)) != 0)
-                continue;
+            if (marks[j].row < 0 || !alike(bank, marks[i].row, marks[j].row, rows)) continue;
             twins->member[used++] = marks[j].row;
             marks[j].row = -1;
         }
@@ -97,6 +102,7 @@ cgam_status cgam_twins_find(const cgam_bank *bank, cgam_twins **out)
     int64_t n = bank->Z.n;
     cgam_status status = CGAM_OK;
     cgam_twins *twins = cgam_zalloc(env, 1, sizeof *twins);
+    double *rows = NULL;
     hashing job = {bank, cgam_alloc(env, (size_t)n, sizeof *job.marks)};
     if (!twins || !job.marks) {
         status = cgam_fail_nomem(env, "equal memories");
@@ -110,16 +116,18 @@ cgam_status cgam_twins_find(const cgam_bank *bank, cgam_twins **out)
     if (pairs == 0) goto done;
     twins->begin = cgam_zalloc(env, (size_t)pairs + 1, sizeof *twins->begin);
     twins->member = cgam_alloc(env, (size_t)n, sizeof *twins->member);
-    if (!twins->begin || !twins->member) {
+    rows = cgam_alloc(env, (size_t)(2 * bank->Z.d), sizeof *rows);
+    if (!twins->begin || !twins->member || !rows) {
         status = cgam_fail_nomem(env, "equal memories");
         goto done;
     }
-    collect(bank, job.marks, n, twins);
+    collect(bank, job.marks, n, rows, twins);
     if (twins->families > 0) {
         *out = twins;
         twins = NULL;
     }
 done:
+    cgam_free(env, rows);
     cgam_free(env, job.marks);
     cgam_twins_free(env, twins);
     return status;

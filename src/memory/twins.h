@@ -1,4 +1,4 @@
-/* twins.h: memories that are stored alike, bit for bit. They must share their probability, but a
+/* twins.h: memories that are equal, number for number. They must share their probability, but a
  * solve rounds each row in its own way, and past a fold that would pick one of them. */
 #ifndef CGAM_SRC_MEMORY_TWINS_H
 #define CGAM_SRC_MEMORY_TWINS_H

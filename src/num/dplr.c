@@ -25,19 +25,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REFINE_MAX = 8 };
+enum { REFINE_MAX = 8, DENSE_MAX = 2048 };
+static const double CANCELS = 64;
 static const double PIVOT_SAFE = 1e-3; /* |D_i| relative to its diagonal entry's parts */
 
-static int64_t columns(const cgam_dplr_spec *s)
+/* T as a matrix: where that is smaller than K, and where a |zeta|^2 is so large that the rounding of
+ * D_i = 1 - a |zeta_i|^2 would show in A. */
+static bool is_dense(const cgam_dplr_spec *s)
 {
-    return (s->a > 0 ? s->Z->d : 0) + (s->w && s->sigma > 0 ? 1 : 0);
+    if (!(s->a > 0) || s->Z->n <= s->Z->d) return s->a > 0;
+    bool large = false;
+    for (int64_t i = 0; s->Z->n <= DENSE_MAX && i < s->Z->n && !large; i++)
+        large = s->a * s->norm2[i] > CANCELS;
+    return large;
 }
-
-static bool is_dense(const cgam_dplr_spec *s) { return s->a > 0 && s->Z->n <= s->Z->d; }
 
 double cgam_dplr_cost(const cgam_dplr_spec *spec)
 {
-    double side = is_dense(spec) ? (double)spec->Z->n : 2 * (double)columns(spec);
+    double side = is_dense(spec) ? (double)spec->Z->n : 2 * (double)cgam_dplr_columns(spec);
     return side * side;
 }
 
@@ -77,20 +82,22 @@ static cgam_status factor(cgam_dplr *T, int64_t size, int64_t *negative)
     return CGAM_OK;
 }
 
-static cgam_status build_dense(cgam_dplr *T)
+static cgam_status build_dense(cgam_dplr *T, const cgam_dplr_spec *spec)
 {
     int64_t n = T->n;
     T->K = cgam_alloc(T->env, (size_t)(n * n), sizeof *T->K);
     if (!T->K) return cgam_fail_nomem(T->env, "the gate operator in memory space");
-    cgam_status status = cgam_rows_gram_outer(T->env, T->Z, T->K);
+    cgam_status status = cgam_dplr_matrix(T->env, spec, T->K, &T->error);
     if (status != CGAM_OK) return status;
     for (int64_t i = 0; i < n; i++) {
-        for (int64_t j = 0; j <= i; j++) {
-            T->K[i * n + j] *= T->a;
-            if (T->w) T->K[i * n + j] += T->sigma * T->w[i] * T->w[j];
-        }
-        T->K[i * n + i] += T->D[i];
-        T->norm = fmax(T->norm, fabs(T->K[i * n + i]));
+        for (int64_t j = 0; j < i; j++) T->K[j * n + i] = T->K[i * n + j];
+        T->D[i] = T->K[i * n + i];
+        T->norm = fmax(T->norm, fabs(T->D[i]));
+    }
+    for (int64_t i = 0; i < n; i++) {
+        double total = 0;
+        for (int64_t j = 0; j < n; j++) total += fabs(T->K[i * n + j]);
+        T->size = fmax(T->size, total * (1 + 0x1p-20));
     }
     return factor(T, n, &T->negative);
 }
@@ -142,7 +149,7 @@ static cgam_status choose_border(cgam_dplr *T, const double *load)
     return CGAM_OK;
 }
 
-static cgam_status build_bordered(cgam_dplr *T)
+static cgam_status build_bordered(cgam_dplr *T, const cgam_dplr_spec *spec)
 {
     cgam_env *env = T->env;
     int64_t n = T->n, k = T->k, kz = T->a > 0 ? T->d : 0;
@@ -155,7 +162,7 @@ static cgam_status build_bordered(cgam_dplr *T)
     }
     for (int64_t i = 0; i < n; i++) {
         load[i] = T->a * T->norm2[i] + (T->w ? T->sigma * T->w[i] * T->w[i] : 0);
-        T->norm = fmax(T->norm, fabs(T->D[i] + load[i]));
+        T->norm = fmax(T->norm, fabs(cgam_dplr_diagonal(spec, i, NULL)));
     }
     status = choose_border(T, load);
     if (status != CGAM_OK) goto done;
@@ -235,15 +242,15 @@ cgam_status cgam_dplr_new(cgam_env *env, const cgam_dplr_spec *spec, cgam_dplr *
     T->a = spec->a;
     T->w = spec->sigma > 0 ? spec->w : NULL;
     T->sigma = T->w ? spec->sigma : 0;
-    T->k = columns(spec);
+    T->k = cgam_dplr_columns(spec);
     T->dense = is_dense(spec);
     T->D = cgam_alloc(env, (size_t)T->n, sizeof *T->D);
     cgam_status status = CGAM_OK;
     if (!T->D) {
         status = cgam_fail_nomem(env, "the diagonal of a gate operator");
     } else {
-        memcpy(T->D, spec->D, (size_t)T->n * sizeof *T->D);
-        status = T->dense ? build_dense(T) : build_bordered(T);
+        for (int64_t i = 0; i < T->n; i++) T->D[i] = cgam_dplr_pivot(spec, i, NULL);
+        status = T->dense ? build_dense(T, spec) : build_bordered(T, spec);
     }
     if (status != CGAM_OK) {
         cgam_dplr_free(T);
@@ -267,6 +274,21 @@ int64_t cgam_dplr_border(const cgam_dplr *T, const int64_t **index)
 cgam_status cgam_dplr_apply(const cgam_dplr *T, const double *x, double *y)
 {
     cgam_status status = CGAM_OK;
+    int64_t n = T->n;
+    if (T->dense) { /* by the upper triangle, where T still is; BLAS rounds by alignment */
+        double *z = cgam_alloc(T->env, (size_t)(2 * n), sizeof *z), *sum = z + n;
+        if (!z) return cgam_fail_nomem(T->env, "a product with the gate operator");
+        memcpy(z, x, (size_t)n * sizeof *z);
+        for (int64_t i = 0; i < n; i++) sum[i] = T->D[i] * z[i];
+        for (int64_t i = 0; i + 1 < n; i++) {
+            const double *row = T->K + i * n + i + 1;
+            sum[i] += cblas_ddot((int)(n - i - 1), row, 1, z + i + 1, 1);
+            cblas_daxpy((int)(n - i - 1), z[i], row, 1, sum + i + 1, 1);
+        }
+        memcpy(y, sum, (size_t)n * sizeof *y);
+        cgam_free(T->env, z);
+        return CGAM_OK;
+    }
     if (T->a > 0) {
         double *t = cgam_alloc(T->env, (size_t)T->d, sizeof *t);
         if (!t) return cgam_fail_nomem(T->env, "a product with the gate operator");

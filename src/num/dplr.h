@@ -1,9 +1,12 @@
 /* dplr.h: diagonal plus low rank,  T = diag(D) + a Z Z' + sigma w w',  a >= 0, sigma >= 0,
- * solved and counted without ever forming an n x n matrix (unless n <= d, where that is smaller).
+ * solved and counted without ever forming an n x n matrix, unless n <= d, where that is smaller, or
+ * n is small and a |zeta|^2 large, where the low rank would cancel against the diagonal.
  *
- * Every operator of the theory is of this kind: the gate operator A (D = 1 - alpha n_i,
- * a = alpha), its shifts, and the Hessian of the coupled energy A - lambda^2 beta (diag p - pp')
- * (D = 1 - alpha n_i - lambda^2 beta p_i, w = p, sigma = lambda^2 beta). */
+ * Every operator of the theory is of the kind
+ *     T = level I + a (Z Z' - diag(Z Z')) - sigma (diag w - w w'),   D_i = level - a n_i - sigma w_i:
+ * the gate operator A (level 1, a = alpha), its shifts, and the Hessian of the coupled energy
+ * A - lambda^2 beta (diag p - pp'). Its diagonal, level - sigma w_i (1 - w_i), is known without
+ * adding up what cancels; with D of the caller's own it is D_i + a n_i + sigma w_i^2. */
 #ifndef CGAM_SRC_NUM_DPLR_H
 #define CGAM_SRC_NUM_DPLR_H
 
@@ -14,11 +17,23 @@ typedef struct cgam_dplr cgam_dplr;
 typedef struct cgam_dplr_spec {
     const cgam_rows *Z;  /* [n, d], borrowed */
     const double *norm2; /* [n] |zeta_i|^2, borrowed */
-    const double *D;     /* [n], copied */
+    const double *D;     /* [n], copied; NULL = by level, as above */
     double a;
     const double *w; /* [n], borrowed; NULL = no such term */
     double sigma;
+    double level; /* where D is NULL */
 } cgam_dplr_spec;
+
+/* Entry (i, i) of T, and D_i; *error, which may be NULL, bounds what rounding did to it, that of the
+ * norms included. */
+double cgam_dplr_diagonal(const cgam_dplr_spec *spec, int64_t i, double *error);
+double cgam_dplr_pivot(const cgam_dplr_spec *spec, int64_t i, double *error);
+/* T itself, n x n: the lower triangle by rows. |T as stored - T| <= *error in the spectral norm. */
+cgam_status cgam_dplr_matrix(cgam_env *env, const cgam_dplr_spec *spec, double *T, double *error);
+enum { CGAM_DPLR_SMALL = 192 }; /* memories up to which proofs go by the n x n matrix */
+/* Is every eigenvalue of T above `floor`? *proved is true only where that is proved, rounding
+ * included. */
+cgam_status cgam_dplr_above(cgam_env *env, const cgam_dplr_spec *spec, double floor, bool *proved);
 
 /* Factors T: O(n d^2 + d^3), or O(n^2 d + n^3) when n <= d, or O(n) when a = 0. */
 cgam_status cgam_dplr_new(cgam_env *env, const cgam_dplr_spec *spec, cgam_dplr **out);
@@ -33,6 +48,12 @@ bool cgam_dplr_singular(const cgam_dplr *T);
 
 /* y = T x, two passes over Z. */
 cgam_status cgam_dplr_apply(const cgam_dplr *T, const double *x, double *y);
+
+/* The same for sigma = 0, with |y - T x|_2 <= *error. */
+cgam_status cgam_dplr_apply_bounded(const cgam_dplr *T, const double *x, double *y, double *error);
+
+/* |T^-1|_2 from above, for T = spec of at most CGAM_DPLR_SMALL memories; INFINITY: not proved. */
+cgam_status cgam_dplr_inverse_norm(const cgam_dplr *T, const cgam_dplr_spec *spec, double *bound);
 
 /* y = T^-1 x with iterative refinement. *backward = |T y - x| / (|T| |y| + |x|) as measured on
  * the y returned, with |T| taken no larger than its largest diagonal entry; may be NULL. */
@@ -77,7 +98,7 @@ cgam_status cgam_dplr_dense_solve(const cgam_dplr *T, double *xy);
 /* ---- The smallest eigenvalue. ------------------------------------------------------------ */
 typedef struct cgam_lowest {
     double value;   /* the smallest eigenvalue */
-    double lo, hi;  /* lo <= it <= hi, both proved up to rounding: lo by counting, hi by a vector */
+    double lo, hi;  /* lo <= it <= hi, proved, rounding included: lo by factors, hi by a vector */
     double *vector; /* [n] or NULL if not asked for: a unit eigenvector */
 } cgam_lowest;
 
@@ -87,7 +108,8 @@ cgam_status cgam_dplr_lowest(cgam_env *env, const cgam_dplr_spec *spec, double t
                              bool want_vector, cgam_lowest *out);
 
 /* A bracket that needs no pass over Z: lo = min D (T - diag(D) is positive semidefinite), hi = the
- * smaller of the (rank+1)-th smallest D (interlacing) and the smallest diagonal entry. */
+ * smaller of the (rank+1)-th smallest D (interlacing) and the smallest diagonal entry; each widened
+ * by its rounding. */
 cgam_status cgam_dplr_bracket(cgam_env *env, const cgam_dplr_spec *spec, double *lo, double *hi);
 
 #endif

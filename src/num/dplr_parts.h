@@ -1,4 +1,4 @@
-/* dplr_parts.h: what dplr.c and dplr_inverse.c know of each other. */
+/* dplr_parts.h: what dplr.c, dplr_inverse.c and dplr_proof.c know of each other. */
 #ifndef CGAM_SRC_NUM_DPLR_PARTS_H
 #define CGAM_SRC_NUM_DPLR_PARTS_H
 
@@ -13,14 +13,22 @@ struct cgam_dplr {
     const double *w;
     bool dense;
     int64_t n, d, k, m; /* k columns of B, m border rows; size of K is k + m, or n when dense */
-    double *D, *dinv;   /* [n]; dinv is 0 on border rows */
+    double *D, *dinv;   /* [n]; dinv is 0 on border rows. Dense: D is the diagonal of T */
     int64_t *border;    /* [m], ascending */
-    double *K;          /* factored, lower triangle by rows = LAPACK's upper by columns */
+    double *K;          /* factored, lower triangle by rows = LAPACK's upper by columns; dense: T
+                           itself is in the upper one */
     lapack_int *pivots;
     int64_t negative;
-    bool singular;  /* K has an exact zero pivot: no solves */
-    bool vanishing; /* pivots had to be shifted: singular to working precision */
-    double norm;    /* largest |diagonal entry| of T, a lower bound of |T| */
+    bool singular;      /* K has an exact zero pivot: no solves */
+    bool vanishing;     /* pivots had to be shifted: singular to working precision */
+    double norm;        /* largest |diagonal entry| of T, a lower bound of |T| */
+    double error, size; /* dense: of the entries, in the spectral norm, and the row-sum norm of T */
 };
+
+/* Columns of B = [sqrt(a) Z, sqrt(sigma) w]. */
+static inline int64_t cgam_dplr_columns(const cgam_dplr_spec *s)
+{
+    return (s->a > 0 ? s->Z->d : 0) + (s->w && s->sigma > 0 ? 1 : 0);
+}
 
 #endif

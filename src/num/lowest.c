@@ -1,20 +1,22 @@
 /* lowest.c: the smallest eigenvalue of T = diag(D) + a Z Z' + sigma w w', with proof.
  *
- * When n <= d LAPACK answers on the n x n matrix. Otherwise inverse Lanczos: with a shift s below
- * the spectrum, (T - s)^-1 is positive definite and its largest eigenvalue is 1 / (lambda_min - s).
- * The free bracket [lo, hi] (dplr.h) tells where to put s: a tenth of its width below lo, so that
- * the eigenvalues near the bottom are spread over the scale of the shift whatever their cluster.
- * A Rayleigh quotient is an upper bound of lambda_min; one inertia count of T - (value - delta)
- * that finds no negative eigenvalue makes value - delta a lower bound. If it finds one, Lanczos
- * had missed it and goes on from a fresh vector with that knowledge. */
+ * Small or n <= d: LAPACK answers on the n x n matrix; the Rayleigh quotient of its vector is an
+ * upper bound, and Cholesky's factorisation of T - x I that runs to its end makes x a lower one, each
+ * with its rounding (num/dplr_proof.c). Otherwise inverse Lanczos: with a shift s below the spectrum,
+ * (T - s)^-1 is positive definite and its largest eigenvalue is 1 / (lambda_min - s). The free
+ * bracket [lo, hi] (dplr.h) tells where to put s: a tenth of its width below lo, so that the
+ * eigenvalues near the bottom are spread over the scale of the shift whatever their cluster. If
+ * value - delta cannot be proved a lower bound and a count finds an eigenvalue below it, Lanczos had
+ * missed it and goes on from a fresh vector with that knowledge. */
 #include "base/blas.h"
 #include "num/dplr.h"
+#include "num/rounding.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { BASIS_MAX = 40, RESTARTS_MAX = 20, DENSE_MAX = 2048 };
+enum { BASIS_MAX = 40, RESTARTS_MAX = 20, DENSE_MAX = 2048, PROOFS_MAX = 24 };
 
 static int ascending(const void *x, const void *y)
 {
@@ -22,70 +24,102 @@ static int ascending(const void *x, const void *y)
     return a < b ? -1 : a > b;
 }
 
-/* Entry (i, i) of T. */
-static double diagonal(const cgam_dplr_spec *spec, int64_t i)
-{
-    double w = spec->w ? spec->w[i] : 0;
-    return spec->D[i] + spec->a * spec->norm2[i] + spec->sigma * w * w;
-}
-
 cgam_status cgam_dplr_bracket(cgam_env *env, const cgam_dplr_spec *spec, double *lo, double *hi)
 {
     int64_t n = spec->Z->n, rank = (spec->a > 0 ? spec->Z->d : 0) + (spec->w != NULL);
-    double *sorted = cgam_alloc(env, (size_t)n, sizeof *sorted);
+    double *sorted = cgam_alloc(env, (size_t)n, sizeof *sorted), e;
     if (!sorted) return cgam_fail_nomem(env, "a bracket");
-    *hi = INFINITY;
+    *hi = *lo = INFINITY;
     for (int64_t i = 0; i < n; i++) {
-        sorted[i] = spec->D[i];
-        *hi = fmin(*hi, diagonal(spec, i));
+        double D = cgam_dplr_pivot(spec, i, &e);
+        *lo = fmin(*lo, spec->a == 0 && !spec->w ? D : cgam_below(D - e));
+        sorted[i] = cgam_above(D + e);
+        *hi = fmin(*hi, cgam_dplr_diagonal(spec, i, &e) + e);
     }
     qsort(sorted, (size_t)n, sizeof *sorted, ascending);
-    *lo = sorted[0];
     if (rank < n) *hi = fmin(*hi, sorted[rank]);
-    if (*hi < *lo) *hi = *lo; /* rounding of the diagonal entries */
+    if (spec->a == 0 && !spec->w) *hi = *lo; /* T is diagonal */
     cgam_free(env, sorted);
     return CGAM_OK;
 }
 
-/* n <= d: LAPACK's smallest eigenpair of the n x n matrix. */
+/* x'Tx / x'x from above: T a matrix off by `error`, lower triangle by rows. scratch [n]. */
+static double quotient_above(int64_t n, const double *T, double error, const double *x)
+{
+    double total = 0, size = 0, square = 0;
+    for (int64_t i = 0; i < n; i++) {
+        double row = 0, abs = 0;
+        for (int64_t j = 0; j < i; j++) {
+            row += T[i * n + j] * x[j];
+            abs += fabs(T[i * n + j] * x[j]);
+        }
+        total += x[i] * (2 * row + T[i * n + i] * x[i]);
+        size += fabs(x[i]) * (2 * abs + fabs(T[i * n + i] * x[i]));
+        square += x[i] * x[i];
+    }
+    double off = cgam_gamma(2 * (double)n + 8) * size + (double)(n + 1) * CGAM_TINY;
+    return cgam_above(total / square +
+                      (off / square + 2 * (double)n * CGAM_U * fabs(total) / square) * CGAM_SLACK +
+                      error * CGAM_SLACK);
+}
+
+/* The largest x near `value` for which Cholesky's method proves that no eigenvalue of T, off by
+ * `error`, is below; -INFINITY if there is none. B [n, n] scratch. */
+static double proved_below(int64_t n, const double *T, double error, double value, double *B)
+{
+    double size = 0;
+    for (int64_t i = 0; i < n; i++) size = fmax(size, fabs(T[i * n + i] - value));
+    double step =
+        error + cgam_cholesky_error(n, (double)n * size) + 8 * CGAM_U * (size + fabs(value));
+    for (int k = 0; k < PROOFS_MAX; k++, step *= k < 4 ? 2 : 8) {
+        double x = value - step, trace = 0, rounding = 0;
+        memcpy(B, T, (size_t)(n * n) * sizeof *B);
+        for (int64_t i = 0; i < n; i++) {
+            B[i * n + i] -= x;
+            trace += fmax(B[i * n + i], 0);
+            rounding = fmax(rounding, CGAM_U * fabs(B[i * n + i]));
+        }
+        if (!isfinite(trace)) return -INFINITY;
+        if (cgam_cholesky_ends(n, B))
+            return cgam_below(x - (error + rounding + cgam_cholesky_error(n, trace)) * CGAM_SLACK);
+    }
+    return -INFINITY;
+}
+
+/* LAPACK's smallest eigenpair of the n x n matrix, scaled to size 1, and its proof. */
 static cgam_status lowest_dense(cgam_env *env, const cgam_dplr_spec *spec, bool want_vector,
                                 cgam_lowest *out)
 {
     int64_t n = spec->Z->n;
+    double *T = cgam_zalloc(env, (size_t)(2 * n * n), sizeof *T), *B = T ? T + n * n : NULL;
+    double *values = cgam_alloc(env, (size_t)(2 * n), sizeof *values);
+    double *vector = cgam_alloc(env, (size_t)n, sizeof *vector), error, size = 0;
+    lapack_int support[2], found = 0, info = 0;
     cgam_status status = CGAM_OK;
-    double *T = cgam_alloc(env, (size_t)(n * n), sizeof *T);
-    double *values = cgam_alloc(env, (size_t)n, sizeof *values);
-    double *vector = cgam_alloc(env, (size_t)n, sizeof *vector);
-    lapack_int support[2], found = 0;
-    if (!T || !values || !vector) {
-        status = cgam_fail_nomem(env, "a dense spectrum");
+    if (!T || !values || !vector) status = cgam_fail_nomem(env, "a dense spectrum");
+    if (status == CGAM_OK) status = cgam_dplr_matrix(env, spec, T, &error);
+    if (status != CGAM_OK) goto done;
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j <= i; j++) size = fmax(size, fabs(T[i * n + j]));
+    if (!isfinite(size) || !isfinite(error)) {
+        status =
+            cgam_fail(env, CGAM_E_VALUE, "an operator with entries beyond the range of double");
         goto done;
     }
-    status = cgam_rows_gram_outer(env, spec->Z, T);
-    if (status != CGAM_OK) goto done;
-    double size = 0;
-    for (int64_t i = 0; i < n; i++) {
-        for (int64_t j = 0; j <= i; j++) {
-            T[i * n + j] *= spec->a;
-            if (spec->w) T[i * n + j] += spec->sigma * spec->w[i] * spec->w[j];
-        }
-        T[i * n + i] = diagonal(spec, i); /* without the rounding of large norms that cancel */
-    }
-    for (int64_t i = 0; i < n; i++) { /* the row-sum norm bounds what rounding can do */
-        double total = 0;
-        for (int64_t j = 0; j < n; j++) total += fabs(j <= i ? T[i * n + j] : T[j * n + i]);
-        size = fmax(size, total);
-    }
-    lapack_int info = LAPACKE_dsyevr(LAPACK_COL_MAJOR, want_vector ? 'V' : 'N', 'I', 'U',
-                                     (lapack_int)n, T, (lapack_int)n, 0, 0, 1, 1, 0, &found, values,
-                                     vector, (lapack_int)n, support);
+    int power = 0;
+    frexp(size, &power);
+    for (int64_t i = 0; i < n * n; i++) B[i] = T[i] = ldexp(T[i], -power);
+    error = ldexp(error, -power) + (double)n * CGAM_TINY;
+    info = LAPACKE_dsyevr(LAPACK_COL_MAJOR, 'V', 'I', 'U', (lapack_int)n, B, (lapack_int)n, 0, 0, 1,
+                          1, 0, &found, values, vector, (lapack_int)n, support);
     if (info == LAPACK_WORK_MEMORY_ERROR) status = cgam_fail_nomem(env, "work of dsyevr");
     else if (info != 0 || found != 1)
         status = cgam_fail(env, CGAM_E_INTERNAL, "dsyevr: %d", (int)info);
-    out->value = values[0];
-    out->lo = values[0] - 4 * (double)n * 0x1p-53 * size;
-    out->hi = values[0] + 4 * (double)n * 0x1p-53 * size;
-    if (status == CGAM_OK && want_vector) {
+    if (status != CGAM_OK) goto done;
+    out->value = ldexp(values[0], power);
+    out->hi = cgam_above(ldexp(quotient_above(n, T, error, vector), power));
+    out->lo = cgam_below(ldexp(proved_below(n, T, error, values[0], B), power));
+    if (want_vector) {
         out->vector = vector;
         vector = NULL;
     }
@@ -99,8 +133,8 @@ done:
 typedef struct search {
     cgam_env *env;
     const cgam_dplr_spec *spec;
-    cgam_dplr *inverse;  /* T - shift, factored */
-    double shift, scale; /* scale: largest |D_i| + a |zeta_i|^2 + sigma w_i^2 */
+    cgam_dplr *inverse; /* T - shift, factored */
+    double shift;
     int64_t n;
     int width;     /* Lanczos vectors before a restart, at most BASIS_MAX */
     double *basis; /* [width + 1, n], orthonormal */
@@ -168,36 +202,59 @@ static int basis_width(const cgam_rows *Z)
     return width < 8 ? 8 : width > BASIS_MAX ? BASIS_MAX : (int)width;
 }
 
+/* T - shift I, with D of its own where T has one. */
+static cgam_status shifted(search *s, double shift, double **D, cgam_dplr_spec *out)
+{
+    *out = *s->spec;
+    *D = NULL;
+    out->level -= shift;
+    if (!s->spec->D) return CGAM_OK;
+    *D = cgam_alloc(s->env, (size_t)s->n, sizeof **D);
+    if (!*D) return cgam_fail_nomem(s->env, "a shifted operator");
+    for (int64_t i = 0; i < s->n; i++) (*D)[i] = s->spec->D[i] - shift;
+    out->D = *D;
+    return CGAM_OK;
+}
+
 static cgam_status factor_shifted(search *s, double shift, cgam_dplr **out)
 {
-    double *D = cgam_alloc(s->env, (size_t)s->n, sizeof *D);
-    if (!D) return cgam_fail_nomem(s->env, "a shifted operator");
-    for (int64_t i = 0; i < s->n; i++) D[i] = s->spec->D[i] - shift;
-    cgam_dplr_spec shifted = *s->spec;
-    shifted.D = D;
-    cgam_status status = cgam_dplr_new(s->env, &shifted, out);
+    double *D;
+    cgam_dplr_spec spec;
+    cgam_status status = shifted(s, shift, &D, &spec);
+    if (status == CGAM_OK) status = cgam_dplr_new(s->env, &spec, out);
     cgam_free(s->env, D);
     return status;
 }
 
 /* The Rayleigh quotient x'Tx of the unit vector s->x, added up so that D's large common part
- * cancels nothing: sum D_i x_i^2 + a |Z'x|^2 + sigma (w'x)^2. */
-static cgam_status rayleigh(search *s, double *value)
+ * cancels nothing: sum D_i x_i^2 + a |Z'x|^2 + sigma (w'x)^2; and a bound from above of x'Tx / x'x. */
+static cgam_status rayleigh(search *s, double *value, double *above)
 {
     const cgam_dplr_spec *spec = s->spec;
-    double total = 0;
-    for (int64_t i = 0; i < s->n; i++) s->y[i] = spec->D[i] * s->x[i];
+    double gamma = cgam_gamma((double)s->n + 8), total, off = 0, e, lengths = 0;
+    double square = cgam_vec_dot(s->n, s->x, s->x);
+    for (int64_t i = 0; i < s->n; i++) {
+        double D = cgam_dplr_pivot(spec, i, &e);
+        s->y[i] = D * s->x[i];
+        off += s->x[i] * s->x[i] * (e + fabs(D) * gamma);
+        lengths += fabs(s->x[i]) * sqrt(spec->norm2[i]);
+    }
     total = cgam_vec_dot(s->n, s->y, s->x);
     if (spec->a > 0) {
         cgam_status status = cgam_rows_combine(s->env, spec->Z, s->x, s->y);
         if (status != CGAM_OK) return status;
+        double t = cgam_vec_norm(spec->Z->d, s->y), dt = gamma * lengths;
         total += spec->a * cgam_vec_dot(spec->Z->d, s->y, s->y);
+        off += spec->a * (2 * t * dt + dt * dt + t * t * cgam_gamma((double)spec->Z->d + 4));
     }
     if (spec->w) {
-        double wx = cgam_vec_dot(s->n, spec->w, s->x);
+        double wx = cgam_vec_dot(s->n, spec->w, s->x), w = cgam_vec_norm(s->n, spec->w);
         total += spec->sigma * wx * wx;
+        off += spec->sigma * gamma * 3 * w * w;
     }
-    *value = total;
+    off += gamma * fabs(total);
+    *value = total / square;
+    *above = cgam_above(*value + (off / square + 8 * CGAM_U * fabs(*value)) * CGAM_SLACK);
     return CGAM_OK;
 }
 
@@ -209,30 +266,32 @@ static cgam_status lowest_lanczos(search *s, double tol_abs, cgam_lowest *out)
     start_vector(s->n, 0, s->x);
     double small = 1e-9;
     for (int round = 0; round < RESTARTS_MAX; round++) {
-        double residual, value;
+        double residual, value, above;
         status = lanczos(s, small, &residual);
-        if (status == CGAM_OK) status = rayleigh(s, &value);
+        if (status == CGAM_OK) status = rayleigh(s, &value, &above);
         if (status != CGAM_OK) return status;
         value = fmax(value, out->lo); /* below it by rounding alone */
         out->value = fmin(out->value, value);
-        out->hi = fmin(out->hi, value);
+        out->hi = fmin(out->hi, above);
         /* |theta - theta_true| <= residual^2 / gap is what convergence gives; the first-order
          * bound below only decides when to stop, the count decides what is proved. */
         double slack = residual * (value - s->shift);
         if (slack > 1e3 * tol_abs && round + 1 < RESTARTS_MAX) continue;
-        cgam_dplr *count;
-        /* the count is that of a matrix within rounding of ours, so it is asked that much higher */
-        double rounding = fmin(0x1p-46 * s->scale, 0.5 * tol_abs);
-        status = factor_shifted(s, out->value - tol_abs + rounding, &count);
-        if (status != CGAM_OK) return status;
-        int64_t below = cgam_dplr_negative(count);
-        bool singular = cgam_dplr_singular(count);
-        cgam_dplr_free(count);
-        if (below == 0 && !singular) {
-            out->lo = fmax(out->lo, out->value - tol_abs);
+        bool proved;
+        for (double under = tol_abs; under <= 1e3 * tol_abs; under *= 30) { /* as rounding asks */
+            status = cgam_dplr_above(s->env, s->spec, out->value - under, &proved);
+            if (status != CGAM_OK) return status;
+            if (!proved) continue;
+            out->lo = fmax(out->lo, out->value - under);
             return CGAM_OK;
         }
-        out->hi = fmin(out->hi, out->value - tol_abs);
+        cgam_dplr *count;
+        status = factor_shifted(s, out->value - tol_abs, &count);
+        if (status != CGAM_OK) return status;
+        int64_t below = cgam_dplr_negative(count);
+        cgam_dplr_free(count);
+        if (below == 0) return CGAM_OK; /* nothing was missed; rounding is in the way of a proof */
+        out->value = fmin(out->value, fmax(out->value - tol_abs, out->lo));
         small = fmax(1e-2 * small, 1e-15); /* a cluster narrower than it looks converged at once */
         double keep = 1e-3; /* leave the vector found, but let the missed one grow in */
         start_vector(s->n, round + 1, s->y);
@@ -245,21 +304,24 @@ cgam_status cgam_dplr_lowest(cgam_env *env, const cgam_dplr_spec *spec, double t
                              bool want_vector, cgam_lowest *out)
 {
     *out = (cgam_lowest){0};
-    if (spec->a > 0 && spec->Z->n <= spec->Z->d) return lowest_dense(env, spec, want_vector, out);
-
     search s = {.env = env, .spec = spec, .n = spec->Z->n};
     cgam_status status = cgam_dplr_bracket(env, spec, &out->lo, &out->hi);
     if (status != CGAM_OK) return status;
-    double scale = 0, least = INFINITY;
+    double scale = 0, least = INFINITY, free_lo = out->lo, free_hi = out->hi;
     for (int64_t i = 0; i < s.n; i++) {
-        scale = fmax(scale, fabs(spec->D[i]) + fabs(diagonal(spec, i) - spec->D[i]));
-        least = fmin(least, fabs(diagonal(spec, i)));
+        double D = cgam_dplr_pivot(spec, i, NULL), entry = cgam_dplr_diagonal(spec, i, NULL);
+        scale = fmax(scale, fabs(D) + fabs(entry - D));
+        least = fmin(least, fabs(entry));
     }
-    s.scale = scale;
-    out->value = out->hi;
+    out->value = out->lo == out->hi ? out->lo : 0.5 * (out->lo + out->hi);
     double width = out->hi - out->lo;
-    if (width <= tol * scale && !want_vector) return CGAM_OK;
-
+    bool matrix = (spec->a > 0 && s.n <= spec->Z->d) || s.n <= CGAM_DPLR_SMALL;
+    if (width <= tol * (matrix ? fabs(out->value) : scale) && !want_vector) return CGAM_OK;
+    if (matrix) {
+        status = lowest_dense(env, spec, want_vector, out);
+        goto done;
+    }
+    out->value = out->hi;
     s.shift = out->lo - fmax(0.1 * width, 1e-10 * scale);
     s.width = basis_width(spec->Z);
     s.basis = cgam_alloc(env, (size_t)(s.width + 1) * (size_t)s.n, sizeof *s.basis);
@@ -276,8 +338,13 @@ cgam_status cgam_dplr_lowest(cgam_env *env, const cgam_dplr_spec *spec, double t
     if (status == CGAM_OK && s.n <= DENSE_MAX &&
         out->hi - out->lo > 1e-9 * fmax(fabs(out->value), least)) {
         cgam_free(env, out->vector);
+        out->vector = NULL;
         status = lowest_dense(env, spec, want_vector, out);
     }
+done:
+    out->lo = fmax(out->lo, free_lo); /* all of these are proved */
+    out->hi = fmin(out->hi, free_hi);
+    out->value = fmin(fmax(out->value, out->lo), out->hi);
     cgam_dplr_free(s.inverse);
     cgam_free(env, s.basis);
     cgam_free(env, s.x);

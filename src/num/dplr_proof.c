@@ -1,0 +1,336 @@
+/* dplr_proof.c: T = diag(D) + a Z Z' + sigma w w' with the rounding of its own making, and proofs
+ * that its eigenvalues are above a number (docs/theorems/rounding.md).
+ *
+ * As a matrix: Cholesky's factorisation of T - x I, lowered by what rounding may have done, that
+ * runs to its end (Rump 2006). Without one, n > d: rows R with a pivot D_i - x > 0 are eliminated,
+ * M = I + B_R' D_R^-1 B_R is positive definite by construction, and T > x I holds if and only if
+ *     Q = D_S + B_S M^-1 B_S' > 0 ,     S the other rows, at most k of them.
+ * For any Y whatever, B M^-1 B' >= B Y + Y'B' - Y'M Y, with an error that is quadratic in
+ * Y - M^-1 B'. So the solve needs no error bound, only the products do. */
+#include "base/blas.h"
+#include "num/dplr_parts.h"
+#include "num/rounding.h"
+
+#include <string.h>
+
+enum { CAREFUL = 1 << 17 }; /* products of pairs of rows that are always made twice as long */
+static const double CLOSE = 0x1p-46; /* what an entry may be off by otherwise */
+
+/* Norms are sums of d squares, made equal within 16 ulp (bank.c), of rows perhaps normalised. */
+static double norm_error(const cgam_rows *Z) { return (3 * (double)Z->d + 64) * CGAM_U; }
+
+double cgam_dplr_diagonal(const cgam_dplr_spec *s, int64_t i, double *error)
+{
+    double w = s->w ? s->w[i] : 0, load = s->a * s->norm2[i], value, off;
+    if (s->D) {
+        value = s->D[i] + load + s->sigma * w * w;
+        off = 4 * CGAM_U * (fabs(s->D[i]) + load + s->sigma * w * w) + load * norm_error(s->Z);
+    } else {
+        double spread = s->sigma * w * (1 - w);
+        value = s->level - spread;
+        off = spread != 0 ? 4 * CGAM_U * (fabs(spread) + fabs(value)) + CGAM_TINY : 0;
+    }
+    if (error) *error = off * CGAM_SLACK;
+    return value;
+}
+
+double cgam_dplr_pivot(const cgam_dplr_spec *s, int64_t i, double *error)
+{
+    double load = s->a * s->norm2[i], take = s->w ? s->sigma * s->w[i] : 0;
+    if (s->D) {
+        if (error) *error = 0;
+        return s->D[i];
+    }
+    if (error)
+        *error =
+            (4 * CGAM_U * (fabs(s->level) + take + load) + load * norm_error(s->Z)) * CGAM_SLACK +
+            CGAM_TINY;
+    return s->level - take - load;
+}
+
+/* <zeta_i, zeta_j> as if in twice the precision, over what dsyrk has left; *error as well. */
+static double careful(const cgam_rows *Z, const double *row, int64_t j, double *other,
+                      double *error)
+{
+    cgam_rows_get(Z, j, 1, other);
+    return cgam_dot_twice(Z->d, row, other, error);
+}
+
+cgam_status cgam_dplr_matrix(cgam_env *env, const cgam_dplr_spec *s, double *T, double *error)
+{
+    const cgam_rows *Z = s->Z;
+    int64_t n = Z->n, d = Z->d;
+    double *rows = cgam_alloc(env, (size_t)(2 * d + 2 * n), sizeof *rows);
+    if (!rows) return cgam_fail_nomem(env, "rows of a matrix");
+    double *other = rows + d, *size = other + d, *off = size + n; /* |zeta|, sums of errors */
+    bool all = (double)n * (double)n * (double)d <= CAREFUL;
+    double gamma = cgam_gamma((double)d + 2), factor = Z->scale ? norm_error(Z) : 0;
+    cgam_status status = CGAM_OK;
+    if (s->a > 0 && !all) status = cgam_rows_gram_outer(env, Z, T);
+    for (int64_t i = 0; i < n; i++) {
+        size[i] = sqrt(s->norm2[i]) * (1 + norm_error(Z));
+        off[i] = 0;
+    }
+    for (int64_t i = 0; i < n && status == CGAM_OK; i++) {
+        double e, wi = s->w ? s->sigma * s->w[i] : 0, *row = T + i * n;
+        if (s->a > 0) cgam_rows_get(Z, i, 1, rows);
+        for (int64_t j = 0; j < i; j++) {
+            double lengths = size[i] * size[j], value = 0;
+            e = 0;
+            if (s->a > 0) {
+                bool again = all || s->a * gamma * lengths > CLOSE;
+                double dot = again ? careful(Z, rows, j, other, &e) : row[j];
+                value = s->a * dot;
+                e = s->a * (e + ((again ? 0 : gamma) + factor) * lengths) + CGAM_U * fabs(value) +
+                    CGAM_TINY;
+            }
+            double outer = s->w ? wi * s->w[j] : 0;
+            row[j] = value + outer;
+            if (outer != 0) e += CGAM_U * (3 * outer + fabs(row[j]));
+            off[i] += e;
+            off[j] += e;
+        }
+        row[i] = cgam_dplr_diagonal(s, i, &e);
+        off[i] += e;
+    }
+    *error = 0; /* the row-sum norm of the errors bounds their spectral norm */
+    for (int64_t i = 0; i < n; i++) *error = fmax(*error, off[i] * CGAM_SLACK);
+    cgam_free(env, rows);
+    return status;
+}
+
+/* ---- Above a number --------------------------------------------------------------------------- */
+
+/* |X|_F of an array, as an upper bound. */
+static double frobenius(int64_t count, const double *X)
+{
+    double total = 0;
+    for (int64_t i = 0; i < count; i++) total += X[i] * X[i];
+    return cgam_widened(sqrt(total), 0x1p-19);
+}
+
+/* B of the rows listed, [count, k]. */
+static void border_rows(const cgam_dplr_spec *s, int64_t count, const int64_t *index, double *B)
+{
+    int64_t k = cgam_dplr_columns(s), kz = s->a > 0 ? s->Z->d : 0;
+    for (int64_t r = 0; r < count; r++) {
+        if (kz) cgam_rows_get(s->Z, index[r], 1, B + r * k);
+        for (int64_t j = 0; j < kz; j++) B[r * k + j] *= sqrt(s->a);
+        if (k > kz) B[r * k + kz] = sqrt(s->sigma) * s->w[index[r]];
+    }
+}
+
+typedef struct small {
+    int64_t k, m;
+    int64_t *rows;        /* [k + 1] S */
+    double *weight;       /* [n] 1 / (D_i - x), 0 on S */
+    double *M, *factored; /* [k, k] */
+    double *B, *Y, *MY;   /* [m, k] */
+    double *Q;            /* [m, m] */
+    double error;         /* of M, in the spectral norm */
+    double pivots;        /* of the pivots of S */
+} small;
+
+/* Splits the rows: false where more than k pivots are not safely positive, which proves nothing. */
+static bool split(const cgam_dplr_spec *s, double floor, small *w)
+{
+    double load, e, sum = 0;
+    for (int64_t i = 0; i < s->Z->n; i++) {
+        double D = cgam_dplr_pivot(s, i, &e) - floor;
+        e += CGAM_U * fabs(D);
+        load = s->a * s->norm2[i] + (s->w ? s->sigma * s->w[i] * s->w[i] : 0);
+        w->weight[i] = 0;
+        if (D - e > 1e-3 * load) {
+            w->weight[i] = 1 / D;
+            /* relative: that of 1 / D, of the products, and of a sum of n terms */
+            sum += load / D * (e / (D - e) + 8 * CGAM_U + cgam_gamma((double)s->Z->n));
+            continue;
+        }
+        if (w->m == w->k) return false;
+        w->rows[w->m++] = i;
+        w->pivots = fmax(w->pivots, e);
+    }
+    w->error = sum * CGAM_SLACK * (1 + norm_error(s->Z)) + CGAM_U;
+    return true;
+}
+
+/* M = I + B_R' D_R^-1 B_R, its lower triangle and then all of it. */
+static cgam_status form(cgam_env *env, const cgam_dplr_spec *s, small *w, double *scratch)
+{
+    int64_t n = s->Z->n, k = w->k, kz = s->a > 0 ? s->Z->d : 0;
+    cgam_status status = CGAM_OK;
+    if (kz) {
+        for (int64_t i = 0; i < n; i++) scratch[i] = s->a * w->weight[i];
+        status = cgam_rows_gram(env, s->Z, scratch, w->M, k);
+    }
+    if (status == CGAM_OK && k > kz) {
+        double total = 0;
+        for (int64_t i = 0; i < n; i++) {
+            scratch[i] = s->w[i] * w->weight[i];
+            total += scratch[i] * s->w[i];
+        }
+        double *last = w->M + kz * k;
+        if (kz) status = cgam_rows_combine(env, s->Z, scratch, last);
+        for (int64_t j = 0; j < kz; j++) last[j] *= sqrt(s->a) * sqrt(s->sigma);
+        last[kz] = s->sigma * total;
+    }
+    for (int64_t j = 0; j < k; j++) {
+        w->M[j * k + j] += 1;
+        for (int64_t i = 0; i < j; i++) w->M[i * k + j] = w->M[j * k + i];
+    }
+    return status;
+}
+
+/* Q from below, lowered by all errors, and its factorisation. */
+static bool schur_is_positive(const cgam_dplr_spec *s, double floor, small *w)
+{
+    int64_t k = w->k, m = w->m;
+    if (LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', (lapack_int)k, w->factored, (lapack_int)k) != 0)
+        return false;
+    memcpy(w->Y, w->B, (size_t)(m * k) * sizeof *w->Y);
+    LAPACKE_dpotrs_work(LAPACK_COL_MAJOR, 'U', (lapack_int)k, (lapack_int)m, w->factored,
+                        (lapack_int)k, w->Y, (lapack_int)k);
+    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)m, (int)k, (int)k, 1, w->Y, (int)k,
+                w->M, (int)k, 0, w->MY, (int)k);
+    /* B Y + (B Y)' - Y M Y = P + P', P = (B - MY / 2) Y */
+    for (int64_t i = 0; i < m * k; i++) w->MY[i] = w->B[i] - 0.5 * w->MY[i];
+    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)m, (int)m, (int)k, 1, w->MY, (int)k,
+                w->Y, (int)k, 0, w->Q, (int)m);
+    double B = frobenius(m * k, w->B), Y = frobenius(m * k, w->Y), M = frobenius(k * k, w->M);
+    double gamma = cgam_gamma(2 * (double)k + 8), trace = 0, largest = 0;
+    double off = w->pivots + w->error * Y * Y + gamma * (2 * B * Y + 2 * M * Y * Y);
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j <= i; j++) w->Q[i * m + j] += w->Q[j * m + i];
+    for (int64_t i = 0; i < m; i++) {
+        w->Q[i * m + i] += cgam_dplr_pivot(s, w->rows[i], NULL) - floor;
+        trace += fmax(w->Q[i * m + i], 0);
+        largest = fmax(largest, fabs(w->Q[i * m + i]));
+    }
+    off = (off + 8 * CGAM_U * (largest + B * Y)) * CGAM_SLACK + cgam_cholesky_error(m, trace);
+    for (int64_t i = 0; i < m; i++) w->Q[i * m + i] = cgam_below(w->Q[i * m + i] - off);
+    return isfinite(off) && cgam_cholesky_ends(m, w->Q);
+}
+
+/* T as a matrix, where it is small enough. */
+static cgam_status matrix_above(cgam_env *env, const cgam_dplr_spec *s, double floor, bool *proved)
+{
+    int64_t n = s->Z->n;
+    double *T = cgam_alloc(env, (size_t)(n * n), sizeof *T), error, trace = 0, largest = 0;
+    cgam_status status = T ? cgam_dplr_matrix(env, s, T, &error) : cgam_fail_nomem(env, "a proof");
+    if (status == CGAM_OK) {
+        for (int64_t i = 0; i < n; i++) {
+            T[i * n + i] -= floor;
+            trace += fmax(T[i * n + i], 0);
+            largest = fmax(largest, fabs(T[i * n + i]));
+        }
+        error = (error + 2 * CGAM_U * largest) * CGAM_SLACK + cgam_cholesky_error(n, trace);
+        for (int64_t i = 0; i < n; i++) T[i * n + i] = cgam_below(T[i * n + i] - error);
+        *proved = isfinite(error) && isfinite(trace) && cgam_cholesky_ends(n, T);
+    }
+    cgam_free(env, T);
+    return status;
+}
+
+cgam_status cgam_dplr_above(cgam_env *env, const cgam_dplr_spec *s, double floor, bool *proved)
+{
+    int64_t n = s->Z->n, k = cgam_dplr_columns(s);
+    small w = {.k = k};
+    *proved = false;
+    if ((s->a > 0 && n <= s->Z->d) || n <= CGAM_DPLR_SMALL)
+        return matrix_above(env, s, floor, proved);
+    double *scratch = cgam_alloc(env, (size_t)(2 * n), sizeof *scratch);
+    w.rows = cgam_alloc(env, (size_t)k + 1, sizeof *w.rows);
+    cgam_status status = scratch && w.rows ? CGAM_OK : cgam_fail_nomem(env, "a proof");
+    double *room = NULL;
+    if (status != CGAM_OK) goto done;
+    w.weight = scratch + n;
+    if (!split(s, floor, &w)) goto done;
+    *proved = w.m == 0;
+    if (w.m == 0) goto done;
+    room = cgam_zalloc(env, (size_t)(2 * k * k + 3 * w.m * k + w.m * w.m), sizeof *room);
+    if (!room) {
+        status = cgam_fail_nomem(env, "a proof");
+        goto done;
+    }
+    w.M = room;
+    w.factored = w.M + k * k;
+    w.B = w.factored + k * k;
+    w.Y = w.B + w.m * k;
+    w.MY = w.Y + w.m * k;
+    w.Q = w.MY + w.m * k;
+    status = form(env, s, &w, scratch);
+    if (status != CGAM_OK) goto done;
+    memcpy(w.factored, w.M, (size_t)(k * k) * sizeof *w.M);
+    border_rows(s, w.m, w.rows, w.B);
+    *proved = schur_is_positive(s, floor, &w);
+done:
+    cgam_free(env, scratch);
+    cgam_free(env, w.rows);
+    cgam_free(env, room);
+    return status;
+}
+
+cgam_status cgam_dplr_apply_bounded(const cgam_dplr *T, const double *x, double *y, double *error)
+{
+    const cgam_rows *Z = T->Z;
+    int64_t n = T->n;
+    double size = cgam_vec_norm(n, x) * (1 + 2 * (double)n * CGAM_U), lengths = 0, total = 0, t = 0;
+    if (T->dense) {
+        *error = ((T->error + cgam_gamma((double)n + 4) * T->size) * size) * CGAM_SLACK;
+        return cgam_dplr_apply(T, x, y);
+    }
+    if (T->a > 0) {
+        double *sum = cgam_alloc(T->env, (size_t)T->d, sizeof *sum);
+        if (!sum) return cgam_fail_nomem(T->env, "a product with the gate operator");
+        cgam_status status = cgam_rows_combine(T->env, Z, x, sum);
+        if (status == CGAM_OK) status = cgam_rows_score(T->env, Z, sum, y);
+        t = cgam_vec_norm(T->d, sum) * (1 + 2 * (double)T->d * CGAM_U);
+        cgam_free(T->env, sum);
+        if (status != CGAM_OK) return status;
+        for (int64_t i = 0; i < n; i++) lengths += fabs(x[i]) * sqrt(T->norm2[i]);
+    }
+    double norms = norm_error(Z), part = cgam_gamma((double)n + 8) * lengths * (1 + norms);
+    double row = T->a * (cgam_gamma((double)T->d + 8) * t + part) * (1 + norms);
+    for (int64_t i = 0; i < n; i++) {
+        double load = T->a * T->norm2[i], pivot = T->D[i] * x[i];
+        double off = row * sqrt(T->norm2[i]) +
+                     (6 * CGAM_U * (1 + fabs(T->D[i]) + load) + load * norms) * fabs(x[i]);
+        y[i] = T->a > 0 ? pivot + T->a * y[i] : pivot;
+        total += off * off;
+    }
+    *error = sqrt(total) * CGAM_SLACK + (double)n * CGAM_TINY;
+    return CGAM_OK;
+}
+
+/* With R = T^-1 as computed, |T^-1| <= |R| / (1 - |I - T R|). */
+cgam_status cgam_dplr_inverse_norm(const cgam_dplr *T, const cgam_dplr_spec *spec, double *bound)
+{
+    cgam_env *env = T->env;
+    int64_t n = T->n;
+    *bound = INFINITY;
+    if (n > CGAM_DPLR_SMALL || cgam_dplr_singular(T)) return CGAM_OK;
+    double *A = cgam_alloc(env, (size_t)(n * n + 3 * n), sizeof *A), error;
+    cgam_status status =
+        A ? cgam_dplr_matrix(env, spec, A, &error) : cgam_fail_nomem(env, "a proof");
+    double *e = A + n * n, *x = e + n, *scratch = x + n, size = 0, left = 0,
+           gamma = cgam_gamma((double)n + 4);
+    for (int64_t j = 0; j < n && status == CGAM_OK; j++) {
+        for (int64_t i = 0; i < n; i++) e[i] = i == j;
+        status = cgam_dplr_solve_once(T, e, x, scratch);
+        for (int64_t i = 0; i < n; i++) {
+            double sum = -e[i], abs = e[i];
+            for (int64_t k = 0; k < n; k++) {
+                double term = (k <= i ? A[i * n + k] : A[k * n + i]) * x[k];
+                sum += term;
+                abs += fabs(term);
+            }
+            sum = fabs(sum) + gamma * abs;
+            left += sum * sum;
+            size += x[i] * x[i];
+        }
+    }
+    double R = sqrt(size) * CGAM_SLACK, rest = (sqrt(left) + error * R) * CGAM_SLACK;
+    if (status == CGAM_OK && rest < 0.5) *bound = R / (1 - rest) * CGAM_SLACK;
+    cgam_free(env, A);
+    return status;
+}

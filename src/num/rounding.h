@@ -1,0 +1,46 @@
+/* rounding.h: what rounding may do, in formulas that are true (docs/theorems/rounding.md).
+ *
+ * Doubles, round to nearest, u = 2^-53, no trapping. A sum of products of k terms, in any order and
+ * fused or not, is off by at most gamma_k sum |x_i y_i|, gamma_k = k u / (1 - k u). Bounds are
+ * computed in doubles themselves, from terms that are not negative, so that each operation changes
+ * them by a relative u; CGAM_SLACK covers 2^32 of those. */
+#ifndef CGAM_SRC_NUM_ROUNDING_H
+#define CGAM_SRC_NUM_ROUNDING_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define CGAM_U 0x1p-53
+#define CGAM_SLACK (1 + 0x1p-20)
+#define CGAM_TINY 0x1p-1074 /* what an underflow may add */
+
+static inline double cgam_gamma(double k)
+{
+    return k < 0x1p52 ? k * CGAM_U / (1 - k * CGAM_U) * CGAM_SLACK : INFINITY;
+}
+
+/* The next double up and down: what a correctly rounded operation is widened by. */
+static inline double cgam_above(double x) { return nextafter(x, INFINITY); }
+static inline double cgam_below(double x) { return nextafter(x, -INFINITY); }
+
+/* At least x (1 + relative) for x >= 0, and hardly more. */
+static inline double cgam_widened(double x, double relative)
+{
+    return cgam_above(x * (1 + relative) * (1 + 8 * CGAM_U));
+}
+
+/* x'y by Dot2 (Ogita, Rump and Oishi 2005): as if in twice the precision, then rounded.
+ *     |result - x'y| <= *error,   error = u |result| + gamma_d^2 |x|'|y| + underflow. */
+double cgam_dot_twice(int64_t d, const double *x, const double *y, double *error);
+
+typedef enum cgam_sign { CGAM_SIGN_ZERO, CGAM_SIGN_NOT_ZERO, CGAM_SIGN_UNKNOWN } cgam_sign;
+/* Is x'y exactly 0? Decided without rounding; UNKNOWN where products are near underflow. */
+cgam_sign cgam_dot_sign(int64_t d, const double *x, const double *y);
+
+/* Does the Cholesky factorisation of the symmetric matrix whose lower triangle by rows is B [n, n],
+ * destroyed, run to its end? Then (Rump 2006) no eigenvalue is below -cgam_cholesky_error(n, trace). */
+bool cgam_cholesky_ends(int64_t n, double *B);
+double cgam_cholesky_error(int64_t n, double trace);
+
+#endif

@@ -1,0 +1,229 @@
+/* Banks and parameters at which rounding once passed for mathematics: each answer is known exactly,
+ * or has to be the same at every scale. */
+#include "support/check.h"
+
+#include <cgam/cgam.h>
+
+#include <math.h>
+#include <string.h>
+
+static cgam_env *env;
+
+static int set_up(void **state)
+{
+    (void)state;
+    return cgam_env_new(NULL, &env);
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    cgam_env_free(env);
+    return 0;
+}
+
+static cgam_bank *bank_of(const double *Z, int64_t n, int64_t d)
+{
+    cgam_bank *bank;
+    cgam_bank_opts opts = cgam_bank_opts_default();
+    opts.copy = true;
+    CHECK_STATUS(env, cgam_bank_new(env, Z, CGAM_F64, n, d, &opts, &bank));
+    return bank;
+}
+
+static cgam_gate_info gate_of(const cgam_bank *bank, double alpha)
+{
+    cgam_gate *gate;
+    CHECK_STATUS(env, cgam_gate_new(bank, alpha, NULL, &gate));
+    cgam_gate_info info = cgam_gate_describe(gate);
+    cgam_gate_free(gate);
+    return info;
+}
+
+static void nearly_orthogonal_is_not_orthogonal(void **state)
+{
+    (void)state;
+    /* G_12 = 1 beside norms of 1e14: A(2) = [[1, 2], [2, 1]], alpha_crit = 1 */
+    cgam_bank *bank = bank_of((double[]){1e7, 0, 1e-7, 1e7}, 2, 2);
+    cgam_gate_info info = gate_of(bank, 2);
+    assert_int_equal(info.regime, CGAM_SUPERCRITICAL);
+    CHECK_REL(info.critical.alpha, 1, 1e-9);
+    CHECK_CLOSE(info.eta_min, -1, 1e-9);
+    cgam_bank_free(bank);
+    /* the smallest number that is not 0 still is not */
+    bank = bank_of((double[]){1, 0, 0x1p-900, 1}, 2, 2);
+    info = gate_of(bank, 1);
+    assert_true(isfinite(info.critical.alpha_hi) || !info.critical.proved);
+    assert_false(isinf(info.critical.alpha) && info.critical.proved);
+    cgam_bank_free(bank);
+    /* and a sum that cancels exactly is 0: (1 + e)(1 - e) - 1 + e^2 */
+    double e = 0x1p-30;
+    bank = bank_of((double[]){1 + e, -1, e, 1 - e, 1, e}, 2, 3);
+    info = gate_of(bank, 1e6);
+    assert_true(isinf(info.critical.alpha) && info.critical.proved);
+    assert_true(info.eta_min == 1 && info.regime == CGAM_SUBCRITICAL);
+    cgam_bank_free(bank);
+}
+
+static void the_diagonal_of_the_gate_operator_is_one(void **state)
+{
+    (void)state;
+    double want[3];
+    for (double L = 1; L < 1e9; L *= 10) {
+        /* A = I exactly, so the fixed point does not know L; q = (0.9, 0.7, 0.4) / L */
+        double Z[9] = {L, 0, 0, 0, 1.1 * L, 0, 0, 0, 1.3 * L}, q[3] = {0.9 / L, 0.7 / L, 0.4 / L};
+        cgam_bank *bank = bank_of(Z, 3, 3);
+        cgam_recall_opts o = cgam_recall_opts_default();
+        o.mode = CGAM_COUPLED;
+        o.alpha = 1;
+        o.beta = 1.5;
+        cgam_recall *plan;
+        cgam_result result;
+        double p[3];
+        CHECK_STATUS(env, cgam_recall_new(bank, &o, &plan));
+        cgam_recall_in in = {.queries = 1, .q = q};
+        cgam_recall_out out = {.results = &result, .p = p};
+        CHECK_STATUS(env, cgam_recall_run(plan, &in, &out));
+        assert_int_equal(result.end, CGAM_END_CONVERGED);
+        assert_true(result.p_error_proved);
+        if (L == 1) memcpy(want, p, sizeof p);
+        for (int i = 0; i < 3; i++) CHECK_CLOSE(p[i], want[i], 1e-14);
+        CHECK_LE(result.p_error, 1e-13);
+        cgam_recall_free(plan);
+        cgam_bank_free(bank);
+    }
+}
+
+/* 9 memories in 4 or 12 dimensions, norms between 1/2 and 2. */
+static void scaled(int64_t d, double L, double alpha, cgam_mode mode, double *p, cgam_result *out,
+                   cgam_gate_info *gate)
+{
+    double Z[9 * 12], q[12], c[12];
+    for (int64_t i = 0; i < 9 * d; i++)
+        Z[i] = L * sin(1.0 + (double)(i * i)) / (1 + (double)(i % 3));
+    for (int64_t j = 0; j < d; j++) {
+        q[j] = cos((double)j) / L;
+        c[j] = sin(2.0 * (double)j) / L;
+    }
+    cgam_bank *bank = bank_of(Z, 9, d);
+    cgam_recall_opts o = cgam_recall_opts_default();
+    o.mode = mode;
+    o.alpha = alpha / L / L;
+    o.beta = 2;
+    o.lambda = 0.6;
+    o.certify = true;
+    cgam_recall *plan;
+    CHECK_STATUS(env, cgam_recall_new(bank, &o, &plan));
+    cgam_recall_in in = {.queries = 1, .q = q, .c = c};
+    cgam_recall_out to = {.results = out, .p = p};
+    CHECK_STATUS(env, cgam_recall_run(plan, &in, &to));
+    *gate = cgam_gate_describe(cgam_recall_gate(plan));
+    cgam_recall_free(plan);
+    cgam_bank_free(bank);
+}
+
+static void no_scale_matters(void **state)
+{
+    (void)state;
+    const double scales[] = {1e-150, 1e-120, 1e-80, 1e-40, 1e-8, 1e8, 1e40, 1e80, 1e120, 1e150};
+    for (int64_t d = 4; d <= 12; d += 8)
+        for (int mode = CGAM_FIRST; mode <= CGAM_COUPLED; mode++)
+            for (double alpha = 0; alpha < 0.35; alpha += 0.15) {
+                cgam_result want, got;
+                cgam_gate_info gate, other;
+                double p[9], q[9];
+                scaled(d, 1, alpha, (cgam_mode)mode, p, &want, &gate);
+                for (int k = 0; k < 10; k++) {
+                    scaled(d, scales[k], alpha, (cgam_mode)mode, q, &got, &other);
+                    for (int i = 0; i < 9; i++) CHECK_CLOSE(q[i], p[i], 1e-11);
+                    assert_int_equal(got.end, want.end);
+                    assert_int_equal(got.winner, want.winner);
+                    assert_int_equal(got.unique, want.unique);
+                    assert_int_equal(got.p_error_proved, want.p_error_proved);
+                    assert_int_equal(other.regime, gate.regime);
+                    CHECK_CLOSE(other.eta_min, gate.eta_min, 1e-11);
+                    CHECK_CLOSE(got.fold_margin, want.fold_margin, 1e-10);
+                    CHECK_CLOSE(got.p_lower_bound, want.p_lower_bound, 1e-10);
+                    CHECK_REL(other.critical.alpha * scales[k] * scales[k], gate.critical.alpha,
+                              1e-10);
+                }
+            }
+}
+
+static void equal_memories_share_what_there_is(void **state)
+{
+    (void)state;
+    /* -0 is 0; large beta lambda^2; alpha close to critical: p adds up to 1 all the same */
+    double Z[] = {1, 0, 0.5, 1, -0.0, 0.5, 0.2, 1, 0, 1, 0, 0.5}, q[] = {1, 0.1, 0.3};
+    const double lambdas[] = {0, 1, 30, 1e3, 1e5};
+    cgam_bank *bank = bank_of(Z, 4, 3);
+    cgam_critical crit;
+    CHECK_STATUS(env, cgam_gate_critical(bank, CGAM_EFFORT_FULL, &crit));
+    for (int k = 0; k < 5; k++)
+        for (double part = 1e-8; part < 1; part *= 10) {
+            cgam_recall_opts o = cgam_recall_opts_default();
+            o.mode = CGAM_COUPLED;
+            o.alpha = crit.alpha * (1 - part);
+            o.lambda = lambdas[k];
+            o.beta = 3;
+            cgam_recall *plan;
+            cgam_result result;
+            double p[4];
+            CHECK_STATUS(env, cgam_recall_new(bank, &o, &plan));
+            cgam_recall_in in = {.queries = 1, .q = q, .c = q};
+            cgam_recall_out out = {.results = &result, .p = p};
+            CHECK_STATUS(env, cgam_recall_run(plan, &in, &out));
+            CHECK_CLOSE(p[0] + p[1] + p[2] + p[3], 1, 4 * 0x1p-52);
+            assert_true(p[0] == p[1] && p[1] == p[3]);
+            if (result.p_lower_bound_proved) CHECK_LE(result.p_lower_bound, result.p);
+            cgam_recall_free(plan);
+        }
+    cgam_bank_free(bank);
+}
+
+static void extreme_parameters_end_in_a_result_or_are_named(void **state)
+{
+    (void)state;
+    const double edges[] = {5e-324, 1e-300, 1e-100, 1e100, 1e200, 1e300, 1.7e308};
+    double Z[] = {1, 0.5, 0.2, 1, 0.7, 0.7}, q[] = {1, 0.1};
+    cgam_bank *bank = bank_of(Z, 3, 2);
+    for (int k = 0; k < 7 * 7 * 7 * 2; k++) {
+        cgam_recall_opts o = cgam_recall_opts_default();
+        o.alpha = k / 49 % 7 == 6 ? 0.1 : edges[k / 49 % 7];
+        o.beta = k % 7 == 5 ? 1 : edges[k % 7];
+        o.lambda = k / 7 % 7 == 5 ? 1 : edges[k / 7 % 7];
+        o.mode = k >= 343 ? CGAM_COUPLED : CGAM_FIRST;
+        o.certify = k % 2;
+        o.max_iter = 100;
+        cgam_result r = {0};
+        cgam_status status = cgam_recall_once(bank, q, q, &o, &r);
+        if (status == CGAM_OK) {
+            if (r.end == CGAM_END_DIVERGED) continue;
+            assert_true(isfinite(r.p) && r.p >= 0 && r.p <= 1 + 1e-15);
+            assert_true(!r.p_lower_bound_proved || isfinite(r.p_lower_bound));
+            assert_true(!r.contraction_proved || isfinite(r.contraction));
+            assert_true(!r.fold_margin_proved || isfinite(r.fold_margin));
+            assert_true(!r.local_contraction_proved || isfinite(r.local_contraction));
+            assert_true(!r.p_error_proved || isfinite(r.p_error));
+        } else if (status == CGAM_E_ARG) {
+            const char *words = cgam_env_message(env);
+            assert_true(strstr(words, "alpha") || strstr(words, "beta") || strstr(words, "lambda"));
+        } else if (status != CGAM_E_NOT_POSITIVE && status != CGAM_E_SINGULAR) {
+            fail_msg("alpha %g, beta %g, lambda %g: %s", o.alpha, o.beta, o.lambda,
+                     cgam_env_message(env));
+        }
+    }
+    cgam_bank_free(bank);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nearly_orthogonal_is_not_orthogonal),
+        cmocka_unit_test(the_diagonal_of_the_gate_operator_is_one),
+        cmocka_unit_test(no_scale_matters),
+        cmocka_unit_test(equal_memories_share_what_there_is),
+        cmocka_unit_test(extreme_parameters_end_in_a_result_or_are_named),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
