@@ -1,6 +1,7 @@
 # Tests, found by glob; a test's name in ctest is its path under tests/ without the ending.
 #
 #   tests/unit/<layer>/test_*.c  tests/identity/test_*.c  tests/oracle/test_*.c   one program each
+#   tests/rigour/*.c             one program that decides certificates in ball arithmetic
 #   tests/system/*.sh            scripts; exit 77 means skipped
 #   tests/fuzz/fuzz_*.c          fuzz targets, fed by tests/fuzz/standalone.c
 #   examples/*.c                 built against the public headers and the shared library, and run
@@ -74,6 +75,25 @@ foreach(source ${test_sources})
   target_link_libraries(${target} PRIVATE test_support)
   register_test(${name} "${PROJECT_SOURCE_DIR}/tests/${source}" COMMAND ${target})
 endforeach()
+
+# ---- certificates, decided in ball arithmetic: Arb, which FLINT 3 holds and FLINT 2 has beside it --
+find_path(arb_include arb_mat.h PATH_SUFFIXES flint)
+find_library(flint_library flint)
+find_library(arb_library NAMES flint-arb arb)
+mark_as_advanced(arb_include flint_library arb_library)
+if(arb_include AND flint_library)
+  file(GLOB rigour_sources CONFIGURE_DEPENDS tests/rigour/*.c)
+  add_test_program(rigour_campaign rigour/campaign ${rigour_sources})
+  target_include_directories(rigour_campaign SYSTEM PRIVATE ${arb_include})
+  if(arb_library)
+    target_link_libraries(rigour_campaign PRIVATE ${arb_library})
+  endif()
+  target_link_libraries(rigour_campaign PRIVATE ${flint_library})
+  register_test(rigour/campaign "${PROJECT_SOURCE_DIR}/tests/rigour/campaign.c"
+    COMMAND rigour_campaign seconds=60)
+else()
+  message(STATUS "without Arb (libflint-arb-dev) tests/rigour is not built")
+endif()
 
 # ---- system tests -----------------------------------------------------------------------------
 file(GLOB test_scripts CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/tests"
