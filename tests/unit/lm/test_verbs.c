@@ -150,6 +150,9 @@ static void neff_has_a_curve_for_each_number_of_shots(void **state)
     (void)state;
     need_model();
     json_t *doc = ask("lm neff " PROMPTS "--shots 2 --exact --out neff");
+    assert_string_equal(cgam_json_get_text(doc, "out"), "neff");
+    const json_t *files = json_object_get(doc, "files");
+    assert_string_equal(json_string_value(json_array_get(files, 0)), "neff.csv");
     const json_t *curves = json_object_get(doc, "curves");
     assert_int_equal(json_array_size(curves), 2);
     for (size_t i = 0; i < 2; i++) {
