@@ -1,7 +1,7 @@
 # Files that become part of the library, as a table of arrays (src/base/embedded.h). Written when the
 # build is configured, which a change of any of them brings about.
 file(GLOB embedded_files CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/src"
-  src/lm/shipped/* src/report/*.css src/report/*.html)
+  src/app/completion/* src/lm/shipped/* src/report/*.css src/report/*.html)
 set(embedded_arrays "")
 set(embedded_rows "")
 foreach(name ${embedded_files})

@@ -1,71 +1,19 @@
-/* completion.c: what a shell can offer at the end of a line, from the table of verbs, and short
- * scripts by which bash, zsh and fish ask for it: `cgam completion SHELL -- WORD..`, where the last
- * word is the one at the cursor, with a dot before it, so that it is never empty.
+/* completion.c: what a shell can offer at the end of a line, from the table of verbs. The scripts in
+ * completion/ ask for it: `cgam completion SHELL -- WORD..`, where the last word is the one at the
+ * cursor, with a dot before it, so that it is never empty.
  *
  * An offer is a line: the word, a tab, a few words about it. ":files" and ":folders" leave it to
  * the shell, which knows its own file names. */
 #include "app/verb.h"
+#include "base/embedded.h"
 
 #include <string.h>
 
-static const char BASH[] =
-    "# Completion of cgam for bash, made by `cgam completion bash`.\n"
-    "_cgam() {\n"
-    "    local line word=${COMP_WORDS[COMP_CWORD]} IFS=$'\\n'\n"
-    "    [ \"$word\" != = ] || word=\n"
-    "    COMPREPLY=()\n"
-    "    for line in $(\"$1\" completion bash -- \"${COMP_WORDS[@]:1:COMP_CWORD-1}\" "
-    "\".${COMP_WORDS[COMP_CWORD]}\" 2>/dev/null); do\n"
-    "        case $line in\n"
-    "        :files) compopt -o filenames 2>/dev/null; COMPREPLY+=($(compgen -f -- \"$word\")) ;;\n"
-    "        :folders) compopt -o filenames 2>/dev/null; COMPREPLY+=($(compgen -d -- \"$word\")) ;;\n"
-    "        *) COMPREPLY+=(\"${line%%$'\\t'*}\") ;;\n"
-    "        esac\n"
-    "    done\n"
-    "}\n"
-    "complete -F _cgam cgam\n";
-
-static const char ZSH[] =
-    "#compdef cgam\n"
-    "# Completion of cgam for zsh, made by `cgam completion zsh`.\n"
-    "_cgam() {\n"
-    "    local line\n"
-    "    local -a offers\n"
-    "    for line in ${(f)\"$($words[1] completion zsh -- \"${(@)words[2,CURRENT-1]}\" "
-    "\".$words[CURRENT]\" 2>/dev/null)\"}; do\n"
-    "        case $line in\n"
-    "        :files) compset -P '--*='; _files ;;\n"
-    "        :folders) compset -P '--*='; _files -/ ;;\n"
-    "        *) offers+=(\"${${line//:/\\\\:}/$'\\t'/:}\") ;;\n"
-    "        esac\n"
-    "    done\n"
-    "    (( ! $#offers )) || _describe cgam offers\n"
-    "}\n"
-    "if [ \"$funcstack[1]\" = _cgam ]; then _cgam \"$@\"; else compdef _cgam cgam; fi\n";
-
-static const char FISH[] =
-    "# Completion of cgam for fish, made by `cgam completion fish`.\n"
-    "function __cgam_offers\n"
-    "    set -l words (commandline -opc)\n"
-    "    set -l word (commandline -ct)\n"
-    "    set -l program $words[1]\n"
-    "    set -e words[1]\n"
-    "    for line in ($program completion fish -- $words \".$word\" 2>/dev/null)\n"
-    "        switch $line\n"
-    "            case :files\n"
-    "                __fish_complete_path \"$word\"\n"
-    "            case :folders\n"
-    "                __fish_complete_directories \"$word\"\n"
-    "            case '*'\n"
-    "                echo $line\n"
-    "        end\n"
-    "    end\n"
-    "end\n"
-    "complete -c cgam -f -a '(__cgam_offers)'\n";
-
 const char *cgam_completion_script(const char *shell)
 {
-    return strcmp(shell, "bash") == 0 ? BASH : strcmp(shell, "zsh") == 0 ? ZSH : FISH;
+    char name[64];
+    snprintf(name, sizeof name, "app/completion/%s", shell);
+    return cgam_embedded_find(name)->bytes;
 }
 
 /* ---- offers ----------------------------------------------------------------------------------- */
