@@ -451,7 +451,13 @@ static verdict decide(court *c, const cgam_gate_info *g, int64_t k, const answer
         is = smallest(c, c->T, factor, what == UNIQUE && r->unique == 0);
         break;
     case FOLD_MARGIN:
-        if (!shares(c, a)) break;
+        if (!shares(c, a)) { /* A is singular and p not told: true for every p, or not at all */
+            arb_mul_2exp_si(factor, factor, -1);
+            arb_set_d(c->v, r->fold_margin);
+            arb_add(factor, factor, c->v, c->prec);
+            is = smallest(c, c->A, factor, false);
+            break;
+        }
         hessian(c, 1, factor, c->p, c->T);
         is = smallest_d(c, c->T, r->fold_margin, false);
         if (r->fold_margin_exact)
