@@ -9,10 +9,6 @@
 #include <math.h>
 #include <string.h>
 
-#define BETA                                                                                       \
-    {                                                                                              \
-        "beta", 1, 1e-9, 1e12                                                                      \
-    }
 #define NO_THETA const double *theta __attribute__((unused))
 
 typedef double (*scalar)(const double *theta, double x);

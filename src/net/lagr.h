@@ -12,6 +12,12 @@ extern const cgam_lagr cgam_lagr_identity, cgam_lagr_softmax, cgam_lagr_relu, cg
     cgam_lagr_exponential, cgam_lagr_rexp, cgam_lagr_tanh, cgam_lagr_sigmoid, cgam_lagr_layer_norm,
     cgam_lagr_spherical_norm, cgam_lagr_ghost;
 
+/* The inverse temperature as an entry of `param`. */
+#define BETA                                                                                       \
+    {                                                                                              \
+        "beta", 1, 1e-9, 1e12                                                                      \
+    }
+
 /* scale times the sum over groups of L(group; theta). */
 typedef struct cgam_lagr_use {
     const cgam_lagr *lagr;

@@ -11,6 +11,9 @@
 
 #include <math.h>
 
+/* Two pairs share their functions; the ghost softmax and the layer norm are told by this `user`. */
+static char second;
+
 static int64_t leader(int64_t n, const double *x)
 {
     int64_t m = 0;
@@ -36,16 +39,18 @@ static double weigh(bool ghost, double beta, int64_t n, const double *x, double 
     return rest;
 }
 
-static cgam_status any_value(bool ghost, double beta, int64_t n, const double *x, double *L)
+static cgam_status softmax_value(const cgam_lagr *self, const double *theta, int64_t n,
+                                 const double *x, double *L)
 {
-    double top, rest = weigh(ghost, beta, n, x, NULL, &top);
-    *L = top + log1p(rest) / beta;
+    double top, rest = weigh(self->user, *theta, n, x, NULL, &top);
+    *L = top + log1p(rest) / *theta;
     return in_range(*L);
 }
 
-static cgam_status any_activation(bool ghost, double beta, int64_t n, const double *x, double *a)
+static cgam_status softmax_activation(const cgam_lagr *self, const double *theta, int64_t n,
+                                      const double *x, double *a)
 {
-    double top, total = 1 + weigh(ghost, beta, n, x, a, &top);
+    double top, total = 1 + weigh(self->user, *theta, n, x, a, &top);
     for (int64_t i = 0; i < n; i++) a[i] /= total;
     return in_range(total);
 }
@@ -61,9 +66,11 @@ static double ghost_weight(double beta, int64_t n, const double *x, const double
     return 1 - seen;
 }
 
-static cgam_status any_hessian(bool ghost, double beta, int64_t n, const double *x, const double *a,
-                               const double *v, double *out)
+static cgam_status softmax_hessian(const cgam_lagr *self, const double *theta, int64_t n,
+                                   const double *x, const double *a, const double *v, double *out)
 {
+    const bool ghost = self->user;
+    const double beta = *theta;
     int64_t m = leader(n, x);
     bool leads = !ghost || x[m] >= 0;
     double v_m = leads ? v[m] : 0, mean = 0;
@@ -73,9 +80,11 @@ static cgam_status any_hessian(bool ghost, double beta, int64_t n, const double 
     return in_range(mean);
 }
 
-static cgam_status any_energy(bool ghost, double beta, int64_t n, const double *x, const double *a,
-                              double *E)
+static cgam_status softmax_energy(const cgam_lagr *self, const double *theta, int64_t n,
+                                  const double *x, const double *a, double *E)
 {
+    const bool ghost = self->user;
+    const double beta = *theta;
     int64_t m = leader(n, x);
     bool leads = !ghost || x[m] >= 0;
     double top = leads ? x[m] : 0, mean = 0, rest = 0, p0 = 0;
@@ -92,46 +101,17 @@ static cgam_status any_energy(bool ghost, double beta, int64_t n, const double *
     return in_range(*E);
 }
 
-#define SOFTMAX(NAME, GHOST)                                                                       \
-    static cgam_status NAME##_value(const cgam_lagr *self, const double *theta, int64_t n,         \
-                                    const double *x, double *L)                                    \
-    {                                                                                              \
-        (void)self;                                                                                \
-        return any_value(GHOST, theta[0], n, x, L);                                                \
-    }                                                                                              \
-    static cgam_status NAME##_activation(const cgam_lagr *self, const double *theta, int64_t n,    \
-                                         const double *x, double *a)                               \
-    {                                                                                              \
-        (void)self;                                                                                \
-        return any_activation(GHOST, theta[0], n, x, a);                                           \
-    }                                                                                              \
-    static cgam_status NAME##_hessian(const cgam_lagr *self, const double *theta, int64_t n,       \
-                                      const double *x, const double *a, const double *v,           \
-                                      double *out)                                                 \
-    {                                                                                              \
-        (void)self;                                                                                \
-        return any_hessian(GHOST, theta[0], n, x, a, v, out);                                      \
-    }                                                                                              \
-    static cgam_status NAME##_energy(const cgam_lagr *self, const double *theta, int64_t n,        \
-                                     const double *x, const double *a, double *E)                  \
-    {                                                                                              \
-        (void)self;                                                                                \
-        return any_energy(GHOST, theta[0], n, x, a, E);                                            \
-    }
 #define FUNCTIONS(NAME)                                                                            \
     .value = NAME##_value, .activation = NAME##_activation, .hessian = NAME##_hessian,             \
     .energy = NAME##_energy
-#define BETA                                                                                       \
-    {                                                                                              \
-        "beta", 1, 1e-9, 1e12                                                                      \
-    }
 
-SOFTMAX(softmax, false)
 const cgam_lagr cgam_lagr_softmax = {
     "softmax", "log(sum exp(beta x)) / beta", {BETA}, FUNCTIONS(softmax)};
-SOFTMAX(ghost, true)
-const cgam_lagr cgam_lagr_ghost = {
-    "ghost_softmax", "log(1 + sum exp(beta x)) / beta", {BETA}, FUNCTIONS(ghost)};
+const cgam_lagr cgam_lagr_ghost = {"ghost_softmax",
+                                   "log(1 + sum exp(beta x)) / beta",
+                                   {BETA},
+                                   FUNCTIONS(softmax),
+                                   .user = &second};
 
 /* ---- norms -------------------------------------------------------------------------------- */
 /* With u = (x - mean) / rho, rho = sqrt(var + eps) (layer norm) or u = x / rho,
@@ -160,26 +140,29 @@ static double radius(bool layer, const double *theta, int64_t n, const double *x
     return sqrt((layer ? squares / (double)n : squares) + theta[EPSILON]);
 }
 
-static cgam_status norm_value(bool layer, const double *theta, int64_t n, const double *x,
-                              double *L)
+static cgam_status norm_value(const cgam_lagr *self, const double *theta, int64_t n,
+                              const double *x, double *L)
 {
+    const bool layer = self->user;
     double centre, rho = radius(layer, theta, n, x, &centre), w = layer ? (double)n : 1;
     *L = w * theta[GAMMA] * rho;
     if (theta[DELTA] != 0) *L += theta[DELTA] * mean_of(n, x) * (double)n;
     return in_range(*L);
 }
 
-static cgam_status norm_activation(bool layer, const double *theta, int64_t n, const double *x,
-                                   double *a)
+static cgam_status norm_activation(const cgam_lagr *self, const double *theta, int64_t n,
+                                   const double *x, double *a)
 {
-    double centre, rho = radius(layer, theta, n, x, &centre);
+    double centre, rho = radius(self->user, theta, n, x, &centre);
     for (int64_t i = 0; i < n; i++) a[i] = theta[GAMMA] * ((x[i] - centre) / rho) + theta[DELTA];
     return in_range(rho);
 }
 
-static cgam_status norm_hessian(bool layer, const double *theta, int64_t n, const double *x,
+static cgam_status norm_hessian(const cgam_lagr *self, const double *theta, int64_t n,
+                                const double *x, const double *a __attribute__((unused)),
                                 const double *v, double *out)
 {
+    const bool layer = self->user;
     double centre, rho = radius(layer, theta, n, x, &centre), w = layer ? (double)n : 1;
     double mean = layer ? mean_of(n, v) : 0, along = 0;
     for (int64_t i = 0; i < n; i++) along += (x[i] - centre) / rho * v[i];
@@ -188,45 +171,16 @@ static cgam_status norm_hessian(bool layer, const double *theta, int64_t n, cons
     return in_range(along);
 }
 
-static cgam_status norm_energy(bool layer, const double *theta, int64_t n, const double *x,
-                               double *E)
+static cgam_status norm_energy(const cgam_lagr *self, const double *theta, int64_t n,
+                               const double *x, const double *a __attribute__((unused)), double *E)
 {
+    const bool layer = self->user;
     double centre, rho = radius(layer, theta, n, x, &centre), w = layer ? (double)n : 1;
     *E = -w * theta[GAMMA] * theta[EPSILON] / rho;
     return in_range(rho);
 }
 
-#define NORM(NAME, LAYER)                                                                          \
-    static cgam_status NAME##_value(const cgam_lagr *self, const double *theta, int64_t n,         \
-                                    const double *x, double *L)                                    \
-    {                                                                                              \
-        (void)self;                                                                                \
-        return norm_value(LAYER, theta, n, x, L);                                                  \
-    }                                                                                              \
-    static cgam_status NAME##_activation(const cgam_lagr *self, const double *theta, int64_t n,    \
-                                         const double *x, double *a)                               \
-    {                                                                                              \
-        (void)self;                                                                                \
-        return norm_activation(LAYER, theta, n, x, a);                                             \
-    }                                                                                              \
-    static cgam_status NAME##_hessian(const cgam_lagr *self, const double *theta, int64_t n,       \
-                                      const double *x, const double *a, const double *v,           \
-                                      double *out)                                                 \
-    {                                                                                              \
-        (void)self, (void)a;                                                                       \
-        return norm_hessian(LAYER, theta, n, x, v, out);                                           \
-    }                                                                                              \
-    static cgam_status NAME##_energy(const cgam_lagr *self, const double *theta, int64_t n,        \
-                                     const double *x, const double *a, double *E)                  \
-    {                                                                                              \
-        (void)self, (void)a;                                                                       \
-        return norm_energy(LAYER, theta, n, x, E);                                                 \
-    }
-
-NORM(layer_norm, true)
 const cgam_lagr cgam_lagr_layer_norm = {"layer_norm", "n gamma sqrt(var x + epsilon) + delta sum x",
-                                        NORM_PARAMS, FUNCTIONS(layer_norm)};
-NORM(spherical_norm, false)
-const cgam_lagr cgam_lagr_spherical_norm = {"spherical_norm",
-                                            "gamma sqrt(|x|^2 + epsilon) + delta sum x",
-                                            NORM_PARAMS, FUNCTIONS(spherical_norm)};
+                                        NORM_PARAMS, FUNCTIONS(norm), .user = &second};
+const cgam_lagr cgam_lagr_spherical_norm = {
+    "spherical_norm", "gamma sqrt(|x|^2 + epsilon) + delta sum x", NORM_PARAMS, FUNCTIONS(norm)};
