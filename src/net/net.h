@@ -55,12 +55,12 @@ typedef struct cgam_frame {
 
 typedef struct cgam_syn_kind {
     const char *name;
-    /* Fills jobs[JOBS], which come zeroed, for currents into the slots wanted; gives how many. NULL:
-     * there are none. */
-    int (*plan)(const cgam_syn *s, const bool *wanted, cgam_job *jobs);
-    cgam_status (*feed)(const cgam_syn *s, cgam_frame *f, cgam_phase phase);
+    /* Fills jobs[JOBS], which come zeroed, for currents into the slots wanted. NULL: there are none. */
+    void (*plan)(const cgam_syn *s, const bool *wanted, cgam_job *jobs);
+    /* Fills the inputs of slot -1, which are all of one phase. */
+    cgam_status (*feed)(const cgam_syn *s, cgam_frame *f);
     cgam_status (*eval)(const cgam_syn *s, cgam_frame *f);
-    cgam_status (*feed_tangent)(const cgam_syn *s, cgam_frame *f, cgam_phase phase);
+    cgam_status (*feed_tangent)(const cgam_syn *s, cgam_frame *f);
     cgam_status (*tangent)(const cgam_syn *s, cgam_frame *f);
 } cgam_syn_kind;
 

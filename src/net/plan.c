@@ -96,7 +96,7 @@ cgam_status cgam_work_plan(cgam_work *w)
         bool wanted[SLOTS] = {false};
         for (int j = 0; j < syn->k; j++) wanted[j] = w->want[syn->layer[j]];
         for (int j = 0; j < JOBS; j++) w->seat[(int64_t)s * JOBS + j].group = -1;
-        if (syn->kind->plan) (void)syn->kind->plan(syn, wanted, jobs[s]);
+        if (syn->kind->plan) syn->kind->plan(syn, wanted, jobs[s]);
     }
     seat_jobs(w, jobs, false);
     seat_jobs(w, jobs, true);

@@ -163,14 +163,8 @@ static cgam_status attention_tangent(const cgam_syn *s, cgam_frame *f)
     return CGAM_OK;
 }
 
-static int no_jobs(const cgam_syn *s, const bool *wanted, cgam_job *jobs)
-{
-    (void)s, (void)wanted, (void)jobs;
-    return 0;
-}
-
 const cgam_syn_kind cgam_syn_attention = {
-    .name = "attention", .plan = no_jobs, .eval = attention_eval, .tangent = attention_tangent};
+    .name = "attention", .eval = attention_eval, .tangent = attention_tangent};
 
 /* A layer as a list of rows: [n, d], or a single row. */
 static cgam_status as_rows(cgam_net *net, const char *name, int layer, int64_t *n, int64_t *d)

@@ -14,24 +14,21 @@
 #include <string.h>
 
 /* ---- hidden: products 0 = h = W x, 1 = W' L'(h) --------------------------------------------- */
-static int hidden_plan(const cgam_syn *s, const bool *wanted, cgam_job *jobs)
+static void hidden_plan(const cgam_syn *s, const bool *wanted, cgam_job *jobs)
 {
     jobs[0] = (cgam_job){.op = s->op[0], .slot = 0, .phase = CGAM_PHASE_FIRST};
     if (wanted[0])
         jobs[1] =
             (cgam_job){.op = s->op[0], .transposed = true, .slot = -1, .phase = CGAM_PHASE_SECOND};
-    return 2;
 }
 
-static cgam_status hidden_feed(const cgam_syn *s, cgam_frame *f, cgam_phase phase)
+static cgam_status hidden_feed(const cgam_syn *s, cgam_frame *f)
 {
-    if (phase != CGAM_PHASE_SECOND) return CGAM_OK;
     return cgam_lagr_use_activate(&s->use, f->prod[0], f->in[1], NULL);
 }
 
-static cgam_status hidden_feed_tangent(const cgam_syn *s, cgam_frame *f, cgam_phase phase)
+static cgam_status hidden_feed_tangent(const cgam_syn *s, cgam_frame *f)
 {
-    if (phase != CGAM_PHASE_SECOND) return CGAM_OK;
     return cgam_lagr_use_hessian(&s->use, f->prod[0], f->in[1], f->dprod[0], f->scratch, f->din[1]);
 }
 

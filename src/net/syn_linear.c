@@ -28,12 +28,11 @@ static cgam_status check_op(cgam_net *net, const cgam_syn *s, const cgam_op *W, 
 }
 
 /* ---- bilinear: products 0 = W y, 1 = W' x -------------------------------------------------- */
-static int bilinear_plan(const cgam_syn *s, const bool *wanted, cgam_job *jobs)
+static void bilinear_plan(const cgam_syn *s, const bool *wanted, cgam_job *jobs)
 {
     /* the energy comes with either product */
     if (wanted[0] || !wanted[1]) jobs[0] = (cgam_job){.op = s->op[0], .slot = 1};
     if (wanted[1]) jobs[1] = (cgam_job){.op = s->op[0], .transposed = true, .slot = 0};
-    return 2;
 }
 
 static cgam_status bilinear_eval(const cgam_syn *s, cgam_frame *f)
@@ -68,12 +67,11 @@ cgam_status cgam_net_add_bilinear(cgam_net *net, const char *name, int x, int y,
 }
 
 /* ---- self: products 0 = W x, 1 = W' x unless W is symmetric -------------------------------- */
-static int self_plan(const cgam_syn *s, const bool *wanted, cgam_job *jobs)
+static void self_plan(const cgam_syn *s, const bool *wanted, cgam_job *jobs)
 {
     jobs[0] = (cgam_job){.op = s->op[0], .slot = 0};
     if (wanted[0] && !s->op[0]->symmetric)
         jobs[1] = (cgam_job){.op = s->op[0], .transposed = true, .slot = 0};
-    return 2;
 }
 
 static void self_current(const cgam_syn *s, double *cur, const double *Wx, const double *Wtx)
@@ -109,25 +107,22 @@ cgam_status cgam_net_add_self(cgam_net *net, const char *name, int x, const cgam
 }
 
 /* ---- Gram: products 0 = Z'x, 1 = Z (Z'x) ---------------------------------------------------- */
-static int gram_plan(const cgam_syn *s, const bool *wanted, cgam_job *jobs)
+static void gram_plan(const cgam_syn *s, const bool *wanted, cgam_job *jobs)
 {
-    if (s->gain == 0) return 0; /* a memory without penalty costs no passes */
+    if (s->gain == 0) return; /* a memory without penalty costs no passes */
     jobs[0] = (cgam_job){.op = s->op[0], .transposed = true, .slot = 0, .phase = CGAM_PHASE_FIRST};
     if (wanted[0]) jobs[1] = (cgam_job){.op = s->op[0], .slot = -1, .phase = CGAM_PHASE_SECOND};
-    return 2;
 }
 
-static cgam_status gram_feed(const cgam_syn *s, cgam_frame *f, cgam_phase phase)
+static cgam_status gram_feed(const cgam_syn *s, cgam_frame *f)
 {
-    if (phase == CGAM_PHASE_SECOND)
-        memcpy(f->in[1], f->prod[0], (size_t)s->op[0]->cols * sizeof(double));
+    memcpy(f->in[1], f->prod[0], (size_t)s->op[0]->cols * sizeof(double));
     return CGAM_OK;
 }
 
-static cgam_status gram_feed_tangent(const cgam_syn *s, cgam_frame *f, cgam_phase phase)
+static cgam_status gram_feed_tangent(const cgam_syn *s, cgam_frame *f)
 {
-    if (phase == CGAM_PHASE_SECOND)
-        memcpy(f->din[1], f->dprod[0], (size_t)s->op[0]->cols * sizeof(double));
+    memcpy(f->din[1], f->dprod[0], (size_t)s->op[0]->cols * sizeof(double));
     return CGAM_OK;
 }
 

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-static int lowrank_plan(const cgam_syn *s, const bool *wanted, cgam_job *jobs)
+static void lowrank_plan(const cgam_syn *s, const bool *wanted, cgam_job *jobs)
 {
     for (int j = 0; j < s->k; j++) {
         jobs[j] = (cgam_job){.op = s->op[j], .slot = j, .phase = CGAM_PHASE_FIRST};
@@ -16,7 +16,6 @@ static int lowrank_plan(const cgam_syn *s, const bool *wanted, cgam_job *jobs)
             jobs[s->k + j] = (cgam_job){
                 .op = s->op[j], .transposed = true, .slot = -1, .phase = CGAM_PHASE_SECOND};
     }
-    return 2 * s->k;
 }
 
 /* w[r] times the h of all slots but `except`, and, with dprod, its derivative. */
@@ -33,18 +32,16 @@ static double others(const cgam_syn *s, const cgam_frame *f, int except, int64_t
     return value;
 }
 
-static cgam_status lowrank_feed(const cgam_syn *s, cgam_frame *f, cgam_phase phase)
+static cgam_status lowrank_feed(const cgam_syn *s, cgam_frame *f)
 {
-    if (phase != CGAM_PHASE_SECOND) return CGAM_OK;
     for (int j = 0; j < s->k; j++)
         for (int64_t r = 0; f->in[s->k + j] && r < s->op[j]->rows; r++)
             f->in[s->k + j][r] = others(s, f, j, r, NULL);
     return CGAM_OK;
 }
 
-static cgam_status lowrank_feed_tangent(const cgam_syn *s, cgam_frame *f, cgam_phase phase)
+static cgam_status lowrank_feed_tangent(const cgam_syn *s, cgam_frame *f)
 {
-    if (phase != CGAM_PHASE_SECOND) return CGAM_OK;
     for (int j = 0; j < s->k; j++)
         for (int64_t r = 0; f->din[s->k + j] && r < s->op[j]->rows; r++)
             (void)others(s, f, j, r, &f->din[s->k + j][r]);

@@ -77,18 +77,16 @@ static void outer_products(const cgam_syn *s, const cgam_frame *f, const places 
 }
 
 /* ---- the kind: products 0 = T x(k-1), 1 = T' A(k-1) ----------------------------------------- */
-static int tensor_plan(const cgam_syn *s, const bool *wanted, cgam_job *jobs)
+static void tensor_plan(const cgam_syn *s, const bool *wanted, cgam_job *jobs)
 {
     jobs[0] = (cgam_job){.op = s->op[0], .slot = s->k - 1};
     if (wanted[s->k - 1])
         jobs[1] =
             (cgam_job){.op = s->op[0], .transposed = true, .slot = -1, .phase = CGAM_PHASE_FIRST};
-    return 2;
 }
 
-static cgam_status tensor_feed(const cgam_syn *s, cgam_frame *f, cgam_phase phase)
+static cgam_status tensor_feed(const cgam_syn *s, cgam_frame *f)
 {
-    if (phase != CGAM_PHASE_FIRST) return CGAM_OK;
     places at;
     arrange(s, f->scratch, &at);
     outer_products(s, f, &at, false);
@@ -96,9 +94,8 @@ static cgam_status tensor_feed(const cgam_syn *s, cgam_frame *f, cgam_phase phas
     return CGAM_OK;
 }
 
-static cgam_status tensor_feed_tangent(const cgam_syn *s, cgam_frame *f, cgam_phase phase)
+static cgam_status tensor_feed_tangent(const cgam_syn *s, cgam_frame *f)
 {
-    if (phase != CGAM_PHASE_FIRST) return CGAM_OK;
     places at;
     arrange(s, f->scratch, &at);
     outer_products(s, f, &at, true);

@@ -27,59 +27,17 @@ static cgam_status activations(cgam_work *w, int64_t count, const double *v)
     return CGAM_OK;
 }
 
-static void make_frame(const cgam_work *w, int s, int64_t count, int64_t k, double *change,
-                       cgam_frame *f)
-{
-    const cgam_net *net = w->net;
-    const cgam_syn *syn = &net->synapse[s];
-    *f = (cgam_frame){.scratch = w->scratch};
-    for (int j = 0; j < syn->k; j++) {
-        int64_t at = net->layer[syn->layer[j]].offset;
-        f->act[j] = w->act + at;
-        f->v[j] = w->dact + k * net->size + at;
-        f->cur[j] = change && !w->clamped[syn->layer[j]] ? change + k * net->size + at : NULL;
-    }
-    for (int j = 0; j < JOBS; j++) {
-        const cgam_seat *seat = cgam_work_seat(w, s, j);
-        if (seat->group < 0) continue;
-        const cgam_group *group = &w->group[seat->group];
-        int64_t at = seat->index * count + k;
-        f->in[j] = group->in + seat->index * group->in_size;
-        f->prod[j] = group->out + seat->index * group->out_size;
-        f->din[j] = !group->kept && seat->layer < 0 ? group->din + at * group->in_size : NULL;
-        f->dprod[j] = group->kept ? w->zeros : group->dout + at * group->out_size;
-    }
-}
-
-static cgam_status feed(cgam_work *w, int64_t count, cgam_phase phase)
-{
-    for (int s = 0; s < w->net->synapses; s++) {
-        const cgam_syn *syn = &w->net->synapse[s];
-        bool fed = cgam_work_fed(w, s, phase);
-        for (int64_t k = 0; fed && k < count; k++) {
-            cgam_frame f;
-            make_frame(w, s, count, k, NULL, &f);
-            cgam_status status = syn->kind->feed_tangent(syn, &f, phase);
-            if (status != CGAM_OK)
-                return cgam_work_complain(w, status, "synapse", syn->name, NULL, 0);
-        }
-    }
-    return CGAM_OK;
-}
-
 static cgam_status some(cgam_work *w, int64_t count, const double *v, double *change)
 {
     const cgam_net *net = w->net;
     cgam_status status = activations(w, count, v);
-    if (status == CGAM_OK) status = feed(w, count, CGAM_PHASE_FIRST);
     if (status == CGAM_OK) status = cgam_work_multiply(w, CGAM_PHASE_FIRST, false, true, count);
-    if (status == CGAM_OK) status = feed(w, count, CGAM_PHASE_SECOND);
     if (status == CGAM_OK) status = cgam_work_multiply(w, CGAM_PHASE_SECOND, false, true, count);
     memset(change, 0, (size_t)(count * net->size) * sizeof *change);
     for (int s = 0; s < net->synapses && status == CGAM_OK; s++) {
         for (int64_t k = 0; k < count && status == CGAM_OK; k++) {
             cgam_frame f;
-            make_frame(w, s, count, k, change, &f);
+            cgam_work_frame(w, s, true, count, k, change, &f);
             status = net->synapse[s].kind->tangent(&net->synapse[s], &f);
         }
     }

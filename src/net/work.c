@@ -106,28 +106,36 @@ static cgam_status activate(cgam_work *w)
     return CGAM_OK;
 }
 
-/* The frame of a synapse at state b. */
-static void make_frame(const cgam_work *w, int s, int64_t b, cgam_frame *f)
+void cgam_work_frame(const cgam_work *w, int s, bool tangent, int64_t count, int64_t k, double *cur,
+                     cgam_frame *f)
 {
     const cgam_net *net = w->net;
     const cgam_syn *syn = &net->synapse[s];
+    const int64_t state = tangent ? 0 : k, states = tangent ? 1 : count;
     *f = (cgam_frame){.scratch = w->scratch};
     for (int j = 0; j < syn->k; j++) {
-        int64_t at = b * net->size + net->layer[syn->layer[j]].offset;
-        f->act[j] = w->act + at;
-        f->cur[j] = w->want[syn->layer[j]] ? w->cur + at : NULL;
+        int i = syn->layer[j];
+        int64_t at = net->layer[i].offset;
+        f->act[j] = w->act + state * net->size + at;
+        if (tangent) f->v[j] = w->dact + k * net->size + at;
+        if (cur && (tangent ? !w->clamped[i] : w->want[i])) f->cur[j] = cur + k * net->size + at;
     }
     for (int j = 0; j < JOBS; j++) {
         const cgam_seat *seat = cgam_work_seat(w, s, j);
         if (seat->group < 0) continue;
         const cgam_group *group = &w->group[seat->group];
-        int64_t at = seat->index * w->batch + b;
-        f->in[j] = seat->layer < 0 ? group->in + at * group->in_size : NULL;
+        int64_t at = seat->index * states + state, moved = seat->index * count + k;
+        bool fed = seat->layer < 0;
+        if (fed) f->in[j] = group->in + at * group->in_size;
         f->prod[j] = group->out + at * group->out_size;
+        if (!tangent) continue;
+        if (fed && !group->kept) f->din[j] = group->din + moved * group->in_size;
+        f->dprod[j] = group->kept ? w->zeros : group->dout + moved * group->out_size;
     }
 }
 
-bool cgam_work_fed(const cgam_work *w, int s, cgam_phase phase)
+/* Does a synapse fill in an input of this phase itself? */
+static bool is_fed(const cgam_work *w, int s, cgam_phase phase)
 {
     for (int j = 0; j < JOBS; j++) {
         const cgam_seat *seat = cgam_work_seat(w, s, j);
@@ -137,15 +145,16 @@ bool cgam_work_fed(const cgam_work *w, int s, cgam_phase phase)
     return false;
 }
 
-static cgam_status feed(cgam_work *w, cgam_phase phase)
+static cgam_status feed(cgam_work *w, cgam_phase phase, bool tangent, int64_t count)
 {
     for (int s = 0; s < w->net->synapses; s++) {
         const cgam_syn *syn = &w->net->synapse[s];
-        bool fed = cgam_work_fed(w, s, phase);
-        for (int64_t b = 0; fed && b < w->batch; b++) {
+        bool fed = is_fed(w, s, phase);
+        for (int64_t k = 0; fed && k < count; k++) {
             cgam_frame f;
-            make_frame(w, s, b, &f);
-            cgam_status status = syn->kind->feed(syn, &f, phase);
+            cgam_work_frame(w, s, tangent, count, k, NULL, &f);
+            cgam_status status =
+                tangent ? syn->kind->feed_tangent(syn, &f) : syn->kind->feed(syn, &f);
             if (status != CGAM_OK)
                 return cgam_work_complain(w, status, "synapse", syn->name, NULL, 0);
         }
@@ -173,17 +182,17 @@ static void gather(const cgam_work *w, cgam_phase phase, bool kept, bool tangent
 cgam_status cgam_work_multiply(cgam_work *w, cgam_phase phase, bool kept, bool tangent,
                                int64_t count)
 {
+    cgam_status status = kept ? CGAM_OK : feed(w, phase, tangent, count);
     gather(w, phase, kept, tangent, count);
-    for (int g = 0; g < w->groups; g++) {
+    for (int g = 0; g < w->groups && status == CGAM_OK; g++) {
         const cgam_group *group = &w->group[g];
         if (group->phase != phase || group->kept != kept) continue;
         const cgam_op *op = group->op;
-        cgam_status status = (group->transposed ? op->apply_t : op->apply)(
-            op->user, group->jobs * count, tangent ? group->din : group->in,
-            tangent ? group->dout : group->out);
-        if (status != CGAM_OK) return status;
+        status = (group->transposed ? op->apply_t : op->apply)(op->user, group->jobs * count,
+                                                               tangent ? group->din : group->in,
+                                                               tangent ? group->dout : group->out);
     }
-    return CGAM_OK;
+    return status;
 }
 
 static cgam_status collect(cgam_work *w)
@@ -194,7 +203,7 @@ static cgam_status collect(cgam_work *w)
         for (int s = 0; s < net->synapses; s++) {
             const cgam_syn *syn = &net->synapse[s];
             cgam_frame f;
-            make_frame(w, s, b, &f);
+            cgam_work_frame(w, s, false, w->batch, b, w->cur, &f);
             cgam_status status = syn->kind->eval(syn, &f);
             if (status == CGAM_OK && !isfinite(f.energy)) status = CGAM_E_VALUE;
             if (status != CGAM_OK)
@@ -213,9 +222,7 @@ cgam_status cgam_work_eval(cgam_work *w, int64_t batch, const double *x)
     cgam_status status = activate(w);
     if (status == CGAM_OK && !w->fresh)
         status = cgam_work_multiply(w, CGAM_PHASE_FIRST, true, false, batch);
-    if (status == CGAM_OK) status = feed(w, CGAM_PHASE_FIRST);
     if (status == CGAM_OK) status = cgam_work_multiply(w, CGAM_PHASE_FIRST, false, false, batch);
-    if (status == CGAM_OK) status = feed(w, CGAM_PHASE_SECOND);
     if (status == CGAM_OK) status = cgam_work_multiply(w, CGAM_PHASE_SECOND, false, false, batch);
     if (status == CGAM_OK) status = collect(w);
     w->fresh = status == CGAM_OK;

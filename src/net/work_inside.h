@@ -47,9 +47,11 @@ static inline const cgam_seat *cgam_work_seat(const cgam_work *work, int synapse
     return &work->seat[(int64_t)synapse * JOBS + job];
 }
 
-/* Does a synapse fill in an input of this phase itself? */
-bool cgam_work_fed(const cgam_work *work, int synapse, cgam_phase phase);
-/* Products of a phase for `count` states, or tangents: activations into in (din), results into out
+/* The frame of a synapse at state k of the batch, currents into cur [batch, size]; or, tangent, at
+ * the one state with tangent k of `count`, the currents' derivatives into cur [count, size]. cur NULL: none. */
+void cgam_work_frame(const cgam_work *work, int synapse, bool tangent, int64_t count, int64_t k,
+                     double *cur, cgam_frame *f);
+/* Products of a phase for `count` states, or tangents: inputs into in (din), results into out
  * (dout). kept: those of clamped layers, or the others. */
 CGAM_NODISCARD cgam_status cgam_work_multiply(cgam_work *work, cgam_phase phase, bool kept,
                                               bool tangent, int64_t count);
