@@ -44,29 +44,7 @@ typedef struct adaptive {
     SUNNonlinearSolver nonlinear;
 } adaptive;
 
-/* ---- packed and whole states ---------------------------------------------------------------- */
-
-static void pack(const adaptive *a, const double *x, double *y)
-{
-    const cgam_net *net = a->flow->net;
-    for (int i = 0; i < net->layers; i++) {
-        const cgam_layer *layer = &net->layer[i];
-        if (a->obs.clamped[i]) continue;
-        memcpy(y, x + layer->offset, (size_t)layer->size * sizeof *y);
-        y += layer->size;
-    }
-}
-
-static void unpack(const adaptive *a, const double *y, double *x)
-{
-    const cgam_net *net = a->flow->net;
-    for (int i = 0; i < net->layers; i++) {
-        const cgam_layer *layer = &net->layer[i];
-        if (a->obs.clamped[i]) continue;
-        memcpy(x + layer->offset, y, (size_t)layer->size * sizeof *y);
-        y += layer->size;
-    }
-}
+/* ---- what CVODE asks ------------------------------------------------------------------------- */
 
 /* Evaluates at y unless the last evaluation was there. */
 static cgam_status place(adaptive *a, const double *y, bool again)
@@ -74,7 +52,7 @@ static cgam_status place(adaptive *a, const double *y, bool again)
     size_t size = (size_t)a->flow->net->size;
     double *moved = a->v; /* free for use outside of tangents */
     memcpy(moved, a->at, size * sizeof *moved);
-    unpack(a, y, moved);
+    cgam_work_unpack(a->work, y, moved);
     if (!again && a->placed && memcmp(moved, a->at, size * sizeof *moved) == 0) return CGAM_OK;
     memcpy(a->at, moved, size * sizeof *moved);
     a->placed = false;
@@ -103,7 +81,7 @@ static int rates(double t, N_Vector y, N_Vector ydot, void *user)
     for (int64_t i = 0; i < a->free; i++)
         if (!(fabs(numbers[i]) <= 1e10 * a->flow->opts.limit)) return 1;
     cgam_status status = place(a, numbers, false);
-    if (status == CGAM_OK) pack(a, a->rate, N_VGetArrayPointer_Serial(ydot));
+    if (status == CGAM_OK) cgam_work_pack(a->work, a->rate, N_VGetArrayPointer_Serial(ydot));
     return answer(a, status);
 }
 
@@ -118,11 +96,10 @@ static int jacobian_times(N_Vector v, N_Vector Jv, double t, N_Vector y, N_Vecto
 {
     (void)t, (void)y, (void)fy, (void)tmp;
     adaptive *a = user;
-    memset(a->v, 0, (size_t)a->flow->net->size * sizeof *a->v);
-    unpack(a, N_VGetArrayPointer_Serial(v), a->v);
+    cgam_work_unpack(a->work, N_VGetArrayPointer_Serial(v), a->v);
     cgam_status status = cgam_work_jacobian(a->work, 1, a->v, a->Jv);
     a->obs.report->jacobians++;
-    if (status == CGAM_OK) pack(a, a->Jv, N_VGetArrayPointer_Serial(Jv));
+    if (status == CGAM_OK) cgam_work_pack(a->work, a->Jv, N_VGetArrayPointer_Serial(Jv));
     return answer(a, status);
 }
 
@@ -138,14 +115,13 @@ static int jacobian_dense(double t, N_Vector y, N_Vector fy, SUNMatrix J, void *
         int64_t count = a->free - j < a->tangents ? a->free - j : a->tangents;
         for (int64_t k = 0; k < count; k++) {
             memset(unit, 0, sizeof unit);
-            memset(a->v + k * size, 0, (size_t)size * sizeof *a->v);
             unit[j + k] = 1;
-            unpack(a, unit, a->v + k * size);
+            cgam_work_unpack(a->work, unit, a->v + k * size);
         }
         status = cgam_work_jacobian(a->work, count, a->v, a->Jv);
         a->obs.report->jacobians += count;
         for (int64_t k = 0; k < count && status == CGAM_OK; k++)
-            pack(a, a->Jv + k * size, SUNDenseMatrix_Column(J, j + k));
+            cgam_work_pack(a->work, a->Jv + k * size, SUNDenseMatrix_Column(J, j + k));
     }
     return answer(a, status);
 }
@@ -261,7 +237,7 @@ static cgam_status make_cvode(adaptive *a, int k)
     a->between = N_VClone(a->y);
     a->cvode = CVodeCreate(method == CGAM_FLOW_ADAMS ? CV_ADAMS : CV_BDF, a->context);
     if (!a->between || !a->cvode) return cgam_fail_nomem(flow->env, "an integration");
-    pack(a, a->x, N_VGetArrayPointer_Serial(a->y));
+    cgam_work_pack(a->work, a->x, N_VGetArrayPointer_Serial(a->y));
     bool fine = CVodeSetErrHandlerFn(a->cvode, listen, a) == CV_SUCCESS &&
                 CVodeSetUserData(a->cvode, a) == CV_SUCCESS &&
                 CVodeInit(a->cvode, rates, from, a->y) == CV_SUCCESS &&
@@ -302,7 +278,7 @@ static cgam_status between(void *step, double time, double *out)
     if (CVodeGetDky(a->cvode, time, 0, a->between) != CV_SUCCESS)
         return cgam_fail(a->flow->env, CGAM_E_INTERNAL, "CVODE: %s", a->message);
     memcpy(out, a->x, (size_t)a->flow->net->size * sizeof *out);
-    unpack(a, N_VGetArrayPointer_Serial(a->between), out);
+    cgam_work_unpack(a->work, N_VGetArrayPointer_Serial(a->between), out);
     return CGAM_OK;
 }
 
@@ -345,12 +321,12 @@ static cgam_status stretch_run(adaptive *a, int k)
         if (flag == CV_TSTOP_RETURN) time = to;
         status = place(a, N_VGetArrayPointer_Serial(a->y), false);
         if (status == CGAM_E_VALUE) { /* the step before was the last within range */
-            pack(a, a->x, N_VGetArrayPointer_Serial(a->y));
+            cgam_work_pack(a->work, a->x, N_VGetArrayPointer_Serial(a->y));
             status = give_up(a, a->obs.time, CV_REPTD_RHSFUNC_ERR);
             break;
         }
         if (status != CGAM_OK) break;
-        unpack(a, N_VGetArrayPointer_Serial(a->y), a->x);
+        cgam_work_unpack(a->work, N_VGetArrayPointer_Serial(a->y), a->x);
         cgam_look look = {time, a->at, a->rate, a->work, 0};
         standing = time > a->obs.time ? 0 : standing + 1;
         if (beyond(a) || standing > STANDING) {

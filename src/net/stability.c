@@ -19,37 +19,19 @@ enum { DENSE = 200, RESTARTS = 200, TANGENTS = 8 };
 typedef struct jacobian {
     const cgam_net *net;
     cgam_work *work;
-    const bool *clamped; /* NULL = none */
-    int64_t n;           /* numbers that move */
-    double *v, *Jv;      /* [TANGENTS, size] */
+    int64_t n;      /* numbers that move */
+    double *v, *Jv; /* [TANGENTS, size] */
     int64_t products;
 } jacobian;
 
-static bool held(const jacobian *s, int layer) { return s->clamped && s->clamped[layer]; }
-
-/* Between vectors of what moves [n] and whole states [size]. */
-static void move(const jacobian *s, bool out, double *packed, double *whole)
-{
-    for (int i = 0; i < s->net->layers; i++) {
-        const cgam_layer *layer = &s->net->layer[i];
-        size_t bytes = (size_t)layer->size * sizeof *whole;
-        if (held(s, i)) {
-            if (out) memset(whole + layer->offset, 0, bytes);
-            continue;
-        }
-        if (out) memcpy(whole + layer->offset, packed, bytes);
-        else memcpy(packed, whole + layer->offset, bytes);
-        packed += layer->size;
-    }
-}
-
-static cgam_status times(jacobian *s, int64_t count, double *in, double *out)
+/* out [count, n] = J in: vectors of what moves. */
+static cgam_status times(jacobian *s, int64_t count, const double *in, double *out)
 {
     int64_t size = s->net->size;
-    for (int64_t k = 0; k < count; k++) move(s, true, in + k * s->n, s->v + k * size);
+    for (int64_t k = 0; k < count; k++) cgam_work_unpack(s->work, in + k * s->n, s->v + k * size);
     cgam_status status = cgam_work_jacobian(s->work, count, s->v, s->Jv);
     for (int64_t k = 0; k < count && status == CGAM_OK; k++)
-        move(s, false, out + k * s->n, s->Jv + k * size);
+        cgam_work_pack(s->work, s->Jv + k * size, out + k * s->n);
     s->products += count;
     return status;
 }
@@ -250,8 +232,8 @@ cgam_status cgam_net_eigen(const cgam_net *net, const double *x, const bool *cla
 {
     cgam_env *env = net->env;
     *out = (cgam_eigen){0};
-    jacobian s = {.net = net, .clamped = clamped};
-    for (int i = 0; i < net->layers; i++) s.n += held(&s, i) ? 0 : net->layer[i].size;
+    jacobian s = {.net = net};
+    for (int i = 0; i < net->layers; i++) s.n += clamped && clamped[i] ? 0 : net->layer[i].size;
     if (count < 1 || !(tol >= 0))
         return cgam_fail(env, CGAM_E_ARG, "%lld eigenvalues to %g", (long long)count, tol);
     if (count > s.n) count = s.n;

@@ -74,6 +74,26 @@ cgam_status cgam_work_new(const cgam_net *net, const cgam_work_opts *opts, cgam_
     return CGAM_OK;
 }
 
+void cgam_work_pack(const cgam_work *w, const double *x, double *packed)
+{
+    for (int i = 0; i < w->net->layers; i++) {
+        const cgam_layer *layer = &w->net->layer[i];
+        if (w->clamped[i]) continue;
+        memcpy(packed, x + layer->offset, (size_t)layer->size * sizeof *x);
+        packed += layer->size;
+    }
+}
+
+void cgam_work_unpack(const cgam_work *w, const double *packed, double *x)
+{
+    for (int i = 0; i < w->net->layers; i++) {
+        const cgam_layer *layer = &w->net->layer[i];
+        if (w->clamped[i]) continue;
+        memcpy(x + layer->offset, packed, (size_t)layer->size * sizeof *x);
+        packed += layer->size;
+    }
+}
+
 void cgam_work_refresh(cgam_work *w) { w->fresh = false; }
 
 cgam_status cgam_work_complain(const cgam_work *w, cgam_status status, const char *what,

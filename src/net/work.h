@@ -22,6 +22,11 @@ CGAM_NODISCARD cgam_status cgam_work_new(const cgam_net *net, const cgam_work_op
                                          cgam_work **out);
 void cgam_work_free(cgam_work *work); /* NULL is fine */
 
+/* The numbers of layers that move, one layer after the other [packed], out of a whole state [size],
+ * and back into one; what is clamped there stays as it is. */
+void cgam_work_pack(const cgam_work *work, const double *x, double *packed);
+void cgam_work_unpack(const cgam_work *work, const double *packed, double *x);
+
 /* Forgets what was kept of clamped layers: call when their states change or states change places. */
 void cgam_work_refresh(cgam_work *work);
 
