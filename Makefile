@@ -12,6 +12,7 @@ JOBS    ?= $(shell nproc 2>/dev/null || echo 2)
 DEPS    ?= tools/deps
 FUZZ_SECONDS ?= 60
 SOAK_SECONDS ?= 600
+RIGOUR ?= 10000000
 # What `make run` asks of the default language model: as much as fits into a few minutes.
 LM ?= --shots 0,4 --queries 32 --demos shared --exact
 
@@ -81,7 +82,11 @@ docs: build ## the man pages, and a check that no link in the documents is broke
 install: build ## under PREFIX=/usr/local, staged in DESTDIR when given
 	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --prefix "$(PREFIX)"
 
-soak: deps ## tests under ASan and UBSan again and again, then fuzzing, SOAK_SECONDS=600 each
+soak: build ## tests under ASan and UBSan again and again, then fuzzing, SOAK_SECONDS=600 each; RIGOUR=10000000 certificates
+	@$(compile) $(BUILD) -j $(JOBS) --target rigour_campaign
+	@pids=; for k in $$(seq $(JOBS)); do \
+	    $(BUILD)/tests/rigour/campaign seed=$$k seconds=1e9 count=$$(($(RIGOUR) / $(JOBS))) & pids="$$pids $$!"; \
+	done; for pid in $$pids; do wait $$pid || exit 1; done
 	@$(configure) -B $(BUILD)/asan -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCGAM_SANITIZE=address >/dev/null
 	@$(compile) $(BUILD)/asan -j $(JOBS)
 	@tools/soak $(BUILD)/asan $(SOAK_SECONDS)

@@ -258,8 +258,10 @@ cgam_status cgam_query_certify(const cgam_recall *plan, const cgam_query *m, cga
         status = certify(plan, m, &doubt, out);
     if (status != CGAM_OK || !coupled) return status;
     bound_error(plan, m, &doubt, out);
-    if (out->end == CGAM_END_CONVERGED && (!(moves(plan, m, &doubt) <= fmax(o->tol, SETTLED)) ||
-                                           m->energy_rise > energy_doubt(plan, m, &doubt)))
+    /* the last change of p was within tol, and the next may be larger by the contraction */
+    double still = fmax(SETTLED, 2 * o->tol * fmax(1, out->contraction));
+    bool rose = m->energy_rise > energy_doubt(plan, m, &doubt);
+    if (out->end == CGAM_END_CONVERGED && (!(moves(plan, m, &doubt) <= still) || rose))
         out->end = CGAM_END_STALLED;
     if (o->certify && plan->gate->A && out->unique < 0 && out->end == CGAM_END_CONVERGED)
         status = look_for_second(plan, m, out);

@@ -126,6 +126,7 @@ bool instance_make(cgam_env *env, uint64_t seed, uint64_t number, instance *x, c
         o.W = x->W;
         o.d_c = x->d;
     }
+    if (cgam_rng_below(&rng, 4) == 0) o.tol = power(&rng, -14, -2);
     x->opts = o;
     x->vectors = o.mode == CGAM_COUPLED || cgam_rng_below(&rng, 2);
     double longest = cgam_bank_describe(*bank).norm_max;

@@ -421,7 +421,7 @@ static verdict decide_converged(court *c, const answer *a)
     if (!arb_mat_solve(c->s, c->A, c->g, c->prec)) return OPEN;
     softmax(c, c->s, c->p);
     distance(c, a->p, c->t);
-    return at_most(c->t, 4e-6);
+    return at_most(c->t, 4 * fmax(1e-6, c->x->opts.tol * fmax(1, a->result.contraction)));
 }
 
 static verdict decide(court *c, const cgam_gate_info *g, int64_t k, const answer *a, claim what)
