@@ -243,7 +243,8 @@ cgam_status cgam_query_certify(const cgam_recall *plan, const cgam_query *m, cga
         out->unique = -1;
         return CGAM_OK;
     }
-    bool measure = coupled || (gates && solved && (o->certify || !plan->can.matrices));
+    bool measure = (coupled && (o->certify || !m->together)) ||
+                   (gates && solved && (o->certify || !plan->can.matrices));
     cgam_status status = cgam_doubt_measure(plan, m, measure, gates, &doubt);
     if (status != CGAM_OK) return status;
     if (gates && solved) { /* mode first speaks of the gates as they are, not as they were solved */
@@ -261,7 +262,8 @@ cgam_status cgam_query_certify(const cgam_recall *plan, const cgam_query *m, cga
     /* the last change of p was within tol, and the next may be larger by the contraction */
     double still = fmax(SETTLED, 2 * o->tol * fmax(1, out->contraction));
     bool rose = m->energy_rise > energy_doubt(plan, m, &doubt);
-    if (out->end == CGAM_END_CONVERGED && (!(moves(plan, m, &doubt) <= still) || rose))
+    if (out->end == CGAM_END_CONVERGED &&
+        (rose || (isfinite(doubt.gradient) && !(moves(plan, m, &doubt) <= still))))
         out->end = CGAM_END_STALLED;
     if (o->certify && plan->gate->A && out->unique < 0 && out->end == CGAM_END_CONVERGED)
         status = look_for_second(plan, m, out);

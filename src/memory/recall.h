@@ -35,6 +35,7 @@ typedef struct cgam_query {
     bool f32;        /* the last pass was in f32 */
     bool trails;     /* what the last pass began with came from one in f32 */
     bool trailed;    /* f32 had a part in energy_end */
+    bool together;   /* multiplied with others as matrices: passes of its own would cost more */
     bool level;      /* keep equal memories equal: set by whoever knows that u and b do */
     /* how it went (convergence.c) */
     int64_t iterations, newton_steps;

@@ -106,6 +106,7 @@ static cgam_status score(group *g)
         cgam_query *m = &g->m[k];
         double *u = own ? g->Y + (2 * count + k) * n : in->c ? g->shared + n : NULL;
         *m = query_at(g, k);
+        m->together = g->path == CGAM_PATH_COUPLED_TOGETHER;
         m->q = in->q + (g->from + k) * d;
         m->c = in->c ? in->c + (own ? g->from + k : 0) * plan->d_c : NULL;
         if (!in->c) {
