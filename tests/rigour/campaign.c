@@ -128,6 +128,7 @@ int main(int argc, char **argv)
     if (cgam_env_new(&opts, &env) != CGAM_OK) return 2;
     tally t = {0};
     double begin = now();
+    if (from == 0 && broken < 0) judge_large(env, seed, &t);
     for (uint64_t k = 0; k < (uint64_t)count && now() - begin < seconds; k++)
         run(env, seed, from + k, count == 1, broken, &t);
     printf("%lld instances (%lld refused), %lld queries, %.0f a second\n", (long long)t.instances,
@@ -148,6 +149,7 @@ int main(int argc, char **argv)
         bad += t.wrong[k] + t.open[k];
     }
     cgam_env_free(env);
+    judge_leaves();
     if (fewer) printf("%lld certificates are proved less often than before\n", (long long)fewer);
     return bad > 0 || fewer > 0;
 }

@@ -65,5 +65,8 @@ typedef struct tally {
 
 /* Decides everything that `gate` and the answers claim; prints what is wrong. */
 void judge(const instance *x, const cgam_gate_info *gate, const answer *answers, tally *t);
+/* The same for a few banks that are large enough for f32 and matrices. */
+void judge_large(cgam_env *env, uint64_t seed, tally *t);
+void judge_leaves(void); /* gives back what Arb keeps between calls */
 
 #endif
