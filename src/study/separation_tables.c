@@ -268,8 +268,7 @@ static cgam_status show_lambda(cgam_study *study, const cgam_separation *u, cons
     const cgam_study_opts *o = &study->opts;
     const int width = study->lanes->width;
     const int64_t n = u->n;
-    double *b = x, *s = x + n, *r = s + n, *input = r + n, lambda = o->lambda.values[k], top,
-           sum = 0;
+    double *b = x, *s = x + n, *r = s + n, *input = r + n, lambda = o->lambda.values[k];
     for (int64_t i = 0; i < n; i++) {
         b[i] = w->b[i * width + lane];
         s[i] = w->s[i * width + lane];
@@ -293,10 +292,7 @@ static cgam_status show_lambda(cgam_study *study, const cgam_separation *u, cons
     cgam_json_put_real(doc, "energy", energy);
     cgam_json_put(doc, "s", cgam_json_reals(s, n, 1));
     cgam_json_put(doc, "r", cgam_json_reals(r, n, 1));
-    top = r[0];
-    for (int64_t i = 1; i < n; i++) top = fmax(top, r[i]);
-    for (int64_t i = 0; i < n; i++) sum += r[i] = exp(o->beta * (r[i] - top));
-    for (int64_t i = 0; i < n; i++) r[i] /= sum;
+    cgam_trial_softmax(n, o->beta, r, r);
     cgam_json_put(doc, "p", cgam_json_reals(r, n, 1));
     json_array_append_new(list, doc);
     return CGAM_OK;

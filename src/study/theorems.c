@@ -21,25 +21,24 @@ void cgam_case_normals(cgam_case *c, int64_t n, double scale, double *x)
     for (int64_t i = 0; i < n; i++) x[i] = scale * cgam_rng_normal(&c->rng);
 }
 
-void cgam_case_softmax(int64_t n, double beta, const double *r, double *p)
-{
-    double top = -INFINITY, sum = 0;
-    for (int64_t i = 0; i < n; i++) top = fmax(top, r[i]);
-    for (int64_t i = 0; i < n; i++) sum += p[i] = exp(beta * (r[i] - top));
-    for (int64_t i = 0; i < n; i++) p[i] /= sum;
-}
-
 void cgam_case_chances(cgam_case *c, int64_t n, double *p)
 {
     double sharp = exp(cgam_case_between(c, -3, 3));
     cgam_case_normals(c, n, 1, p);
-    cgam_case_softmax(n, sharp, p, p);
+    cgam_trial_softmax(n, sharp, p, p);
 }
 
 double cgam_case_norm(int64_t n, const double *x)
 {
     double sum = 0;
     for (int64_t i = 0; i < n; i++) sum += x[i] * x[i];
+    return sqrt(sum);
+}
+
+double cgam_case_distance(int64_t n, const double *x, const double *y)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += (x[i] - y[i]) * (x[i] - y[i]);
     return sqrt(sum);
 }
 
@@ -63,9 +62,8 @@ static cgam_status case_open(cgam_case *c, const cgam_theorem *t)
         for (int64_t j = 0; j < c->d && !(t->sizes == CGAM_CASE_CIRCULANT && i > 0); j++)
             row[j] /= norm;
     }
-    cgam_bank_opts opts = cgam_bank_opts_default();
-    cgam_status status = cgam_bank_new(c->env, c->Z, CGAM_F64, c->n, c->d, &opts, &c->bank);
-    if (status == CGAM_OK && t->needs_spectrum) status = cgam_spectrum_new(c->bank, &c->spectrum);
+    cgam_status status = cgam_bank_new(c->env, c->Z, CGAM_F64, c->n, c->d, NULL, &c->bank);
+    if (status == CGAM_OK) status = cgam_spectrum_new(c->bank, &c->spectrum);
     return status;
 }
 

@@ -32,19 +32,18 @@ double cgam_case_between(cgam_case *c, double low, double high); /* uniform */
 void cgam_case_normals(cgam_case *c, int64_t n, double scale, double *x);
 /* A positive vector of sum 1, from flat to sharp. */
 void cgam_case_chances(cgam_case *c, int64_t n, double *p);
-void cgam_case_softmax(int64_t n, double beta, const double *r, double *p);
 double cgam_case_norm(int64_t n, const double *x);
+double cgam_case_distance(int64_t n, const double *x, const double *y);
 
 /* margin >= 0: the statement holds here, by that much; NAN: it does not apply here. Identities give
  * minus the relative difference. A margin below -tol is a violation. */
 typedef struct cgam_theorem {
     const char *name;
     const char *statement;
-    int sizes;
-    bool needs_spectrum;
-    double tol;   /* rounding, or what a finite difference leaves */
-    double share; /* of the trials that are spent on it; 0 = all */
+    double tol; /* rounding, or what a finite difference leaves */
     cgam_status (*check)(cgam_case *c, double *margin);
+    int sizes;    /* CGAM_CASE_ANY .. */
+    double share; /* of the trials that are spent on it; 0 = all */
 } cgam_theorem;
 
 /* Instance k of statement t, the j-th of all: draws it into *c and checks it. The bank and the

@@ -10,7 +10,7 @@ static cgam_status separation_bound(cgam_case *c, double *margin)
     double *r = c->x[0], *p = c->x[1], beta = exp(cgam_case_between(c, -2, 3)), other = -INFINITY;
     cgam_case_normals(c, c->n, exp(cgam_case_between(c, -2, 1)), r);
     int64_t mu = cgam_rng_below(&c->rng, c->n);
-    cgam_case_softmax(c->n, beta, r, p);
+    cgam_trial_softmax(c->n, beta, r, p);
     for (int64_t i = 0; i < c->n; i++)
         if (i != mu) other = fmax(other, r[i]);
     if (p[mu] > 0) *margin = log(p[mu]) - cgam_separation_bound_log(c->n, beta, r[mu] - other);
@@ -25,7 +25,7 @@ static cgam_status separation_threshold(cgam_case *c, double *margin)
     for (int64_t i = 1; i < c->n; i++) other = fmax(other, r[i]);
     double gap = cgam_separation_threshold(c->n, beta, epsilon);
     r[0] = other + gap + fabs(gap) * cgam_case_between(c, 0, 0.5);
-    cgam_case_softmax(c->n, beta, r, p);
+    cgam_trial_softmax(c->n, beta, r, p);
     *margin = p[0] - (1 - epsilon);
     return CGAM_OK;
 }
@@ -159,7 +159,7 @@ static cgam_status horizon(cgam_case *c, double *margin)
     double need = cgam_separation_threshold(c->n, beta, delta), rounding;
     if (status != CGAM_OK || unobservable(c->n, c->x[1], need, &rounding)) return status;
     c->x[1][h.winner] += rounding;
-    cgam_case_softmax(c->n, beta, c->x[1], c->x[2]);
+    cgam_trial_softmax(c->n, beta, c->x[1], c->x[2]);
     *margin = c->x[2][h.winner] - (1 - delta);
     return CGAM_OK;
 }
@@ -243,20 +243,13 @@ static cgam_status hopfield_bounds(cgam_case *c, int64_t *i, cgam_hopfield_bound
     return status;
 }
 
-static double distance(int64_t n, const double *x, const double *y)
-{
-    double sum = 0;
-    for (int64_t i = 0; i < n; i++) sum += (x[i] - y[i]) * (x[i] - y[i]);
-    return sqrt(sum);
-}
-
 static cgam_status hopfield_one_step(cgam_case *c, double *margin)
 {
     int64_t i;
     cgam_hopfield_bounds b;
     cgam_status status = hopfield_bounds(c, &i, &b);
     if (status == CGAM_OK && b.one_step < 1e6)
-        *margin = b.one_step - distance(c->d, c->x[1], c->x[2]);
+        *margin = b.one_step - cgam_case_distance(c->d, c->x[1], c->x[2]);
     return status;
 }
 
@@ -266,40 +259,34 @@ static cgam_status hopfield_retrieval(cgam_case *c, double *margin)
     cgam_hopfield_bounds b;
     cgam_status status = hopfield_bounds(c, &i, &b);
     if (status == CGAM_OK && b.retrieval < 1e6)
-        *margin = b.retrieval - distance(c->d, c->x[1], c->Z + i * c->d);
+        *margin = b.retrieval - cgam_case_distance(c->d, c->x[1], c->Z + i * c->d);
     return status;
 }
 
 const cgam_theorem cgam_theorems_gates[] = {
-    {"separation bound", "P(mu) >= 1/(1 + (N-1) exp(-beta Delta))", CGAM_CASE_ANY, false, 1e-12, 0,
-     separation_bound},
-    {"separation threshold", "Delta >= ln((1-eps)(N-1)/eps)/beta gives P(mu) >= 1 - eps",
-     CGAM_CASE_ANY, false, 1e-12, 0, separation_threshold},
-    {"gap of a sum", "Delta >= Delta_raw + lambda Delta_gate", CGAM_CASE_ANY, false, 1e-12, 0,
-     gap_of_sum},
-    {"spectral response", "A^-1 u = sum of c_k v_k / eta_k", CGAM_CASE_ANY, true, 1e-11, 0,
-     spectral_response},
-    {"largest amplification", "|A^-1 x| <= |x| / eta_min", CGAM_CASE_ANY, true, 1e-9, 0,
-     amplification},
-    {"amplification attained", "|A^-1 x| = |x| / eta_min on the lowest modes", CGAM_CASE_ANY, true,
-     1e-9, 0, amplification_attained},
-    {"critical penalty", "A > 0 below alpha_crit and not above", CGAM_CASE_ANY, true, 0, 0,
-     critical_penalty},
-    {"transient composes", "s(t1 + t2) from s(0) = s(t2) from s(t1)", CGAM_CASE_ANY, true, 1e-11, 0,
-     transient_composes},
-    {"winner takes all", "above alpha_crit the winner is argmax P_min w", CGAM_CASE_ANY, true, 0, 0,
-     winner},
-    {"horizon", "p of the winner >= 1 - delta at t*", CGAM_CASE_ANY, true, 1e-9, 0, horizon},
-    {"no winner in the range", "u = Z c, N > d, s(0) = 0: P_min w = 0", CGAM_CASE_TALL, true, 0, 0,
-     no_winner},
-    {"softmax jacobian", "|diag p - pp'| <= 1/2", CGAM_CASE_ANY, false, 1e-14, 0, softmax_jacobian},
-    {"softmax jacobian, free bound", "|diag p - pp'| <= 2 max p(1-p)", CGAM_CASE_ANY, false, 1e-14,
-     0, softmax_free_bound},
-    {"hopfield energy", "an update never raises the energy", CGAM_CASE_ANY, false, 1e-12, 0,
-     hopfield_energy},
-    {"hopfield one step", "error after one update (Ramsauer et al., theorem 4)", CGAM_CASE_ANY,
-     false, 1e-9, 0, hopfield_one_step},
-    {"hopfield retrieval", "distance to the pattern (Ramsauer et al., theorem 5)", CGAM_CASE_ANY,
-     false, 1e-9, 0, hopfield_retrieval},
+    {"separation bound", "P(mu) >= 1/(1 + (N-1) exp(-beta Delta))", 1e-12,
+     .check = separation_bound},
+    {"separation threshold", "Delta >= ln((1-eps)(N-1)/eps)/beta gives P(mu) >= 1 - eps", 1e-12,
+     .check = separation_threshold},
+    {"gap of a sum", "Delta >= Delta_raw + lambda Delta_gate", 1e-12, .check = gap_of_sum},
+    {"spectral response", "A^-1 u = sum of c_k v_k / eta_k", 1e-11, .check = spectral_response},
+    {"largest amplification", "|A^-1 x| <= |x| / eta_min", 1e-9, .check = amplification},
+    {"amplification attained", "|A^-1 x| = |x| / eta_min on the lowest modes", 1e-9,
+     .check = amplification_attained},
+    {"critical penalty", "A > 0 below alpha_crit and not above", 0, .check = critical_penalty},
+    {"transient composes", "s(t1 + t2) from s(0) = s(t2) from s(t1)", 1e-11,
+     .check = transient_composes},
+    {"winner takes all", "above alpha_crit the winner is argmax P_min w", 0, .check = winner},
+    {"horizon", "p of the winner >= 1 - delta at t*", 1e-9, .check = horizon},
+    {"no winner in the range", "u = Z c, N > d, s(0) = 0: P_min w = 0", 0, .check = no_winner,
+     .sizes = CGAM_CASE_TALL},
+    {"softmax jacobian", "|diag p - pp'| <= 1/2", 1e-14, .check = softmax_jacobian},
+    {"softmax jacobian, free bound", "|diag p - pp'| <= 2 max p(1-p)", 1e-14,
+     .check = softmax_free_bound},
+    {"hopfield energy", "an update never raises the energy", 1e-12, .check = hopfield_energy},
+    {"hopfield one step", "error after one update (Ramsauer et al., theorem 4)", 1e-9,
+     .check = hopfield_one_step},
+    {"hopfield retrieval", "distance to the pattern (Ramsauer et al., theorem 5)", 1e-9,
+     .check = hopfield_retrieval},
     {.name = NULL},
 };

@@ -4,25 +4,26 @@
 #include <math.h>
 #include <string.h>
 
-/* A subcritical coupled problem: gate, b in x[0], u in x[1]. The caller frees the gate. */
+/* A subcritical coupled problem: query, context and gate; b in x[0], u in x[1]. The caller frees
+ * the gate. */
 typedef struct problem {
-    double alpha, beta, lambda, eta;
+    double alpha, beta, lambda, eta, q[CGAM_CASE_D], c[CGAM_CASE_D];
     cgam_gate *gate;
 } problem;
 
 static cgam_status problem_open(cgam_case *c, double strength, problem *p)
 {
     cgam_spectrum_info info = cgam_spectrum_describe(c->spectrum);
-    double crit = isfinite(info.alpha_crit) ? info.alpha_crit : 2, query[CGAM_CASE_D];
-    p->alpha = crit * cgam_case_between(c, 0, 0.95);
+    *p = (problem){.alpha = isfinite(info.alpha_crit) ? info.alpha_crit : 2};
+    p->alpha *= cgam_case_between(c, 0, 0.95);
     p->beta = exp(cgam_case_between(c, -1, 2));
     p->eta = 1 + p->alpha * info.omega_min;
     /* strength is the contraction constant beta lambda^2 / (2 eta_min) */
     p->lambda = sqrt(2 * strength * p->eta / p->beta);
-    cgam_case_normals(c, c->d, 1, query);
-    cgam_status status = cgam_bank_score(c->bank, query, c->x[0]);
-    cgam_case_normals(c, c->d, 1, query);
-    if (status == CGAM_OK) status = cgam_bank_score(c->bank, query, c->x[1]);
+    cgam_case_normals(c, c->d, 1, p->q);
+    cgam_case_normals(c, c->d, 1, p->c);
+    cgam_status status = cgam_bank_score(c->bank, p->q, c->x[0]);
+    if (status == CGAM_OK) status = cgam_bank_score(c->bank, p->c, c->x[1]);
     return status == CGAM_OK ? cgam_gate_new(c->bank, p->alpha, NULL, &p->gate) : status;
 }
 
@@ -33,27 +34,21 @@ static cgam_status map(cgam_case *c, const problem *p, const double *from, doubl
     for (int64_t i = 0; i < c->n; i++) in[i] = c->x[1][i] + p->lambda * from[i];
     cgam_status status = cgam_gate_solve(p->gate, in, s, NULL);
     for (int64_t i = 0; i < c->n; i++) in[i] = c->x[0][i] + p->lambda * s[i];
-    cgam_case_softmax(c->n, p->beta, in, out);
+    cgam_trial_softmax(c->n, p->beta, in, out);
     return status;
-}
-
-static double distance(int64_t n, const double *x, const double *y)
-{
-    double sum = 0;
-    for (int64_t i = 0; i < n; i++) sum += (x[i] - y[i]) * (x[i] - y[i]);
-    return sqrt(sum);
 }
 
 static cgam_status contraction(cgam_case *c, double *margin)
 {
-    problem p = {0};
+    problem p;
     cgam_status status = problem_open(c, exp(cgam_case_between(c, -3, 2)), &p);
     cgam_case_chances(c, c->n, c->x[2]);
     cgam_case_chances(c, c->n, c->x[3]);
     if (status == CGAM_OK) status = map(c, &p, c->x[2], c->x[4]);
     if (status == CGAM_OK) status = map(c, &p, c->x[3], c->x[5]);
     double bound = cgam_contraction(p.beta, p.lambda, p.eta);
-    double moved = distance(c->n, c->x[4], c->x[5]), apart = distance(c->n, c->x[2], c->x[3]);
+    double moved = cgam_case_distance(c->n, c->x[4], c->x[5]),
+           apart = cgam_case_distance(c->n, c->x[2], c->x[3]);
     if (apart > 1e-8) *margin = 1 - moved / (bound * apart);
     cgam_gate_free(p.gate);
     return status;
@@ -61,78 +56,71 @@ static cgam_status contraction(cgam_case *c, double *margin)
 
 static cgam_status uniqueness(cgam_case *c, double *margin)
 {
-    problem p = {0};
+    problem p;
     cgam_status status = problem_open(c, cgam_case_between(c, 0.05, 0.9), &p);
     cgam_case_chances(c, c->n, c->x[2]);
     for (int64_t i = 0; i < c->n; i++) c->x[3][i] = i == 0;
     for (int k = 0; k < 500 && status == CGAM_OK; k++) {
         status = map(c, &p, c->x[2], c->x[2]);
         if (status == CGAM_OK) status = map(c, &p, c->x[3], c->x[3]);
-        if (distance(c->n, c->x[2], c->x[3]) < 1e-13) break;
+        if (cgam_case_distance(c->n, c->x[2], c->x[3]) < 1e-13) break;
     }
-    *margin = -distance(c->n, c->x[2], c->x[3]);
+    *margin = -cgam_case_distance(c->n, c->x[2], c->x[3]);
     cgam_gate_free(p.gate);
     return status;
 }
 
-/* A coupled recall on random queries and contexts; p, s, r into x[2], x[3], x[4], b and u into
- * x[0], x[1]. */
-static cgam_status recall(cgam_case *c, double strength, const cgam_recall_opts *wish,
-                          cgam_recall_opts *opts, cgam_result *result)
+/* A new problem and its coupled recall; p, s, r into x[2], x[3], x[4]. */
+static cgam_status recall(cgam_case *c, double strength, cgam_recall_opts o, problem *p,
+                          cgam_result *result)
 {
-    cgam_spectrum_info info = cgam_spectrum_describe(c->spectrum);
-    double crit = isfinite(info.alpha_crit) ? info.alpha_crit : 2, q[CGAM_CASE_D], h[CGAM_CASE_D];
-    cgam_recall_opts o = *wish;
-    o.mode = CGAM_COUPLED;
-    o.alpha = crit * cgam_case_between(c, 0, 0.95);
-    o.beta = exp(cgam_case_between(c, -1, 2));
-    o.lambda = sqrt(2 * strength * (1 + o.alpha * info.omega_min) / o.beta);
-    cgam_case_normals(c, c->d, 1, q);
-    cgam_case_normals(c, c->d, 1, h);
     cgam_recall *plan;
-    cgam_status status = cgam_recall_new(c->bank, &o, &plan);
+    cgam_status status = problem_open(c, strength, p);
+    o.mode = CGAM_COUPLED;
+    o.alpha = p->alpha;
+    o.beta = p->beta;
+    o.lambda = p->lambda;
+    if (status == CGAM_OK) status = cgam_recall_new(c->bank, &o, &plan);
     if (status != CGAM_OK) return status;
-    cgam_recall_in in = {.queries = 1, .q = q, .c = h};
+    cgam_recall_in in = {.queries = 1, .q = p->q, .c = p->c};
     cgam_recall_out out = {.results = result, .p = c->x[2], .s = c->x[3], .r = c->x[4]};
     status = cgam_recall_run(plan, &in, &out);
     cgam_recall_free(plan);
-    if (status == CGAM_OK) status = cgam_bank_score(c->bank, q, c->x[0]);
-    if (status == CGAM_OK) status = cgam_bank_score(c->bank, h, c->x[1]);
-    *opts = o;
     return status;
 }
 
 static cgam_status decomposition(cgam_case *c, double *margin)
 {
-    cgam_recall_opts o = cgam_recall_opts_default();
+    problem p;
     cgam_result result = {0};
-    cgam_gate *gate = NULL;
-    cgam_status status = recall(c, exp(cgam_case_between(c, -3, 1)), &o, &o, &result);
-    if (status == CGAM_OK) status = cgam_gate_new(c->bank, o.alpha, NULL, &gate);
+    double strength = exp(cgam_case_between(c, -3, 1));
+    cgam_status status = recall(c, strength, cgam_recall_opts_default(), &p, &result);
     if (status == CGAM_OK)
-        status = cgam_retrieval_parts(gate, o.lambda, c->x[1], c->x[2], c->x[5], c->x[6]);
+        status = cgam_retrieval_parts(p.gate, p.lambda, c->x[1], c->x[2], c->x[5], c->x[6]);
     double off = 0, size = 1e-300;
     for (int64_t i = 0; i < c->n; i++) {
         off = fmax(off, fabs(c->x[0][i] + c->x[5][i] + c->x[6][i] - c->x[4][i]));
         size = fmax(size, fabs(c->x[4][i]));
     }
     *margin = -off / size;
-    cgam_gate_free(gate);
+    cgam_gate_free(p.gate);
     return status;
 }
 
 static cgam_status energy_falls(cgam_case *c, double *margin)
 {
-    cgam_recall_opts o = cgam_recall_opts_default();
+    problem p;
     cgam_result result = {0};
-    cgam_status status = recall(c, exp(cgam_case_between(c, -2, 4)), &o, &o, &result);
+    double strength = exp(cgam_case_between(c, -2, 4));
+    cgam_status status = recall(c, strength, cgam_recall_opts_default(), &p, &result);
     *margin = -result.energy_rise / (1 + fabs(result.energy_end));
+    cgam_gate_free(p.gate);
     return status;
 }
 
 static cgam_status local_contraction(cgam_case *c, double *margin)
 {
-    problem p = {0};
+    problem p;
     bool proved;
     double local = NAN;
     cgam_status status = problem_open(c, exp(cgam_case_between(c, -3, 2)), &p);
@@ -146,7 +134,7 @@ static cgam_status local_contraction(cgam_case *c, double *margin)
 
 static cgam_status energy_gradient(cgam_case *c, double *margin)
 {
-    problem p = {0};
+    problem p;
     double *s = c->x[2], *g = c->x[3], *way = c->x[4], high = 0, low = 0, slope = 0, unused;
     const double h = 1e-5;
     cgam_status status = problem_open(c, exp(cgam_case_between(c, -3, 2)), &p);
@@ -172,30 +160,32 @@ static cgam_status error_bound(cgam_case *c, double *margin)
 {
     cgam_recall_opts loose = cgam_recall_opts_default(), tight = loose;
     cgam_result result = {0};
+    problem p, same = {0};
     cgam_rng again = c->rng;
     double early[CGAM_CASE_N];
     loose.tol = 1e-3;
     loose.plain = true;
-    cgam_status status = recall(c, 0.5, &loose, &loose, &result);
+    cgam_status status = recall(c, 0.5, loose, &p, &result);
     memcpy(early, c->x[2], sizeof early);
     double bound = result.p_error;
-    c->rng = again; /* the same problem */
-    if (status == CGAM_OK) status = recall(c, 0.5, &tight, &tight, &result);
-    if (status == CGAM_OK) *margin = bound - distance(c->n, early, c->x[2]);
+    c->rng = again;
+    if (status == CGAM_OK) status = recall(c, 0.5, tight, &same, &result);
+    if (status == CGAM_OK) *margin = bound - cgam_case_distance(c->n, early, c->x[2]);
+    cgam_gate_free(p.gate);
+    cgam_gate_free(same.gate);
     return status;
 }
 
 static cgam_status fold_margin_bound(cgam_case *c, double *margin)
 {
-    cgam_recall_opts o = cgam_recall_opts_default();
+    problem p;
     cgam_result result = {0};
-    cgam_gate *gate = NULL;
-    double exact = NAN;
-    cgam_status status = recall(c, exp(cgam_case_between(c, -3, 1)), &o, &o, &result);
-    if (status == CGAM_OK) status = cgam_gate_new(c->bank, o.alpha, NULL, &gate);
-    if (status == CGAM_OK) status = cgam_fold_margin(gate, o.beta, o.lambda, c->x[2], &exact, NULL);
+    double exact = NAN, strength = exp(cgam_case_between(c, -3, 1));
+    cgam_status status = recall(c, strength, cgam_recall_opts_default(), &p, &result);
+    if (status == CGAM_OK)
+        status = cgam_fold_margin(p.gate, p.beta, p.lambda, c->x[2], &exact, NULL);
     if (status == CGAM_OK && result.fold_margin_proved) *margin = exact - result.fold_margin;
-    cgam_gate_free(gate);
+    cgam_gate_free(p.gate);
     return status;
 }
 
@@ -238,7 +228,7 @@ static cgam_status fold(cgam_case *c, double *margin)
 
 static cgam_status free_context(cgam_case *c, double *margin)
 {
-    problem p = {0};
+    problem p;
     double value = NAN;
     cgam_status status = problem_open(c, 0.5, &p);
     if (status == CGAM_OK) status = cgam_context_margin(p.gate, NULL, c->d, &value);
@@ -286,7 +276,7 @@ static cgam_status flow_energy(cgam_case *c, double *margin)
     const cgam_lanes *lanes = c->study->lanes;
     const int width = lanes->width;
     const int64_t n = c->n;
-    problem p = {0};
+    problem p;
     cgam_banks *b = NULL;
     double *room = NULL, ended[CGAM_LANES_MAX], at[SAMPLES];
     int active[CGAM_LANES_MAX] = {1};
@@ -344,30 +334,27 @@ static cgam_status flow_energy(cgam_case *c, double *margin)
 }
 
 const cgam_theorem cgam_theorems_recall[] = {
-    {"self-consistent recall", "r* = b + lambda A^-1 u + lambda^2 A^-1 p*", CGAM_CASE_ANY, true,
-     1e-9, 0, decomposition},
-    {"contraction", "|Phi p - Phi p'| <= beta lambda^2 / (2 eta_min) |p - p'|", CGAM_CASE_ANY, true,
-     1e-9, 0, contraction},
-    {"uniqueness", "one fixed point when beta lambda^2 / (2 eta_min) < 1", CGAM_CASE_ANY, true,
-     1e-10, 0, uniqueness},
+    {"self-consistent recall", "r* = b + lambda A^-1 u + lambda^2 A^-1 p*", 1e-9,
+     .check = decomposition},
+    {"contraction", "|Phi p - Phi p'| <= beta lambda^2 / (2 eta_min) |p - p'|", 1e-9,
+     .check = contraction},
+    {"uniqueness", "one fixed point when beta lambda^2 / (2 eta_min) < 1", 1e-10,
+     .check = uniqueness},
     {"local contraction",
-     "largest eigenvalue of beta lambda^2 A^-1 (diag p - pp') <= the global one", CGAM_CASE_ANY,
-     true, 1e-9, 0, local_contraction},
-    {"error bound", "|p - p*| is within the a-posteriori bound", CGAM_CASE_ANY, true, 1e-12, 0,
-     error_bound},
-    {"energy of the iteration", "E(s) never rises, for any lambda", CGAM_CASE_ANY, true, 1e-12, 0,
-     energy_falls},
-    {"energy gradient", "dE/ds = A s - u - lambda p", CGAM_CASE_ANY, true, 1e-7, 0,
-     energy_gradient},
-    {"energy along flows", "E never rises, any tau_s, tau_r", CGAM_CASE_ANY, true, 1e-9, 0.2,
-     flow_energy},
-    {"coupled threshold", "balanced bank: uniform recall turns unstable at alpha_crit^lambda",
-     CGAM_CASE_CIRCULANT, true, 0, 0, coupled_threshold},
-    {"fold", "A - lambda^2 beta (diag p - pp') > 0 up to the fold", CGAM_CASE_ANY, true, 1e-9, 0.04,
-     fold},
-    {"fold margin bound", "exact margin >= eta_min - 2 lambda^2 beta max p(1-p)", CGAM_CASE_ANY,
-     true, 1e-9, 0, fold_margin_bound},
-    {"free context", "unit memories, W = Z: a free context never settles", CGAM_CASE_ANY, true,
-     1e-12, 0, free_context},
+     "largest eigenvalue of beta lambda^2 A^-1 (diag p - pp') <= the global one", 1e-9,
+     .check = local_contraction},
+    {"error bound", "|p - p*| is within the a-posteriori bound", 1e-12, .check = error_bound},
+    {"energy of the iteration", "E(s) never rises, for any lambda", 1e-12, .check = energy_falls},
+    {"energy gradient", "dE/ds = A s - u - lambda p", 1e-7, .check = energy_gradient},
+    {"energy along flows", "E never rises, any tau_s, tau_r", 1e-9, .check = flow_energy,
+     .share = 0.2},
+    {"coupled threshold", "balanced bank: uniform recall turns unstable at alpha_crit^lambda", 0,
+     .check = coupled_threshold, .sizes = CGAM_CASE_CIRCULANT},
+    {"fold", "A - lambda^2 beta (diag p - pp') > 0 up to the fold", 1e-9, .check = fold,
+     .share = 0.04},
+    {"fold margin bound", "exact margin >= eta_min - 2 lambda^2 beta max p(1-p)", 1e-9,
+     .check = fold_margin_bound},
+    {"free context", "unit memories, W = Z: a free context never settles", 1e-12,
+     .check = free_context},
     {.name = NULL},
 };

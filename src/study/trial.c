@@ -15,6 +15,14 @@ void cgam_trial_memories(cgam_rng *rng, int64_t n, int64_t d, double *Z)
     }
 }
 
+void cgam_trial_softmax(int64_t n, double beta, const double *r, double *p)
+{
+    double top = -INFINITY, sum = 0;
+    for (int64_t i = 0; i < n; i++) top = fmax(top, r[i]);
+    for (int64_t i = 0; i < n; i++) sum += p[i] = exp(beta * (r[i] - top));
+    for (int64_t i = 0; i < n; i++) p[i] /= sum;
+}
+
 void cgam_trial_cues(const cgam_study *study, const cgam_cues *u, int64_t first)
 {
     const cgam_study_opts *o = &study->opts;

@@ -15,6 +15,9 @@ static inline int64_t cgam_block_trials(const cgam_study_opts *o, int64_t block,
 /* n rows of d normals each, divided by their norms. */
 void cgam_trial_memories(cgam_rng *rng, int64_t n, int64_t d, double *Z);
 
+/* p = softmax(beta r), which may be one array. */
+void cgam_trial_softmax(int64_t n, double beta, const double *r, double *p);
+
 /* Where the cues of trials come from and go to: a target among n memories, q = zeta + sigma_q eps
  * and c = zeta + sigma_c eta. */
 typedef struct cgam_cues {
