@@ -11,15 +11,21 @@ void cgam_alphas_span(cgam_alphas *set, double low, double high, int64_t count)
         set->at[set->count++] = low + (high - low) * (double)i / (double)(count - 1);
 }
 
-void cgam_alphas_tidy(cgam_alphas *set)
+/* Sorted, each once, without what is below 0. */
+static void order(cgam_alphas *set)
 {
     int64_t kept = 0;
-    for (int64_t i = 0; i < set->count; i++) set->at[i] = rint(set->at[i] * 1e4) / 1e4;
     cgam_sort(set->at, set->count);
     for (int64_t i = 0; i < set->count; i++)
         if (set->at[i] >= 0 && (kept == 0 || set->at[i] != set->at[kept - 1]))
             set->at[kept++] = set->at[i];
     set->count = kept;
+}
+
+void cgam_alphas_tidy(cgam_alphas *set)
+{
+    for (int64_t i = 0; i < set->count; i++) set->at[i] = rint(set->at[i] * 1e4) / 1e4;
+    order(set);
 }
 
 void cgam_alphas_competition(cgam_alphas *set, double alpha_crit)
@@ -40,13 +46,9 @@ void cgam_alphas_coupled(cgam_alphas *set, double alpha_crit)
 
 void cgam_alphas_given(cgam_alphas *set, cgam_list list)
 {
-    int64_t kept = 0;
     for (set->count = 0; set->count < list.count; set->count++)
         set->at[set->count] = list.values[set->count];
-    cgam_sort(set->at, set->count);
-    for (int64_t i = 0; i < set->count; i++)
-        if (kept == 0 || set->at[i] != set->at[kept - 1]) set->at[kept++] = set->at[i];
-    set->count = kept;
+    order(set);
 }
 
 cgam_status cgam_alphas_critical(cgam_study *study, int stream, double *alpha_crit)

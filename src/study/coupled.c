@@ -27,8 +27,7 @@ enum { BLOCK = CGAM_COUPLED_BLOCK, DENSE = 60 };
 static const double DENSE_REACH = 0.1, COARSE_TOL = 0.15, COARSE_RATE = 4, COARSE_TRUST = 0.75;
 static const double FINE_TOL = 1e-3, FINE_RATE = 1.5, FOLD_TOL = 1e-5, FOLD_MARGIN = 1e-4;
 
-/* alpha_crit (1 - lambda^2 beta / n), NAN where the theorem says nothing. */
-static double theory(const cgam_study_opts *o, double alpha_crit, double lambda)
+double cgam_coupling_theory(const cgam_study_opts *o, double alpha_crit, double lambda)
 {
     double feedback = lambda * lambda * o->beta / (double)o->n;
     return feedback < 1 ? alpha_crit * (1 - feedback) : NAN;
@@ -65,7 +64,8 @@ cgam_status cgam_coupling_open(cgam_study *study, cgam_coupling *c)
     c->place = cgam_alloc(env, (size_t)lambdas * CGAM_ALPHAS_MAX, sizeof *c->place);
     if (!c->own || !c->at || !c->place) return cgam_fail_nomem(env, "grids");
     for (int64_t k = 0; k < lambdas; k++) {
-        double lambda = o->lambda.values[k], middle = theory(o, c->alpha_crit, lambda);
+        double lambda = o->lambda.values[k],
+               middle = cgam_coupling_theory(o, c->alpha_crit, lambda);
         if (o->alphas.count > 0) {
             cgam_alphas_given(&c->own[k], o->alphas);
         } else {

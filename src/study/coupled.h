@@ -37,6 +37,8 @@ typedef struct cgam_coupling_point {
     double ended[CGAM_LANES_MAX];   /* when the transient was done; NAN for a fixed point */
 } cgam_coupling_point;
 
+/* alpha_crit (1 - lambda^2 beta / n), NAN where the theorem says nothing. */
+double cgam_coupling_theory(const cgam_study_opts *o, double alpha_crit, double lambda);
 cgam_status cgam_coupling_open(cgam_study *study, cgam_coupling *c);
 void cgam_coupling_close(cgam_study *study, cgam_coupling *c);
 cgam_status cgam_coupling_room_open(cgam_study *study, void *arg, void *opened);

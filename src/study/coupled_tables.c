@@ -112,12 +112,11 @@ static cgam_status threshold_table(cgam_study *study, const cgam_coupling *c, co
     double *x = cgam_alloc(study->env, (size_t)most, sizeof *x);
     if (!x) return cgam_fail_nomem(study->env, "thresholds");
     for (int64_t k = 0; k < o->lambda.count; k++, cells += 9) {
-        double lambda = o->lambda.values[k], feedback = lambda * lambda * o->beta / (double)o->n;
-        cells[0] = lambda;
+        cells[0] = o->lambda.values[k];
         curve(study, c, b, k, 1, -1, x);
         cells[1] = crossing(c->own[k].count, c->own[k].at, x);
         cells[2] = crossing_se(study, c, b, k, x);
-        cells[3] = feedback < 1 ? c->alpha_crit * (1 - feedback) : NAN;
+        cells[3] = cgam_coupling_theory(o, c->alpha_crit, cells[0]);
         int64_t tried, n = folds(study, c, b, k, x, &tried);
         cells[4] = cgam_quantile(x, n, 0.25);
         cells[5] = cgam_quantile(x, n, 0.5);

@@ -22,16 +22,12 @@
  * grows now and the lead in s at t_end is not below today's. */
 
 enum { FLOW_LEVELS = 24, FLOW_PARTS = 6 };
-enum { STAY, STAY2, HALF, F1, F2, F3 };
-
 /* The six numbers of a step for z = -rate h: what stays over h and h/2, and the weights. */
-typedef struct flow_coef {
-    vd stay, stay2, half, f1, f2, f3;
-} flow_coef;
+enum { STAY, STAY2, HALF, F1, F2, F3 };
 
 typedef struct flow_level {
     bool ready;
-    double y[FLOW_PARTS], r[FLOW_PARTS], x[FLOW_PARTS]; /* as in flow_coef */
+    double y[FLOW_PARTS], r[FLOW_PARTS], x[FLOW_PARTS]; /* STAY .. F3 */
     vd *a;                                              /* [FLOW_PARTS, m] */
 } flow_level;
 
@@ -54,18 +50,18 @@ INLINE void flow_phi(vd z, vd phi[3])
     phi[0] = pick_f64(small, z * phi[1] + 1, one);
 }
 
-INLINE flow_coef flow_coefs(vd rate, double h, double tau)
+INLINE void flow_coefs(vd rate, double h, double tau, vd out[FLOW_PARTS])
 {
     vd phi[3], phi_half[3], z = -rate * h;
     double unit = h / tau;
     flow_phi(z, phi);
     flow_phi(0.5 * z, phi_half);
-    return (flow_coef){.stay = z * phi[0] + 1,
-                       .stay2 = 0.5 * z * phi_half[0] + 1,
-                       .half = 0.5 * unit * phi_half[0],
-                       .f1 = unit * (phi[0] - 3 * phi[1] + 4 * phi[2]),
-                       .f2 = 2 * unit * (phi[1] - 2 * phi[2]),
-                       .f3 = unit * (4 * phi[2] - phi[1])};
+    out[STAY] = z * phi[0] + 1;
+    out[STAY2] = 0.5 * z * phi_half[0] + 1;
+    out[HALF] = 0.5 * unit * phi_half[0];
+    out[F1] = unit * (phi[0] - 3 * phi[1] + 4 * phi[2]);
+    out[F2] = 2 * unit * (phi[1] - 2 * phi[2]);
+    out[F3] = unit * (4 * phi[2] - phi[1]);
 }
 
 typedef struct flow_state {
@@ -95,9 +91,9 @@ typedef struct flow_run {
 
 static void flow_scalar(double rate, double h, double tau, double out[FLOW_PARTS])
 {
-    flow_coef c = flow_coefs(splat(rate), h, tau);
-    double parts[FLOW_PARTS] = {c.stay[0], c.stay2[0], c.half[0], c.f1[0], c.f2[0], c.f3[0]};
-    memcpy(out, parts, sizeof parts);
+    vd parts[FLOW_PARTS];
+    flow_coefs(splat(rate), h, tau, parts);
+    for (int j = 0; j < FLOW_PARTS; j++) out[j] = parts[j][0];
 }
 
 static void flow_prepare(flow_run *f, int level)
@@ -111,8 +107,8 @@ static void flow_prepare(flow_run *f, int level)
     flow_scalar(1 / w->tau_r, h, w->tau_r, v->r);
     flow_scalar(1 / w->tau_q, h, w->tau_q, v->x);
     for (int64_t k = 0; k < m; k++) {
-        flow_coef c = flow_coefs(f->eta[k] / w->tau_s, h, w->tau_s);
-        vd parts[FLOW_PARTS] = {c.stay, c.stay2, c.half, c.f1, c.f2, c.f3};
+        vd parts[FLOW_PARTS];
+        flow_coefs(f->eta[k] / w->tau_s, h, w->tau_s, parts);
         for (int j = 0; j < FLOW_PARTS; j++) v->a[j * m + k] = parts[j];
     }
     v->ready = true;

@@ -77,19 +77,12 @@ cgam_status cgam_separation_open(cgam_study *study, setup *u)
     for (int64_t i = 0; i < u->sigmas; i++) u->window += in_window(o->sigma_q.values[i]);
     u->blocks_a_bank = (o->trials + BLOCK - 1) / BLOCK;
     int64_t grid = u->sigmas * u->lambdas;
-    int64_t sizes[PARTS] = {grid,
-                            grid,
-                            grid,
-                            grid,
-                            grid,
-                            grid,
-                            grid,
-                            2 * u->lambdas,
-                            2 * u->lambdas,
-                            5,
-                            u->lambdas * u->window * BLOCK,
-                            2 * grid,
-                            grid};
+    int64_t sizes[PARTS];
+    for (int k = 0; k < PARTS; k++) sizes[k] = grid;
+    sizes[GAP] = sizes[SHIFT] = 2 * u->lambdas;
+    sizes[POINTS] = 5;
+    sizes[IN_WINDOW] = u->lambdas * u->window * BLOCK;
+    sizes[SAMPLE] = 2 * grid;
     for (int k = 0; k < PARTS; k++) {
         u->at[k] = u->record;
         u->record += sizes[k];

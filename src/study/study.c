@@ -161,6 +161,9 @@ static cgam_status study_new(cgam_env *env, const cgam_study_opts *opts, cgam_st
         cgam_study_free(study);
         return status;
     }
+    cgam_json_put_text(study->doc, "study", parts[opts->kind].name);
+    cgam_json_put_text(study->doc, "version", cgam_version());
+    cgam_json_put_int(study->doc, "seed", (int64_t)opts->seed);
     *out = study;
     return CGAM_OK;
 }
@@ -196,9 +199,6 @@ cgam_status cgam_study_run(cgam_env *env, const cgam_study_opts *opts, cgam_stud
     cgam_status status = cgam_blas_room(env);
     if (status == CGAM_OK) status = study_new(env, opts, &study);
     if (status != CGAM_OK) return status;
-    cgam_json_put_text(study->doc, "study", parts[study->opts.kind].name);
-    cgam_json_put_text(study->doc, "version", cgam_version());
-    cgam_json_put_int(study->doc, "seed", (int64_t)opts->seed);
     cgam_json_put_int(study->doc, "trials", opts->trials);
     cgam_json_put(study->doc, "machine", machine(study));
     cgam_study_params_put(&study->opts, study->doc);
@@ -229,9 +229,6 @@ cgam_status cgam_study_trial(cgam_env *env, const cgam_study_opts *opts, int64_t
         status = cgam_fail(env, CGAM_E_ARG, "only-trial is %lld, trials are 0 to %lld",
                            (long long)trial, (long long)trials - 1);
     if (status == CGAM_OK) {
-        cgam_json_put_text(study->doc, "study", parts[study->opts.kind].name);
-        cgam_json_put_text(study->doc, "version", cgam_version());
-        cgam_json_put_int(study->doc, "seed", (int64_t)o.seed);
         cgam_json_put_int(study->doc, "trial", trial);
         cgam_study_params_put(&study->opts, study->doc);
         status = parts[study->opts.kind].trial(study, trial, study->doc);
