@@ -44,7 +44,7 @@ static void lower_bound(const cgam_recall *plan, double scores, cgam_result *out
 }
 
 /* An upper bound of |diag p - pp'| and what it is made of: p may be off by doubt->weights of itself,
- * 1 - p by a few u, and entries next to nothing are left out of p. */
+ * 1 - p by doubt->sum too, and entries next to nothing are left out of p. */
 static double covariance(int64_t n, double spread, double largest, const cgam_doubt *doubt,
                          double *rows)
 {
@@ -52,7 +52,7 @@ static double covariance(int64_t n, double spread, double largest, const cgam_do
     if (!(doubt->weights <= 1)) return 0.5; /* nothing is known of p */
     double factor = expm1(doubt->weights) * (1 + 8 * CGAM_U),
            little = 16 * CGAM_U + (double)n * 0x1p-1000;
-    *rows = fmin(cgam_widened(2 * spread, factor) + little, 0.5);
+    *rows = fmin(cgam_widened(2 * (spread + doubt->sum), factor) + little, 0.5);
     return fmin(*rows, cgam_widened(largest, factor) + little);
 }
 
@@ -198,7 +198,8 @@ static cgam_status look_for_second(const cgam_recall *plan, const cgam_query *m,
         bound_error(plan, &other, &doubt, &theirs);
         out->unique = 0;
         out->unique_proved =
-            out->p_error_proved && theirs.p_error_proved && apart > out->p_error + theirs.p_error;
+            out->p_error_proved && theirs.p_error_proved &&
+            apart > (out->p_error + theirs.p_error) * CGAM_SLACK; /* apart is rounded too */
     }
     cgam_free(env, room);
     return status;

@@ -7,7 +7,7 @@
  *   b_i = <zeta_i, q>         off by gamma |zeta| |q|               sums of d products
  *   u_i = <zeta_i, v>, W_i c  off by gamma |zeta| (|v| + |P| |c|)
  *   r_i against b_i + lambda s_i: the difference as it is, and 3 u of its terms
- *   p_i = e_i / sum           off by (4 |x_i| + SUMS) u of itself,  x_i = beta (r_i - max r)
+ *   p_i = e_i / sum           off by (4 |x_i| + sum_roundings) u of itself,  x_i = beta (r_i - max r)
  *   A s - u - lambda p        num/dplr_proof.c for A s
  *
  * Scores off by at most e move each log p_i by 2 beta e, and p by at most beta |e|_2 / 2. A row whose
@@ -20,10 +20,11 @@
 #include <math.h>
 #include <string.h>
 
-enum {
-    SUMS = 640,
-    NOTHING = 740
-}; /* roundings of exp, of the sums of a block and of joining blocks, of a share */
+enum { NOTHING = 740 };
+
+/* Roundings of exp, of the sum of n weights and of a share. Long sums are made of blocks of at most 512
+ * rows, or of tiles of 8 and more in 64 chunks, each of which may change what they are relative to. */
+static double sum_roundings(int64_t n) { return n < 608 ? (double)n + 32 : 640 + (double)n / 64; }
 
 static double norm(int64_t n, const double *x)
 {
@@ -40,18 +41,18 @@ static double context_size(const cgam_recall *plan, const double *c)
 /* gamma |zeta_i| |q|: the doubt of b_i, and the same of u_i. */
 static double length(const cgam_recall *plan, int64_t i)
 {
-    return sqrt(plan->bank->norm2[i]) * (1 + (3 * (double)plan->bank->Z.d + 64) * CGAM_U);
+    return sqrt(plan->bank->norm2[i]) * (1 + cgam_norm_error(plan->bank->Z.d));
 }
 
 static double longest(const cgam_recall *plan)
 {
-    return plan->bank->info.norm_max * (1 + (3 * (double)plan->bank->Z.d + 64) * CGAM_U);
+    return plan->bank->info.norm_max * (1 + cgam_norm_error(plan->bank->Z.d));
 }
 
 static double product_error(const cgam_recall *plan)
 {
     double terms = (double)plan->bank->Z.d + (plan->opts.P || plan->opts.W ? (double)plan->d_c : 0);
-    return cgam_gamma(2 * terms + 16) + (plan->bank->scale ? (3 * terms + 64) * CGAM_U : 0);
+    return cgam_gamma(2 * terms + 16) + (plan->bank->scale ? cgam_norm_error((int64_t)terms) : 0);
 }
 
 double cgam_doubt_scores(const cgam_recall *plan, const double *q, const double *c)
@@ -90,7 +91,8 @@ static cgam_status residual(const cgam_recall *plan, const cgam_query *m, bool g
         memcpy(y, m->s, (size_t)n * sizeof *y);
         off = 0;
     } else {
-        status = cgam_dplr_apply_bounded(plan->gate->A, m->s, y, &off);
+        cgam_dplr_spec A = cgam_gate_hessian(plan->gate, 1, 0, NULL);
+        status = cgam_dplr_apply_bounded(env, &A, plan->gate->A, m->s, y, &off);
     }
     if (m->c && plan->opts.W) {
         cblas_dgemv(CblasRowMajor, CblasNoTrans, (int)n, (int)plan->d_c, 1, plan->opts.W,
@@ -132,14 +134,15 @@ cgam_status cgam_doubt_measure(const cgam_recall *plan, const cgam_query *m, boo
         most += m->p[i] * m->p[i];
         span = fmax(span, fabs(x));
     }
-    double sums = n < SUMS ? (double)n + 32 : SUMS;
+    double sums = sum_roundings(n);
     out->scores = apart * CGAM_SLACK + 4 * CGAM_TINY;
+    out->sum = sums * CGAM_U * CGAM_SLACK;
     double moved = 2 * beta * out->scores;
     out->weights = (moved + 2 * (4 * span + sums) * CGAM_U) * (1 + 0x1p-18);
     out->p = fmin(0.5 * beta * sqrt(squares), sqrt(most) * expm1(fmin(moved, 1))) * CGAM_SLACK +
              CGAM_U * (sums + 4 * tilt) * CGAM_SLACK;
     if (!(moved <= 1)) out->p = sqrt(2);
-    if (!measure || !m->q || !plan->gate->A) return CGAM_OK;
+    if (!measure || !m->q) return CGAM_OK;
     cgam_status status = residual(plan, m, gates, &out->gradient);
     if (!gates) out->gradient += lambda * out->p * CGAM_SLACK;
     if (!(out->gradient >= 0)) out->gradient = INFINITY;

@@ -7,6 +7,7 @@
 #include "memory/recall.h"
 
 #include "num/attend.h"
+#include "num/gemm_pass.h"
 
 #include <math.h>
 
@@ -16,6 +17,7 @@ typedef struct group {
     const cgam_recall_in *in;
     const cgam_recall_out *out;
     int64_t from, count;
+    bool matrices;     /* else query by query */
     bool own;          /* each query has s of its own, by a direction e */
     int64_t leaders;   /* kept a query */
     int64_t edge;      /* border rows */
@@ -71,7 +73,9 @@ static cgam_doubt doubt_at(const group *g, int64_t at)
     const double *c = in->c ? in->c + (in->c_per_query ? at * plan->d_c : 0) : NULL;
     cgam_doubt doubt = {.scores = cgam_doubt_scores(plan, in->q + at * d, c)};
     doubt.weights = 2 * plan->opts.beta * doubt.scores + 0x1p-38;
+    doubt.sum = cgam_gamma((double)plan->bank->Z.n + 64);
     if (plan->can.f32) doubt.weights += 2 * CGAM_ATTEND_F32 * (4 + (double)d / 4096);
+    if (plan->can.f32 && g->matrices) doubt.sum += CGAM_GEMM_PASS_SUM;
     if (c && plan->opts.alpha > 0 &&
         plan->opts.lambda > 0) /* not without the vectors of the gates */
         doubt.scores = doubt.weights = INFINITY;
@@ -118,7 +122,7 @@ static void report(const group *g, const cgam_attend_out *a, int64_t at)
     }
 }
 
-static cgam_status run_group(group *g, bool matrices)
+static cgam_status run_group(group *g)
 {
     const cgam_recall *plan = g->plan;
     const cgam_bank *bank = plan->bank;
@@ -151,8 +155,8 @@ static cgam_status run_group(group *g, bool matrices)
         if (g->out->readout) results[k].readout = g->out->readout + (g->from + k) * d;
     }
     if (status == CGAM_OK)
-        status = matrices ? cgam_attend_many(bank->env, &a, results)
-                          : cgam_attend(bank->env, &a, results);
+        status = g->matrices ? cgam_attend_many(bank->env, &a, results)
+                             : cgam_attend(bank->env, &a, results);
     for (int64_t k = 0; k < g->count && status == CGAM_OK; k++) report(g, &results[k], g->from + k);
     return status;
 }
@@ -166,9 +170,8 @@ cgam_status cgam_recall_by_pass(const cgam_recall *plan, const cgam_recall_in *i
         int64_t left = in->queries - g.from;
         cgam_route route = cgam_route_choose(plan, in, out, left);
         g.count = left < route.group ? left : route.group;
-        status = cgam_interrupted(plan->bank->env)
-                     ? CGAM_E_INTERRUPTED
-                     : run_group(&g, route.path == CGAM_PATH_MATRICES);
+        g.matrices = route.path == CGAM_PATH_MATRICES;
+        status = cgam_interrupted(plan->bank->env) ? CGAM_E_INTERRUPTED : run_group(&g);
     }
     group_free(&g);
     return status;

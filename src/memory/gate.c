@@ -26,6 +26,8 @@ bool cgam_bank_small(const cgam_bank *bank)
 cgam_status cgam_bank_orthogonal(const cgam_bank *bank, cgam_sign *out)
 {
     int64_t n = bank->Z.n, d = bank->Z.d;
+    cgam_rows stored = bank->Z; /* a factor moves no right angle, but its rounding would */
+    stored.scale = NULL;
     *out = CGAM_SIGN_NOT_ZERO;
     if (n - bank->info.zero_rows > d) return CGAM_OK; /* more directions than there is room for */
     double *rows = cgam_alloc(bank->env, (size_t)(2 * d), sizeof *rows);
@@ -33,9 +35,9 @@ cgam_status cgam_bank_orthogonal(const cgam_bank *bank, cgam_sign *out)
     *out = CGAM_SIGN_ZERO;
     for (int64_t i = 0; i < n && *out != CGAM_SIGN_NOT_ZERO; i++) {
         if (bank->norm2[i] == 0) continue;
-        cgam_rows_get(&bank->Z, i, 1, rows);
+        cgam_rows_get(&stored, i, 1, rows);
         for (int64_t j = 0; j < i && *out != CGAM_SIGN_NOT_ZERO; j++) {
-            cgam_rows_get(&bank->Z, j, 1, rows + d);
+            cgam_rows_get(&stored, j, 1, rows + d);
             cgam_sign sign = cgam_dot_sign(d, rows, rows + d);
             if (sign != CGAM_SIGN_ZERO) *out = sign;
         }
@@ -88,7 +90,6 @@ void cgam_gate_free(cgam_gate *gate)
     if (!gate) return;
     cgam_dplr_free(gate->A);
     cgam_spectrum_free(gate->critical_modes);
-    cgam_free(gate->bank->env, gate->D);
     cgam_free(gate->bank->env, gate);
 }
 
@@ -195,17 +196,9 @@ cgam_status cgam_gate_new(const cgam_bank *bank, double alpha, const cgam_gate_o
     if (!gate) return cgam_fail_nomem(env, "a gate operator");
     gate->bank = bank;
     gate->info.alpha = alpha;
-    int64_t n = bank->Z.n;
     cgam_status status = CGAM_OK;
-    gate->D = cgam_alloc(env, (size_t)n, sizeof *gate->D);
-    if (!gate->D) {
-        status = cgam_fail_nomem(env, "the diagonal of the gate operator");
-        goto fail;
-    }
-    gate->a = n > 1 ? alpha : 0;
-    for (int64_t i = 0; i < n; i++) gate->D[i] = 1 - gate->a * bank->norm2[i];
-
-    cgam_dplr_spec spec = {.Z = &bank->Z, .norm2 = bank->norm2, .a = gate->a, .level = 1};
+    gate->a = bank->Z.n > 1 ? alpha : 0;
+    cgam_dplr_spec spec = cgam_gate_hessian(gate, 1, 0, NULL);
     double bytes = 8 * cgam_dplr_cost(&spec);
     double limit = o.memory_max ? (double)o.memory_max : 0.5 * (double)cgam_memory_available();
     bool fits = bytes <= limit;
@@ -258,15 +251,10 @@ cgam_dplr_spec cgam_gate_hessian(const cgam_gate *gate, double factor, double sh
 
 cgam_status cgam_gate_apply(const cgam_gate *gate, const double *x, double *y)
 {
-    const cgam_bank *bank = gate->bank;
+    cgam_dplr_spec spec = cgam_gate_hessian(gate, 1, 0, NULL);
+    double error;
     if (gate->A) return cgam_dplr_apply(gate->A, x, y);
-    double *t = cgam_alloc(bank->env, (size_t)bank->Z.d, sizeof *t);
-    if (!t) return cgam_fail_nomem(bank->env, "a product with the gate operator");
-    cgam_status status = cgam_bank_combine(bank, x, t);
-    if (status == CGAM_OK) status = cgam_bank_score(bank, t, y);
-    for (int64_t i = 0; i < bank->Z.n; i++) y[i] = gate->D[i] * x[i] + gate->a * y[i];
-    cgam_free(bank->env, t);
-    return status;
+    return cgam_dplr_apply_bounded(gate->bank->env, &spec, NULL, x, y, &error);
 }
 
 /* Conjugate gradients with D as preconditioner, restarted once from the true residual: that
@@ -280,6 +268,7 @@ static cgam_status solve_cg(const cgam_gate *gate, const double *x, double *y, d
     if (!work) return cgam_fail_nomem(env, "conjugate gradients");
     double *r = work, *z = work + n, *dir = work + 2 * n, *Ad = work + 3 * n;
     double size_x = cgam_vec_norm(n, x), error = 0;
+    cgam_dplr_spec spec = cgam_gate_hessian(gate, 1, 0, NULL);
     cgam_status status = CGAM_OK;
     memset(y, 0, (size_t)n * sizeof *y);
     for (int round = 0; round < 3 && status == CGAM_OK; round++) {
@@ -288,7 +277,7 @@ static cgam_status solve_cg(const cgam_gate *gate, const double *x, double *y, d
         double scale = cgam_vec_norm(n, y) + size_x, rz = 0;
         error = scale > 0 ? cgam_vec_norm(n, r) / scale : 0;
         if (status != CGAM_OK || error <= 1e-15 || round == 2) break;
-        for (int64_t i = 0; i < n; i++) dir[i] = z[i] = r[i] / gate->D[i];
+        for (int64_t i = 0; i < n; i++) dir[i] = z[i] = r[i] / cgam_dplr_pivot(&spec, i, NULL);
         rz = cgam_vec_dot(n, r, z);
         /* rounding may cost some steps more than the n that exact arithmetic needs */
         for (int64_t step = 0; step < 10 * n + 100 && status == CGAM_OK; step++) {
@@ -299,7 +288,7 @@ static cgam_status solve_cg(const cgam_gate *gate, const double *x, double *y, d
             for (int64_t i = 0; i < n; i++) {
                 y[i] += length * dir[i];
                 r[i] -= length * Ad[i];
-                z[i] = r[i] / gate->D[i];
+                z[i] = r[i] / cgam_dplr_pivot(&spec, i, NULL);
             }
             if (cgam_vec_norm(n, r) <= 1e-16 * (cgam_vec_norm(n, y) + size_x)) break;
             double next = cgam_vec_dot(n, r, z), ratio = next / rz;

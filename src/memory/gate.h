@@ -13,7 +13,6 @@ struct cgam_gate {
     cgam_gate_info info;
     double a;      /* alpha, but 0 for a single memory: it has no rivals, and 1 - x + x is not 1 */
     double gain;   /* |A^-1| from above, INFINITY where that is not known */
-    double *D;     /* [n] 1 - a n_i */
     cgam_dplr *A;  /* NULL: conjugate gradients */
     bool one_pass; /* A^-1 Z v comes exact out of one pass over Z: cgam_dplr_range will do */
     cgam_spectrum *critical_modes; /* at the critical point where one pass will not do, else NULL */

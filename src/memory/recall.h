@@ -118,6 +118,7 @@ void cgam_query_top(const cgam_query *m, int64_t n, int64_t k, int64_t *index);
 typedef struct cgam_doubt {
     double scores;   /* max |r_i - exact| */
     double weights;  /* max |log(p_i / exact)|, where p_i is not next to nothing */
+    double sum;      /* of the sum of weights, relative: 1 - p_i of a winner is off by as much */
     double p;        /* |p - exact|_2 */
     double gradient; /* |A s - u - lambda p|_2; INFINITY where it was not measured */
 } cgam_doubt;

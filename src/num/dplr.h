@@ -49,8 +49,9 @@ bool cgam_dplr_singular(const cgam_dplr *T);
 /* y = T x, two passes over Z. */
 cgam_status cgam_dplr_apply(const cgam_dplr *T, const double *x, double *y);
 
-/* The same for sigma = 0, with |y - T x|_2 <= *error. */
-cgam_status cgam_dplr_apply_bounded(const cgam_dplr *T, const double *x, double *y, double *error);
+/* The same for sigma = 0, with |y - T x|_2 <= *error. T: spec factored, or NULL where it is not. */
+cgam_status cgam_dplr_apply_bounded(cgam_env *env, const cgam_dplr_spec *spec, const cgam_dplr *T,
+                                    const double *x, double *y, double *error);
 
 /* |T^-1|_2 from above, for T = spec of at most CGAM_DPLR_SMALL memories; INFINITY: not proved. */
 cgam_status cgam_dplr_inverse_norm(const cgam_dplr *T, const cgam_dplr_spec *spec, double *bound);

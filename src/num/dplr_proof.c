@@ -16,8 +16,10 @@
 enum { CAREFUL = 1 << 17 }; /* products of pairs of rows that are always made twice as long */
 static const double CLOSE = 0x1p-46; /* what an entry may be off by otherwise */
 
-/* Norms are sums of d squares, made equal within 16 ulp (bank.c), of rows perhaps normalised. */
-static double norm_error(const cgam_rows *Z) { return (3 * (double)Z->d + 64) * CGAM_U; }
+static double norm_error(const cgam_rows *Z) { return cgam_norm_error(Z->d); }
+
+/* Of a product with two rows, beside what summing it does. */
+static double scale_error(const cgam_rows *Z) { return Z->scale ? cgam_norm_error(Z->d) : 0; }
 
 double cgam_dplr_diagonal(const cgam_dplr_spec *s, int64_t i, double *error)
 {
@@ -64,7 +66,7 @@ cgam_status cgam_dplr_matrix(cgam_env *env, const cgam_dplr_spec *s, double *T, 
     if (!rows) return cgam_fail_nomem(env, "rows of a matrix");
     double *other = rows + d, *size = other + d, *off = size + n; /* |zeta|, sums of errors */
     bool all = (double)n * (double)n * (double)d <= CAREFUL;
-    double gamma = cgam_gamma((double)d + 2), factor = Z->scale ? norm_error(Z) : 0;
+    double gamma = cgam_gamma((double)d + 2), factor = scale_error(Z);
     cgam_status status = CGAM_OK;
     if (s->a > 0 && !all) status = cgam_rows_gram_outer(env, Z, T);
     for (int64_t i = 0; i < n; i++) {
@@ -81,8 +83,8 @@ cgam_status cgam_dplr_matrix(cgam_env *env, const cgam_dplr_spec *s, double *T, 
                 bool again = all || s->a * gamma * lengths > CLOSE;
                 double dot = again ? careful(Z, rows, j, other, &e) : row[j];
                 value = s->a * dot;
-                e = s->a * (e + ((again ? 0 : gamma) + factor) * lengths) + CGAM_U * fabs(value) +
-                    CGAM_TINY;
+                e = s->a * (e + ((again ? 0 : gamma) + factor) * lengths) +
+                    2 * CGAM_U * fabs(value) + CGAM_TINY; /* a may be a rounded product itself */
             }
             double outer = s->w ? wi * s->w[j] : 0;
             row[j] = value + outer;
@@ -135,6 +137,7 @@ typedef struct small {
 static bool split(const cgam_dplr_spec *s, double floor, small *w)
 {
     double load, e, sum = 0;
+    double products = 8 * CGAM_U + cgam_gamma((double)s->Z->n) + scale_error(s->Z);
     for (int64_t i = 0; i < s->Z->n; i++) {
         double D = cgam_dplr_pivot(s, i, &e) - floor;
         e += CGAM_U * fabs(D);
@@ -142,8 +145,7 @@ static bool split(const cgam_dplr_spec *s, double floor, small *w)
         w->weight[i] = 0;
         if (D - e > 1e-3 * load) {
             w->weight[i] = 1 / D;
-            /* relative: that of 1 / D, of the products, and of a sum of n terms */
-            sum += load / D * (e / (D - e) + 8 * CGAM_U + cgam_gamma((double)s->Z->n));
+            sum += load / D * (e / (D - e) + products); /* relative: of 1 / D, and of a sum of n */
             continue;
         }
         if (w->m == w->k) return false;
@@ -198,7 +200,8 @@ static bool schur_is_positive(const cgam_dplr_spec *s, double floor, small *w)
                 w->Y, (int)k, 0, w->Q, (int)m);
     double B = frobenius(m * k, w->B), Y = frobenius(m * k, w->Y), M = frobenius(k * k, w->M);
     double gamma = cgam_gamma(2 * (double)k + 8), trace = 0, largest = 0;
-    double off = w->pivots + w->error * Y * Y + gamma * (2 * B * Y + 2 * M * Y * Y);
+    double off = w->pivots + w->error * Y * Y + gamma * (2 * B * Y + 2 * M * Y * Y) +
+                 2 * scale_error(s->Z) * B * Y;
     for (int64_t i = 0; i < m; i++)
         for (int64_t j = 0; j <= i; j++) w->Q[i * m + j] += w->Q[j * m + i];
     for (int64_t i = 0; i < m; i++) {
@@ -270,32 +273,34 @@ done:
     return status;
 }
 
-cgam_status cgam_dplr_apply_bounded(const cgam_dplr *T, const double *x, double *y, double *error)
+cgam_status cgam_dplr_apply_bounded(cgam_env *env, const cgam_dplr_spec *s, const cgam_dplr *T,
+                                    const double *x, double *y, double *error)
 {
-    const cgam_rows *Z = T->Z;
-    int64_t n = T->n;
+    const cgam_rows *Z = s->Z;
+    int64_t n = Z->n;
     double size = cgam_vec_norm(n, x) * (1 + 2 * (double)n * CGAM_U), lengths = 0, total = 0, t = 0;
-    if (T->dense) {
+    if (T && T->dense) {
         *error = ((T->error + cgam_gamma((double)n + 4) * T->size) * size) * CGAM_SLACK;
         return cgam_dplr_apply(T, x, y);
     }
-    if (T->a > 0) {
-        double *sum = cgam_alloc(T->env, (size_t)T->d, sizeof *sum);
-        if (!sum) return cgam_fail_nomem(T->env, "a product with the gate operator");
-        cgam_status status = cgam_rows_combine(T->env, Z, x, sum);
-        if (status == CGAM_OK) status = cgam_rows_score(T->env, Z, sum, y);
-        t = cgam_vec_norm(T->d, sum) * (1 + 2 * (double)T->d * CGAM_U);
-        cgam_free(T->env, sum);
+    if (s->a > 0) {
+        double *sum = cgam_alloc(env, (size_t)Z->d, sizeof *sum);
+        if (!sum) return cgam_fail_nomem(env, "a product with the gate operator");
+        cgam_status status = cgam_rows_combine(env, Z, x, sum);
+        if (status == CGAM_OK) status = cgam_rows_score(env, Z, sum, y);
+        t = cgam_vec_norm(Z->d, sum) * (1 + 2 * (double)Z->d * CGAM_U);
+        cgam_free(env, sum);
         if (status != CGAM_OK) return status;
-        for (int64_t i = 0; i < n; i++) lengths += fabs(x[i]) * sqrt(T->norm2[i]);
+        for (int64_t i = 0; i < n; i++) lengths += fabs(x[i]) * sqrt(s->norm2[i]);
     }
-    double norms = norm_error(Z), part = cgam_gamma((double)n + 8) * lengths * (1 + norms);
-    double row = T->a * (cgam_gamma((double)T->d + 8) * t + part) * (1 + norms);
+    double norms = norm_error(Z), scaled = scale_error(Z);
+    double part = (cgam_gamma((double)n + 8) + scaled) * lengths * (1 + norms);
+    double row = s->a * ((cgam_gamma((double)Z->d + 8) + scaled) * t + part) * (1 + norms);
     for (int64_t i = 0; i < n; i++) {
-        double load = T->a * T->norm2[i], pivot = T->D[i] * x[i];
-        double off = row * sqrt(T->norm2[i]) +
-                     (6 * CGAM_U * (1 + fabs(T->D[i]) + load) + load * norms) * fabs(x[i]);
-        y[i] = T->a > 0 ? pivot + T->a * y[i] : pivot;
+        double load = s->a * s->norm2[i], D = cgam_dplr_pivot(s, i, NULL);
+        double off = row * sqrt(s->norm2[i]) +
+                     (6 * CGAM_U * (1 + fabs(D) + load) + load * norms) * fabs(x[i]);
+        y[i] = s->a > 0 ? D * x[i] + s->a * y[i] : D * x[i];
         total += off * off;
     }
     *error = sqrt(total) * CGAM_SLACK + (double)n * CGAM_TINY;

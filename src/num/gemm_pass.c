@@ -13,7 +13,6 @@ enum {
     BAND = 24,
     TILE_BYTES = 600 << 10,
     TILE_ROWS_MIN = 2 * BAND,
-    TILE_ROWS_MAX = 12 * BAND,
     SHORT_ROW = 2048, /* bytes */
 };
 
@@ -53,7 +52,9 @@ cgam_status cgam_gemm_pass_new(cgam_gemm_pass *s)
     s->width = (s->vectors + lanes - 1) / lanes * lanes;
     s->ld = Z->d + 16; /* rows at power-of-two distances collide in the cache */
     int64_t rows = TILE_BYTES / ((int64_t)size_of(s) * Z->d) / BAND * BAND;
-    s->tile = rows < TILE_ROWS_MIN ? TILE_ROWS_MIN : rows > TILE_ROWS_MAX ? TILE_ROWS_MAX : rows;
+    s->tile = rows < TILE_ROWS_MIN         ? TILE_ROWS_MIN
+              : rows > CGAM_GEMM_PASS_ROWS ? CGAM_GEMM_PASS_ROWS
+                                           : rows;
     s->chunks = (Z->n + s->tile - 1) / s->tile;
     if (s->chunks > CHUNKS_MAX) s->chunks = CHUNKS_MAX;
     size_t panel = (size_t)(Z->d * s->width);

@@ -18,7 +18,14 @@
 
 #define CGAM_GEMM_PASS_ERROR(d)                                                                    \
     ((CGAM_GEMM_PASS_DEPTH + (double)(d) / CGAM_GEMM_PASS_DEPTH + 2) * 0x1p-24)
-enum { CGAM_GEMM_PASS_DEPTH = 128, CGAM_GEMM_PASS_FLUSH = 8192, CGAM_GEMM_PASS_WIDTH = 64 };
+enum {
+    CGAM_GEMM_PASS_DEPTH = 128,
+    CGAM_GEMM_PASS_FLUSH = 8192,
+    CGAM_GEMM_PASS_WIDTH = 64,
+    CGAM_GEMM_PASS_ROWS = 288, /* of a tile, at most */
+};
+/* What a sum of weights, f32 within a tile and double beyond, is off by, relative. */
+#define CGAM_GEMM_PASS_SUM ((CGAM_GEMM_PASS_ROWS + 1) * 0x1p-24)
 
 /* A scored tile: rows [begin, begin + count) of a chunk. */
 typedef struct cgam_gemm_pass_tile {

@@ -11,18 +11,12 @@
 #include "base/blas.h"
 #include "num/dplr.h"
 #include "num/rounding.h"
+#include "num/stats.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { BASIS_MAX = 40, RESTARTS_MAX = 20, DENSE_MAX = 2048, PROOFS_MAX = 24 };
-
-static int ascending(const void *x, const void *y)
-{
-    double a = *(const double *)x, b = *(const double *)y;
-    return a < b ? -1 : a > b;
-}
 
 cgam_status cgam_dplr_bracket(cgam_env *env, const cgam_dplr_spec *spec, double *lo, double *hi)
 {
@@ -36,7 +30,7 @@ cgam_status cgam_dplr_bracket(cgam_env *env, const cgam_dplr_spec *spec, double 
         sorted[i] = cgam_above(D + e);
         *hi = fmin(*hi, cgam_dplr_diagonal(spec, i, &e) + e);
     }
-    qsort(sorted, (size_t)n, sizeof *sorted, ascending);
+    cgam_sort(sorted, n);
     if (rank < n) *hi = fmin(*hi, sorted[rank]);
     if (spec->a == 0 && !spec->w) *hi = *lo; /* T is diagonal */
     cgam_free(env, sorted);
@@ -243,7 +237,8 @@ static cgam_status rayleigh(search *s, double *value, double *above)
     if (spec->a > 0) {
         cgam_status status = cgam_rows_combine(s->env, spec->Z, s->x, s->y);
         if (status != CGAM_OK) return status;
-        double t = cgam_vec_norm(spec->Z->d, s->y), dt = gamma * lengths;
+        double scaled = spec->Z->scale ? cgam_norm_error(spec->Z->d) : 0;
+        double t = cgam_vec_norm(spec->Z->d, s->y), dt = (gamma + scaled) * lengths;
         total += spec->a * cgam_vec_dot(spec->Z->d, s->y, s->y);
         off += spec->a * (2 * t * dt + dt * dt + t * t * cgam_gamma((double)spec->Z->d + 4));
     }

@@ -71,8 +71,9 @@ enum { PLAIN_MAX = 48 }; /* below this LAPACK is not faster */
 bool cgam_cholesky_ends(int64_t n, double *B)
 {
     if (n > PLAIN_MAX) {
-        for (int64_t i = 0; i < n * n; i++)
-            if (isnan(B[i])) return false;
+        for (int64_t i = 0; i < n; i++) /* which OpenBLAS passes over */
+            for (int64_t j = 0; j <= i; j++)
+                if (isnan(B[i * n + j])) return false;
         return LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', (lapack_int)n, B, (lapack_int)n) == 0;
     }
     for (int64_t i = 0; i < n; i++) {

@@ -30,6 +30,11 @@ static inline double cgam_widened(double x, double relative)
     return cgam_above(x * (1 + relative) * (1 + 8 * CGAM_U));
 }
 
+/* What |zeta|^2 of a row of d numbers may be off by, relative: a sum of d squares, made equal within
+ * 16 ulp (bank.c). A product with two normalised rows, each times a factor from such a norm, is off by
+ * no more. */
+static inline double cgam_norm_error(int64_t d) { return (3 * (double)d + 64) * CGAM_U; }
+
 /* x'y by Dot2 (Ogita, Rump and Oishi 2005): as if in twice the precision, then rounded.
  *     |result - x'y| <= *error,   error = u |result| + gamma_d^2 |x|'|y| + underflow. */
 double cgam_dot_twice(int64_t d, const double *x, const double *y, double *error);

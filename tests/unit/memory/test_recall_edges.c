@@ -222,6 +222,7 @@ static void little_memory_changes_the_way_not_the_result(void **state)
         CHECK_CLOSE_ALL(b.p, a.p, n, 1e-11);
         CHECK_CLOSE_ALL(b.s, a.s, n, 1e-11);
         CHECK_LE(b.result.fold_margin, a.result.fold_margin + 1e-9);
+        assert_int_equal(b.result.end, a.result.end);
         opts.alpha = 1.2;
         opts.mode = CGAM_FIRST;
         cgam_recall *plan;

@@ -63,6 +63,47 @@ static void nearly_orthogonal_is_not_orthogonal(void **state)
     assert_true(isinf(info.critical.alpha) && info.critical.proved);
     assert_true(info.eta_min == 1 && info.regime == CGAM_SUBCRITICAL);
     cgam_bank_free(bank);
+    /* these are an ulp from it, and orthogonal once they have been normalised in double */
+    cgam_bank_opts opts = {.normalize = true, .copy = true};
+    CHECK_STATUS(env, cgam_bank_new(env, (double[]){1, 1, 1.71875, -0x1.b800000000001p+0}, CGAM_F64,
+                                    2, 2, &opts, &bank));
+    info = gate_of(bank, 1e10);
+    assert_false(isinf(info.critical.alpha) && info.critical.proved);
+    assert_true(info.eta_min < 1);
+    cgam_bank_free(bank);
+}
+
+/* Beside a winner of weight 1 in f32 the others vanish one by one: 287 of them, exp(-17.4) each. */
+static void what_f32_loses_beside_a_winner_is_granted(void **state)
+{
+    (void)state;
+    enum { N = 4096, D = 64, QUERIES = 8, NEAR = 288 };
+    static float Z[N * D];
+    static double q[QUERIES * D];
+    double beta = 20, rest = 0;
+    for (int64_t i = 0; i < N; i++)
+        Z[i * D] = i == 0 ? 1 : i == 1 ? 0.1305F : i < NEAR ? 0.13F : -1;
+    for (int64_t k = 0; k < QUERIES; k++) q[k * D] = 1;
+    for (int64_t i = 1; i < N; i++) rest += exp(beta * ((double)Z[i * D] - 1));
+    /* the largest eigenvalue of C is at least C_00 = p (1 - p), p = 1 / (1 + rest) */
+    double least = rest / ((1 + rest) * (1 + rest));
+    cgam_bank *bank;
+    CHECK_STATUS(env, cgam_bank_new(env, Z, CGAM_F32, N, D, NULL, &bank));
+    cgam_recall_opts opts = cgam_recall_opts_default();
+    opts.beta = beta;
+    cgam_recall *plan;
+    cgam_result results[QUERIES];
+    cgam_recall_in in = {.queries = QUERIES, .q = q};
+    cgam_recall_out out = {.results = results};
+    CHECK_STATUS(env, cgam_recall_new(bank, &opts, &plan));
+    cgam_route route = cgam_recall_route(plan, &in, &out);
+    assert_true(route.path == CGAM_PATH_MATRICES && route.precision == CGAM_F32);
+    CHECK_STATUS(env, cgam_recall_run(plan, &in, &out));
+    assert_true(results[0].fold_margin_proved);
+    CHECK_LE(results[0].fold_margin, 1 - beta * least);
+    CHECK_LE(beta * least, results[0].local_contraction);
+    cgam_recall_free(plan);
+    cgam_bank_free(bank);
 }
 
 static void the_diagonal_of_the_gate_operator_is_one(void **state)
@@ -220,6 +261,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nearly_orthogonal_is_not_orthogonal),
+        cmocka_unit_test(what_f32_loses_beside_a_winner_is_granted),
         cmocka_unit_test(the_diagonal_of_the_gate_operator_is_one),
         cmocka_unit_test(no_scale_matters),
         cmocka_unit_test(equal_memories_share_what_there_is),
