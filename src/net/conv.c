@@ -90,29 +90,26 @@ cgam_status cgam_net_conv(cgam_net *net, const cgam_conv *spec, const double *ke
         if (sizes[i] < 1 || sizes[i] > 1 << 15)
             return cgam_fail(env, CGAM_E_SHAPE, "convolution: a size is %lld, 1 to 32768 are taken",
                              (long long)sizes[i]);
-    conv *C = cgam_zalloc(env, 1, sizeof *C);
-    if (!C) return cgam_fail_nomem(env, "a convolution");
-    C->c = c;
-    C->out_height = places(c.height, c.kernel_height, c.stride_y, c.same, &C->pad_y);
-    C->out_width = places(c.width, c.kernel_width, c.stride_x, c.same, &C->pad_x);
-    if (C->out_height < 1 || C->out_width < 1) {
-        conv_free(env, C);
+    conv made = {.c = c};
+    made.out_height = places(c.height, c.kernel_height, c.stride_y, c.same, &made.pad_y);
+    made.out_width = places(c.width, c.kernel_width, c.stride_x, c.same, &made.pad_x);
+    if (made.out_height < 1 || made.out_width < 1)
         return cgam_fail(env, CGAM_E_SHAPE, "convolution: a kernel of %lld x %lld over %lld x %lld",
                          (long long)c.kernel_height, (long long)c.kernel_width, (long long)c.height,
                          (long long)c.width);
-    }
     int64_t count = c.out_channels * c.in_channels * c.kernel_height * c.kernel_width;
-    C->kernels = cgam_alloc(env, (size_t)count, sizeof *C->kernels);
-    if (!C->kernels) {
-        conv_free(env, C);
-        return cgam_fail_nomem(env, "kernels of a convolution");
+    for (int64_t i = 0; i < count; i++)
+        if (!isfinite(kernels[i]))
+            return cgam_fail(env, CGAM_E_VALUE, "convolution: weight %lld is not finite",
+                             (long long)i);
+    conv *C = cgam_zalloc(env, 1, sizeof *C);
+    made.kernels = C ? cgam_alloc(env, (size_t)count, sizeof *C->kernels) : NULL;
+    if (!made.kernels) {
+        cgam_free(env, C);
+        return cgam_fail_nomem(env, "a convolution");
     }
+    *C = made;
     memcpy(C->kernels, kernels, (size_t)count * sizeof *kernels);
-    for (int64_t i = 0; i < count; i++) {
-        if (isfinite(kernels[i])) continue;
-        conv_free(env, C);
-        return cgam_fail(env, CGAM_E_VALUE, "convolution: weight %lld is not finite", (long long)i);
-    }
     C->op = (cgam_op){.rows = C->out_height * C->out_width * c.out_channels,
                       .cols = c.height * c.width * c.in_channels,
                       .apply = conv_apply,

@@ -79,9 +79,9 @@ static cgam_status read_layer(const cgam_reader *r, const cgam_place *at, cgam_n
     if (status == CGAM_OK) status = cgam_read_text(r, at, value, "name", CGAM_NEEDED, &name);
     if (status == CGAM_OK) status = read_shape(r, at, value, &ndim, shape);
     if (status == CGAM_OK) status = cgam_read_params(r, at, value, o.lagr, o.param);
-    if (status == CGAM_OK) status = cgam_read_real(r, at, value, "scale", CGAM_OPTIONAL, &o.scale);
-    if (status == CGAM_OK) status = cgam_read_real(r, at, value, "tau", CGAM_OPTIONAL, &o.tau);
-    if (status == CGAM_OK) status = cgam_read_int(r, at, value, "axes", CGAM_OPTIONAL, &axes);
+    if (status == CGAM_OK) status = cgam_read_real(r, at, value, "scale", &o.scale);
+    if (status == CGAM_OK) status = cgam_read_real(r, at, value, "tau", &o.tau);
+    if (status == CGAM_OK) status = cgam_read_int(r, at, value, "axes", &axes);
     if (status != CGAM_OK) return status;
     o.axes = axes < 0 || axes > CGAM_ARRAY_DIMS ? CGAM_ARRAY_DIMS + 1 : (int)axes;
     return cgam_reader_pass(r, at, cgam_net_add_layer(net, name, ndim, shape, &o, NULL));
@@ -158,8 +158,8 @@ static cgam_status read_clamp(const cgam_reader *r, const cgam_place *at, const 
     const json_t *name = json_object_get(value, "layer"), *held = json_object_get(value, "value");
     if (!name) return cgam_reader_fail(r, at, CGAM_E_FORMAT, "'layer' is missing");
     status = cgam_read_layer_name(r, &layer, net, name, &out->layer);
-    if (status == CGAM_OK) status = cgam_read_real(r, at, value, "from", CGAM_OPTIONAL, &out->from);
-    if (status == CGAM_OK) status = cgam_read_real(r, at, value, "to", CGAM_OPTIONAL, &out->to);
+    if (status == CGAM_OK) status = cgam_read_real(r, at, value, "from", &out->from);
+    if (status == CGAM_OK) status = cgam_read_real(r, at, value, "to", &out->to);
     if (status == CGAM_OK && !(out->from >= 0 && out->to > out->from))
         status = cgam_reader_fail(r, at, CGAM_E_FORMAT, "from %g to %g", out->from, out->to);
     if (status != CGAM_OK || !held) return status;
@@ -241,14 +241,13 @@ static cgam_status read_flow(const cgam_reader *r, const json_t *value, cgam_net
                  {"settle", &f->settle, 0},     {"energy_tol", &f->energy_tol, 0},
                  {"limit", &f->limit, true},    {"sample", &f->sample, 0}};
     for (size_t i = 0; i < sizeof reals / sizeof *reals && status == CGAM_OK; i++) {
-        status = cgam_read_real(r, &at, value, reals[i].key, CGAM_OPTIONAL, reals[i].to);
+        status = cgam_read_real(r, &at, value, reals[i].key, reals[i].to);
         cgam_place here = {&at, reals[i].key, 0};
         if (status == CGAM_OK && !(reals[i].positive ? *reals[i].to > 0 : *reals[i].to >= 0))
             status = cgam_reader_fail(r, &here, CGAM_E_FORMAT, "%g must be %s 0", *reals[i].to,
                                       reals[i].positive ? "above" : "at least");
     }
-    if (status == CGAM_OK)
-        status = cgam_read_int(r, &at, value, "max_steps", CGAM_OPTIONAL, &f->max_steps);
+    if (status == CGAM_OK) status = cgam_read_int(r, &at, value, "max_steps", &f->max_steps);
     if (status == CGAM_OK) status = cgam_read_text(r, &at, value, "method", CGAM_OPTIONAL, &method);
     cgam_place here = {&at, "method", 0}, watch = {&at, "watch", 0}, stop = {&at, "stop", 0};
     if (status == CGAM_OK && method && !cgam_flow_method_find(method, &f->method))

@@ -39,14 +39,14 @@ cgam_status cgam_reader_pass(const cgam_reader *r, const cgam_place *at, cgam_st
 /* The value must be an object with no keys beyond those listed (NULL ends; more may be NULL). */
 cgam_status cgam_read_object(const cgam_reader *r, const cgam_place *at, const json_t *value,
                              const char *const *keys, const char *const *more);
-/* Members of an object: absent leaves *out as it is and is fine unless needed. */
+/* Members of an object: absent leaves *out as it is and is fine, unless a text is needed. */
 typedef enum cgam_need { CGAM_OPTIONAL, CGAM_NEEDED } cgam_need;
 cgam_status cgam_read_text(const cgam_reader *r, const cgam_place *at, const json_t *object,
                            const char *key, cgam_need need, const char **out);
 cgam_status cgam_read_real(const cgam_reader *r, const cgam_place *at, const json_t *object,
-                           const char *key, cgam_need need, double *out);
+                           const char *key, double *out);
 cgam_status cgam_read_int(const cgam_reader *r, const cgam_place *at, const json_t *object,
-                          const char *key, cgam_need need, int64_t *out);
+                          const char *key, int64_t *out);
 cgam_status cgam_read_bool(const cgam_reader *r, const cgam_place *at, const json_t *object,
                            const char *key, bool *out);
 

@@ -67,20 +67,15 @@ static cgam_status numbers(draft *d, const char *key, int64_t size, double **out
     return status;
 }
 
-static cgam_status read_bilinear(draft *d)
+/* bilinear and self */
+static cgam_status read_product(draft *d)
 {
     const cgam_op *W = NULL;
     cgam_status status = weights(d, "weights", &W, NULL, NULL);
     if (status != CGAM_OK) return status;
-    return cgam_net_add_bilinear(d->net, d->name, d->layers[0], d->layers[1], W, d->gain);
-}
-
-static cgam_status read_self(draft *d)
-{
-    const cgam_op *W = NULL;
-    cgam_status status = weights(d, "weights", &W, NULL, NULL);
-    if (status != CGAM_OK) return status;
-    return cgam_net_add_self(d->net, d->name, d->layers[0], W, d->gain);
+    return d->k == 2
+               ? cgam_net_add_bilinear(d->net, d->name, d->layers[0], d->layers[1], W, d->gain)
+               : cgam_net_add_self(d->net, d->name, d->layers[0], W, d->gain);
 }
 
 static cgam_status read_gram(draft *d)
@@ -170,11 +165,9 @@ static cgam_status read_attention(draft *d)
 {
     cgam_attention_opts o = cgam_attention_opts_default();
     double *WQ = NULL, *WK = NULL;
-    cgam_status status = cgam_read_real(d->r, d->at, d->value, "beta", CGAM_OPTIONAL, &o.beta);
-    if (status == CGAM_OK)
-        status = cgam_read_int(d->r, d->at, d->value, "heads", CGAM_OPTIONAL, &o.heads);
-    if (status == CGAM_OK)
-        status = cgam_read_int(d->r, d->at, d->value, "width", CGAM_OPTIONAL, &o.width);
+    cgam_status status = cgam_read_real(d->r, d->at, d->value, "beta", &o.beta);
+    if (status == CGAM_OK) status = cgam_read_int(d->r, d->at, d->value, "heads", &o.heads);
+    if (status == CGAM_OK) status = cgam_read_int(d->r, d->at, d->value, "width", &o.width);
     if (status == CGAM_OK)
         status = cgam_read_bool(d->r, d->at, d->value, "exclude_self", &o.exclude_self);
     if (status == CGAM_OK && o.width == 0 &&
@@ -182,11 +175,11 @@ static cgam_status read_attention(draft *d)
         status = cgam_reader_fail(d->r, d->at, CGAM_E_FORMAT, "projections need a 'width'");
     if (status == CGAM_OK && o.width != 0) {
         const cgam_layer *x = &d->net->layer[d->layers[0]], *y = &d->net->layer[d->layers[1]];
+        int64_t dx = x->ndim > 0 ? x->shape[x->ndim - 1] : 1;
+        int64_t dy = y->ndim > 0 ? y->shape[y->ndim - 1] : 1;
         if (o.width < 1 || o.width > 1 << 20 || o.heads < 1 || o.heads > 1 << 16)
             return cgam_reader_fail(d->r, d->at, CGAM_E_FORMAT, "%lld heads of width %lld",
                                     (long long)o.heads, (long long)o.width);
-        int64_t dx = x->ndim > 0 ? x->shape[x->ndim - 1] : 1;
-        int64_t dy = y->ndim > 0 ? y->shape[y->ndim - 1] : 1;
         status = numbers(d, "query_weights", o.heads * o.width * dx, &WQ);
         if (status == CGAM_OK) status = numbers(d, "key_weights", o.heads * o.width * dy, &WK);
         o.WQ = WQ;
@@ -215,10 +208,8 @@ static cgam_status read_convolution(draft *d)
                                 to->name, from->name);
     if (!value) return cgam_reader_fail(d->r, d->at, CGAM_E_FORMAT, "'kernels' is missing");
     cgam_status status = cgam_read_bool(d->r, d->at, d->value, "same", &c.same);
-    if (status == CGAM_OK)
-        status = cgam_read_int(d->r, d->at, d->value, "stride_y", CGAM_OPTIONAL, &c.stride_y);
-    if (status == CGAM_OK)
-        status = cgam_read_int(d->r, d->at, d->value, "stride_x", CGAM_OPTIONAL, &c.stride_x);
+    if (status == CGAM_OK) status = cgam_read_int(d->r, d->at, d->value, "stride_y", &c.stride_y);
+    if (status == CGAM_OK) status = cgam_read_int(d->r, d->at, d->value, "stride_x", &c.stride_x);
     if (status == CGAM_OK) status = cgam_extract_read(d->r, &here, value, &e);
     if (status == CGAM_OK &&
         (e.ndim != 4 || e.shape[0] != to->shape[2] || e.shape[1] != from->shape[2]))
@@ -249,8 +240,8 @@ static const struct kind {
     cgam_status (*read)(draft *d);
     const char *keys[8];
 } kinds[] = {
-    {"bilinear", 2, 2, read_bilinear, {"weights"}},
-    {"self", 1, 1, read_self, {"weights"}},
+    {"bilinear", 2, 2, read_product, {"weights"}},
+    {"self", 1, 1, read_product, {"weights"}},
     {"gram", 1, 1, read_gram, {"weights", "zero_diagonal"}},
     {"coupling", 2, 2, read_coupling, {NULL}},
     {"bias", 1, 1, read_bias, {"weights"}},
@@ -308,7 +299,7 @@ cgam_status cgam_read_synapse(const cgam_reader *r, const cgam_place *at, cgam_n
     snprintf(own, sizeof own, "%.20s %zu", kind->name, at->index);
     d.name = own;
     if (status == CGAM_OK) status = cgam_read_text(r, at, value, "name", CGAM_OPTIONAL, &d.name);
-    if (status == CGAM_OK) status = cgam_read_real(r, at, value, "gain", CGAM_OPTIONAL, &d.gain);
+    if (status == CGAM_OK) status = cgam_read_real(r, at, value, "gain", &d.gain);
     if (status != CGAM_OK) return status;
     *r->complained = false;
     status = kind->read(&d);

@@ -118,19 +118,19 @@ cgam_status cgam_read_text(const cgam_reader *r, const cgam_place *at, const jso
 }
 
 cgam_status cgam_read_real(const cgam_reader *r, const cgam_place *at, const json_t *object,
-                           const char *key, cgam_need need, double *out)
+                           const char *key, double *out)
 {
     const json_t *value;
-    cgam_status status = member(r, at, object, key, need, REAL, "a number", &value);
+    cgam_status status = member(r, at, object, key, CGAM_OPTIONAL, REAL, "a number", &value);
     if (status == CGAM_OK && value) *out = json_number_value(value);
     return status;
 }
 
 cgam_status cgam_read_int(const cgam_reader *r, const cgam_place *at, const json_t *object,
-                          const char *key, cgam_need need, int64_t *out)
+                          const char *key, int64_t *out)
 {
     const json_t *value;
-    cgam_status status = member(r, at, object, key, need, INTEGER, "an integer", &value);
+    cgam_status status = member(r, at, object, key, CGAM_OPTIONAL, INTEGER, "an integer", &value);
     if (status == CGAM_OK && value) *out = json_integer_value(value);
     return status;
 }
@@ -181,7 +181,7 @@ cgam_status cgam_read_params(const cgam_reader *r, const cgam_place *at, const j
     for (int i = 0; i < CGAM_LAGR_PARAMS; i++) {
         param[i] = NAN;
         if (!lagr->param[i].name) break;
-        status = cgam_read_real(r, at, object, lagr->param[i].name, CGAM_OPTIONAL, &param[i]);
+        status = cgam_read_real(r, at, object, lagr->param[i].name, &param[i]);
         if (status != CGAM_OK) break;
     }
     return status;

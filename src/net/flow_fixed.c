@@ -124,6 +124,15 @@ static void retire(lane *l, int64_t i, const double *end)
     l->active--;
 }
 
+/* Takes out the states that are over, from the back so that positions stay valid. */
+static void retire_over(lane *l)
+{
+    const int64_t size = l->flow->net->size, before = l->active;
+    for (int64_t i = before; i-- > 0;)
+        if (l->obs[l->who[i]].over) retire(l, i, l->x + i * size);
+    if (l->active != before) cgam_work_refresh(l->work);
+}
+
 /* Has a state left the range? Then the step before was its last. */
 static bool beyond(const lane *l, int64_t i)
 {
@@ -133,13 +142,12 @@ static bool beyond(const lane *l, int64_t i)
     return false;
 }
 
-/* The observers of all states at the new points. States that end leave, from the back so that
- * positions stay valid. */
+/* The observers of all states at the new points. */
 static cgam_status observe(lane *l, double time)
 {
-    int64_t size = l->flow->net->size, before = l->active;
+    int64_t size = l->flow->net->size;
     cgam_status status = CGAM_OK;
-    for (int64_t i = 0; i < before && status == CGAM_OK; i++) {
+    for (int64_t i = 0; i < l->active && status == CGAM_OK; i++) {
         cgam_observer *obs = &l->obs[l->who[i]];
         cgam_look look = {time, l->x + i * size, l->rate + i * size, l->work, i};
         const double *moved = NULL;
@@ -148,9 +156,7 @@ static cgam_status observe(lane *l, double time)
         if (status == CGAM_OK && moved)
             memcpy(l->x + i * size, moved, (size_t)size * sizeof *moved);
     }
-    for (int64_t i = before; i-- > 0 && status == CGAM_OK;)
-        if (l->obs[l->who[i]].over) retire(l, i, l->x + i * size);
-    if (l->active != before) cgam_work_refresh(l->work);
+    if (status == CGAM_OK) retire_over(l);
     return status;
 }
 
@@ -183,7 +189,7 @@ static cgam_status drop_diverged(lane *l)
 static cgam_status stretch_start(lane *l, int k)
 {
     const cgam_flow *flow = l->flow;
-    int64_t size = flow->net->size, before = l->active;
+    int64_t size = flow->net->size;
     cgam_work_free(l->work);
     l->work = NULL;
     for (int64_t i = 0; i < l->active; i++)
@@ -192,13 +198,11 @@ static cgam_status stretch_start(lane *l, int k)
     cgam_status status = cgam_work_new(
         flow->net, &(cgam_work_opts){l->active, l->obs[l->who[0]].clamped, false, 0}, &l->work);
     if (status == CGAM_OK) status = evaluate(l, l->x, l->rate);
-    for (int64_t i = 0; i < before && status == CGAM_OK; i++) {
+    for (int64_t i = 0; i < l->active && status == CGAM_OK; i++) {
         cgam_look look = {flow->times[k], l->x + i * size, l->rate + i * size, l->work, i};
         status = cgam_observer_begin(&l->obs[l->who[i]], k, &look);
     }
-    for (int64_t i = before; i-- > 0 && status == CGAM_OK;)
-        if (l->obs[l->who[i]].over) retire(l, i, l->x + i * size);
-    if (l->active != before) cgam_work_refresh(l->work);
+    if (status == CGAM_OK) retire_over(l);
     return status;
 }
 

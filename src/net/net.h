@@ -61,7 +61,7 @@ typedef struct cgam_syn_kind {
     cgam_status (*feed)(const cgam_syn *s, cgam_frame *f);
     cgam_status (*eval)(const cgam_syn *s, cgam_frame *f);
     cgam_status (*feed_tangent)(const cgam_syn *s, cgam_frame *f);
-    cgam_status (*tangent)(const cgam_syn *s, cgam_frame *f);
+    cgam_status (*tangent)(const cgam_syn *s, cgam_frame *f); /* NULL: currents are constant */
 } cgam_syn_kind;
 
 struct cgam_syn {
@@ -123,6 +123,8 @@ cgam_status cgam_net_end(cgam_net *net, cgam_status status);
 /* Copies the synapse's vector [n]; NaN and infinity are refused. */
 CGAM_NODISCARD cgam_status cgam_syn_vector(cgam_net *net, cgam_syn *s, const double *from,
                                            int64_t n);
+/* The tangent of kinds whose current into slot j is gain times product k + j. */
+cgam_status cgam_syn_tangent_second(const cgam_syn *s, cgam_frame *f);
 /* cur += gain x [n]; cur NULL: not wanted. */
 static inline void cgam_syn_add(double *cur, double gain, const double *x, int64_t n)
 {

@@ -41,18 +41,12 @@ static cgam_status hidden_eval(const cgam_syn *s, cgam_frame *f)
     return status;
 }
 
-static cgam_status hidden_tangent(const cgam_syn *s, cgam_frame *f)
-{
-    cgam_syn_add(f->cur[0], s->gain, f->dprod[1], s->size[0]);
-    return CGAM_OK;
-}
-
 const cgam_syn_kind cgam_syn_hidden = {.name = "hidden",
                                        .plan = hidden_plan,
                                        .feed = hidden_feed,
                                        .eval = hidden_eval,
                                        .feed_tangent = hidden_feed_tangent,
-                                       .tangent = hidden_tangent};
+                                       .tangent = cgam_syn_tangent_second};
 
 cgam_status cgam_net_add_hidden(cgam_net *net, const char *name, int x, const cgam_op *W,
                                 const cgam_lagr *lagr, const double *param, double gain)

@@ -209,13 +209,7 @@ static cgam_status bias_eval(const cgam_syn *s, cgam_frame *f)
     return CGAM_OK;
 }
 
-static cgam_status bias_tangent(const cgam_syn *s, cgam_frame *f)
-{
-    (void)s, (void)f; /* a constant current */
-    return CGAM_OK;
-}
-
-const cgam_syn_kind cgam_syn_bias = {.name = "bias", .eval = bias_eval, .tangent = bias_tangent};
+const cgam_syn_kind cgam_syn_bias = {.name = "bias", .eval = bias_eval};
 
 cgam_status cgam_net_add_bias(cgam_net *net, const char *name, int x, const double *a, double gain)
 {

@@ -62,7 +62,7 @@ static cgam_status lowrank_eval(const cgam_syn *s, cgam_frame *f)
     return CGAM_OK;
 }
 
-static cgam_status lowrank_tangent(const cgam_syn *s, cgam_frame *f)
+cgam_status cgam_syn_tangent_second(const cgam_syn *s, cgam_frame *f)
 {
     lowrank_currents(s, f, f->dprod);
     return CGAM_OK;
@@ -73,7 +73,7 @@ const cgam_syn_kind cgam_syn_lowrank = {.name = "lowrank",
                                         .feed = lowrank_feed,
                                         .eval = lowrank_eval,
                                         .feed_tangent = lowrank_feed_tangent,
-                                        .tangent = lowrank_tangent};
+                                        .tangent = cgam_syn_tangent_second};
 
 cgam_status cgam_net_add_lowrank(cgam_net *net, const char *name, int k, const int *layers,
                                  const cgam_op *const *U, const double *w, double gain)

@@ -35,7 +35,8 @@ static cgam_status some(cgam_work *w, int64_t count, const double *v, double *ch
     if (status == CGAM_OK) status = cgam_work_multiply(w, CGAM_PHASE_SECOND, false, true, count);
     memset(change, 0, (size_t)(count * net->size) * sizeof *change);
     for (int s = 0; s < net->synapses && status == CGAM_OK; s++) {
-        for (int64_t k = 0; k < count && status == CGAM_OK; k++) {
+        bool moves = net->synapse[s].kind->tangent;
+        for (int64_t k = 0; moves && k < count && status == CGAM_OK; k++) {
             cgam_frame f;
             cgam_work_frame(w, s, true, count, k, change, &f);
             status = net->synapse[s].kind->tangent(&net->synapse[s], &f);
