@@ -177,13 +177,20 @@ cgam_status cgam_read_lagr(const cgam_reader *r, const cgam_place *at, const jso
 cgam_status cgam_read_params(const cgam_reader *r, const cgam_place *at, const json_t *object,
                              const cgam_lagr *lagr, double *param)
 {
+    const char *own[CGAM_LAGR_PARAMS + 1] = {NULL};
     cgam_status status = CGAM_OK;
     for (int i = 0; i < CGAM_LAGR_PARAMS; i++) {
         param[i] = NAN;
-        if (!lagr->param[i].name) break;
-        status = cgam_read_real(r, at, object, lagr->param[i].name, &param[i]);
-        if (status != CGAM_OK) break;
+        own[i] = lagr->param[i].name;
+        if (own[i] && status == CGAM_OK) status = cgam_read_real(r, at, object, own[i], &param[i]);
     }
+    for (int k = 0; cgam_lagrs[k]; k++)
+        for (int i = 0; i < CGAM_LAGR_PARAMS && cgam_lagrs[k]->param[i].name; i++) {
+            const char *name = cgam_lagrs[k]->param[i].name;
+            if (status == CGAM_OK && json_object_get(object, name) && !listed(own, name))
+                status = cgam_reader_fail(r, at, CGAM_E_FORMAT, "'%s' is not a parameter of %s",
+                                          name, lagr->name);
+        }
     return status;
 }
 

@@ -224,6 +224,9 @@ static cgam_status fill(cgam_net *net, cgam_syn *s, const cgam_attention_opts *o
                          "synapse '%s': %lld queries and %lld keys, leaving out one's own needs as "
                          "many, and 2 or more",
                          s->name, (long long)a->queries, (long long)a->keys);
+    if (opts->heads * opts->width > (INT64_C(1) << 40) / (a->dx > a->dy ? a->dx : a->dy))
+        return cgam_fail(env, CGAM_E_SHAPE, "synapse '%s': %lld heads of width %lld are too many",
+                         s->name, (long long)opts->heads, (long long)opts->width);
     if (a->queries > (INT64_C(1) << 40) / a->keys)
         return cgam_fail(env, CGAM_E_SHAPE, "synapse '%s': too many pairs of rows", s->name);
     a->opts.beta = opts->beta;

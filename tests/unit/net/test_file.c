@@ -199,6 +199,13 @@ static const struct {
      "$.synapses[0].factors: must be a list of 1 factors"},
     {SYNAPSE("{\"kind\":\"attention\",\"layers\":[\"x\",\"x\"],\"beta\":0}"),
      "$.synapses[0]: synapse 'attention 0': beta is 0"},
+    {SYNAPSE("{\"kind\":\"hidden\",\"layers\":[\"x\"],\"weights\":[[1,2]],"
+             "\"lagrangian\":\"softmax\",\"gamma\":2}"),
+     "$.synapses[0]: 'gamma' is not a parameter of softmax"},
+    {"{\"format\":\"cgam-net/1\",\"layers\":[{\"name\":\"x\",\"shape\":[2,64]}],\"synapses\":[{"
+     "\"kind\":\"attention\",\"layers\":[\"x\",\"x\"],\"heads\":65536,\"width\":1048576,"
+     "\"query_weights\":1,\"key_weights\":1}]}",
+     "$.synapses[0]: 65536 heads of width 1048576"},
     {SYNAPSE("{\"kind\":\"convolution\",\"layers\":[\"x\",\"x\"],\"kernels\":[[[[1]]]]}"),
      "$.synapses[0]: layers 'x' and 'x' must be images"},
     {SYNAPSE("{\"kind\":\"coupling\",\"layers\":[\"x\",\"x\"],\"name\":\"x\"}"),
