@@ -43,8 +43,8 @@ typedef struct cgam_lm_info {
     char file[256]; /* name of the file, without its folder */
 } cgam_lm_info;
 
-/* Gives a model from a GGUF file, NULL = the default one in the cache; cgam_lm_close closes it. Weights are mapped, not copied. One
- * thread at a time may use a model. */
+/* Gives a model from a GGUF file, NULL = the default one in the cache; close it with cgam_lm_close.
+ * Weights are mapped, not copied. One thread at a time may use a model. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_lm_open(cgam_env *env, const char *path, cgam_lm **out);
 CGAM_API void cgam_lm_close(cgam_lm *lm); /* NULL is fine */
 CGAM_API cgam_lm_info cgam_lm_describe(const cgam_lm *lm);
@@ -87,8 +87,9 @@ typedef struct cgam_lm_capture_opts {
     bool exact;
     bool no_sharing; /* compute tokens that all prompts begin with anew for each */
     bool no_states;  /* run the prompts alone, hand nothing over; to measure against */
-    int64_t
-        batch_tokens; /* tokens with one cache; default 0 = 512, exact 64 to 2048 by the model's size */
+    /* Tokens with one cache; default 0 = 512, or if exact 64 to 2048: fewer the larger the model, but
+     * no fewer than all prompts begin with. */
+    int64_t batch_tokens;
     cgam_progress progress; /* in tokens; default silence */
     /* Called every few seconds, when states that belong together have been handed over: now is the
      * time to keep them. A stop that the env asks for is answered within a second. */

@@ -2,7 +2,7 @@
  *
  * One SQLite file. A row is one prompt run through one model: which file (by digest), how
  * (libllama or the plain pass), which tokens, the text they came from, and the states of all
- * layers with their digest. What has been committed stays; a batch in flight is lost whole. */
+ * layers with their digest. What has been committed stays; states on their way are lost together. */
 #ifndef CGAM_STORE_H
 #define CGAM_STORE_H
 
@@ -34,9 +34,9 @@ typedef struct cgam_collected {
 } cgam_collected;
 
 /* The states of prompts, from the store where they are there, else from the model and then into
- * the store, a transaction per batch. texts [count] are kept with the rows. out [count, L + 1, d]
- * may be NULL when the store is all that is wanted; store NULL = none. States come back as they
- * are stored, so a run that was interrupted gives the same numbers as one that was not. */
+ * the store, a transaction every few seconds. texts [count] are kept with the rows. out
+ * [count, L + 1, d] may be NULL when the store is all that is wanted; store NULL = none. States come
+ * back as they are stored, whether they were run now or before. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_lm_collect(cgam_lm *lm, cgam_store *store, int64_t count,
                                                     const cgam_lm_prompt *prompts,
                                                     const char *const *texts,

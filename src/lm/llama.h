@@ -105,9 +105,9 @@ bool cgam_gguf_real(const cgam_lm *lm, const char *name, double *out);
 typedef struct cgam_packing {
     int64_t *order, *first; /* [count], [batches + 1] */
     int64_t batches;
-    int64_t shared;  /* tokens that all prompts begin with, computed once */
-    int64_t longest; /* tokens of the longest prompt */
-    int64_t tokens;  /* to be computed in all */
+    int64_t shared;                      /* tokens that all prompts begin with, computed once */
+    int64_t tokens;                      /* to be computed in all */
+    int64_t batch_tokens, batch_prompts; /* the most in one batch, without those shared */
 } cgam_packing;
 
 CGAM_NODISCARD cgam_status cgam_packing_new(cgam_lm *lm, int64_t count,

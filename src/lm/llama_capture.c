@@ -6,8 +6,8 @@
  *
  * Prompts of a batch are sequences 1, 2, ... of one cache; what all prompts begin with is computed
  * once as sequence 0, and the others are told that those cells are theirs as well. A batch is decoded
- * a piece at a time, and what a piece has finished is handed over at once; cells are the same as
- * in one go, and so are the numbers.
+ * a piece at a time, and what a piece has finished is handed over at once. Cells are the same as in
+ * one go; numbers are to rounding, and where weights are quantised within what lm.h says of batches.
  *
  * libllama aborts when it is asked for more than it was set up for, so every number is checked
  * here first. */
@@ -60,7 +60,7 @@ void cgam_packing_free(cgam_env *env, cgam_packing *packing)
 }
 
 cgam_status cgam_packing_new(cgam_lm *lm, int64_t count, const cgam_lm_prompt *prompts, bool share,
-                             int64_t batch_tokens, int64_t batch_prompts, cgam_packing *out)
+                             int64_t tokens_max, int64_t prompts_max, cgam_packing *out)
 {
     enum { WORTH_SHARING = 4 };
     cgam_env *env = lm->env;
@@ -76,7 +76,6 @@ cgam_status cgam_packing_new(cgam_lm *lm, int64_t count, const cgam_lm_prompt *p
             if (prompts[i].tokens[k] < 0 || prompts[i].tokens[k] >= lm->info.vocab)
                 return cgam_fail(env, CGAM_E_ARG, "prompt %lld: token %d is not one of %lld",
                                  (long long)i, prompts[i].tokens[k], (long long)lm->info.vocab);
-        if (prompts[i].count > out->longest) out->longest = prompts[i].count;
     }
     if (share && count > 0) out->shared = shared_prefix(count, prompts);
     if (out->shared < WORTH_SHARING) out->shared = 0;
@@ -101,7 +100,7 @@ cgam_status cgam_packing_new(cgam_lm *lm, int64_t count, const cgam_lm_prompt *p
         int64_t used = 0, taken = 0, kept = 0;
         out->first[out->batches++] = placed;
         for (int64_t i = 0; i < remaining; i++) {
-            if (taken == 0 || (used + left[i].tokens <= batch_tokens && taken < batch_prompts)) {
+            if (taken == 0 || (used + left[i].tokens <= tokens_max && taken < prompts_max)) {
                 used += left[i].tokens;
                 taken++;
                 out->order[placed++] = left[i].which;
@@ -110,6 +109,8 @@ cgam_status cgam_packing_new(cgam_lm *lm, int64_t count, const cgam_lm_prompt *p
             }
         }
         remaining = kept;
+        if (used > out->batch_tokens) out->batch_tokens = used;
+        if (taken > out->batch_prompts) out->batch_prompts = taken;
     }
     out->first[out->batches] = placed;
     cgam_free(env, left);
@@ -280,7 +281,7 @@ static cgam_status run_new(run *r, cgam_lm *lm, int64_t room, int64_t cells, int
                            (long long)cells, cgam_llama_complaint());
 }
 
-/* Appends tokens [from, prompt.count) as sequence `seq`. */
+/* Appends tokens [from, to) as sequence `seq`. */
 static int64_t append(run *r, int64_t at, const cgam_lm_prompt *prompt, int64_t from, int64_t to,
                       int32_t seq)
 {
@@ -402,15 +403,9 @@ cgam_status cgam_llama_run(cgam_lm *lm, const cgam_lm_prompt *prompts, const cga
 {
     run r;
     handing h = {prompts, packing, opts, sink, user, packing->shared};
-    int64_t room = PIECE, most = 1;
-    for (int64_t b = 0; b < packing->batches; b++) {
-        int64_t tokens = 0, count = packing->first[b + 1] - packing->first[b];
-        for (int64_t i = packing->first[b]; i < packing->first[b + 1]; i++)
-            tokens += prompts[packing->order[i]].count - packing->shared;
-        if (tokens > room) room = tokens;
-        if (count > most) most = count;
-    }
-    cgam_status status = run_new(&r, lm, room, room + packing->shared, most, !opts->no_states);
+    int64_t room = packing->batch_tokens > PIECE ? packing->batch_tokens : PIECE;
+    cgam_status status =
+        run_new(&r, lm, room, room + packing->shared, packing->batch_prompts, !opts->no_states);
     if (status == CGAM_OK && packing->shared > 0)
         status = decode_prefix(&r, &prompts[packing->order[0]], packing->shared);
     for (int64_t b = 0; b < packing->batches && status == CGAM_OK; b++)
@@ -424,17 +419,20 @@ cgam_status cgam_lm_capture(cgam_lm *lm, int64_t count, const cgam_lm_prompt *pr
                             const cgam_lm_capture_opts *opts, cgam_lm_sink sink, void *user)
 {
     enum { BATCH = 512, BATCH_EXACT = 2048, BATCH_EXACT_LEAST = 64, BATCH_MAX = 1 << 16 };
-    /* Some seconds of work for two cores, two operations a parameter and token. */
-    const double work = 6e11;
+    const double work = 6e11; /* some seconds for two cores, two operations a parameter and token */
     cgam_lm_capture_opts o = opts ? *opts : cgam_lm_capture_opts_default();
     if (o.batch_tokens < 0 || o.batch_tokens > BATCH_MAX)
         return cgam_fail(lm->env, CGAM_E_ARG, "batches of %lld tokens: 1 to %d are possible",
                          (long long)o.batch_tokens, BATCH_MAX);
-    if (o.batch_tokens == 0 && o.exact)
-        o.batch_tokens = (int64_t)fmax(
-            BATCH_EXACT_LEAST, fmin(BATCH_EXACT, work / (2 * (double)lm->info.parameters + 1)));
-    if (o.batch_tokens == 0) o.batch_tokens = BATCH;
     if (count < 1) return CGAM_OK;
+    if (o.batch_tokens == 0 && o.exact) {
+        /* every batch computes what is shared anew: it has at least as many tokens of its own */
+        double least = o.no_sharing ? 0 : (double)shared_prefix(count, prompts);
+        o.batch_tokens =
+            (int64_t)fmin(BATCH_EXACT, fmax(fmax(BATCH_EXACT_LEAST, least),
+                                            work / (2 * (double)lm->info.parameters + 1)));
+    }
+    if (o.batch_tokens == 0) o.batch_tokens = BATCH;
     if (o.exact && o.no_states)
         return cgam_fail(lm->env, CGAM_E_ARG, "exact and no_states exclude each other");
     cgam_status status = o.exact ? cgam_exact_knows(lm) : CGAM_OK;

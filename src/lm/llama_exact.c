@@ -309,17 +309,10 @@ static void keep(const pass *p, int64_t l, float *states)
 cgam_status cgam_exact_run(cgam_lm *lm, const cgam_lm_prompt *prompts, const cgam_packing *packing,
                            const cgam_lm_capture_opts *opts, cgam_lm_sink sink, void *user)
 {
-    int64_t room = 0, most = 0, done = packing->shared;
-    for (int64_t b = 0; b < packing->batches; b++) {
-        int64_t tokens = packing->shared, count = packing->first[b + 1] - packing->first[b];
-        for (int64_t i = packing->first[b]; i < packing->first[b + 1]; i++)
-            tokens += prompts[packing->order[i]].count - packing->shared;
-        if (tokens > room) room = tokens;
-        if (count > most) most = count;
-    }
+    int64_t most = packing->batch_prompts, done = packing->shared;
     pass p;
     size_t one = (size_t)((lm->info.layers + 1) * lm->info.width);
-    cgam_status status = pass_new(&p, lm, room, most + 1);
+    cgam_status status = pass_new(&p, lm, packing->shared + packing->batch_tokens, most + 1);
     float *states = cgam_alloc(lm->env, (size_t)most * one, sizeof *states);
     if (status == CGAM_OK && !states) status = cgam_fail_nomem(lm->env, "states");
     for (int64_t b = 0; b < packing->batches && status == CGAM_OK; b++) {
