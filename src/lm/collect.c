@@ -41,7 +41,7 @@ static cgam_status take(void *user, int64_t which, const float *states)
     }
     cgam_status status = CGAM_OK;
     if (c->out) cgam_store_widen(dtype, data, c->numbers, c->out + i * c->numbers);
-    if (c->store && !c->open && status == CGAM_OK) {
+    if (c->store && !c->open) {
         status = cgam_store_do(c->store, "BEGIN IMMEDIATE");
         c->open = status == CGAM_OK;
     }
@@ -167,8 +167,7 @@ static cgam_status read_group(cgam_store *store, const cgam_store_group *g, floa
     while (status == CGAM_OK && *rows < g->rows && (code = sqlite3_step(ask)) == SQLITE_ROW) {
         const char *name = (const char *)sqlite3_column_text(ask, 1);
         cgam_dtype dtype = CGAM_F32;
-        for (int i = CGAM_F32; i <= CGAM_BF16; i++)
-            if (name && strcmp(name, cgam_dtype_name((cgam_dtype)i)) == 0) dtype = (cgam_dtype)i;
+        if (name) cgam_dtype_find(name, &dtype);
         const void *data = sqlite3_column_blob(ask, 0);
         if (!data || sqlite3_column_bytes(ask, 0) != numbers * (int64_t)cgam_dtype_size(dtype))
             status =

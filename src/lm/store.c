@@ -142,8 +142,11 @@ cgam_status cgam_store_model(cgam_store *store, cgam_lm *lm)
     return status;
 }
 
-static void bind_key(sqlite3_stmt *s, const cgam_state_key *key, const uint8_t *prompt)
+static void bind_key(sqlite3_stmt *s, const cgam_state_key *key)
 {
+    uint8_t prompt[crypto_hash_sha256_BYTES];
+    crypto_hash_sha256(prompt, (const uint8_t *)key->prompt.tokens,
+                       (size_t)key->prompt.count * sizeof *key->prompt.tokens);
     sqlite3_reset(s);
     sqlite3_bind_text(s, 1, key->model, -1, SQLITE_STATIC);
     sqlite3_bind_text(s, 2, key->exact ? "exact" : "llama", -1, SQLITE_STATIC);
@@ -153,12 +156,10 @@ static void bind_key(sqlite3_stmt *s, const cgam_state_key *key, const uint8_t *
 cgam_status cgam_store_put(cgam_store *store, const cgam_state_key *key, const char *text,
                            const char *note, const void *data, size_t bytes)
 {
-    uint8_t prompt[crypto_hash_sha256_BYTES], digest[crypto_hash_sha256_BYTES];
-    crypto_hash_sha256(prompt, (const uint8_t *)key->prompt.tokens,
-                       (size_t)key->prompt.count * sizeof *key->prompt.tokens);
+    uint8_t digest[crypto_hash_sha256_BYTES];
     crypto_hash_sha256(digest, data, bytes);
     sqlite3_stmt *put = store->put;
-    bind_key(put, key, prompt);
+    bind_key(put, key);
     sqlite3_bind_int64(put, 4, key->prompt.count);
     sqlite3_bind_text(put, 5, text, -1, SQLITE_STATIC);
     sqlite3_bind_text(put, 6, note, -1, SQLITE_STATIC);
@@ -172,27 +173,31 @@ cgam_status cgam_store_put(cgam_store *store, const cgam_state_key *key, const c
     return status;
 }
 
+/* Whether a row whose first columns are data and digest holds so many bytes, and those. */
+static bool sound(sqlite3_stmt *row, size_t bytes)
+{
+    uint8_t digest[crypto_hash_sha256_BYTES];
+    const void *data = sqlite3_column_blob(row, 0), *want = sqlite3_column_blob(row, 1);
+    if (!data || !want || sqlite3_column_bytes(row, 1) != sizeof digest ||
+        (size_t)sqlite3_column_bytes(row, 0) != bytes)
+        return false;
+    crypto_hash_sha256(digest, data, bytes);
+    return memcmp(digest, want, sizeof digest) == 0;
+}
+
 cgam_status cgam_store_get(cgam_store *store, const cgam_state_key *key, int64_t numbers,
                            float *out, bool *found)
 {
-    uint8_t prompt[crypto_hash_sha256_BYTES], digest[crypto_hash_sha256_BYTES];
     *found = false;
-    crypto_hash_sha256(prompt, (const uint8_t *)key->prompt.tokens,
-                       (size_t)key->prompt.count * sizeof *key->prompt.tokens);
     sqlite3_stmt *get = store->get;
-    bind_key(get, key, prompt);
+    bind_key(get, key);
     sqlite3_bind_text(get, 4, cgam_dtype_name(key->dtype), -1, SQLITE_STATIC);
     int code = sqlite3_step(get);
     cgam_status status = CGAM_OK;
     if (code == SQLITE_ROW) {
-        const void *data = sqlite3_column_blob(get, 0), *want = sqlite3_column_blob(get, 1);
-        size_t bytes = (size_t)sqlite3_column_bytes(get, 0);
-        *found = data && want && sqlite3_column_bytes(get, 1) == sizeof digest &&
-                 bytes == (size_t)numbers * cgam_dtype_size(key->dtype);
-        if (*found) crypto_hash_sha256(digest, data, bytes);
         /* A row that does not hold what its digest says is as good as absent: it is made anew. */
-        *found = *found && memcmp(digest, want, sizeof digest) == 0;
-        if (*found && out) cgam_store_widen(key->dtype, data, numbers, out);
+        *found = sound(get, (size_t)numbers * cgam_dtype_size(key->dtype));
+        if (*found && out) cgam_store_widen(key->dtype, sqlite3_column_blob(get, 0), numbers, out);
     } else if (code != SQLITE_DONE) {
         status = cgam_store_fail(store, code);
     }
@@ -255,23 +260,17 @@ cgam_status cgam_store_check(cgam_store *store, cgam_store_verdict *out)
     sqlite3_finalize(ask);
     status =
         cgam_store_ask(store,
-                       "SELECT s.id, s.data, s.digest, s.dtype, m.layers, m.width FROM state s "
+                       "SELECT s.data, s.digest, s.id, s.dtype, m.layers, m.width FROM state s "
                        "LEFT JOIN model m ON m.sha256 = s.model",
                        &ask);
     if (status != CGAM_OK) return status;
     while ((code = sqlite3_step(ask)) == SQLITE_ROW) {
-        uint8_t digest[crypto_hash_sha256_BYTES];
-        const void *data = sqlite3_column_blob(ask, 1), *want = sqlite3_column_blob(ask, 2);
-        size_t bytes = (size_t)sqlite3_column_bytes(ask, 1);
         const char *dtype = (const char *)sqlite3_column_text(ask, 3);
         int64_t numbers = (sqlite3_column_int64(ask, 4) + 1) * sqlite3_column_int64(ask, 5);
         size_t size = dtype && strcmp(dtype, "f32") == 0 ? 4 : 2;
-        bool fine = data && want && sqlite3_column_bytes(ask, 2) == sizeof digest &&
-                    bytes == (size_t)numbers * size;
-        if (fine) crypto_hash_sha256(digest, data, bytes);
-        fine = fine && memcmp(digest, want, sizeof digest) == 0;
         out->rows++;
-        if (!fine && out->bad++ == 0) out->first_bad = sqlite3_column_int64(ask, 0);
+        if (!sound(ask, (size_t)numbers * size) && out->bad++ == 0)
+            out->first_bad = sqlite3_column_int64(ask, 2);
     }
     sqlite3_finalize(ask);
     if (code != SQLITE_DONE) return cgam_store_fail(store, code);
