@@ -6,6 +6,7 @@
 #include "io/folder.h"
 #include "io/json.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -57,6 +58,20 @@ double cgam_table_get(const cgam_table *table, int64_t row, const char *name)
     return column < 0 || row < 0 || row >= table->rows
                ? (double)NAN
                : table->cells[row * table->columns + column];
+}
+
+void cgam_table_put(json_t *doc, const cgam_table *t, int64_t from, int64_t rows,
+                    const char *columns)
+{
+    for (const char *at = columns; *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ',')) {
+        char name[64];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ","), at);
+        const int64_t column = cgam_table_column(t, name);
+        assert(column >= 0);
+        const double *cell = t->cells + from * t->columns + column;
+        cgam_json_put(doc, name,
+                      rows ? cgam_json_reals(cell, rows, t->columns) : cgam_json_real(*cell));
+    }
 }
 
 cgam_status cgam_table_write(cgam_env *env, const cgam_table *table, const char *folder)

@@ -72,6 +72,11 @@ cgam_status cgam_lm_result_new(cgam_lm_study *study, cgam_lm_result **out);
 /* Adds a table without rows; its words must be constant. Returns its number. */
 int cgam_lm_result_add(cgam_lm_result *r, const char *name, const char *about, const char *heads);
 void cgam_lm_result_row(cgam_lm_result *r, int table, const double *values);
+/* Puts the named columns of the last `rows` rows, each under its name. */
+void cgam_lm_result_put(const cgam_lm_result *r, int table, int64_t rows, const char *columns,
+                        json_t *to);
+/* Appends an object to the curves: k, and whether that is zero-shot; returns it. */
+json_t *cgam_lm_curve(json_t *curves, int64_t k);
 /* Puts what was run: model, data, seed, states found and computed. */
 void cgam_lm_result_describe(cgam_lm_result *r, const cgam_lm_study *study,
                              const cgam_lm_task *task);

@@ -66,8 +66,7 @@ static cgam_status add_curve(cgam_lm_study *study, cgam_lm_result *r, int64_t k,
     const cgam_lm_task *task = &study->task;
     int64_t L = study->info.layers + 1, d = study->info.width, n = task->queries;
     cgam_spread *spread = cgam_alloc(env, (size_t)n, sizeof *spread);
-    double *x = cgam_alloc(env, (size_t)n + COLUMNS * (size_t)L, sizeof *x);
-    double *column = x ? x + n : NULL;
+    double *x = cgam_alloc(env, (size_t)n, sizeof *x);
     cgam_status status = spread && x ? CGAM_OK : cgam_fail_nomem(env, "a curve");
     for (int64_t l = 0; l < L && status == CGAM_OK; l++) {
         double row[2 + COLUMNS] = {(double)k, (double)l};
@@ -75,18 +74,16 @@ static cgam_status add_curve(cgam_lm_study *study, cgam_lm_result *r, int64_t k,
                                   task->tokens, spread);
         if (status != CGAM_OK) break;
         measure(n, spread, k == 0, v->zero + l * n, x, row + 2);
-        for (int c = 0; c < COLUMNS; c++) column[c * L + l] = row[2 + c];
         cgam_lm_result_row(r, v->table, row);
     }
-    if (status == CGAM_OK) {
-        json_t *curve = json_object();
-        cgam_json_put_int(curve, "k", k);
-        cgam_json_put_text(curve, "kind", k == 0 ? "zero" : "icl");
+    if (status == CGAM_OK && !r->lost) {
+        const cgam_table *t = &r->table[v->table];
+        const double *first = t->cells + (t->rows - L) * t->columns + 2;
+        json_t *curve = cgam_lm_curve(v->curves, k);
         for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
             if (k > 0 || keys[i].column < DROP)
                 cgam_json_put(curve, keys[i].key,
-                              cgam_json_reals(column + keys[i].column * L, L, 1));
-        json_array_append_new(v->curves, curve);
+                              cgam_json_reals(first + keys[i].column, L, t->columns));
     }
     cgam_free(env, spread);
     cgam_free(env, x);

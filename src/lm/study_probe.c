@@ -4,42 +4,31 @@
 #include <cgam/probe.h>
 #include <math.h>
 
-enum { SEPARABILITY, SEPARABILITY_SE, COSINE, COSINE_SD, MARGIN, MARGIN_SD, COLUMNS };
-static const char *const names[COLUMNS] = {"separability", "separability_se", "alignment",
-                                           "alignment_sd", "margin",          "margin_sd"};
+#define MEASURES "separability,separability_se,alignment,alignment_sd,margin,margin_sd"
 
 static cgam_status add_curve(cgam_lm_study *study, cgam_lm_result *r, int64_t k, json_t *curves)
 {
     cgam_env *env = study->env;
     const cgam_lm_task *task = &study->task;
     int64_t L = study->info.layers + 1, d = study->info.width, n = task->queries;
-    float *states = NULL;
-    double *column = cgam_alloc(env, COLUMNS * (size_t)L, sizeof *column);
-    if (!column) return cgam_fail_nomem(env, "a curve");
+    float *states;
     cgam_status status = cgam_lm_states(study, task, k, CGAM_DEMOS_TRUE, &states);
     for (int64_t l = 0; l < L && status == CGAM_OK; l++) {
         double p;
         status = cgam_probe_separability(env, n, d, states + l * d, L * d, task->target, &p);
         cgam_alignment a = cgam_probe_alignment(study->lens, n, states + l * d, L * d, task->labels,
                                                 task->tokens, task->target);
-        const double x[COLUMNS] = {p,        sqrt(p * (1 - p) / (double)task->counted),
-                                   a.cosine, a.cosine_sd,
-                                   a.margin, a.margin_sd};
-        double row[2 + COLUMNS] = {(double)k, (double)l};
-        for (int c = 0; c < COLUMNS; c++) column[c * L + l] = row[2 + c] = x[c];
-        cgam_lm_result_row(r, 0, row);
+        cgam_lm_result_row(r, 0,
+                           (double[]){(double)k, (double)l, p,
+                                      sqrt(p * (1 - p) / (double)task->counted), a.cosine,
+                                      a.cosine_sd, a.margin, a.margin_sd});
         if (cgam_interrupted(env)) status = CGAM_E_INTERRUPTED;
     }
     if (status == CGAM_OK) {
-        json_t *curve = json_object();
-        cgam_json_put_int(curve, "k", k);
-        cgam_json_put_text(curve, "kind", k == 0 ? "zero" : "icl");
-        for (int c = 0; c < COLUMNS; c++)
-            cgam_json_put(curve, names[c], cgam_json_reals(column + c * L, L, 1));
-        json_array_append_new(curves, curve);
+        json_t *curve = cgam_lm_curve(curves, k);
+        cgam_lm_result_put(r, 0, L, MEASURES, curve);
     }
     cgam_free(env, states);
-    cgam_free(env, column);
     return status;
 }
 
@@ -57,8 +46,7 @@ cgam_status cgam_lm_probe(cgam_lm_study *study, cgam_lm_result **out)
     if (status != CGAM_OK) return status;
     json_t *curves = json_array();
     cgam_lm_result_add(r, "probe", "separability and alignment of states, by layer",
-                       "shots,layer,separability,separability_se,alignment,alignment_sd,margin,"
-                       "margin_sd");
+                       "shots,layer," MEASURES);
     for (int64_t i = 0; i < study->n_shots && status == CGAM_OK; i++)
         status = add_curve(study, r, study->shots[i], curves);
     cgam_lm_result_describe(r, study, &study->task);

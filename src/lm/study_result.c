@@ -58,6 +58,22 @@ void cgam_lm_result_row(cgam_lm_result *r, int table, const double *values)
     memcpy(r->cells[table] + t->rows++ * t->columns, values, row);
 }
 
+void cgam_lm_result_put(const cgam_lm_result *r, int table, int64_t rows, const char *columns,
+                        json_t *to)
+{
+    const cgam_table *t = &r->table[table];
+    if (!r->lost) cgam_table_put(to, t, t->rows - rows, rows, columns);
+}
+
+json_t *cgam_lm_curve(json_t *curves, int64_t k)
+{
+    json_t *curve = json_object();
+    cgam_json_put_int(curve, "k", k);
+    cgam_json_put_text(curve, "kind", k == 0 ? "zero" : "icl");
+    json_array_append_new(curves, curve);
+    return curve;
+}
+
 void cgam_put_lm(json_t *doc, const cgam_lm *lm)
 {
     cgam_lm_info info = cgam_lm_describe(lm);

@@ -3,6 +3,7 @@
  * For query i the context after layer l is the mean effect of demonstrations on the *other*
  * queries, c_{-i} = (sum_j delta_j - delta_i)/(n - 1). Probabilities are those of the final norm of
  * q_i + lambda s c_{-i}; s brings the context to the mean norm of the queries, or is 1. */
+#include "io/table.h"
 #include "lm/study.h"
 #include "num/stats.h"
 
@@ -55,26 +56,11 @@ enum {
     ODDS_GAIN_SE,
     BEHIND,
     BEHIND_SE,
-    MEASURES
+    COUNT
 };
-static const char *const measures[MEASURES] = {"p",
-                                               "log_p",
-                                               "log_p_se",
-                                               "log_p_low",
-                                               "log_p_high",
-                                               "rank_median",
-                                               "top1",
-                                               "mass",
-                                               "log_p_gain",
-                                               "log_p_gain_se",
-                                               "log_odds",
-                                               "log_odds_gain",
-                                               "log_odds_gain_se",
-                                               "behind_right",
-                                               "behind_right_se"};
-static const char heads[] =
-    "shots,context,lambda,layer,p,log_p,log_p_se,log_p_low,log_p_high,rank_median,top1,mass,"
-    "log_p_gain,log_p_gain_se,log_odds,log_odds_gain,log_odds_gain_se,behind_right,behind_right_se";
+#define MEASURES                                                                                   \
+    "p,log_p,log_p_se,log_p_low,log_p_high,rank_median,top1,mass,log_p_gain,log_p_gain_se,"        \
+    "log_odds,log_odds_gain,log_odds_gain_se,behind_right,behind_right_se"
 
 /* log p/(mass - p) from log p and the mass of all objects; a mass that is all the answer's own is
  * left a rounding of it. */
@@ -101,7 +87,7 @@ static void band(uint64_t seed, int64_t n, const double *x, double *means, doubl
 }
 
 /* right [n]: log p with right facts at the same layer and coupling, kept when `keep`. */
-static cgam_status measure(steering *s, bool first, bool keep, double *right, double out[MEASURES])
+static cgam_status measure(steering *s, bool first, bool keep, double *right, double out[COUNT])
 {
     const cgam_lm_study *study = s->study;
     const cgam_lm_task *task = s->task;
@@ -113,7 +99,7 @@ static cgam_status measure(steering *s, bool first, bool keep, double *right, do
     if (status == CGAM_OK && !rank) status = cgam_fail_nomem(study->env, "ranks");
     double n = 0;
     cgam_moments log_p = {0}, gains = {0}, odds = {0}, behinds = {0};
-    for (int m = 0; m < MEASURES; m++) out[m] = 0;
+    for (int m = 0; m < COUNT; m++) out[m] = 0;
     for (int64_t i = 0; i < queries && status == CGAM_OK; i++) {
         const cgam_answer *v = &s->answer[i];
         if (s->token[i] < 0) continue;
@@ -183,38 +169,35 @@ static cgam_status add_kind(steering *s, int64_t k, int kind, json_t *curves)
     cgam_env *env = s->study->env;
     int64_t L = s->study->info.layers + 1, lambdas = s->opts.lambdas;
     const double *lambda = s->opts.lambda;
-    float *with = NULL;
-    double *column = cgam_alloc(env, MEASURES * (size_t)L, sizeof *column);
-    if (!column) return cgam_fail_nomem(env, "a curve");
+    float *with;
     cgam_status status = cgam_lm_states(s->study, s->task, k, kinds[kind].demos, &with);
     for (int64_t a = 0; a < lambdas && status == CGAM_OK; a++) {
         for (int64_t l = 0; l < L && status == CGAM_OK; l++) {
-            double m[MEASURES], row[4 + MEASURES] = {(double)k, kind, lambda[a], (double)l};
+            double row[4 + COUNT] = {(double)k, kind, lambda[a], (double)l};
             push(s, with, l, lambda[a]);
-            status = measure(s, false, kind == 0, s->right + (a * L + l) * s->task->queries, m);
-            for (int c = 0; c < MEASURES; c++) column[c * L + l] = row[4 + c] = m[c];
+            status =
+                measure(s, false, kind == 0, s->right + (a * L + l) * s->task->queries, row + 4);
             if (status == CGAM_OK) cgam_lm_result_row(s->result, 0, row);
         }
         if (status != CGAM_OK) break;
         json_t *curve = json_object();
         cgam_json_put_text(curve, "context", kinds[kind].name);
         cgam_json_put_real(curve, "lambda", lambda[a]);
-        for (int c = 0; c < MEASURES; c++)
-            cgam_json_put(curve, measures[c], cgam_json_reals(column + c * L, L, 1));
+        cgam_lm_result_put(s->result, 0, L, MEASURES, curve);
         json_array_append_new(curves, curve);
     }
     cgam_free(env, with);
-    cgam_free(env, column);
     return status;
 }
 
 static cgam_status add_shots(steering *s, int64_t k, json_t *shots)
 {
     json_t *entry = json_object(), *curves = json_array(), *baseline = json_object();
-    double m[MEASURES];
+    double m[COUNT];
+    const cgam_table one = {.heads = MEASURES, .rows = 1, .columns = COUNT, .cells = m};
     push(s, NULL, 0, 0);
     cgam_status status = measure(s, true, false, NULL, m);
-    for (int c = 0; c < MEASURES; c++) cgam_json_put_real(baseline, measures[c], m[c]);
+    cgam_table_put(baseline, &one, 0, 0, MEASURES);
     for (int kind = 0; kind < KINDS && status == CGAM_OK; kind++)
         status = add_kind(s, k, kind, curves);
     cgam_json_put_int(entry, "k", k);
@@ -263,7 +246,8 @@ cgam_status cgam_lm_steer_task(cgam_lm_study *study, cgam_lm_task *task,
     if (status == CGAM_OK) status = cgam_lm_result_new(study, &s.result);
     if (status != CGAM_OK) return status;
     json_t *shots = json_array();
-    cgam_lm_result_add(s.result, "steer", "what contexts do to the answer, by layer", heads);
+    cgam_lm_result_add(s.result, "steer", "what contexts do to the answer, by layer",
+                       "shots,context,lambda,layer," MEASURES);
     status = begin(&s);
     for (int64_t i = 1; i < study->n_shots && status == CGAM_OK; i++)
         status = add_shots(&s, study->shots[i], shots);

@@ -174,7 +174,7 @@ static cgam_status tables(cgam_study *study, void *arg, const cgam_blocks *b)
     cells[4] = n;
     const cgam_table *peak = cgam_study_find(study, "peak");
     json_t *doc = study->doc, *shown = json_object();
-    cgam_study_put(doc, peak, 0, alphas, "alpha,peak_mean,peak_se");
+    cgam_table_put(doc, peak, 0, alphas, "alpha,peak_mean,peak_se");
     cgam_json_put_real(doc, "alpha_crit", u->alpha_crit);
     cgam_json_put_real(shown, "alpha", u->alpha_crit);
     cgam_json_put_int(shown, "trial", o->example);

@@ -141,9 +141,9 @@ cgam_status cgam_coupling_tables(cgam_study *study, void *arg, const cgam_blocks
     int64_t row = 0;
     for (int64_t k = 0; k < o->lambda.count; k++) {
         json_t *one = json_object();
-        cgam_study_put(one, thresholds, k, 0, "lambda");
-        cgam_study_put(one, curves, row, c->own[k].count, "alpha,peak_mean,peak_se,unconverged");
-        cgam_study_put(one, thresholds, k, 0,
+        cgam_table_put(one, thresholds, k, 0, "lambda");
+        cgam_table_put(one, curves, row, c->own[k].count, "alpha,peak_mean,peak_se,unconverged");
+        cgam_table_put(one, thresholds, k, 0,
                        "alpha_half,alpha_half_se,alpha_theory,fold_q25,fold_median,fold_q75,"
                        "fold_share");
         json_array_append_new(list, one);

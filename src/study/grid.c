@@ -245,7 +245,7 @@ static cgam_status tables(cgam_study *study, void *arg, const cgam_blocks *b)
                             K};
             memcpy(cells, row, sizeof row);
         }
-    cgam_study_put(study->doc, cgam_study_find(study, "accuracy"), 0, o->load.count * per,
+    cgam_table_put(study->doc, cgam_study_find(study, "accuracy"), 0, o->load.count * per,
                    "load,n,alpha,sigma_q,lambda,accuracy,accuracy_se");
     return CGAM_OK;
 }

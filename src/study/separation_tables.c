@@ -223,9 +223,9 @@ static void put_results(cgam_study *study, const cgam_separation *u)
         json_array_append_new(mean, cgam_json_reals(row + 2, u->sigmas, accuracy->columns));
         json_array_append_new(se, cgam_json_reals(row + 3, u->sigmas, accuracy->columns));
         json_t *box = json_object();
-        cgam_study_put(box, gaps, k, 0, "lambda");
+        cgam_table_put(box, gaps, k, 0, "lambda");
         cgam_json_put_int(box, "n", (int64_t)gaps->cells[k * gaps->columns + 1]);
-        cgam_study_put(box, gaps, k, 0, "q05,q25,median,q75,q95");
+        cgam_table_put(box, gaps, k, 0, "q05,q25,median,q75,q95");
         json_array_append_new(boxes, box);
     }
     cgam_json_put(curves, "lambda", cgam_json_reals(o->lambda.values, u->lambdas, 1));

@@ -1,10 +1,8 @@
 /* study.c: the list of studies, their tables, and what is written of them. */
 #include "base/blas.h"
 #include "io/folder.h"
-#include "io/table.h"
 #include "study/params.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -266,20 +264,6 @@ cgam_status cgam_study_add(cgam_study *study, const char *name, const char *abou
                                                  .columns = columns,
                                                  .cells = *cells};
     return CGAM_OK;
-}
-
-void cgam_study_put(json_t *doc, const cgam_table *t, int64_t from, int64_t rows,
-                    const char *columns)
-{
-    for (const char *at = columns; *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ',')) {
-        char name[64];
-        snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ","), at);
-        const int64_t column = cgam_table_column(t, name);
-        assert(column >= 0);
-        const double *cell = t->cells + from * t->columns + column;
-        cgam_json_put(doc, name,
-                      rows ? cgam_json_reals(cell, rows, t->columns) : cgam_json_real(*cell));
-    }
 }
 
 int64_t cgam_study_tables(const cgam_study *study) { return study->tables; }

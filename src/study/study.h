@@ -4,6 +4,7 @@
 
 #include "base/env.h"
 #include "io/json.h"
+#include "io/table.h"
 #include "num/stats.h"
 #include "study/lanes.h"
 
@@ -29,11 +30,6 @@ struct cgam_study {
 cgam_status cgam_study_add(cgam_study *study, const char *name, const char *about,
                            const char *heads, const char *const *labels, int64_t rows,
                            double **cells);
-
-/* Puts the named columns (separated by commas) of a table into a document under their names: of rows
- * from .. from + rows - 1 as arrays; rows = 0: of row `from` as numbers. */
-void cgam_study_put(json_t *doc, const cgam_table *table, int64_t from, int64_t rows,
-                    const char *columns);
 
 /* What each study gives to the list in study.c: its work, and one trial of it in full. Of several
  * banks, the trials of the first are counted first, then those of the second. */

@@ -368,7 +368,7 @@ static cgam_status tables(cgam_study *study, void *arg, const cgam_blocks *b)
     cgam_status status = ratio_table(study, b);
     if (status == CGAM_OK) status = along_table(study, b);
     if (status != CGAM_OK) return status;
-    cgam_study_put(study->doc, cgam_study_find(study, "ratios"), 0, study->opts.ratio.count,
+    cgam_table_put(study->doc, cgam_study_find(study, "ratios"), 0, study->opts.ratio.count,
                    "ratio,accuracy,accuracy_se,context_first,context_median,decided_median");
     return CGAM_OK;
 }
