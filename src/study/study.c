@@ -148,6 +148,7 @@ static cgam_status study_new(cgam_env *env, const cgam_study_opts *opts, cgam_st
                          CGAM_STUDY_KINDS);
     cgam_status status = cgam_study_params_check(env, opts);
     if (status == CGAM_OK && parts[opts->kind].check) status = parts[opts->kind].check(env, opts);
+    if (status == CGAM_OK) status = cgam_blas_room(env);
     if (status != CGAM_OK) return status;
     cgam_study *study = cgam_zalloc(env, 1, sizeof *study);
     if (!study) return cgam_fail_nomem(env, "a study");
@@ -194,8 +195,7 @@ cgam_status cgam_study_run(cgam_env *env, const cgam_study_opts *opts, cgam_stud
 {
     *out = NULL;
     cgam_study *study;
-    cgam_status status = cgam_blas_room(env);
-    if (status == CGAM_OK) status = study_new(env, opts, &study);
+    cgam_status status = study_new(env, opts, &study);
     if (status != CGAM_OK) return status;
     cgam_json_put_int(study->doc, "trials", opts->trials);
     cgam_json_put(study->doc, "machine", machine(study));

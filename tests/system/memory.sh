@@ -11,10 +11,10 @@ fi
 cgam=$CGAM_BUILD/cgam
 die() { echo "memory: $*" >&2; exit 1; }
 
-within() { # MB WORDS...: runs cgam; its status, 124 = it did not end
+within() { # MB WORDS...: runs cgam; its status, 124 or 137 = it did not end
     local kib=$(($1 * 1024)) code=0
     shift
-    (ulimit -v "$kib" && exec timeout 20 "$cgam" "$@") >"$scratch/out" 2>"$scratch/err" || code=$?
+    (ulimit -v "$kib" && exec timeout -k 5 20 "$cgam" "$@") >"$scratch/out" 2>"$scratch/err" || code=$?
     echo $code
 }
 scratch=$(mktemp -d)
@@ -34,4 +34,7 @@ done
 code=$(within 250 demo --threads 2)
 [ "$code" = 3 ] && grep -q '2 threads' "$scratch/err" ||
     die "2 threads within 250 MB: status $code, $(cat "$scratch/err")"
+code=$(within 150 study coupled --trials 4 --only-trial 0 --threads 1)
+[ "$code" = 3 ] && grep -q 'out of memory' "$scratch/err" ||
+    die "one trial within 150 MB: status $code, $(cat "$scratch/err")"
 echo "memory: every verb ended"
