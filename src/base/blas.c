@@ -20,22 +20,22 @@ static cgam_status outcome;
 
 /* A variable of the environment that has another value for a while. */
 typedef struct borrowed {
-    const char *name;
-    char *old; /* NULL = there was none */
+    const char *name; /* NULL = without memory it stays as it is */
+    char *old;        /* NULL = there was none */
 } borrowed;
 
 static borrowed borrow(const char *name, const char *value)
 {
     const char *old = getenv(name);
     borrowed b = {name, old ? strdup(old) : NULL};
-    if (!old || b.old) setenv(name, value, 1); /* without memory it stays as it is */
+    if ((old && !b.old) || setenv(name, value, 1) != 0) b.name = NULL;
     return b;
 }
 
 static void give_back(borrowed b)
 {
-    if (b.old) setenv(b.name, b.old, 1);
-    else unsetenv(b.name);
+    if (b.name && b.old) setenv(b.name, b.old, 1);
+    else if (b.name) unsetenv(b.name);
     free(b.old);
 }
 
