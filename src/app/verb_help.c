@@ -30,10 +30,10 @@ static cgam_status fail_verb(cgam_env *env, int count, const char *const *words)
 /* The text printed to a stream in memory, into the document. */
 static cgam_status put_text(cgam_call *call, FILE *to, char **text)
 {
-    if (!to || fclose(to) != 0) return cgam_fail_nomem(call->env, "a text");
-    cgam_json_put_text(call->doc, "text", *text);
+    bool fine = to && fclose(to) == 0;
+    if (fine) cgam_json_put_text(call->doc, "text", *text);
     free(*text);
-    return CGAM_OK;
+    return fine ? CGAM_OK : cgam_fail_nomem(call->env, "a text");
 }
 
 static void print_help(const cgam_args *args, const cgam_verb *verb, const char *group, FILE *to)
