@@ -12,21 +12,22 @@ enum { BAR = 30 };
 void cgam_line_tell(cgam_line *p, double done, double seconds_left)
 {
     if (!p->shown) return;
-    char bar[BAR + 1], left[48] = "";
+    char bar[BAR + 1], left[48] = "", text[256];
     for (int i = 0; i < BAR; i++) bar[i] = (i + 0.5) / BAR < done ? '#' : '.';
     bar[BAR] = '\0';
     if (seconds_left >= 3600) snprintf(left, sizeof left, "%.1f h left", seconds_left / 3600);
     else if (seconds_left >= 90) snprintf(left, sizeof left, "%.0f min left", seconds_left / 60);
     else if (seconds_left >= 0) snprintf(left, sizeof left, "%.0f s left", ceil(seconds_left));
-    fprintf(stderr, "\r%-12s %s %3.0f%%  %-14s", p->what, bar, 100 * done, left);
+    int width = snprintf(text, sizeof text, "%-12s %s %3.0f%%  %s", p->what, bar, 100 * done, left);
+    fprintf(stderr, "\r%-*s", p->width, text); /* over all of the line before */
     fflush(stderr);
-    p->open = true;
+    p->width = width;
 }
 
 void cgam_line_clear(cgam_line *p)
 {
-    if (p->open) fprintf(stderr, "\r%70s\r", "");
-    p->open = false;
+    if (p->width) fprintf(stderr, "\r%*s\r", p->width, "");
+    p->width = 0;
 }
 
 static void follow(void *user, const cgam_progress_at *at)

@@ -7,7 +7,7 @@
 typedef struct cgam_line {
     bool shown; /* false: say nothing */
     const char *what;
-    bool open; /* a line is on the screen */
+    int width; /* of what is on the screen; 0: nothing */
     /* Of a line that tells a library's progress. */
     char phase[64], text[96];       /* the phase, and with its rate */
     double start, last, first_done; /* clock when it began and when last drawn; done at its start */

@@ -1,0 +1,69 @@
+/* The line of progress, on a terminal of one line. */
+#include "app/progress.h"
+#include "support/objects.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { COLUMNS = 300 };
+
+/* What stands on the screen after the bytes: \r goes back to the first column. */
+static void show(const char *bytes, char screen[COLUMNS])
+{
+    size_t at = 0, end = 0;
+    memset(screen, ' ', COLUMNS);
+    for (; *bytes; bytes++) {
+        if (*bytes == '\r') at = 0;
+        else screen[at++] = *bytes;
+        assert_true(at < COLUMNS);
+    }
+    for (size_t i = 0; i < COLUMNS; i++)
+        if (screen[i] != ' ') end = i + 1;
+    screen[end < COLUMNS ? end : COLUMNS - 1] = '\0';
+}
+
+/* A long phase, then a short one, then the end. */
+static void nothing_is_left_behind(void **state)
+{
+    (void)state;
+    char *bytes, screen[COLUMNS];
+    size_t size;
+    FILE *terminal = stderr;
+    cgam_line line;
+    stderr = open_memstream(&bytes, &size);
+    assert_non_null(stderr);
+    cgam_progress progress = cgam_line_begin(&line, true);
+    cgam_progress_at at = {.phase = "a phase with a name that is longer than most of them",
+                           .done = 1,
+                           .total = 4,
+                           .unit = "",
+                           .seconds_left = 5};
+    progress.report(progress.user, &at);
+    fflush(stderr);
+    show(bytes, screen);
+    assert_non_null(strstr(screen, "than most of them"));
+    assert_non_null(strstr(screen, "5 s left"));
+    at.phase = "short";
+    at.seconds_left = NAN;
+    progress.report(progress.user, &at);
+    fflush(stderr);
+    show(bytes, screen);
+    assert_ptr_equal(strstr(screen, "short"), screen);
+    assert_string_equal(screen + strlen(screen) - 3, "25%");
+    at.phase = "a phase with a name that is longer than most of them";
+    progress.report(progress.user, &at);
+    cgam_line_clear(&line);
+    fclose(stderr);
+    stderr = terminal;
+    show(bytes, screen);
+    assert_string_equal(screen, "");
+    free(bytes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_is_left_behind)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
