@@ -152,6 +152,7 @@ static void print(const json_t *doc, FILE *to)
     if (*page) fprintf(to, "\nThe study is in %s and in %s\n", study, page);
     else if (*study)
         fprintf(to, "\nThe study is in %s; `cgam report` takes it into its page\n", study);
+    else cgam_lm_print_files(doc, to);
 }
 
 const cgam_verb cgam_verb_lm_study = {

@@ -247,6 +247,18 @@ static void offers_hold_the_table(void **state)
     }
 }
 
+/* Without a report, a study of a language model says where its files are. */
+static void a_study_tells_its_files(void **state)
+{
+    (void)state;
+    char *text;
+    json_t *doc = json_pack("{s:s, s:[s, s]}", "out", "x", "files", "neff.csv", "study.json");
+    PRINTED(text, cgam_verb_lm_study.print(doc, to));
+    assert_string_equal(text, "\nwritten to x: neff.csv study.json\n");
+    free(text);
+    json_decref(doc);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -258,6 +270,7 @@ int main(void)
         cmocka_unit_test(the_table_is_json),
         cmocka_unit_test(shells_are_offered_what_fits),
         cmocka_unit_test(offers_hold_the_table),
+        cmocka_unit_test(a_study_tells_its_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
