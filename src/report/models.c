@@ -36,6 +36,11 @@ static int by_name(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
+bool cgam_models_facts(const cgam_models_study *study)
+{
+    return json_is_null(cgam_json_at(study->doc, "probe"));
+}
+
 void cgam_models_free(cgam_env *env, cgam_models *models)
 {
     if (!models) return;

@@ -39,6 +39,9 @@ typedef struct cgam_models {
     cgam_models_study study[CGAM_MODELS_MAX]; /* by name */
 } cgam_models;
 
+/* Was it about facts? It then has no probe. */
+bool cgam_models_facts(const cgam_models_study *study);
+
 /* Every DIR/lm/NAME/study.json. One that cannot be read is kept with its reason. Gives *out; free
  * it with cgam_models_free. */
 cgam_status cgam_models_load(cgam_env *env, const char *folder, cgam_models **out);

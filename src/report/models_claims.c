@@ -53,8 +53,21 @@ static double share_of(const char *right)
 
 /* ---- One claim over all studies ---------------------------------------------------------- */
 typedef enum outcome { SILENT, NO, YES } outcome; /* SILENT: the study cannot say */
+
+/* What a claim compares: answers by their paths in the entry of the most shots, or a kind of context. */
+typedef struct rival {
+    const char *path, *name;
+} rival;
+typedef struct subject {
+    const char *own;
+    rival against[6]; /* path NULL ends */
+} subject;
+typedef struct question {
+    const json_t *study;
+    const subject *of;
+} question;
 /* Tests one study and adds its numbers. */
-typedef outcome (*tester)(const json_t *study, cgam_claim *claim);
+typedef outcome (*tester)(const question *q, cgam_claim *claim);
 
 /* The entry of the largest number of shots, and of the smallest. */
 static const json_t *most_shots(const json_t *study, const char *path)
@@ -84,26 +97,26 @@ static int64_t deepest(const json_t *study, const json_t *curve)
     return cgam_json_get_int(curve, "k") > 0 ? best : -1;
 }
 
-static outcome collapses(const json_t *study, cgam_claim *claim)
+static outcome collapses(const question *q, cgam_claim *claim)
 {
-    const json_t *curve = most_shots(study, "neff.curves");
-    const json_t *zero = json_array_get(cgam_json_at(study, "neff.curves"), 0);
-    int64_t at = deepest(study, curve);
+    const json_t *curve = most_shots(q->study, "neff.curves");
+    const json_t *zero = json_array_get(cgam_json_at(q->study, "neff.curves"), 0);
+    int64_t at = deepest(q->study, curve);
     if (at < 0) return SILENT;
     double drop = cgam_json_nth(curve, "log_drop", at);
     double se = cgam_json_nth(curve, "log_drop_se", at);
     cgam_claim_tell(claim, "%.4g words without and %.3g with %d shots after layer %d",
                     cgam_json_nth(zero, "entropy", at), cgam_json_nth(curve, "entropy", at),
                     (int)cgam_json_get_int(curve, "k"), (int)at);
-    double z = cgam_claim_limit((double)cgam_models_layers(cgam_json_at(study, "neff")));
+    double z = cgam_claim_limit((double)cgam_models_layers(cgam_json_at(q->study, "neff")));
     return drop - z * se > log(10) ? YES : NO;
 }
 
-static outcome collapses_late(const json_t *study, cgam_claim *claim)
+static outcome collapses_late(const question *q, cgam_claim *claim)
 {
-    const json_t *curve = most_shots(study, "neff.curves");
-    int64_t layers = cgam_models_layers(cgam_json_at(study, "neff")), first = -1, count = 0;
-    if (deepest(study, curve) < 0) return SILENT;
+    const json_t *curve = most_shots(q->study, "neff.curves");
+    int64_t layers = cgam_models_layers(cgam_json_at(q->study, "neff")), first = -1, count = 0;
+    if (deepest(q->study, curve) < 0) return SILENT;
     double z = cgam_claim_limit((double)layers);
     for (int64_t l = 0; l < layers; l++) {
         double drop = cgam_json_nth(curve, "log_drop", l);
@@ -118,11 +131,11 @@ static outcome collapses_late(const json_t *study, cgam_claim *claim)
     return first > (layers - 1) / 2 ? YES : NO;
 }
 
-static outcome onto_labels(const json_t *study, cgam_claim *claim)
+static outcome onto_labels(const question *q, cgam_claim *claim)
 {
-    const json_t *curve = most_shots(study, "neff.curves");
-    double n = (double)cgam_json_get_int(study, "neff.queries");
-    int64_t at = deepest(study, curve);
+    const json_t *curve = most_shots(q->study, "neff.curves");
+    double n = (double)cgam_json_get_int(q->study, "neff.queries");
+    int64_t at = deepest(q->study, curve);
     if (at < 0) return SILENT;
     double mass = cgam_json_nth(curve, "label_mass", at);
     double se = cgam_json_nth(curve, "label_mass_sd", at) / sqrt(n);
@@ -130,11 +143,11 @@ static outcome onto_labels(const json_t *study, cgam_claim *claim)
     return mass - cgam_claim_limit(1) * se > 0.5 ? YES : NO;
 }
 
-static outcome shots_collapse(const json_t *study, cgam_claim *claim)
+static outcome shots_collapse(const question *q, cgam_claim *claim)
 {
-    const json_t *curves = cgam_json_at(study, "neff.curves");
-    const json_t *last = most_shots(study, "neff.curves");
-    int64_t at = deepest(study, last), steps = 0, good = 0;
+    const json_t *curves = cgam_json_at(q->study, "neff.curves");
+    const json_t *last = most_shots(q->study, "neff.curves");
+    int64_t at = deepest(q->study, last), steps = 0, good = 0;
     for (size_t i = 2; i < json_array_size(curves); i++) steps++;
     if (at < 0 || steps == 0) return SILENT;
     for (size_t i = 1; i < json_array_size(curves); i++) {
@@ -152,84 +165,40 @@ static outcome shots_collapse(const json_t *study, cgam_claim *claim)
 }
 
 /* ---- (ii) Sweep -------------------------------------------------------------------------- */
-static outcome reaches_icl(const json_t *study, cgam_claim *claim, const char *right,
-                           const char *icl)
+static outcome reaches_icl(const question *q, cgam_claim *claim)
 {
-    const json_t *entry = most_shots(study, "sweep.shots");
-    const char *own = cgam_json_get_text(entry, right), *full = cgam_json_get_text(entry, icl);
+    const json_t *entry = most_shots(q->study, "sweep.shots");
+    const char *own = cgam_json_get_text(entry, q->of->own);
+    const char *full = cgam_json_get_text(entry, q->of->against[0].path);
     if (!*own || !*full) return SILENT;
     cgam_claim_tell(claim, "%.3f of %.3f", share_of(own), share_of(full));
     return reaches(own, full, 0.75) ? YES : NO;
 }
 
-static outcome reaches_labels(const json_t *study, cgam_claim *claim)
+/* Does retrieval beat every rival? */
+static outcome beats(const question *q, cgam_claim *claim)
 {
-    return reaches_icl(study, claim, "best.restricted.right", "icl.restricted_right");
-}
-
-static outcome reaches_words(const json_t *study, cgam_claim *claim)
-{
-    return reaches_icl(study, claim, "best.full.right", "icl.full_right");
-}
-
-typedef struct control {
-    const char *path, *name;
-} control;
-
-/* Does retrieval beat zero-shot and each of the controls? */
-static outcome beats(const json_t *study, cgam_claim *claim, const char *own,
-                     const control *controls, int count)
-{
-    const json_t *entry = most_shots(study, "sweep.shots");
-    const char *right = cgam_json_get_text(entry, own);
+    const json_t *entry = most_shots(q->study, "sweep.shots");
+    const char *right = cgam_json_get_text(entry, q->of->own);
+    int count = 0;
     bool all = true;
     if (!*right) return SILENT;
+    while (q->of->against[count].path) count++;
     cgam_claim_tell(claim, "%.3f against ", share_of(right));
     for (int i = 0; i < count; i++) {
-        const char *other = cgam_json_get_text(entry, controls[i].path);
+        const char *other = cgam_json_get_text(entry, q->of->against[i].path);
         bool beaten = better(right, other, count);
         all = all && beaten;
-        cgam_claim_tell(claim, "%s%s %.3f%s", i ? ", " : "", controls[i].name, share_of(other),
-                        beaten ? "" : " (not beaten)");
+        cgam_claim_tell(claim, "%s%s %.3f%s", i ? ", " : "", q->of->against[i].name,
+                        share_of(other), beaten ? "" : " (not beaten)");
     }
     return all ? YES : NO;
 }
 
-static outcome beats_labels(const json_t *study, cgam_claim *claim)
+static outcome shots_help(const question *q, cgam_claim *claim)
 {
-    static const control list[] = {{"zero_shot.restricted_right", "zero-shot"},
-                                   {"controls.centred.held_out_right", "centred"},
-                                   {"controls.label_mean.restricted.right", "label rows"},
-                                   {"controls.flipped.restricted.right", "flipped"},
-                                   {"controls.other_task.restricted.right", "another task"}};
-    return beats(study, claim, "best.restricted.right", list, sizeof list / sizeof *list);
-}
-
-static outcome beats_words(const json_t *study, cgam_claim *claim)
-{
-    static const control list[] = {{"zero_shot.full_right", "zero-shot"},
-                                   {"controls.label_mean.full.right", "label rows"},
-                                   {"controls.flipped.full.right", "flipped"},
-                                   {"controls.other_task.full.right", "another task"}};
-    return beats(study, claim, "best.full.right", list, sizeof list / sizeof *list);
-}
-
-static outcome late_is_enough(const json_t *study, cgam_claim *claim)
-{
-    static const control zero = {"zero_shot.full_right", "zero-shot"};
-    return beats(study, claim, "late.full.right", &zero, 1);
-}
-
-static outcome late_is_needed(const json_t *study, cgam_claim *claim)
-{
-    static const control early = {"early.full.right", "earlier layers"};
-    return beats(study, claim, "late.full.right", &early, 1);
-}
-
-static outcome shots_help(const json_t *study, cgam_claim *claim)
-{
-    const json_t *most = most_shots(study, "sweep.shots");
-    const json_t *least = least_shots(study, "sweep.shots");
+    const json_t *most = most_shots(q->study, "sweep.shots");
+    const json_t *least = least_shots(q->study, "sweep.shots");
     const char *now = cgam_json_get_text(most, "best.full.right");
     const char *before = cgam_json_get_text(least, "best.full.right");
     if (most == least || !*now || !*before) return SILENT;
@@ -287,9 +256,9 @@ static void tell_steer(cgam_claim *claim, const json_t *curve, int64_t layer)
                     cgam_json_get_real(curve, "lambda"), (int)layer);
 }
 
-static outcome steers_up(const json_t *study, cgam_claim *claim)
+static outcome steers_up(const question *q, cgam_claim *claim)
 {
-    const json_t *entry = most_shots(study, "steer.shots");
+    const json_t *entry = most_shots(q->study, "steer.shots");
     int64_t layer = 0;
     const json_t *curve = extreme(entry, "positive", 1, 0, &layer);
     if (!curve) return SILENT;
@@ -299,13 +268,13 @@ static outcome steers_up(const json_t *study, cgam_claim *claim)
 
 /* A context may lower any answer just by being strong; it counts where right facts, as strong and
  * from the same layer, do significantly better. */
-static outcome steers_down(const json_t *study, cgam_claim *claim, const char *context)
+static outcome steers_down(const question *q, cgam_claim *claim)
 {
-    const json_t *entry = most_shots(study, "steer.shots");
+    const json_t *entry = most_shots(q->study, "steer.shots");
     double z = cgam_claim_limit(2 * steer_tests(entry));
     int64_t layer = 0;
-    if (!extreme(entry, context, -1, 0, &layer)) return SILENT;
-    const json_t *curve = extreme(entry, context, -1, z, &layer);
+    if (!extreme(entry, q->of->own, -1, 0, &layer)) return SILENT;
+    const json_t *curve = extreme(entry, q->of->own, -1, z, &layer);
     if (!curve) {
         cgam_claim_tell(claim, "nowhere significantly behind right facts");
         return NO;
@@ -317,20 +286,10 @@ static outcome steers_down(const json_t *study, cgam_claim *claim, const char *c
     return -z_at(curve, "log_p_gain", layer) > z ? YES : NO;
 }
 
-static outcome wrong_steers_down(const json_t *study, cgam_claim *claim)
-{
-    return steers_down(study, claim, "wrong_object");
-}
-
-static outcome foreign_steers_down(const json_t *study, cgam_claim *claim)
-{
-    return steers_down(study, claim, "other_relation");
-}
-
 /* Where right facts help most, do they help more than wrong objects of the same relation? */
-static outcome right_beats_wrong(const json_t *study, cgam_claim *claim)
+static outcome right_beats_wrong(const question *q, cgam_claim *claim)
 {
-    const json_t *entry = most_shots(study, "steer.shots");
+    const json_t *entry = most_shots(q->study, "steer.shots");
     const json_t *curves = cgam_json_at(entry, "curves");
     int64_t at = 0;
     const json_t *curve = extreme(entry, "positive", 1, 0, &at);
@@ -369,10 +328,10 @@ static int64_t risen(const json_t *curve, const char *measure)
     return l;
 }
 
-static outcome separates_early(const json_t *study, cgam_claim *claim)
+static outcome separates_early(const question *q, cgam_claim *claim)
 {
-    const json_t *curve = most_shots(study, "probe.curves");
-    int64_t layers = cgam_models_layers(cgam_json_at(study, "probe")), early = 0;
+    const json_t *curve = most_shots(q->study, "probe.curves");
+    int64_t layers = cgam_models_layers(cgam_json_at(q->study, "probe")), early = 0;
     if (!curve || layers < 2) return SILENT;
     int64_t top = top_layer(curve, "separability");
     for (int64_t l = 1; l <= (layers - 1) / 2; l++)
@@ -387,11 +346,11 @@ static outcome separates_early(const json_t *study, cgam_claim *claim)
     return best - then <= cgam_claim_limit(1) * se ? YES : NO;
 }
 
-static outcome aligns_late(const json_t *study, cgam_claim *claim)
+static outcome aligns_late(const question *q, cgam_claim *claim)
 {
-    const json_t *curve = most_shots(study, "probe.curves");
-    int64_t layers = cgam_models_layers(cgam_json_at(study, "probe")), good = 0, tests = 0;
-    double n = sqrt((double)cgam_json_get_int(study, "probe.queries"));
+    const json_t *curve = most_shots(q->study, "probe.curves");
+    int64_t layers = cgam_models_layers(cgam_json_at(q->study, "probe")), good = 0, tests = 0;
+    double n = sqrt((double)cgam_json_get_int(q->study, "probe.queries"));
     if (!curve || layers < 3) return SILENT;
     int64_t top = top_layer(curve, "margin"), end = 2 * (layers - 1) / 3;
     double best = cgam_json_nth(curve, "margin", top);
@@ -405,11 +364,11 @@ static outcome aligns_late(const json_t *study, cgam_claim *claim)
     return good == tests ? YES : NO;
 }
 
-static outcome separates_first(const json_t *study, cgam_claim *claim)
+static outcome separates_first(const question *q, cgam_claim *claim)
 {
-    const json_t *curve = most_shots(study, "probe.curves");
-    double n = sqrt((double)cgam_json_get_int(study, "probe.queries"));
-    if (!curve || cgam_models_layers(cgam_json_at(study, "probe")) < 3) return SILENT;
+    const json_t *curve = most_shots(q->study, "probe.curves");
+    double n = sqrt((double)cgam_json_get_int(q->study, "probe.queries"));
+    if (!curve || cgam_models_layers(cgam_json_at(q->study, "probe")) < 3) return SILENT;
     int64_t early = risen(curve, "separability"), late = risen(curve, "margin");
     int64_t top = top_layer(curve, "margin");
     double from = cgam_json_nth(curve, "margin", 0), to = cgam_json_nth(curve, "margin", top);
@@ -425,79 +384,89 @@ static outcome separates_first(const json_t *study, cgam_claim *claim)
 /* ---- The list ---------------------------------------------------------------------------- */
 static const struct {
     const char *where, *says, *test;
-    tester of;
+    tester by;
+    subject of;
     bool facts; /* about steering: sets of facts speak where there are any */
 } list[] = {
     {"section 4.2 (i), fig. 4",
      "Without demonstrations the query stays broadly distributed; context makes N_eff collapse.",
      "After some layer N_eff falls by significantly more than a factor of 10, query by query (1% "
      "over all layers).",
-     collapses, false},
+     .by = collapses},
     {"section 4.2 (i), fig. 4", "The collapse is in later layers.",
      "All layers after which N_eff falls by significantly more than a factor of 10 are in the later "
      "half.",
-     collapses_late, false},
+     .by = collapses_late},
     {"section 4.2 (i), fig. 4", "The collapse is onto the label set.",
      "Where N_eff falls most, the labels hold significantly more than half of the probability.",
-     onto_labels, false},
+     .by = onto_labels},
     {"section 4.2 (i), fig. 4", "More demonstrations make it sharper.",
      "After the layer of the largest fall, N_eff falls significantly from each number of shots to "
      "the next.",
-     shots_collapse, false},
+     .by = shots_collapse},
     {"section 4.2 (ii), fig. 5",
      "Query plus λ times one context vector has most of the accuracy of in-context learning.",
      "Over the labels: held-out accuracy is significantly above 3/4 of that with demonstrations.",
-     reaches_labels, false},
+     .by = reaches_icl, .of = {"best.restricted.right", {{"icl.restricted_right", NULL}}}},
     {"section 4.2 (ii), fig. 5", "The same over the whole vocabulary.",
      "Over all words: held-out accuracy is significantly above 3/4 of that with demonstrations.",
-     reaches_words, false},
+     .by = reaches_icl, .of = {"best.full.right", {{"icl.full_right", NULL}}}},
     {"ours", "What it gains over the labels is more than a shift of class biases.",
      "Over the labels: significantly better than zero-shot and than every control (sign tests).",
-     beats_labels, false},
+     .by = beats,
+     .of = {"best.restricted.right",
+            {{"zero_shot.restricted_right", "zero-shot"},
+             {"controls.centred.held_out_right", "centred"},
+             {"controls.label_mean.restricted.right", "label rows"},
+             {"controls.flipped.restricted.right", "flipped"},
+             {"controls.other_task.restricted.right", "another task"}}}},
     {"ours", "What it gains over the vocabulary comes from what the demonstrations say.",
      "Over all words: significantly better than zero-shot and than every control (sign tests).",
-     beats_words, false},
+     .by = beats,
+     .of = {"best.full.right",
+            {{"zero_shot.full_right", "zero-shot"},
+             {"controls.label_mean.full.right", "label rows"},
+             {"controls.flipped.full.right", "flipped"},
+             {"controls.other_task.full.right", "another task"}}}},
     {"section 4.2 (ii), fig. 5", "More shots give more informative contexts and sharper retrieval.",
      "Over all words: held-out accuracy with the most shots is significantly above that with the "
      "fewest (sign test).",
-     shots_help, false},
+     .by = shots_help},
     {"appendix D.5, figs. 10, 11", "Contexts of the later half of the layers suffice.",
      "Over all words: contexts of the later half alone are significantly better than zero-shot "
      "(sign test).",
-     late_is_enough, false},
+     .by = beats, .of = {"late.full.right", {{"zero_shot.full_right", "zero-shot"}}}},
     {"appendix D.5, figs. 10, 11", "Late contexts are needed.",
      "Over all words: the later half is significantly better than the earlier half (sign test).",
-     late_is_needed, false},
+     .by = beats, .of = {"late.full.right", {{"early.full.right", "earlier layers"}}}},
     {"section 4.2 (iii), fig. 6", "Supportive context sharpens factual retrieval.",
      "At the coupling and context layer that raise the answer's log-probability most it rises "
      "significantly (1% over all of them).",
-     steers_up, true},
+     .by = steers_up, .facts = true},
     {"section 4.2 (iii), fig. 6",
      "Adversarial context shifts it away: wrong objects of the same relation.",
      "For some coupling and context layer the answer's log-probability falls significantly, and "
      "significantly below that with right facts (1% over all of them).",
-     wrong_steers_down, true},
+     .by = steers_down, .of = {.own = "wrong_object"}, .facts = true},
     {"section 4.2 (iii), fig. 6", "The same with objects of another relation.",
      "For some coupling and context layer the answer's log-probability falls significantly, and "
      "significantly below that with right facts (1% over all of them).",
-     foreign_steers_down, true},
+     .by = steers_down, .of = {.own = "other_relation"}, .facts = true},
     {"ours", "Right facts steer better than wrong objects of the same relation.",
      "Where right facts raise the answer most, they raise it significantly more than wrong ones.",
-     right_beats_wrong, true},
+     .by = right_beats_wrong, .facts = true},
     {"appendix D.4, fig. 7", "Separability peaks in the early to middle layers.",
      "The best separability is not significantly above the best of the first half of the layers.",
-     separates_early, false},
+     .by = separates_early},
     {"appendix D.4, fig. 7", "Alignment sharpens in the final layers only.",
      "In the first two thirds of the layers the margin is significantly below half of its best (1% "
      "over these layers).",
-     aligns_late, false},
+     .by = aligns_late},
     {"section 4, appendix D.4, fig. 7", "Separability comes before alignment.",
      "Where separability has made 90% of its rise, the margin is significantly below 90% of its "
      "own.",
-     separates_first, false},
+     .by = separates_first},
 };
-
-static bool about_facts(const json_t *study) { return json_is_null(cgam_json_at(study, "probe")); }
 
 static void append(char *text, size_t size, const char *word)
 {
@@ -509,8 +478,7 @@ void cgam_models_claims(const cgam_models *models, cgam_claims *out)
 {
     bool facts = false;
     out->count = 0;
-    for (int i = 0; i < models->count; i++)
-        facts = facts || (models->study[i].doc && about_facts(models->study[i].doc));
+    for (int i = 0; i < models->count; i++) facts = facts || cgam_models_facts(&models->study[i]);
     for (size_t k = 0; k < sizeof list / sizeof *list; k++) {
         cgam_claim *claim = cgam_claim_add(out, list[k].where, list[k].says, list[k].test);
         int heard = 0, good = 0;
@@ -519,13 +487,13 @@ void cgam_models_claims(const cgam_models *models, cgam_claims *out)
         for (int i = 0; i < models->count; i++) {
             const cgam_models_study *s = &models->study[i];
             size_t before = strlen(claim->numbers);
-            if (!s->doc || (list[k].facts && facts && !about_facts(s->doc))) continue;
+            if (!s->doc || (list[k].facts && facts && !cgam_models_facts(s))) continue;
             /* sets of classes steer the shipped facts, all of them the same */
-            bool shipped = list[k].facts && !about_facts(s->doc);
+            bool shipped = list[k].facts && !cgam_models_facts(s);
             if (shipped && heard > 0) break;
             const char *name = shipped ? cgam_json_get_text(s->doc, "steer.dataset") : s->name;
             cgam_claim_tell(claim, "%s: ", name);
-            outcome result = list[k].of(s->doc, claim);
+            outcome result = list[k].by(&(question){s->doc, &list[k].of}, claim);
             if (result == SILENT) {
                 claim->numbers[before] = '\0';
                 continue;

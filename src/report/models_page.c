@@ -9,6 +9,7 @@
 #include "base/env.h"
 #include "io/folder.h"
 
+#include <cgam/sweep.h>
 #include <math.h>
 #include <string.h>
 
@@ -79,7 +80,6 @@ static const column columns[] = {
 
 static void accuracies(FILE *to, const json_t *sweep)
 {
-    static const char *const names[] = {"restricted", "full"};
     static const char *const titles[] = {"over the labels", "over all words"};
     const json_t *shots = cgam_json_at(sweep, "shots");
     fprintf(
@@ -93,9 +93,8 @@ static void accuracies(FILE *to, const json_t *sweep)
     for (size_t i = 0; i < json_array_size(shots); i++) {
         const json_t *entry = json_array_get(shots, i);
         for (int over = 0; over < 2; over++) {
-            char path[40];
-            snprintf(path, sizeof path, "best.%s", names[over]);
-            const json_t *best = cgam_json_at(entry, path);
+            const json_t *best = cgam_json_at(cgam_json_at(entry, "best"),
+                                              cgam_sweep_over_name((cgam_sweep_over)over));
             fprintf(to, "<tr><td class=\"n\">%d</td><td style=\"white-space:nowrap\">%s</td>",
                     (int)cgam_json_get_int(entry, "k"), titles[over]);
             for (size_t c = 0; c < sizeof columns / sizeof *columns; c++)
@@ -235,14 +234,11 @@ void cgam_models_html(FILE *to, cgam_env *env, const char *folder, const cgam_mo
             "query, so over the labels it can only move the borders between classes; the controls "
             "say how far that carries.");
         for (int i = 0; i < models->count; i++)
-            facts = facts || (models->study[i].doc &&
-                              json_is_null(cgam_json_at(models->study[i].doc, "probe")));
-        for (int i = 0; i < models->count; i++) {
-            const json_t *doc = models->study[i].doc;
-            /* sets of classes steer the shipped facts: shown where no study is about facts */
-            bool own = doc && json_is_null(cgam_json_at(doc, "probe"));
-            one_study(to, env, folder, &models->study[i], own || !facts);
-        }
+            facts = facts || cgam_models_facts(&models->study[i]);
+        /* sets of classes steer the shipped facts: shown where no study is about facts */
+        for (int i = 0; i < models->count; i++)
+            one_study(to, env, folder, &models->study[i],
+                      cgam_models_facts(&models->study[i]) || !facts);
     }
     fputs(marks[1][1], to);
 }
