@@ -8,6 +8,7 @@
 #include "base/env.h"
 #include "io/array.h"
 
+#include <cgam/sweep.h>
 #include <math.h>
 #include <string.h>
 
@@ -71,6 +72,14 @@ static void add_figure(cgam_figures *out, const char *caption_text, const char *
     }
 }
 
+static void add_each(cgam_figures *out, const char *caption_text, const json_t *shots,
+                     const char *name, const char *title)
+{
+    for (size_t i = 0; i < json_array_size(shots); i++)
+        add_figure(out, caption_text, name, cgam_json_get_int(json_array_get(shots, i), "k"),
+                   title);
+}
+
 void cgam_models_figures(cgam_lm_part part, const json_t *doc, cgam_figures *out)
 {
     char text[CGAM_CAPTION_MAX];
@@ -85,14 +94,10 @@ void cgam_models_figures(cgam_lm_part part, const json_t *doc, cgam_figures *out
     case CGAM_LM_SWEEP:
         if (json_array_size(shots) > 1)
             add_figure(out, text, "shots", -1, "Accuracy against the number of demonstrations");
-        for (size_t i = 0; i < json_array_size(shots); i++)
-            add_figure(out, text, "sweep", cgam_json_get_int(json_array_get(shots, i), "k"),
-                       "Retrieval for every pair of layers");
+        add_each(out, text, shots, "sweep", "Retrieval for every pair of layers");
         break;
     case CGAM_LM_STEER:
-        for (size_t i = 0; i < json_array_size(shots); i++)
-            add_figure(out, text, "steer", cgam_json_get_int(json_array_get(shots, i), "k"),
-                       "Steering by contexts of each layer");
+        add_each(out, text, shots, "steer", "Steering by contexts of each layer");
         break;
     case CGAM_LM_PROBE:
         add_figure(out, text, "probe", -1, "Separability and alignment by layer");
@@ -149,37 +154,31 @@ static void panels_begin(FILE *to, const cgam_figure *f)
             f->caption);
 }
 
-static void panels_end(FILE *to) { fprintf(to, "unset multiplot\n"); }
-
 /* ---- N_eff ------------------------------------------------------------------------------- */
 static void draw_neff(const json_t *doc, int64_t index, const cgam_figure *f, FILE *to)
 {
-    (void)index, (void)f;
-    fprintf(to,
-            "set xlabel 'layer'\nset ylabel 'effective number of words  N_{eff}'\nset logscale y\n"
-            "set format y '10^{%%T}'\nset yrange [0.9:%g]\nset xrange [-0.5:%d]\n"
-            "set key outside right center\nplot \\\n"
-            "  %d with lines lc rgb '#888888' dt 3 lw 1.5 title 'labels', \\\n",
-            1.6 * fmax(10, cgam_json_get_real(doc, "model.vocab")), (int)cgam_models_layers(doc),
-            (int)cgam_json_get_int(doc, "labels"));
-    shots_curves(to, cgam_json_at(doc, "curves"),
-                 &(banded){"neff.csv", "column('neff_entropy')",
-                           "*exp(-1.96*column('log_neff_entropy_sd')/sqrt(column('queries')))",
-                           "*exp(1.96*column('log_neff_entropy_sd')/sqrt(column('queries')))"});
-}
-
-static void draw_mass(const json_t *doc, int64_t index, const cgam_figure *f, FILE *to)
-{
-    (void)index, (void)f;
-    fprintf(to,
-            "set xlabel 'layer'\nset ylabel 'probability of the labels together'\n"
-            "set yrange [-0.02:1.02]\nset xrange [-0.5:%d]\nset key outside right center\n"
-            "plot \\\n",
+    (void)index;
+    bool mass = strcmp(f->name, "mass") == 0;
+    fprintf(to, "set xlabel 'layer'\nset xrange [-0.5:%d]\nset key outside right center\n",
             (int)cgam_models_layers(doc));
-    shots_curves(to, cgam_json_at(doc, "curves"),
-                 &(banded){"neff.csv", "column('label_mass')",
-                           "-1.96*column('label_mass_sd')/sqrt(column('queries'))",
-                           "+1.96*column('label_mass_sd')/sqrt(column('queries'))"});
+    if (mass)
+        fputs("set ylabel 'probability of the labels together'\nset yrange [-0.02:1.02]\nplot \\\n",
+              to);
+    else
+        fprintf(to,
+                "set ylabel 'effective number of words  N_{eff}'\nset logscale y\n"
+                "set format y '10^{%%T}'\nset yrange [0.9:%g]\nplot \\\n"
+                "  %d with lines lc rgb '#888888' dt 3 lw 1.5 title 'labels', \\\n",
+                1.6 * fmax(10, cgam_json_get_real(doc, "model.vocab")),
+                (int)cgam_json_get_int(doc, "labels"));
+    shots_curves(
+        to, cgam_json_at(doc, "curves"),
+        mass ? &(banded){"neff.csv", "column('label_mass')",
+                         "-1.96*column('label_mass_sd')/sqrt(column('queries'))",
+                         "+1.96*column('label_mass_sd')/sqrt(column('queries'))"}
+             : &(banded){"neff.csv", "column('neff_entropy')",
+                         "*exp(-1.96*column('log_neff_entropy_sd')/sqrt(column('queries')))",
+                         "*exp(1.96*column('log_neff_entropy_sd')/sqrt(column('queries')))"});
 }
 
 /* ---- Sweep ------------------------------------------------------------------------------- */
@@ -196,7 +195,6 @@ enum { ANSWERS = sizeof answers / sizeof *answers, RETRIEVAL = 2, CENTRED = ANSW
 /* Line types: what the study is about is black and solid. */
 static const int answer_style[ANSWERS] = {8, 2, 1, 4, 5, 6, 7};
 
-static const char *const over_names[] = {"restricted", "full"};
 static const char *const over_titles[] = {"over the labels", "over the whole vocabulary"};
 
 static double answer(const json_t *entry, int which, int over)
@@ -251,7 +249,7 @@ static void draw_shots(const json_t *doc, int64_t index, const cgam_figure *f, F
                         answers[a].title);
         fprintf(to, "\n");
     }
-    panels_end(to);
+    fputs("unset multiplot\n", to);
 }
 
 /* Accuracy against the coupling: the best pair of each kind of context, and what needs none. The
@@ -296,9 +294,10 @@ static void draw_sweep(const json_t *doc, int64_t index, const cgam_figure *f, F
                 "0.75 '#8c2981', 1 '#3b0f70')\nset cbrange [0:1]\n");
     for (int over = 0; over < 2; over++) {
         double top = over ? 0.48 : 0.95;
-        char path[64];
-        snprintf(path, sizeof path, "best.%s", over_names[over]);
-        const json_t *best = cgam_json_at(entry, path);
+        const char *name = cgam_sweep_over_name((cgam_sweep_over)over);
+        const json_t *best = cgam_json_at(cgam_json_at(entry, "best"), name);
+        int q = (int)cgam_json_get_int(best, "query_layer");
+        int c = (int)cgam_json_get_int(best, "context_layer");
         fprintf(to,
                 "set tmargin at screen %.3f\nset bmargin at screen %.3f\nset lmargin at screen "
                 "0.065\nset rmargin at screen 0.385\nunset logscale x\nset format x '%%g'\n"
@@ -314,21 +313,15 @@ static void draw_sweep(const json_t *doc, int64_t index, const cgam_figure *f, F
                 "'#000000'\n",
                 top, top - 0.33, over_titles[over], (double)layers - 0.5, (double)layers - 0.5,
                 top - 0.33, (long long)(index * layers * layers),
-                (long long)((index + 1) * layers * layers - 1), over_names[over],
-                (int)cgam_json_get_int(best, "query_layer"),
-                (int)cgam_json_get_int(best, "context_layer"),
-                (int)cgam_json_get_int(best, "query_layer"),
-                (int)cgam_json_get_int(best, "context_layer"));
-        fprintf(
-            to,
-            "unset label 1\nset lmargin at screen 0.535\nset rmargin at screen 0.775\nset title 'at the best "
-            "pair of each, %s'\n",
-            over_titles[over]);
-        fprintf(to, "set key at screen 0.995, screen %.3f right top font ',11' samplen 2.5\n",
-                top - 0.02);
+                (long long)((index + 1) * layers * layers - 1), name, q, c, q, c);
+        fprintf(to,
+                "unset label 1\nset lmargin at screen 0.535\nset rmargin at screen 0.775\n"
+                "set title 'at the best pair of each, %s'\n"
+                "set key at screen 0.995, screen %.3f right top font ',11' samplen 2.5\n",
+                over_titles[over], top - 0.02);
         steps_panel(to, entry, k, over);
     }
-    panels_end(to);
+    fputs("unset multiplot\n", to);
 }
 
 /* ---- Steering ---------------------------------------------------------------------------- */
@@ -432,7 +425,7 @@ static void draw_steer(const json_t *doc, int64_t index, const cgam_figure *f, F
     fprintf(to, "  NaN with lines lc rgb '#000000' dt 3 lw 1.5 title 'no context'\n"
                 "set border 3\nset xtics nomirror out\nset ytics nomirror out\n"
                 "set grid ytics lc rgb '#dddddd' lw 1 dt 1\nunset key\n");
-    panels_end(to);
+    fputs("unset multiplot\n", to);
 }
 
 /* ---- Probe ------------------------------------------------------------------------------- */
@@ -462,7 +455,7 @@ static void draw_probe(const json_t *doc, int64_t index, const cgam_figure *f, F
         "set key at screen 0.99, screen 0.88 right top\n"
         "plot 0 with lines lc rgb '#888888' dt 3 lw 1.5 title 'chance', \\\n");
     shots_curves(to, curves, &(banded){"probe.csv", "column('margin')", low, high});
-    panels_end(to);
+    fputs("unset multiplot\n", to);
 }
 
 /* ---- Writing ----------------------------------------------------------------------------- */
@@ -474,7 +467,7 @@ static const struct {
     /* index: of the number of shots, where there is a figure for each */
     void (*draw)(const json_t *doc, int64_t index, const cgam_figure *f, FILE *to);
 } scripts[] = {
-    {"neff", WIDE, HIGH, NULL, draw_neff},        {"mass", WIDE, HIGH, NULL, draw_mass},
+    {"neff", WIDE, HIGH, NULL, draw_neff},        {"mass", WIDE, HIGH, NULL, draw_neff},
     {"shots", 1080, 470, shots_data, draw_shots}, {"sweep_", 1080, 900, NULL, draw_sweep},
     {"steer_", 1080, 760, NULL, draw_steer},      {"probe", 1080, 450, NULL, draw_probe},
 };
