@@ -87,6 +87,26 @@ void cgam_lm_print_files(const json_t *doc, FILE *to)
     fputc('\n', to);
 }
 
+void cgam_lm_print_curves(const json_t *doc, const char *first, int digits, const char *second,
+                          FILE *to)
+{
+    const json_t *curves = json_object_get(doc, "curves");
+    size_t i, layers = json_array_size(json_object_get(json_array_get(curves, 0), first));
+    json_t *row;
+    fputs("layer", to);
+    json_array_foreach(curves, i, row)
+        fprintf(to, "  %8lld shots      ", (long long)cgam_json_get_int(row, "k"));
+    fputc('\n', to);
+    for (size_t l = 0; l < layers; l++) {
+        fprintf(to, "%5zu", l);
+        json_array_foreach(curves, i, row)
+            fprintf(to, "  %10.*f %9.3g", digits, cgam_json_nth(row, first, (int64_t)l),
+                    cgam_json_nth(row, second, (int64_t)l));
+        fputc('\n', to);
+    }
+    cgam_lm_print_files(doc, to);
+}
+
 cgam_status cgam_lm_run(cgam_call *call, cgam_lm_part part, cgam_lm_experiment experiment)
 {
     cgam_line line;

@@ -52,6 +52,9 @@ cgam_status cgam_lm_leave(cgam_call *call, const char *out, cgam_lm_part part,
 /* Puts "out" and "files" where anything was written; takes the reference. */
 void cgam_lm_put_files(json_t *doc, const char *out, json_t *files);
 void cgam_lm_print_files(const json_t *doc, FILE *to);
+/* Prints two measures of every curve, layer by layer; `digits` of the first one behind the point. */
+void cgam_lm_print_curves(const json_t *doc, const char *first, int digits, const char *second,
+                          FILE *to);
 
 /* A verb that is one experiment: opens the study, runs it, leaves what came out in --out. */
 typedef cgam_status (*cgam_lm_experiment)(cgam_lm_study *study, const cgam_args *args,

@@ -21,26 +21,12 @@ static cgam_status run(cgam_call *call) { return cgam_lm_run(call, CGAM_LM_NEFF,
 
 static void print(const json_t *doc, FILE *to)
 {
-    const json_t *curves = json_object_get(doc, "curves");
-    size_t i, layers = json_array_size(json_object_get(json_array_get(curves, 0), "entropy"));
-    json_t *row;
     fprintf(to,
             "N_eff (exp of the entropy) and the probability of the labels, %s lens, %lld "
-            "queries of %s\n\nlayer",
+            "queries of %s\n\n",
             cgam_json_get_text(doc, "lens"), (long long)cgam_json_get_int(doc, "queries"),
             cgam_json_get_text(doc, "dataset"));
-    json_array_foreach(curves, i, row)
-        fprintf(to, "  %8lld shots      ", (long long)cgam_json_get_int(row, "k"));
-    fputc('\n', to);
-    for (size_t l = 0; l < layers; l++) {
-        fprintf(to, "%5zu", l);
-        json_array_foreach(curves, i, row)
-            fprintf(to, "  %10.1f %9.3g",
-                    json_number_value(json_array_get(json_object_get(row, "entropy"), l)),
-                    json_number_value(json_array_get(json_object_get(row, "label_mass"), l)));
-        fputc('\n', to);
-    }
-    cgam_lm_print_files(doc, to);
+    cgam_lm_print_curves(doc, "entropy", 1, "label_mass", to);
 }
 
 const cgam_verb cgam_verb_lm_neff = {

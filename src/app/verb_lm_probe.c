@@ -19,25 +19,11 @@ static cgam_status run(cgam_call *call) { return cgam_lm_run(call, CGAM_LM_PROBE
 
 static void print(const json_t *doc, FILE *to)
 {
-    const json_t *curves = json_object_get(doc, "curves");
-    size_t i, layers = json_array_size(json_object_get(json_array_get(curves, 0), "margin"));
-    json_t *row;
     fprintf(to,
             "separability (held-out accuracy of a linear probe) and alignment (margin of the "
-            "cosine\nwith the label's row), %lld queries of %s\n\nlayer",
+            "cosine\nwith the label's row), %lld queries of %s\n\n",
             (long long)cgam_json_get_int(doc, "queries"), cgam_json_get_text(doc, "dataset"));
-    json_array_foreach(curves, i, row)
-        fprintf(to, "  %7lld shots    ", (long long)cgam_json_get_int(row, "k"));
-    fputc('\n', to);
-    for (size_t l = 0; l < layers; l++) {
-        fprintf(to, "%5zu", l);
-        json_array_foreach(curves, i, row)
-            fprintf(to, "  %7.3f %9.4f",
-                    json_number_value(json_array_get(json_object_get(row, "separability"), l)),
-                    json_number_value(json_array_get(json_object_get(row, "margin"), l)));
-        fputc('\n', to);
-    }
-    cgam_lm_print_files(doc, to);
+    cgam_lm_print_curves(doc, "separability", 3, "margin", to);
 }
 
 const cgam_verb cgam_verb_lm_probe = {
