@@ -28,51 +28,45 @@ INLINE vl mask_of(const int *flags)
     return mask;
 }
 
-/* e = exp(beta (r - top)), *total = its sum and y [m] = V' e. */
-INLINE void weigh(int64_t n, int64_t m, const vd *V, vd beta, const vd *r, vd top, vd *e, vd *total,
-                  vd *y)
+/* y [TILE_STEP] = V' x for the first modes of V, whose rows are m apart. */
+INLINE void analyse_tile(int64_t n, int64_t m, const vd *V, const vd *x, vd *y)
 {
-    vd sum = {0};
-    for (int64_t k0 = 0; k0 < m; k0 += TILE_STEP) {
-        vd acc[TILE_STEP];
+    vd acc[TILE_STEP];
+    UNROLL
+    for (int k = 0; k < TILE_STEP; k++) acc[k] = (vd){0};
+    for (int64_t i = 0; i < n; i++) {
+        vd xi = x[i];
         UNROLL
-        for (int k = 0; k < TILE_STEP; k++) acc[k] = (vd){0};
-        if (k0 == 0) {
-            for (int64_t i = 0; i < n; i++) {
-                vd x = vexp_below((r[i] - top) * beta);
-                e[i] = x;
-                sum += x;
-                UNROLL
-                for (int k = 0; k < TILE_STEP; k++) acc[k] += V[i * m + k] * x;
-            }
-        } else {
-            for (int64_t i = 0; i < n; i++) {
-                vd x = e[i];
-                UNROLL
-                for (int k = 0; k < TILE_STEP; k++) acc[k] += V[i * m + k0 + k] * x;
-            }
-        }
-        UNROLL
-        for (int k = 0; k < TILE_STEP; k++) y[k0 + k] = acc[k];
+        for (int k = 0; k < TILE_STEP; k++) acc[k] += V[i * m + k] * xi;
     }
-    *total = sum;
+    UNROLL
+    for (int k = 0; k < TILE_STEP; k++) y[k] = acc[k];
 }
 
 /* y [m] = V' x */
 INLINE void analyse(int64_t n, int64_t m, const vd *V, const vd *x, vd *y)
 {
-    for (int64_t k0 = 0; k0 < m; k0 += TILE_STEP) {
-        vd acc[TILE_STEP];
+    for (int64_t k = 0; k < m; k += TILE_STEP) analyse_tile(n, m, V + k, x, y + k);
+}
+
+/* e = exp(beta (r - top)), *total = its sum and y [m] = V' e; the first modes on the way. */
+INLINE void weigh(int64_t n, int64_t m, const vd *V, vd beta, const vd *r, vd top, vd *e, vd *total,
+                  vd *y)
+{
+    vd sum = {0}, acc[TILE_STEP];
+    UNROLL
+    for (int k = 0; k < TILE_STEP; k++) acc[k] = (vd){0};
+    for (int64_t i = 0; i < n; i++) {
+        vd x = vexp_below((r[i] - top) * beta);
+        e[i] = x;
+        sum += x;
         UNROLL
-        for (int k = 0; k < TILE_STEP; k++) acc[k] = (vd){0};
-        for (int64_t i = 0; i < n; i++) {
-            vd xi = x[i];
-            UNROLL
-            for (int k = 0; k < TILE_STEP; k++) acc[k] += V[i * m + k0 + k] * xi;
-        }
-        UNROLL
-        for (int k = 0; k < TILE_STEP; k++) y[k0 + k] = acc[k];
+        for (int k = 0; k < TILE_STEP; k++) acc[k] += V[i * m + k] * x;
     }
+    UNROLL
+    for (int k = 0; k < TILE_STEP; k++) y[k] = acc[k];
+    for (int64_t k = TILE_STEP; k < m; k += TILE_STEP) analyse_tile(n, m, V + k, e, y + k);
+    *total = sum;
 }
 
 /* row . y for one row of V, m a multiple of TILE_STEP; two sums hide the adder's latency. */
