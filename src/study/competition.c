@@ -34,7 +34,8 @@ cgam_status cgam_competition_check(cgam_env *env, const cgam_study_opts *o)
 
 typedef struct room {
     cgam_banks *banks;
-    double *s, *p, *f; /* [n], [n], [m + 1] */
+    double *s, *p, *f;               /* [n], [n], [m + 1] */
+    double *peak, *lead, *t, *scale; /* [] */
 } room;
 
 static void room_close(cgam_study *study, void *arg, void *opened)
@@ -52,8 +53,10 @@ static cgam_status room_open(cgam_study *study, void *arg, void *opened)
     const cgam_study_opts *o = &study->opts;
     cgam_status status = cgam_banks_new(study->env, study->lanes->width, o->n, o->d, &w->banks);
     if (status != CGAM_OK) return status;
-    const cgam_slice slices[] = {{&w->s, o->n}, {&w->p, o->n}, {&w->f, w->banks->g.m + 1}};
-    return cgam_trial_room(study, 3, slices);
+    const cgam_slice slices[] = {{&w->s, o->n}, {&w->p, o->n}, {&w->f, w->banks->g.m + 1},
+                                 {&w->peak, 1}, {&w->lead, 1}, {&w->t, 1},
+                                 {&w->scale, 1}};
+    return cgam_trial_room(study, sizeof slices / sizeof *slices, slices);
 }
 
 static cgam_status draw(cgam_study *study, int64_t first, room *w)
@@ -62,7 +65,9 @@ static cgam_status draw(cgam_study *study, int64_t first, room *w)
     for (int l = 0; l < study->lanes->width; l++)
         cgam_banks_draw(w->banks, l, o->seed, CGAM_STREAM_COMPETITION, 0, first + l, o->centre,
                         o->spread);
-    return cgam_banks_decompose(w->banks, NULL);
+    cgam_status status = cgam_banks_decompose(w->banks, NULL);
+    cgam_banks_lead(w->banks, w->lead);
+    return status;
 }
 
 /* When the winner should have 1 - delta by theorem 3.3 with B = 0; t_cap where that is later. */
@@ -77,20 +82,19 @@ static void horizons(const cgam_study_opts *o, const cgam_banks *b, double alpha
     }
 }
 
-/* Gates over scale [] and peak of the bundle at one alpha; p only when wanted. t: [] out, NAN where
- * they rest. */
-static void gates(const cgam_study *study, double alpha, const double *lead, room *w, double *peak,
-                  double *p, double *t, double *scale)
+/* Gates over scale and peak of the bundle at one alpha; p only when wanted. t is NAN where they
+ * rest. */
+static void gates(const cgam_study *study, double alpha, room *w, double *p)
 {
     const cgam_study_opts *o = &study->opts;
     const cgam_bundle *g = &w->banks->g;
     double *f0 = w->f + g->m * g->width;
-    horizons(o, w->banks, alpha, lead, t);
-    cgam_banks_weights(w->banks, alpha, t, w->f, f0, scale);
+    horizons(o, w->banks, alpha, w->lead, w->t);
+    cgam_banks_weights(w->banks, alpha, w->t, w->f, f0, w->scale);
     study->lanes->compose(g, w->f, f0, w->s);
-    study->lanes->peak(g->n, o->beta, w->s, scale, peak, p);
+    study->lanes->peak(g->n, o->beta, w->s, w->scale, w->peak, p);
     for (int l = 0; l < g->width; l++)
-        if (cgam_banks_subcritical(w->banks, l, alpha)) t[l] = NAN;
+        if (cgam_banks_subcritical(w->banks, l, alpha)) w->t[l] = NAN;
 }
 
 static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, double *record)
@@ -99,23 +103,20 @@ static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, 
     room *w = opened;
     const cgam_study_opts *o = &study->opts;
     const int width = study->lanes->width;
-    double peak[CGAM_LANES_MAX] __attribute__((aligned(64))), lead[CGAM_LANES_MAX],
-        t[CGAM_LANES_MAX] = {0}, scale[CGAM_LANES_MAX] __attribute__((aligned(64)));
     int64_t first = i * BLOCK, end = first + cgam_block_trials(o, BLOCK, i);
     double *above = record + 2 * u->alphas.count, *example = above + 3;
     memset(record, 0, (size_t)u->record * sizeof *record);
     for (int64_t from = first; from < end; from += width) {
         cgam_status status = draw(study, from, w);
         if (status != CGAM_OK) return status;
-        cgam_banks_lead(w->banks, lead);
         int count = end - from < width ? (int)(end - from) : width;
         for (int64_t k = 0; k < u->alphas.count; k++) {
-            gates(study, u->alphas.at[k], lead, w, peak, NULL, t, scale);
-            for (int l = 0; l < count; l++) {
-                cgam_record_add(&record[2 * k], &record[2 * k + 1], from - first + l + 1, peak[l]);
-            }
+            gates(study, u->alphas.at[k], w, NULL);
+            for (int l = 0; l < count; l++)
+                cgam_record_add(&record[2 * k], &record[2 * k + 1], from - first + l + 1,
+                                w->peak[l]);
         }
-        gates(study, u->alpha_crit, lead, w, peak, w->p, t, scale);
+        gates(study, u->alpha_crit, w, w->p);
         for (int l = 0; l < count; l++) {
             int64_t more = 0;
             for (int64_t j = 0; j < o->n; j++) more += w->p[j * width + l] > 1 / (double)o->n;
@@ -213,8 +214,6 @@ cgam_status cgam_competition_trial(cgam_study *study, int64_t k, json_t *doc)
 {
     const cgam_study_opts *o = &study->opts;
     const int width = study->lanes->width, lane = (int)(k % width);
-    double peak[CGAM_LANES_MAX] __attribute__((aligned(64))), lead[CGAM_LANES_MAX],
-        t[CGAM_LANES_MAX] = {0}, scale[CGAM_LANES_MAX] __attribute__((aligned(64)));
     setup u;
     room opened = {0}, *w = &opened;
     cgam_status status = prepare(study, &u);
@@ -223,14 +222,13 @@ cgam_status cgam_competition_trial(cgam_study *study, int64_t k, json_t *doc)
     if (status == CGAM_OK) {
         const cgam_bundle *g = &w->banks->g;
         json_t *list = json_array();
-        cgam_banks_lead(w->banks, lead);
         for (int64_t j = 0; j < u.alphas.count; j++) {
             json_t *at = json_object();
-            gates(study, u.alphas.at[j], lead, w, peak, w->p, t, scale);
+            gates(study, u.alphas.at[j], w, w->p);
             cgam_json_put_real(at, "alpha", u.alphas.at[j]);
-            cgam_json_put_real(at, "t_end", t[lane]);
-            cgam_json_put_real(at, "peak", peak[lane]);
-            for (int64_t i = lane; i < o->n * width; i += width) w->s[i] *= scale[lane];
+            cgam_json_put_real(at, "t_end", w->t[lane]);
+            cgam_json_put_real(at, "peak", w->peak[lane]);
+            for (int64_t i = lane; i < o->n * width; i += width) w->s[i] *= w->scale[lane];
             cgam_json_put_real(at, "energy",
                                cgam_banks_energy(w->banks, lane, u.alphas.at[j], o->beta, 0, w->s,
                                                  NULL, NULL, NULL));
@@ -240,7 +238,7 @@ cgam_status cgam_competition_trial(cgam_study *study, int64_t k, json_t *doc)
         }
         cgam_json_put_real(doc, "mu_min", w->banks->mu_min[lane]);
         cgam_json_put_real(doc, "alpha_crit", w->banks->alpha_crit[lane]);
-        cgam_json_put_real(doc, "lead", lead[lane]);
+        cgam_json_put_real(doc, "lead", w->lead[lane]);
         cgam_json_put(doc, "mu", cgam_json_reals(g->mu + lane, o->n > o->d ? o->d : o->n, width));
         cgam_json_put(doc, "Z", cgam_trial_rows(g->Z + lane, o->n, o->d, width));
         cgam_json_put(doc, "alphas", list);

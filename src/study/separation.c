@@ -102,14 +102,12 @@ void cgam_separation_room_close(cgam_study *study, void *arg, void *opened)
     room *w = opened;
     cgam_banks_free(w->banks);
     cgam_free(study->env, w->q);
-    cgam_free(study->env, w->target);
 }
 
 cgam_status cgam_separation_room_open(cgam_study *study, void *arg, void *opened)
 {
     const setup *u = arg;
     room *w = opened;
-    const int width = study->lanes->width;
     const int64_t n = u->n, d = u->d, lambdas = u->lambdas, padded = d + CGAM_LANES_TILE;
     const cgam_slice slices[] = {{&w->q, d},
                                  {&w->c, d},
@@ -122,15 +120,9 @@ cgam_status cgam_separation_room_open(cgam_study *study, void *arg, void *opened
                                  {&w->e, n + padded},
                                  {&w->base, n},
                                  {&w->gain, padded + 1}};
-    /* targets first, then flags: eight-byte numbers keep their alignment */
-    size_t flags = (size_t)(2 * lambdas * width) * sizeof *w->right;
     w->set = -1;
-    w->target = cgam_zalloc(study->env, CGAM_LANES_MAX * sizeof *w->target + flags, 1);
-    if (!w->target) return cgam_fail_nomem(study->env, "a trial");
-    w->right = (int *)(void *)(w->target + CGAM_LANES_MAX);
-    w->stopped = w->right + lambdas * width;
     if (study->opts.coupled) {
-        cgam_status status = cgam_banks_new(study->env, width, n, d, &w->banks);
+        cgam_status status = cgam_banks_new(study->env, study->lanes->width, n, d, &w->banks);
         if (status != CGAM_OK) return status;
     }
     return cgam_trial_room(study, sizeof slices / sizeof *slices, slices);

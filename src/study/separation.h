@@ -41,9 +41,10 @@ typedef struct cgam_separation_room {
     double *gap, *log_p;         /* [lambdas] */
     double *sums;                /* [2] Delta_raw, Delta_gate */
     double *r, *e, *base, *gain; /* mode coupled: see cgam_lanes_coupled */
-    int64_t *target;             /* [] */
-    int *right;                  /* [lambdas] */
-    int *stopped;                /* [lambdas] mode coupled: the iteration did not converge */
+    int64_t target[CGAM_LANES_MAX];
+    int right[CGAM_STUDY_LAMBDAS_MAX * CGAM_LANES_MAX]; /* [lambdas] */
+    /* [lambdas] mode coupled: the iteration did not converge */
+    int stopped[CGAM_STUDY_LAMBDAS_MAX * CGAM_LANES_MAX];
 } cgam_separation_room;
 
 /* arg is the cgam_separation, the room a cgam_separation_room. */

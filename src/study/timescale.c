@@ -21,6 +21,7 @@
 #include <string.h>
 
 enum { BLOCK = 8, OCTAVES = 18, SAMPLES = 2 * OCTAVES + 1, SUMS = 3, FINALS = 3 };
+enum { PER_RATIO = SUMS * SAMPLES + FINALS * BLOCK }; /* numbers of a record */
 static const double HORIZON = 64, NEAR = 0.1, TOL = 1e-4, RATE = 0.5;
 
 typedef struct room {
@@ -246,11 +247,6 @@ static void flow(const cgam_study *study, double ratio, double *sums, room *w, i
     }
 }
 
-static int64_t record_size(const cgam_study_opts *o)
-{
-    return o->ratio.count * (SUMS * SAMPLES + FINALS * BLOCK);
-}
-
 static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, double *record)
 {
     (void)arg;
@@ -259,14 +255,14 @@ static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, 
     const int width = study->lanes->width;
     int right[CGAM_LANES_MAX];
     int64_t first = i * BLOCK, end = first + cgam_block_trials(o, BLOCK, i);
-    memset(record, 0, (size_t)record_size(o) * sizeof *record);
+    memset(record, 0, (size_t)(o->ratio.count * PER_RATIO) * sizeof *record);
     for (int64_t from = first; from < end; from += width) {
         cgam_status status = draw(study, from, w);
         if (status != CGAM_OK) return status;
         w->before = from - first;
         w->count = end - from < width ? (int)(end - from) : width;
         for (int64_t k = 0; k < o->ratio.count; k++) {
-            double *sums = record + k * (SUMS * SAMPLES + FINALS * BLOCK);
+            double *sums = record + k * PER_RATIO;
             double *finals = sums + SUMS * SAMPLES + FINALS * (from - first);
             flow(study, o->ratio.values[k], sums, w, right);
             for (int l = 0; l < w->count; l++) {
@@ -282,8 +278,8 @@ static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, 
 /* Number k of trial t at ratio j. */
 static double final(const cgam_blocks *b, int64_t j, int64_t t, int k)
 {
-    return b->records[t / BLOCK * b->record + j * (SUMS * SAMPLES + FINALS * BLOCK) +
-                      SUMS * SAMPLES + FINALS * (t % BLOCK) + k];
+    return b->records[t / BLOCK * b->record + j * PER_RATIO + SUMS * SAMPLES +
+                      FINALS * (t % BLOCK) + k];
 }
 
 static cgam_status ratio_table(cgam_study *study, const cgam_blocks *b)
@@ -345,8 +341,7 @@ static cgam_status along_table(cgam_study *study, const cgam_blocks *b)
             double right = 0;
             cgam_moments neff = {0};
             for (int64_t i = 0; i < b->count; i++) {
-                const double *sums =
-                    b->records + i * b->record + j * (SUMS * SAMPLES + FINALS * BLOCK) + SUMS * k;
+                const double *sums = b->records + i * b->record + j * PER_RATIO + SUMS * k;
                 right += sums[0];
                 cgam_moments_join(&neff, sums[1], sums[2], (double)cgam_block_trials(o, BLOCK, i));
             }
@@ -376,7 +371,7 @@ static cgam_status tables(cgam_study *study, void *arg, const cgam_blocks *b)
 cgam_status cgam_timescale_run(cgam_study *study)
 {
     cgam_blocks b = {.count = (study->opts.trials + BLOCK - 1) / BLOCK,
-                     .record = record_size(&study->opts),
+                     .record = study->opts.ratio.count * PER_RATIO,
                      .room = sizeof(room),
                      .open = room_open,
                      .close = room_close,
