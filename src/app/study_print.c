@@ -4,17 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-static double item(const json_t *array, size_t i)
-{
-    const json_t *value = json_array_get(array, i);
-    return json_is_number(value) ? json_number_value(value) : NAN;
-}
-
-static double cell(const json_t *rows, size_t i, size_t j)
-{
-    return item(json_array_get(rows, i), j);
-}
-
 static void number(FILE *to, int width, int digits, double value)
 {
     if (isnan(value)) fprintf(to, "%*s", width, "-");
@@ -28,11 +17,12 @@ static void print_separation(const json_t *doc, FILE *to)
     const json_t *boxes = json_object_get(doc, "gap_box");
     fprintf(to, "accuracy\n  sigma_q  ");
     for (size_t k = 0; k < json_array_size(lambda); k++)
-        fprintf(to, " lambda %-3g", item(lambda, k));
+        fprintf(to, " lambda %-3g", cgam_json_nth(doc, "accuracy.lambda", (int64_t)k));
     fprintf(to, "\n");
     for (size_t j = 0; j < json_array_size(sigma); j++) {
-        fprintf(to, "  %7.4f  ", item(sigma, j));
-        for (size_t k = 0; k < json_array_size(lambda); k++) number(to, 11, 4, cell(mean, k, j));
+        fprintf(to, "  %7.4f  ", cgam_json_nth(doc, "accuracy.sigma_q", (int64_t)j));
+        for (size_t k = 0; k < json_array_size(lambda); k++)
+            number(to, 11, 4, cgam_json_nth(json_array_get(mean, k), "", (int64_t)j));
         fprintf(to, "\n");
     }
     fprintf(to, "\ngap at sigma_q near 1\n  lambda      25%%    median       75%%\n");
@@ -51,15 +41,13 @@ static void print_separation(const json_t *doc, FILE *to)
 
 static void print_competition(const json_t *doc, FILE *to)
 {
-    const json_t *alpha = json_object_get(doc, "alpha"), *mean = json_object_get(doc, "peak_mean");
-    const json_t *se = json_object_get(doc, "peak_se");
-    size_t rows = json_array_size(alpha), step = rows > 30 ? rows / 25 : 1;
+    size_t rows = json_array_size(json_object_get(doc, "alpha")), step = rows > 30 ? rows / 25 : 1;
     fprintf(to, "alpha_crit %g\n\n    alpha  mean peak      s.e.\n",
             cgam_json_get_real(doc, "alpha_crit"));
     for (size_t i = 0; i < rows; i += step) {
-        fprintf(to, "  %7.4f", item(alpha, i));
-        number(to, 11, 5, item(mean, i));
-        number(to, 10, 5, item(se, i));
+        fprintf(to, "  %7.4f", cgam_json_nth(doc, "alpha", (int64_t)i));
+        number(to, 11, 5, cgam_json_nth(doc, "peak_mean", (int64_t)i));
+        number(to, 10, 5, cgam_json_nth(doc, "peak_se", (int64_t)i));
         fprintf(to, "\n");
     }
     if (step > 1) fprintf(to, "  one row in %zu, of %zu rows\n", step, rows);
@@ -96,7 +84,7 @@ static void print_timescale(const json_t *doc, FILE *to)
     for (size_t i = 0; i < json_array_size(json_object_get(doc, "ratio")); i++) {
         static const int width[] = {13, 10, 10, 15, 17, 17}, digits[] = {2, 4, 4, 3, 3, 3};
         for (size_t k = 0; k < 6; k++)
-            number(to, width[k], digits[k], item(json_object_get(doc, keys[k]), i));
+            number(to, width[k], digits[k], cgam_json_nth(doc, keys[k], (int64_t)i));
         fprintf(to, "\n");
     }
 }
@@ -123,7 +111,7 @@ static void print_grid(const json_t *doc, FILE *to)
     fprintf(to, "\n");
     for (size_t i = 0; i < shown; i++) {
         for (size_t k = 0; k < 7; k++) {
-            double value = item(json_object_get(doc, keys[k]), i);
+            double value = cgam_json_nth(doc, keys[k], (int64_t)i);
             number(to, 12, k == 1 ? 0 : k < 5 ? 3 : 4, value);
         }
         fprintf(to, "\n");
