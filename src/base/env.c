@@ -55,41 +55,35 @@ static void default_free(void *user, void *block)
 
 const char *cgam_version(void) { return CGAM_VERSION; }
 
+static const struct {
+    cgam_status status;
+    const char *name, *text;
+} statuses[] = {
+#define ROW(name, value, text) {name, #name, text},
+    CGAM_STATUS_LIST(ROW)
+#undef ROW
+};
+enum { STATUSES = sizeof statuses / sizeof statuses[0] };
+
 const char *cgam_status_text(cgam_status status)
 {
-    switch (status) {
-#define CASE(name, value, text)                                                                    \
-    case name: return text;
-        CGAM_STATUS_LIST(CASE)
-#undef CASE
-    }
+    for (int i = 0; i < STATUSES; i++)
+        if (statuses[i].status == status) return statuses[i].text;
     return "unknown status";
 }
 
 const char *cgam_status_name(cgam_status status)
 {
-    switch (status) {
-#define CASE(name, value, text)                                                                    \
-    case name: return #name;
-        CGAM_STATUS_LIST(CASE)
-#undef CASE
-    }
+    for (int i = 0; i < STATUSES; i++)
+        if (statuses[i].status == status) return statuses[i].name;
     return "?";
 }
 
 bool cgam_status_find(const char *name, cgam_status *out)
 {
-    static const struct {
-        const char *name;
-        cgam_status status;
-    } list[] = {
-#define ROW(name, value, text) {#name, name},
-        CGAM_STATUS_LIST(ROW)
-#undef ROW
-    };
-    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++)
-        if (strcmp(list[i].name, name) == 0) {
-            *out = list[i].status;
+    for (int i = 0; i < STATUSES; i++)
+        if (strcmp(statuses[i].name, name) == 0) {
+            *out = statuses[i].status;
             return true;
         }
     return false;
