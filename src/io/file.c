@@ -49,12 +49,6 @@ bool cgam_file_exists(const char *path)
     return is_standard_input(path) || stat(path, &st) == 0;
 }
 
-/* The text of an errno; the buffer is the caller's, so threads do not share it. */
-static const char *reason(int error, char *buffer, size_t size)
-{
-    return strerror_r(error, buffer, size);
-}
-
 /* An input that cannot be opened is the user's to put right, unless the machine ran short. */
 static cgam_status open_failed(cgam_env *env, const char *path, int error)
 {
@@ -62,7 +56,8 @@ static cgam_status open_failed(cgam_env *env, const char *path, int error)
     cgam_status status = CGAM_E_NOT_FOUND;
     if (error == ENOMEM) status = CGAM_E_NOMEM;
     if (error == EIO || error == EMFILE || error == ENFILE || error == ENODEV) status = CGAM_E_IO;
-    return cgam_fail(env, status, "%s: %s", cgam_file_name(path), reason(error, text, sizeof text));
+    return cgam_fail(env, status, "%s: %s", cgam_file_name(path),
+                     strerror_r(error, text, sizeof text));
 }
 
 /* Up to `room` bytes of what comes next; *got 0: that was all. A named pipe into which nobody writes
@@ -164,7 +159,8 @@ struct cgam_outfile {
     FILE *stream; /* NULL when closed */
     char *shown;  /* the path as the caller gave it, for messages */
     char *target; /* links resolved */
-    char *temp;   /* NULL when there is nothing to remove */
+    char *temp;   /* the name until the commit */
+    bool made;    /* a file has that name */
     int error;    /* the first errno of a failing write */
 };
 
@@ -172,7 +168,7 @@ static void outfile_free(cgam_outfile *out)
 {
     if (!out) return;
     if (out->stream) fclose(out->stream);
-    if (out->temp) unlink(out->temp);
+    if (out->made) unlink(out->temp);
     cgam_free(out->env, out->shown);
     cgam_free(out->env, out->target);
     cgam_free(out->env, out->temp);
@@ -184,7 +180,7 @@ cgam_status cgam_outfile_fail(cgam_outfile *out, int error)
     char text[128];
     if (!out->error) out->error = error ? error : EIO;
     return cgam_fail(out->env, CGAM_E_IO, "%s: cannot write: %s", cgam_path_tail(out->shown),
-                     reason(out->error, text, sizeof text));
+                     strerror_r(out->error, text, sizeof text));
 }
 
 /* Length of the directory part of a path, its last slash included; 0 for a bare name. */
@@ -220,44 +216,32 @@ cgam_status cgam_outfile_begin(cgam_env *env, const char *path, cgam_outfile **r
     const char *target = realpath(path, resolved) ? resolved : path;
     out->shown = cgam_strdup(env, path);
     out->target = cgam_strdup(env, target);
-    char *temp = cgam_alloc(env, strlen(target) + TEMP_NAME, 1);
-    if (!out->shown || !out->target || !temp) {
-        cgam_free(env, temp);
-        outfile_free(out);
-        return cgam_fail_nomem(env, "output file");
-    }
-
+    out->temp = cgam_alloc(env, strlen(target) + TEMP_NAME, 1);
     /* Renaming over a device or a directory's name would destroy or fail late: say it now. */
     struct stat st;
-    bool replaces = stat(out->target, &st) == 0;
+    bool replaces = stat(target, &st) == 0;
+    int fd = -1;
     cgam_status status = CGAM_OK;
-    if (!*path) {
+    if (!out->shown || !out->target || !out->temp) {
+        status = cgam_fail_nomem(env, "output file");
+    } else if (!*path) {
         status = cgam_outfile_fail(out, ENOENT);
     } else if (replaces && S_ISDIR(st.st_mode)) {
         status = cgam_outfile_fail(out, EISDIR);
     } else if (replaces && !S_ISREG(st.st_mode)) {
         status =
             cgam_fail(env, CGAM_E_IO, "%s: cannot write: not a regular file", cgam_path_tail(path));
+    } else if ((fd = open_temp(out)) < 0) {
+        status = cgam_outfile_fail(out, errno);
+    } else {
+        out->made = true;
+        out->stream = fdopen(fd, "wb");
+        if (!out->stream) {
+            status = cgam_outfile_fail(out, errno);
+            close(fd);
+        }
     }
     if (status != CGAM_OK) {
-        cgam_free(env, temp);
-        outfile_free(out);
-        return status;
-    }
-
-    out->temp = temp;
-    int fd = open_temp(out);
-    if (fd < 0) {
-        status = cgam_outfile_fail(out, errno);
-        out->temp = NULL; /* there is none to remove */
-        cgam_free(env, temp);
-        outfile_free(out);
-        return status;
-    }
-    out->stream = fdopen(fd, "wb");
-    if (!out->stream) {
-        status = cgam_outfile_fail(out, errno);
-        close(fd);
         outfile_free(out);
         return status;
     }
@@ -303,8 +287,7 @@ cgam_status cgam_outfile_commit(cgam_outfile *out)
     if (status == CGAM_OK && rename(out->temp, out->target) != 0)
         status = cgam_outfile_fail(out, errno);
     if (status == CGAM_OK) {
-        cgam_free(out->env, out->temp);
-        out->temp = NULL;
+        out->made = false;
         int error = sync_directory(out->target);
         if (error) status = cgam_outfile_fail(out, error);
     }
