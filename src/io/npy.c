@@ -286,17 +286,11 @@ cgam_status cgam_npy_parse(cgam_env *env, const char *name, const uint8_t *bytes
     status = cgam_layout_measure(env, name, out, (size_t)out->item);
     if (status != CGAM_OK) return status;
     uint64_t rest = total - offset;
-    if (rest < out->bytes)
-        return cgam_fail(env, CGAM_E_FORMAT,
-                         "%s: truncated: the header promises %" PRIu64
-                         " bytes of data from offset %zu, the file has %" PRIu64,
-                         name, out->bytes, offset, rest);
-    if (rest > out->bytes)
-        return cgam_fail(env, CGAM_E_FORMAT,
-                         "%s: too long: the header promises %" PRIu64
-                         " bytes of data from offset %zu, the file has %" PRIu64,
-                         name, out->bytes, offset, rest);
-    return CGAM_OK;
+    if (rest == out->bytes) return CGAM_OK;
+    return cgam_fail(env, CGAM_E_FORMAT,
+                     "%s: %s: the header promises %" PRIu64
+                     " bytes of data from offset %zu, the file has %" PRIu64,
+                     name, rest < out->bytes ? "truncated" : "too long", out->bytes, offset, rest);
 }
 
 cgam_status cgam_npy_openable(cgam_env *env, const char *name, const cgam_layout *layout)
