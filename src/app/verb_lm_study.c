@@ -1,6 +1,7 @@
 /* verb_lm_study.c: neff, sweep, steer and probe on the same data, one after the other. */
 #include "app/lm.h"
 #include "app/verbs.h"
+#include "io/array.h"
 #include "io/folder.h"
 #include "report/models.h"
 
@@ -77,16 +78,19 @@ static cgam_status find_place(const cgam_call *call, place *to)
 /* The command that makes the study again, without its place. */
 static void put_command(cgam_call *call)
 {
-    char text[2048] = "cgam lm study";
+    char text[2048];
+    size_t used = 0;
+    cgam_text_add(text, sizeof text, &used, "cgam lm study");
     for (const cgam_param *q = params; q->name[0]; q++) {
-        size_t used = strlen(text);
-        const char *value = q->kind == CGAM_FLAG ? NULL : cgam_args_text(call->args, q->name);
+        const char *value = q->kind == CGAM_FLAG ? "" : cgam_args_text(call->args, q->name);
         if (!cgam_args_given(call->args, q->name) || strcmp(q->name, "out") == 0 ||
             strcmp(q->name, "report") == 0 || strcmp(q->name, "store") == 0)
             continue;
-        bool quoted = value && strpbrk(value, " \\{}'\"$&|;<>()*?[]`~#!");
-        snprintf(text + used, sizeof text - used, " --%s%s%s%s%s", q->name, value ? " " : "",
-                 quoted ? "'" : "", value ? value : "", quoted ? "'" : "");
+        const char *quote = strpbrk(value, " \\{}'\"$&|;<>()*?[]`~#!") ? "'" : "";
+        cgam_text_add(text, sizeof text, &used, " --%s%s%s", q->name, *value ? " " : "", quote);
+        for (; *value; value++) /* a quote within quotes: out of them, itself, into them again */
+            cgam_text_add(text, sizeof text, &used, *value == '\'' ? "'\\'%c" : "%c", *value);
+        cgam_text_add(text, sizeof text, &used, "%s", quote);
     }
     cgam_json_put_text(call->doc, "command", text);
 }
@@ -149,6 +153,7 @@ static void print(const json_t *doc, FILE *to)
         printers[i]->print(inner, to);
     }
     const char *study = cgam_json_get_text(doc, "study"), *page = cgam_json_get_text(doc, "report");
+    if (!*study) cgam_lm_print_files(doc, to);
     if (*page) fprintf(to, "\nThe study is in %s and in %s\n", study, page);
     else if (*study)
         fprintf(to, "\nThe study is in %s; `cgam report` takes it into its page\n", study);

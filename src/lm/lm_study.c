@@ -89,6 +89,7 @@ cgam_status cgam_lm_study_lens(cgam_lm_study *study, const cgam_lens **out)
 cgam_status cgam_lm_study_capture(cgam_lm_study *study, cgam_lm_result **out)
 {
     cgam_lm_result *r;
+    *out = NULL;
     cgam_status status = cgam_lm_result_new(study, &r);
     if (status != CGAM_OK) return status;
     json_t *shots = json_array();
@@ -132,6 +133,7 @@ cgam_status cgam_lm_study_part(cgam_lm_study *study, cgam_lm_part part, cgam_lm_
 cgam_status cgam_lm_study_run(cgam_lm_study *study, cgam_lm_result **out)
 {
     cgam_lm_result *all;
+    *out = NULL;
     cgam_status status = cgam_lm_result_new(study, &all);
     if (status != CGAM_OK) return status;
     for (int p = 0; p < CGAM_LM_PARTS && status == CGAM_OK; p++) {
