@@ -42,8 +42,7 @@ static void print(const json_t *doc, FILE *to)
         for (size_t l = 0; l < layers; l++) {
             fprintf(to, "%5zu", l);
             json_array_foreach(curves, c, curve)
-                fprintf(to, " %13.3f",
-                        json_number_value(json_array_get(json_object_get(curve, "log_p"), l)));
+                fprintf(to, " %13.3f", cgam_json_nth(curve, "log_p", (int64_t)l));
             fputc('\n', to);
         }
     }

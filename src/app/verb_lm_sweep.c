@@ -1,6 +1,9 @@
 /* verb_lm_sweep.c: retrieval by query plus context over all pairs of layers, with its baselines. */
 #include "app/lm.h"
 #include "app/verbs.h"
+#include "report/models.h"
+
+#include <cgam/sweep.h>
 
 static const cgam_param params[] = {
     CGAM_PARAMS_LM(false),
@@ -45,37 +48,36 @@ static void print_best(FILE *to, const char *name, const json_t *best)
             range);
 }
 
+/* A share with its error; paths as cgam_models_over takes them. */
+static void print_share(FILE *to, const json_t *e, int over, const char *name, const char *path,
+                        const char *error, const char *after)
+{
+    double share = cgam_models_over(e, path, over);
+    if (isnan(share)) fprintf(to, "  %-36s %6s %9s\n", name, "", "-");
+    else
+        fprintf(to, "  %-36s %6s %9.3f  +- %.3f%s\n", name, "", share,
+                cgam_models_over(e, error, over), after);
+}
+
 static void print_entry(FILE *to, const json_t *e)
 {
-    const json_t *zero = json_object_get(e, "zero_shot"), *icl = json_object_get(e, "icl");
-    const json_t *best = json_object_get(e, "best"), *c = json_object_get(e, "controls");
-    const json_t *threshold = json_object_get(c, "threshold");
-    static const char *const names[] = {"restricted", "full"};
     static const char *const words[] = {"over the labels", "over the whole vocabulary"};
+    const json_t *c = json_object_get(e, "controls"), *threshold = json_object_get(c, "threshold");
     fprintf(to, "\n%lld shots, %lld queries\n", (long long)cgam_json_get_int(e, "k"),
             (long long)cgam_json_get_int(e, "queries"));
     for (int over = 0; over < 2; over++) {
-        char se[32];
-        snprintf(se, sizeof se, "%s_se", names[over]);
+        const char *of = cgam_sweep_over_name((cgam_sweep_over)over);
         fprintf(to, "\n %-37s %6s %9s\n", words[over], "best", "held out");
-        fprintf(to, "  %-36s %6s %9.3f  +- %.3f\n", "zero-shot", "",
-                cgam_json_get_real(zero, names[over]), cgam_json_get_real(zero, se));
-        fprintf(to, "  %-36s %6s %9.3f  +- %.3f\n", "with demonstrations", "",
-                cgam_json_get_real(icl, names[over]), cgam_json_get_real(icl, se));
-        print_best(to, "query + lambda context", json_object_get(best, names[over]));
-        double share = cgam_json_get_real(e, over ? "recovered_full" : "recovered");
-        if (isnan(share)) fprintf(to, "  %-36s %6s %9s\n", "share of the gain recovered", "", "-");
-        else
-            fprintf(to, "  %-36s %6s %9.3f  +- %.3f\n", "share of the gain recovered", "", share,
-                    cgam_json_get_real(e, over ? "recovered_full_se" : "recovered_se"));
+        print_share(to, e, over, "zero-shot", "zero_shot.%", "zero_shot.%_se", "");
+        print_share(to, e, over, "with demonstrations", "icl.%", "icl.%_se", "");
+        print_best(to, "query + lambda context", cgam_json_at(json_object_get(e, "best"), of));
+        print_share(to, e, over, "share of the gain recovered",
+                    over ? "recovered_full" : "recovered",
+                    over ? "recovered_full_se" : "recovered_se", "");
         if (over == 0) {
-            const json_t *centred = json_object_get(c, "centred");
-            fprintf(to, "  %-36s %6s %9.3f  +- %.3f  last layer\n", "baseline: zero-shot, centred",
-                    "", cgam_json_get_real(centred, "accuracy"),
-                    cgam_json_get_real(centred, "accuracy_se"));
-            fprintf(to, "  %-36s %6s %9.3f  +- %.3f  best layer\n", "", "",
-                    cgam_json_get_real(centred, "held_out"),
-                    cgam_json_get_real(centred, "held_out_se"));
+            print_share(to, c, over, "baseline: zero-shot, centred", "centred.accuracy",
+                        "centred.accuracy_se", "  last layer");
+            print_share(to, c, over, "", "centred.held_out", "centred.held_out_se", "  best layer");
             if (json_is_object(threshold))
                 fprintf(to, "  %-36s %6.3f %9s  at any layer; AUC at the last %.3f\n",
                         "baseline: best threshold, zero-shot",
@@ -83,11 +85,11 @@ static void print_entry(FILE *to, const json_t *e)
                         cgam_json_get_real(threshold, "auc"));
         }
         print_best(to, "baseline: mean of the labels' rows",
-                   json_object_get(json_object_get(c, "label_mean"), names[over]));
+                   cgam_json_at(json_object_get(c, "label_mean"), of));
         print_best(to, "baseline: flipped demonstrations",
-                   json_object_get(json_object_get(c, "flipped"), names[over]));
+                   cgam_json_at(json_object_get(c, "flipped"), of));
         print_best(to, "baseline: context of another task",
-                   json_object_get(json_object_get(c, "other_task"), names[over]));
+                   cgam_json_at(json_object_get(c, "other_task"), of));
     }
 }
 
