@@ -1,7 +1,8 @@
 /* text.c: captions and commands from a study's options. */
 #include "report/text.h"
 
-#include <stdarg.h>
+#include "io/array.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -11,25 +12,18 @@ const char *cgam_short_text(double value, char *text)
     return text;
 }
 
-static void add(char *text, size_t size, const char *format, ...) CGAM_PRINTF(3, 4);
-static void add(char *text, size_t size, const char *format, ...)
-{
-    size_t used = strlen(text);
-    va_list args;
-    va_start(args, format);
-    if (used < size) vsnprintf(text + used, size - used, format, args);
-    va_end(args);
-}
-
 /* The value in place of %s, numbers with at most six digits, of a list the first. */
-static void add_shown(char *text, size_t size, const cgam_study_param *p, const cgam_study_opts *o)
+static void add_shown(char *text, size_t size, size_t *used, const cgam_study_param *p,
+                      const cgam_study_opts *o)
 {
     char value[64];
     const char *gap = strstr(p->shown, "%s");
     if (p->words || p->kind == CGAM_FIELD_INT) cgam_study_param_text(p, o, value, sizeof value);
     else snprintf(value, sizeof value, "%g", cgam_study_param_value(p, o, 0));
-    if (gap) add(text, size, ", %.*s%s%s", (int)(gap - p->shown), p->shown, value, gap + 2);
-    else add(text, size, ", %s", p->shown);
+    if (gap)
+        cgam_text_add(text, size, used, ", %.*s%s%s", (int)(gap - p->shown), p->shown, value,
+                      gap + 2);
+    else cgam_text_add(text, size, used, ", %s", p->shown);
 }
 
 /* Does the parameter run along an axis of the map? */
@@ -42,12 +36,12 @@ static bool runs(const cgam_study_opts *o, const char *name)
 void cgam_caption(const cgam_study_opts *o, char *text, size_t size)
 {
     const cgam_study_param *p;
-    text[0] = '\0';
-    add(text, size, "cgam %s, %s: seed %llu", CGAM_VERSION, cgam_study_kind_name(o->kind),
-        (unsigned long long)o->seed);
+    size_t used = 0;
+    cgam_text_add(text, size, &used, "cgam %s, %s: seed %llu", CGAM_VERSION,
+                  cgam_study_kind_name(o->kind), (unsigned long long)o->seed);
     for (int64_t k = 0; (p = cgam_study_param_at(o->kind, k)); k++)
         if (p->shown && cgam_study_param_count(p, o) > 0 && !runs(o, p->name))
-            add_shown(text, size, p, o);
+            add_shown(text, size, &used, p, o);
 }
 
 /* Is it as it would be without being said? */
@@ -65,14 +59,14 @@ void cgam_command(const cgam_study_opts *o, char *text, size_t size)
 {
     const cgam_study_opts u = cgam_study_opts_default(o->kind);
     const cgam_study_param *p;
-    text[0] = '\0';
-    add(text, size, "cgam study %s", cgam_study_kind_name(o->kind));
+    size_t used = 0;
+    cgam_text_add(text, size, &used, "cgam study %s", cgam_study_kind_name(o->kind));
     for (int64_t k = 0; (p = cgam_study_param_at(o->kind, k)); k++) {
         bool always = strcmp(p->name, "trials") == 0 || strcmp(p->name, "seed") == 0;
         bool other = strcmp(p->name, "d") == 0 && o->bank; /* d is the bank's */
         if ((usual(p, o, &u) && !always) || other) continue;
-        add(text, size, " --%s ", p->name);
-        size_t used = strlen(text);
+        cgam_text_add(text, size, &used, " --%s ", p->name);
         cgam_study_param_text(p, o, text + used, size - used);
+        used = strlen(text);
     }
 }
