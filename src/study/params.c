@@ -142,9 +142,9 @@ static const cgam_study_param table[] = {
     {ROW("example", COMP, INT, example, 0, 0, TRIALS,
          "the trial whose gates are shown at alpha_crit", NULL)},
     {ROW("banks", SEP, INT, banks, 1, 1, CGAM_STREAM_SETS, "memory sets, each with --trials trials",
-         "%s banks")},
+         "banks %s")},
     {ROW("banks", GRIDS, INT, banks, 8, 1, CGAM_STREAM_SETS,
-         "memory sets, each with --trials trials", "%s banks")},
+         "memory sets, each with --trials trials", "banks %s")},
     {ROW("bank", GRIDS, BANK, bank, 0, 0, 0,
          "take the memories from a file; without --load all of its rows", "memories of a file")},
 };
