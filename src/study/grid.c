@@ -64,14 +64,13 @@ static int stream_of(const cgam_study_opts *o)
 }
 
 /* Z [n, d]: random unit vectors, or rows of the user's bank. */
-static cgam_status make_memories(cgam_study *study, int64_t set, int64_t load, int64_t n, int64_t d,
-                                 double *Z)
+static cgam_status make_memories(cgam_study *study, int64_t set, int64_t load, int64_t n, double *Z)
 {
     const cgam_study_opts *o = &study->opts;
     cgam_status status = CGAM_OK;
     if (!o->bank) {
         cgam_rng rng = cgam_stream(o->seed, stream_of(o), CGAM_STREAM_BANK, set, load, 0);
-        cgam_trial_memories(&rng, n, d, Z);
+        cgam_trial_memories(&rng, n, o->d, Z);
         return CGAM_OK;
     }
     /* n of the rows in their order, each set equally likely: row i is taken with the chance that
@@ -80,62 +79,61 @@ static cgam_status make_memories(cgam_study *study, int64_t set, int64_t load, i
     cgam_rng rng = cgam_stream(o->seed, stream_of(o), CGAM_STREAM_ROWS, set, load, 0);
     for (int64_t i = 0; i < have && taken < n && status == CGAM_OK; i++)
         if (cgam_rng_uniform(&rng) * (double)(have - i) < (double)(n - taken))
-            status = cgam_bank_row(o->bank, i, Z + d * taken++);
-    return status;
-}
-
-/* S = A(alpha)^-1 Z, column by column. Memories of equal norm share one spectrum over all alpha;
- * others need a factorization for each. v: [d + 2 n] room, zero. */
-static cgam_status make_gates(const cgam_bank *bank, const cgam_spectrum *spectrum, double alpha,
-                              int64_t n, int64_t d, double *v, double *S)
-{
-    cgam_gate *gate = NULL;
-    double *y = v + d, *x = y + n;
-    cgam_status status = spectrum ? CGAM_OK : cgam_gate_new(bank, alpha, NULL, &gate);
-    for (int64_t j = 0; j < d && status == CGAM_OK; j++) {
-        v[j] = 1;
-        if (spectrum) {
-            status = cgam_bank_score(bank, v, x);
-            if (status == CGAM_OK) status = cgam_spectrum_solve(spectrum, alpha, x, y);
-        } else {
-            status = cgam_gate_solve_range(gate, v, y);
-        }
-        v[j] = 0;
-        for (int64_t i = 0; i < n; i++) S[i * d + j] = y[i];
-    }
-    cgam_gate_free(gate);
+            status = cgam_bank_row(o->bank, i, Z + o->d * taken++);
     return status;
 }
 
 typedef struct room {
+    int64_t set, load, n, d;
     cgam_bank *bank;
     cgam_spectrum *spectrum;     /* NULL where norms differ */
-    double *Z, *S, *v;           /* [n, d] memories and A^-1 Z; room */
+    double *Z, *S, *v;           /* [n, d] memories and A^-1 Z; [d + 2 n] room, zero */
     double *q, *c, *b, *s, *gap; /* [d], [d], [n], [n], [lambdas] per lane */
     int *right;                  /* [lambdas] */
     int64_t target[CGAM_LANES_MAX];
 } room;
 
+/* S = A(alpha)^-1 Z, column by column. Memories of equal norm share one spectrum over all alpha;
+ * others need a factorization for each. */
+static cgam_status make_gates(double alpha, room *w)
+{
+    cgam_gate *gate = NULL;
+    double *v = w->v, *y = v + w->d, *x = y + w->n;
+    cgam_status status = w->spectrum ? CGAM_OK : cgam_gate_new(w->bank, alpha, NULL, &gate);
+    for (int64_t j = 0; j < w->d && status == CGAM_OK; j++) {
+        v[j] = 1;
+        if (w->spectrum) {
+            status = cgam_bank_score(w->bank, v, x);
+            if (status == CGAM_OK) status = cgam_spectrum_solve(w->spectrum, alpha, x, y);
+        } else {
+            status = cgam_gate_solve_range(gate, v, y);
+        }
+        v[j] = 0;
+        for (int64_t i = 0; i < w->n; i++) w->S[i * w->d + j] = y[i];
+    }
+    cgam_gate_free(gate);
+    return status;
+}
+
 /* Draws trials first .. first + width - 1 of a noise level and recalls them at the gates in w->S. */
-static void recall(const cgam_study *study, int64_t set, int64_t load, int64_t noise, int64_t first,
-                   int64_t n, int64_t d, room *w)
+static void recall(const cgam_study *study, int64_t noise, int64_t first, room *w)
 {
     const cgam_study_opts *o = &study->opts;
     const cgam_lanes *lanes = study->lanes;
     const cgam_cues cues = {.stream = stream_of(o),
-                            .set = set,
-                            .cell = load * o->sigma_q.count + noise,
-                            .n = n,
-                            .d = d,
+                            .set = w->set,
+                            .cell = w->load * o->sigma_q.count + noise,
+                            .n = w->n,
+                            .d = w->d,
                             .sigma_q = o->sigma_q.values[noise],
                             .Z = w->Z,
                             .q = w->q,
                             .c = w->c,
                             .target = w->target};
     cgam_trial_cues(study, &cues, first);
-    lanes->product(n, d, w->Z, w->q, w->b);
-    lanes->product(n, d, w->S, w->c, w->s);
-    cgam_lanes_judge judge = {.n = n,
+    lanes->product(w->n, w->d, w->Z, w->q, w->b);
+    lanes->product(w->n, w->d, w->S, w->c, w->s);
+    cgam_lanes_judge judge = {.n = w->n,
                               .lambdas = o->lambda.count,
                               .beta = 1,
                               .b = w->b,
@@ -148,14 +146,13 @@ static void recall(const cgam_study *study, int64_t set, int64_t load, int64_t n
 }
 
 /* Counts the trials of one bank at one alpha. */
-static void count(const cgam_study *study, int64_t set, int64_t load, int64_t n, int64_t d, room *w,
-                  double *record)
+static void count(const cgam_study *study, room *w, double *record)
 {
     const cgam_study_opts *o = &study->opts;
     const int width = study->lanes->width;
     for (int64_t k = 0; k < o->sigma_q.count; k++)
         for (int64_t t = 0; t < o->trials; t += width) {
-            recall(study, set, load, k, t, n, d, w);
+            recall(study, k, t, w);
             for (int64_t j = 0; j < o->lambda.count; j++)
                 for (int l = 0; l < width && t + l < o->trials; l++)
                     record[k * o->lambda.count + j] += w->right[j * width + l];
@@ -171,14 +168,14 @@ static void room_close(cgam_study *study, room *w)
 }
 
 /* Memories of one set at one load, and room for their recalls. */
-static cgam_status room_open(cgam_study *study, int64_t set, int64_t load, int64_t n, int64_t d,
-                             room *w)
+static cgam_status room_open(cgam_study *study, int64_t set, int64_t load, room *w)
 {
     cgam_env *env = study->env;
     const int width = study->lanes->width;
-    int64_t lambdas = study->opts.lambda.count;
+    const cgam_study_opts *o = &study->opts;
+    int64_t lambdas = o->lambda.count, n = memories(o, o->load.values[load]), d = o->d;
     int64_t doubles = 2 * n * d + 2 * n + d + width * (2 * d + 2 * n + lambdas);
-    *w = (room){0};
+    *w = (room){.set = set, .load = load, .n = n, .d = d};
     w->q = cgam_zalloc(env, (size_t)(doubles + CGAM_LANES_MAX), sizeof *w->q);
     w->right = cgam_alloc(env, (size_t)(lambdas * width), sizeof *w->right);
     if (!w->q || !w->right) return cgam_fail_nomem(env, "a bank");
@@ -189,7 +186,7 @@ static cgam_status room_open(cgam_study *study, int64_t set, int64_t load, int64
     w->Z = w->gap + width * lambdas;
     w->S = w->Z + n * d;
     w->v = w->S + n * d;
-    cgam_status status = make_memories(study, set, load, n, d, w->Z);
+    cgam_status status = make_memories(study, set, load, n, w->Z);
     if (status == CGAM_OK) status = cgam_bank_new(env, w->Z, CGAM_F64, n, d, NULL, &w->bank);
     if (status == CGAM_OK && cgam_bank_describe(w->bank).equal_norms)
         status = cgam_spectrum_new(w->bank, &w->spectrum);
@@ -201,14 +198,13 @@ static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, 
     (void)arg;
     (void)opened;
     const cgam_study_opts *o = &study->opts;
-    int64_t load = i / o->banks, set = i % o->banks, d = dimensions(o);
-    int64_t n = memories(o, o->load.values[load]), per = o->sigma_q.count * o->lambda.count;
+    int64_t per = o->sigma_q.count * o->lambda.count;
     room w;
-    cgam_status status = room_open(study, set, load, n, d, &w);
+    cgam_status status = room_open(study, i % o->banks, i / o->banks, &w);
     memset(record, 0, sizeof *record * (size_t)(o->alphas.count * per));
     for (int64_t k = 0; k < o->alphas.count && status == CGAM_OK; k++) {
-        status = make_gates(w.bank, w.spectrum, o->alphas.values[k], n, d, w.v, w.S);
-        if (status == CGAM_OK) count(study, set, load, n, d, &w, record + k * per);
+        status = make_gates(o->alphas.values[k], &w);
+        if (status == CGAM_OK) count(study, &w, record + k * per);
     }
     room_close(study, &w);
     return status;
@@ -262,16 +258,15 @@ cgam_status cgam_grid_run(cgam_study *study)
 
 /* ---- One trial ------------------------------------------------------------------------------- */
 /* What lane l has at one alpha: gates, their energy s'As/2 - u's = -u's/2, and the recalls. */
-static json_t *show_alpha(const cgam_study *study, double alpha, int64_t n, int64_t d, int lane,
-                          const room *w)
+static json_t *show_alpha(const cgam_study *study, double alpha, int lane, const room *w)
 {
     const cgam_study_opts *o = &study->opts;
     const int width = study->lanes->width;
     json_t *doc = json_object(), *list = json_array();
     double energy = 0;
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < w->n; i++) {
         double u = 0;
-        for (int64_t j = 0; j < d; j++) u += w->Z[i * d + j] * w->c[j * width + lane];
+        for (int64_t j = 0; j < w->d; j++) u += w->Z[i * w->d + j] * w->c[j * width + lane];
         energy -= 0.5 * u * w->s[i * width + lane];
     }
     for (int64_t k = 0; k < o->lambda.count; k++) {
@@ -283,7 +278,7 @@ static json_t *show_alpha(const cgam_study *study, double alpha, int64_t n, int6
     }
     cgam_json_put_real(doc, "alpha", alpha);
     cgam_json_put_real(doc, "energy", energy);
-    cgam_json_put(doc, "s", cgam_json_reals(w->s + lane, n, width));
+    cgam_json_put(doc, "s", cgam_json_reals(w->s + lane, w->n, width));
     cgam_json_put(doc, "recalls", list);
     return doc;
 }
@@ -292,35 +287,34 @@ cgam_status cgam_grid_trial(cgam_study *study, int64_t k, json_t *doc)
 {
     const cgam_study_opts *o = &study->opts;
     const int width = study->lanes->width;
-    int64_t set = k / o->trials, own = k % o->trials, d = dimensions(o);
+    int64_t set = k / o->trials, own = k % o->trials;
     const int lane = (int)(own % width);
     json_t *loads = json_array();
     cgam_status status = CGAM_OK;
     for (int64_t load = 0; load < o->load.count && status == CGAM_OK; load++) {
-        int64_t n = memories(o, o->load.values[load]);
         json_t *one = json_object(), *cells = json_array();
         room w;
-        status = room_open(study, set, load, n, d, &w);
+        status = room_open(study, set, load, &w);
         for (int64_t j = 0; j < o->sigma_q.count && status == CGAM_OK; j++) {
             json_t *cell = json_object(), *list = json_array();
             for (int64_t a = 0; a < o->alphas.count && status == CGAM_OK; a++) {
-                status = make_gates(w.bank, w.spectrum, o->alphas.values[a], n, d, w.v, w.S);
+                status = make_gates(o->alphas.values[a], &w);
                 if (status != CGAM_OK) break;
-                recall(study, set, load, j, own - lane, n, d, &w);
-                json_array_append_new(list, show_alpha(study, o->alphas.values[a], n, d, lane, &w));
+                recall(study, j, own - lane, &w);
+                json_array_append_new(list, show_alpha(study, o->alphas.values[a], lane, &w));
             }
             cgam_json_put_real(cell, "sigma_q", o->sigma_q.values[j]);
             cgam_json_put_int(cell, "target", w.target[lane]);
-            cgam_json_put(cell, "q", cgam_json_reals(w.q + lane, d, width));
-            cgam_json_put(cell, "c", cgam_json_reals(w.c + lane, d, width));
-            cgam_json_put(cell, "b", cgam_json_reals(w.b + lane, n, width));
+            cgam_json_put(cell, "q", cgam_json_reals(w.q + lane, w.d, width));
+            cgam_json_put(cell, "c", cgam_json_reals(w.c + lane, w.d, width));
+            cgam_json_put(cell, "b", cgam_json_reals(w.b + lane, w.n, width));
             cgam_json_put(cell, "alphas", list);
             json_array_append_new(cells, cell);
         }
-        if (status == CGAM_OK) cgam_json_put(one, "Z", cgam_trial_rows(w.Z, n, d, 1));
+        if (status == CGAM_OK) cgam_json_put(one, "Z", cgam_trial_rows(w.Z, w.n, w.d, 1));
         room_close(study, &w);
-        cgam_json_put_real(one, "load", (double)n / (double)d);
-        cgam_json_put_int(one, "n", n);
+        cgam_json_put_real(one, "load", (double)w.n / (double)w.d);
+        cgam_json_put_int(one, "n", w.n);
         cgam_json_put(one, "cells", cells);
         json_array_append_new(loads, one);
     }
