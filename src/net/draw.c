@@ -36,13 +36,6 @@ static void dot_layer(const cgam_layer *layer, int index, FILE *to)
     fputs("\"];\n", to);
 }
 
-static void dot_label(const cgam_syn *s, FILE *to)
-{
-    quote(s->name, to);
-    fprintf(to, "\\n%s", s->kind->name);
-    if (s->gain != 1) fprintf(to, ", gain %g", s->gain);
-}
-
 void cgam_net_draw_dot(const cgam_net *net, const char *title, FILE *to)
 {
     fputs("graph network {\n  rankdir=LR;\n  node [shape=ellipse, fontname=\"sans-serif\"];\n"
@@ -56,16 +49,13 @@ void cgam_net_draw_dot(const cgam_net *net, const char *title, FILE *to)
     for (int i = 0; i < net->layers; i++) dot_layer(&net->layer[i], i, to);
     for (int i = 0; i < net->synapses; i++) {
         const cgam_syn *s = &net->synapse[i];
-        if (s->k <= 2) {
-            fprintf(to, "  l%d -- l%d [label=\"", s->layer[0], s->layer[s->k - 1]);
-            dot_label(s, to);
-            fputs("\"];\n", to);
-            continue;
-        }
-        fprintf(to, "  s%d [shape=box, fontsize=10, label=\"", i);
-        dot_label(s, to);
+        if (s->k <= 2) fprintf(to, "  l%d -- l%d [label=\"", s->layer[0], s->layer[s->k - 1]);
+        else fprintf(to, "  s%d [shape=box, fontsize=10, label=\"", i);
+        quote(s->name, to);
+        fprintf(to, "\\n%s", s->kind->name);
+        if (s->gain != 1) fprintf(to, ", gain %g", s->gain);
         fputs("\"];\n", to);
-        for (int j = 0; j < s->k; j++) fprintf(to, "  s%d -- l%d;\n", i, s->layer[j]);
+        for (int j = 0; s->k > 2 && j < s->k; j++) fprintf(to, "  s%d -- l%d;\n", i, s->layer[j]);
     }
     fputs("}\n", to);
 }
