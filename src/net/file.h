@@ -71,10 +71,8 @@ cgam_status cgam_extract_fill(const cgam_reader *r, const cgam_place *at, cgam_e
 cgam_status cgam_extract_op(const cgam_reader *r, const cgam_place *at, cgam_net *net,
                             cgam_extract *e, const cgam_op **out);
 
-/* One synapse of the document. `weights` are the named ones (may be NULL), `named` their
- * operators in the same order. */
+/* One synapse of the document; `named` are the operators of its table "weights". */
 typedef struct cgam_named_weights {
-    const json_t *table;
     struct cgam_named_op {
         const char *name;
         const cgam_op *op;

@@ -4,7 +4,7 @@
 
 #include "net/work.h"
 
-/* Which job of which synapse reads or fills a vector of a group. */
+/* Jobs over the same operator, in the same direction and phase: one call, with all their vectors. */
 typedef struct cgam_group {
     const cgam_op *op;
     bool transposed, kept; /* kept: all inputs are of clamped layers */

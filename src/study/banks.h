@@ -32,7 +32,7 @@ void cgam_banks_share(cgam_banks *banks, const double *Z);
 /* V, mu, alpha_crit from Z; c and rest for the input u [n], NULL = 1/n everywhere. */
 cgam_status cgam_banks_decompose(cgam_banks *banks, const double *u);
 
-/* y [] = gap between the two largest entries of P_min u, per lane; 0: there is no winner. */
+/* gap [] = difference between the two largest entries of P_min u, per lane; 0: there is no winner. */
 void cgam_banks_lead(const cgam_banks *banks, double *gap);
 
 /* Weights f [m], f0 for compose(): A(alpha)^-1 u where lane l is subcritical, otherwise s(t[l]) of

@@ -38,7 +38,7 @@ typedef struct cgam_lanes_coupled {
     const double *gain0; /* [] 1/(1 - alpha), or 0 without a kernel */
     const double *base;  /* [n] b + lambda A^-1 u */
     double *r;           /* [n] the start; on return the last iterate */
-    double *e;           /* [n] room */
+    double *e;           /* [n + m] room */
     int *iterations;     /* [] out; max_iter + 1 where it did not converge */
     const int *active;   /* [] 0: leave this lane alone */
 } cgam_lanes_coupled;
