@@ -153,7 +153,6 @@ static void print(const json_t *doc, FILE *to)
         printers[i]->print(inner, to);
     }
     const char *study = cgam_json_get_text(doc, "study"), *page = cgam_json_get_text(doc, "report");
-    if (!*study) cgam_lm_print_files(doc, to);
     if (*page) fprintf(to, "\nThe study is in %s and in %s\n", study, page);
     else if (*study)
         fprintf(to, "\nThe study is in %s; `cgam report` takes it into its page\n", study);
