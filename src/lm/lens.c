@@ -245,12 +245,40 @@ typedef struct reading {
     const int32_t *target;
     int64_t n_tokens;
     const int32_t *tokens;
-    cgam_spread *spread;
+    cgam_spread *spread; /* or answer: one of them is asked for */
     cgam_answer *answer;
 } reading;
 
+static cgam_status read_one(void *arg, int64_t i)
+{
+    const reading *job = arg;
+    int64_t n = job->lens->vocab, at = job->from + i, y = job->target ? job->target[at] : 0;
+    const float *s = job->scores + i * n;
+    if (y < 0) return CGAM_OK;
+    int64_t top = 0, rank = 0;
+    for (int64_t k = 1; k < n; k++)
+        if (s[k] > s[top]) top = k;
+    cgam_softmax all = cgam_softmax_from((double)s[top]);
+    if (!isfinite(all.top))
+        return cgam_fail(job->lens->env, CGAM_E_VALUE, "state %lld has a score that is no number",
+                         (long long)at);
+    for (int64_t k = 0; k < n; k++) {
+        cgam_softmax_take(&all, 1, (double)s[k]);
+        rank += s[k] > s[y] || (s[k] == s[y] && k < y);
+    }
+    double mass = 0; /* of the tokens asked about */
+    for (int64_t k = 0; k < job->n_tokens; k++)
+        if (job->tokens[k] >= 0) mass += exp((double)s[job->tokens[k]] - all.top);
+    mass /= all.sum;
+    if (job->spread)
+        job->spread[at] = (cgam_spread){cgam_softmax_entropy(&all),
+                                        2 * log(all.sum) - log(all.squares), mass, top};
+    else job->answer[at] = (cgam_answer){(double)s[y] - all.top - log(all.sum), mass, rank};
+    return CGAM_OK;
+}
+
 static cgam_status read_all(cgam_lens_kind kind, int64_t count, const float *H, int64_t stride,
-                            cgam_status (*one)(void *job, int64_t i), reading *job)
+                            reading *job)
 {
     enum { AT_ONCE = 256 };
     const cgam_lens *lens = job->lens;
@@ -264,37 +292,10 @@ static cgam_status read_all(cgam_lens_kind kind, int64_t count, const float *H, 
         int64_t m = count - i < AT_ONCE ? count - i : AT_ONCE;
         job->from = i;
         status = cgam_lens_scores(lens, kind, m, H + i * stride, stride, scores);
-        if (status == CGAM_OK) status = cgam_parallel(env, m, one, job);
+        if (status == CGAM_OK) status = cgam_parallel(env, m, read_one, job);
     }
     cgam_free(env, scores);
     return status;
-}
-
-/* The weight of the tokens asked about. */
-static double share(const reading *job, const float *s, const cgam_softmax *all)
-{
-    double mass = 0;
-    for (int64_t k = 0; k < job->n_tokens; k++)
-        if (job->tokens[k] >= 0) mass += exp((double)s[job->tokens[k]] - all->top);
-    return mass / all->sum;
-}
-
-static cgam_status spread(void *arg, int64_t i)
-{
-    const reading *job = arg;
-    int64_t n = job->lens->vocab;
-    const float *s = job->scores + i * n;
-    int64_t top = 0;
-    for (int64_t k = 1; k < n; k++)
-        if (s[k] > s[top]) top = k;
-    cgam_softmax all = cgam_softmax_from((double)s[top]);
-    if (!isfinite(all.top))
-        return cgam_fail(job->lens->env, CGAM_E_VALUE, "state %lld has a score that is no number",
-                         (long long)i);
-    for (int64_t k = 0; k < n; k++) cgam_softmax_take(&all, 1, (double)s[k]);
-    job->spread[job->from + i] = (cgam_spread){
-        cgam_softmax_entropy(&all), 2 * log(all.sum) - log(all.squares), share(job, s, &all), top};
-    return CGAM_OK;
 }
 
 cgam_status cgam_lens_spread(const cgam_lens *lens, cgam_lens_kind kind, int64_t count,
@@ -302,26 +303,7 @@ cgam_status cgam_lens_spread(const cgam_lens *lens, cgam_lens_kind kind, int64_t
                              const int32_t *tokens, cgam_spread *out)
 {
     reading job = {.lens = lens, .n_tokens = n_tokens, .tokens = tokens, .spread = out};
-    return read_all(kind, count, H, stride, spread, &job);
-}
-
-static cgam_status judge(void *arg, int64_t i)
-{
-    const reading *job = arg;
-    int64_t n = job->lens->vocab, y = job->target[job->from + i];
-    const float *s = job->scores + i * n;
-    if (y < 0) return CGAM_OK;
-    float top = s[0];
-    for (int64_t k = 1; k < n; k++) top = s[k] > top ? s[k] : top;
-    cgam_softmax all = cgam_softmax_from((double)top);
-    int64_t rank = 0;
-    for (int64_t k = 0; k < n; k++) {
-        cgam_softmax_take(&all, 1, (double)s[k]);
-        rank += s[k] > s[y] || (s[k] == s[y] && k < y);
-    }
-    job->answer[job->from + i] =
-        (cgam_answer){(double)s[y] - all.top - log(all.sum), share(job, s, &all), rank};
-    return CGAM_OK;
+    return read_all(kind, count, H, stride, &job);
 }
 
 cgam_status cgam_lens_judge(const cgam_lens *lens, cgam_lens_kind kind, int64_t count,
@@ -330,5 +312,5 @@ cgam_status cgam_lens_judge(const cgam_lens *lens, cgam_lens_kind kind, int64_t 
 {
     reading job = {
         .lens = lens, .target = target, .n_tokens = n_tokens, .tokens = tokens, .answer = out};
-    return read_all(kind, count, H, stride, judge, &job);
+    return read_all(kind, count, H, stride, &job);
 }
