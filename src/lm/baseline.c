@@ -121,34 +121,21 @@ static double share(double zero, double icl, double retrieval)
 
 enum { DRAWS = 1000 };
 
-/* As many queries as count, drawn with replacement: the share of each kind that is right. */
-static void draw(int64_t queries, const int32_t *target, int64_t n, int kinds,
-                 const bool *const *kind, uint64_t seed, int which, double *share_of)
+/* Of each kind the share of queries that is right: of n that count drawn with replacement; or, rng
+ * NULL, of all that do, n then tells how many. */
+static void shares_of(int64_t queries, const int32_t *target, int kinds, const bool *const *kind,
+                      cgam_rng *rng, int64_t *n, double *share_of)
 {
-    cgam_rng rng = cgam_rng_stream(seed, (uint64_t)which);
+    int64_t got = 0;
     for (int k = 0; k < kinds; k++) share_of[k] = 0;
-    for (int64_t got = 0; got < n;) {
-        int64_t i = cgam_rng_below(&rng, queries);
+    for (int64_t at = 0; rng ? got < *n : at < queries; at++) {
+        int64_t i = rng ? cgam_rng_below(rng, queries) : at;
         if (target[i] < 0) continue;
         got++;
         for (int k = 0; k < kinds; k++) share_of[k] += kind[k][i];
     }
-    for (int k = 0; k < kinds; k++) share_of[k] /= (double)n;
-}
-
-/* The shares themselves; returns how many queries count. */
-static int64_t shares_of(int64_t queries, const int32_t *target, int kinds, const bool *const *kind,
-                         double *share_of)
-{
-    int64_t n = 0;
-    for (int k = 0; k < kinds; k++) share_of[k] = 0;
-    for (int64_t i = 0; i < queries; i++) {
-        if (target[i] < 0) continue;
-        n++;
-        for (int k = 0; k < kinds; k++) share_of[k] += kind[k][i];
-    }
-    for (int k = 0; k < kinds; k++) share_of[k] /= n ? (double)n : 1;
-    return n;
+    for (int k = 0; k < kinds; k++) share_of[k] /= got ? (double)got : 1;
+    *n = got;
 }
 
 /* Over all draws: they are the distribution, not a sample of it. */
@@ -163,10 +150,12 @@ cgam_share cgam_baseline_share(int64_t queries, const int32_t *target, const boo
     const bool *kind[2] = {right, other ? other : right};
     double x[2];
     cgam_moments drawn = {0};
-    int64_t n = shares_of(queries, target, 2, kind, x);
+    int64_t n;
+    shares_of(queries, target, 2, kind, NULL, &n, x);
     double mean = x[0] - (other ? x[1] : 0);
     for (int d = 0; d < DRAWS && n > 0; d++) {
-        draw(queries, target, n, 2, kind, seed, d, x);
+        cgam_rng rng = cgam_rng_stream(seed, (uint64_t)d);
+        shares_of(queries, target, 2, kind, &rng, &n, x);
         cgam_moments_add(&drawn, x[0] - (other ? x[1] : 0));
     }
     return (cgam_share){mean, deviation(&drawn)};
@@ -179,11 +168,13 @@ cgam_recovery cgam_baseline_recovery(int64_t queries, const int32_t *target, con
     const bool *kind[KINDS] = {zero, icl, retrieval};
     double mean[KINDS], shares[DRAWS];
     cgam_moments drawn[KINDS + 1] = {{0}};
-    int64_t n = shares_of(queries, target, KINDS, kind, mean);
+    int64_t n;
+    shares_of(queries, target, KINDS, kind, NULL, &n, mean);
     int used = 0;
     for (int d = 0; d < DRAWS && n > 0; d++) {
         double x[KINDS + 1];
-        draw(queries, target, n, KINDS, kind, seed, d, x);
+        cgam_rng rng = cgam_rng_stream(seed, (uint64_t)d);
+        shares_of(queries, target, KINDS, kind, &rng, &n, x);
         x[KINDS] = share(x[0], x[1], x[2]);
         bool there = !isnan(x[KINDS]);
         if (there) shares[used++] = x[KINDS];
