@@ -210,7 +210,6 @@ typedef struct run {
     llama_seq_id *seq, **seq_at;
     int8_t *logits;
     int64_t *ends;
-    int64_t room;
     float *gain, *bias; /* final norm; NULL when it is of another kind */
     cgam_lm_norm norm;
 } run;
@@ -233,7 +232,7 @@ static cgam_status run_new(run *r, cgam_lm *lm, int64_t room, int64_t cells, int
     cgam_env *env = lm->env;
     const cgam_llama *f = lm->f;
     size_t n = (size_t)room, d = (size_t)lm->info.width;
-    *r = (run){.lm = lm, .room = room};
+    *r = (run){.lm = lm};
     r->token = cgam_alloc(env, n, sizeof *r->token);
     r->pos = cgam_alloc(env, n, sizeof *r->pos);
     r->n_seq = cgam_alloc(env, n, sizeof *r->n_seq);
@@ -338,7 +337,6 @@ static cgam_status decode_prefix(run *r, const cgam_lm_prompt *prompt, int64_t s
 
 /* Where the states of a batch go. */
 typedef struct handing {
-    const cgam_lm_prompt *prompts;
     const cgam_packing *packing;
     const cgam_lm_capture_opts *opts;
     cgam_lm_sink sink;
@@ -402,7 +400,7 @@ cgam_status cgam_llama_run(cgam_lm *lm, const cgam_lm_prompt *prompts, const cga
                            const cgam_lm_capture_opts *opts, cgam_lm_sink sink, void *user)
 {
     run r;
-    handing h = {prompts, packing, opts, sink, user, packing->shared};
+    handing h = {packing, opts, sink, user, packing->shared};
     int64_t room = packing->batch_tokens > PIECE ? packing->batch_tokens : PIECE;
     cgam_status status =
         run_new(&r, lm, room, room + packing->shared, packing->batch_prompts, !opts->no_states);

@@ -53,17 +53,8 @@ static void scale_of(int64_t count, int64_t width, const float *H, int64_t strid
 
 typedef struct workspace {
     struct feature_node *nodes, **rows; /* [count * (width + 2)], [count] */
-    double *labels, *mean, *factor;
+    double *mean, *factor, *labels;     /* [width] each, [count] */
 } workspace;
-
-static void workspace_free(cgam_env *env, workspace *w)
-{
-    cgam_free(env, w->nodes);
-    cgam_free(env, w->rows);
-    cgam_free(env, w->labels);
-    cgam_free(env, w->mean);
-    cgam_free(env, w->factor);
-}
 
 /* Trains on `half`, counts hits on the other. */
 static cgam_status one_way(cgam_env *env, workspace *w, int64_t count, int64_t width,
@@ -113,19 +104,19 @@ cgam_status cgam_probe_separability(cgam_env *env, int64_t count, int64_t width,
     size_t n = (size_t)count, d = (size_t)width;
     workspace w = {.nodes = cgam_alloc(env, n * (d + 2), sizeof *w.nodes),
                    .rows = cgam_alloc(env, n, sizeof(struct feature_node *)),
-                   .labels = cgam_alloc(env, n, sizeof *w.labels),
-                   .mean = cgam_alloc(env, d, sizeof *w.mean),
-                   .factor = cgam_alloc(env, d, sizeof *w.factor)};
-    cgam_status status = w.nodes && w.rows && w.labels && w.mean && w.factor
-                             ? CGAM_OK
-                             : cgam_fail_nomem(env, "a probe");
+                   .mean = cgam_alloc(env, 2 * d + n, sizeof *w.mean)};
+    cgam_status status = w.nodes && w.rows && w.mean ? CGAM_OK : cgam_fail_nomem(env, "a probe");
+    w.factor = w.mean ? w.mean + d : NULL;
+    w.labels = w.mean ? w.mean + 2 * d : NULL;
     int64_t hits = 0, counted = 0;
     bool possible = true;
     for (int half = 0; half < 2 && status == CGAM_OK; half++)
         status = one_way(env, &w, count, width, H, stride, target, half, &hits, &possible);
     for (int64_t i = 0; i < count; i++) counted += target[i] >= 0;
     if (status == CGAM_OK && possible && counted > 0) *accuracy = (double)hits / (double)counted;
-    workspace_free(env, &w);
+    cgam_free(env, w.nodes);
+    cgam_free(env, w.rows);
+    cgam_free(env, w.mean);
     return status;
 }
 

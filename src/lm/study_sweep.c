@@ -110,20 +110,6 @@ static cgam_status answers(cgam_trial *t, const float *states, bool *right[2])
 }
 
 /* ---- Documents ---------------------------------------------------------------------------- */
-static json_t *best_json(const cgam_trial *t, const cgam_sweep_best *best, bool layered)
-{
-    json_t *o = json_object();
-    if (layered) cgam_json_put_int(o, "context_layer", best->context % t->layers);
-    cgam_json_put_int(o, "query_layer", best->query_layer);
-    cgam_json_put(o, "lambda",
-                  cgam_json_reals((double[]){best->lambda.from, best->lambda.to}, 2, 1));
-    cgam_json_put_real(o, "accuracy", best->accuracy);
-    cgam_json_put_real(o, "held_out", best->held_out);
-    cgam_json_put_real(o, "held_out_ties", best->held_out_ties);
-    cgam_json_put_real(o, "tied", best->tied);
-    return o;
-}
-
 /* Couplings at which the step functions are read, for comparison with studies on a grid, and all
  * there are with the norm lens. */
 static const double grid[] = {0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50};
@@ -186,7 +172,15 @@ static cgam_status put_best(cgam_trial *t, json_t *to, int64_t first, int64_t co
         bool *marks = right ? right[over] : t->marks;
         status = cgam_sweep_choose(t->sweep, (cgam_sweep_over)over, first, count, marks, &best);
         if (status != CGAM_OK) break;
-        json_t *o = best_json(t, &best, count > 1);
+        json_t *o = json_object();
+        if (count > 1) cgam_json_put_int(o, "context_layer", best.context % t->layers);
+        cgam_json_put_int(o, "query_layer", best.query_layer);
+        cgam_json_put(o, "lambda",
+                      cgam_json_reals((double[]){best.lambda.from, best.lambda.to}, 2, 1));
+        cgam_json_put_real(o, "accuracy", best.accuracy);
+        cgam_json_put_real(o, "held_out", best.held_out);
+        cgam_json_put_real(o, "held_out_ties", best.held_out_ties);
+        cgam_json_put_real(o, "tied", best.tied);
         cgam_json_put_real(o, "held_out_se", cgam_trial_share(t, marks).se);
         cgam_trial_put_right(t, o, "right", marks);
         cgam_json_put(to, cgam_sweep_over_name((cgam_sweep_over)over), o);

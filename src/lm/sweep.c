@@ -22,7 +22,6 @@ struct cgam_sweep {
     cgam_env *env;
     cgam_sweep_input in; /* arrays borrowed only while it is made */
     int64_t contexts, counted;
-    bool *left_out;         /* [queries] */
     cgam_interval *over[2]; /* [contexts, layers, queries]; NULL on a grid */
     uint32_t *marks[2];     /* the same: bit g is set where lambda[g] is right */
     double lambda[CGAM_SWEEP_GRID];
@@ -35,7 +34,6 @@ void cgam_sweep_free(cgam_sweep *sweep)
         cgam_free(sweep->env, sweep->over[over]);
         cgam_free(sweep->env, sweep->marks[over]);
     }
-    cgam_free(sweep->env, sweep->left_out);
     cgam_free(sweep->env, sweep);
 }
 
@@ -315,18 +313,13 @@ cgam_status cgam_sweep_new(const cgam_lens *lens, const cgam_sweep_input *input,
         fine = fine && (s->marks[over] || s->over[over]);
     }
     for (int64_t g = 0; grid && g < input->grid; g++) s->lambda[g] = input->lambda[g];
-    s->left_out = cgam_zalloc(env, (size_t)input->queries, sizeof *s->left_out);
     float *a = cgam_alloc(env, piece * vocab, sizeof *a);
     float *b = cgam_alloc(env, 2 * (size_t)contexts * vocab, sizeof *b);
     double *size = cgam_alloc(env, 2 * (size_t)contexts, sizeof *size);
     int64_t *top = cgam_alloc(env, 2 * (size_t)contexts, sizeof *top);
-    if (!fine || !s->left_out || !a || !b || !size || !top)
-        status = cgam_fail_nomem(env, "a sweep");
+    if (!fine || !a || !b || !size || !top) status = cgam_fail_nomem(env, "a sweep");
     if (status == CGAM_OK) status = fill(s, lens, context, progress, a, b, size, top);
-    for (int64_t i = 0; status == CGAM_OK && i < input->queries; i++) {
-        s->left_out[i] = input->target[i] < 0;
-        s->counted += !s->left_out[i];
-    }
+    for (int64_t i = 0; i < input->queries; i++) s->counted += input->target[i] >= 0;
     cgam_free(env, a);
     cgam_free(env, b);
     cgam_free(env, size);
