@@ -163,8 +163,7 @@ cgam_status cgam_coupled_newton(const cgam_recall *plan, cgam_query *m, bool *mo
     if (safe) { /* p is now one plain step further, in any case */
         *moved = true;
         m->iterations++;
-        m->energy_rise = fmax(m->energy_rise, energy - m->energy_end);
-        m->energy_end = energy;
+        cgam_books_energy(m, energy, true);
     } else { /* no trace is left: the plain iteration goes on, bit by bit, as if nobody had asked */
         memcpy(m->p, w.pi, (size_t)n * sizeof *m->p);
     }
@@ -173,8 +172,7 @@ cgam_status cgam_coupled_newton(const cgam_recall *plan, cgam_query *m, bool *mo
         m->iterations++;
     }
     if (safe && status == CGAM_OK) {
-        m->energy_rise = fmax(m->energy_rise, energy - m->energy_end);
-        m->energy_end = energy;
+        cgam_books_energy(m, energy, true);
         m->change = 0; /* the next plain step measures it afresh */
         m->rate = 0;
     }
