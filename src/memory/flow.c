@@ -1,10 +1,8 @@
 /* flow.c: recall in time. The two-stage network (as_net.c) starts at rest - gates and retrieval 0 -
  * with the query and the context applied, and flows to a steady state or the horizon. */
-#include "base/blas.h"
 #include "memory/as_net.h"
 
 #include <cgam/flow.h>
-#include <cgam/theory.h>
 #include <math.h>
 #include <string.h>
 
@@ -12,41 +10,12 @@
  * called steady. */
 static const double BELOW_STEADY = 0.1, RTOL_MAX = 1e-9, RTOL_MIN = 1e-12;
 
-/* lambda_min(I - W'A^-1 W) for W given as a matrix. */
-static cgam_status margin_of(const cgam_recall *plan, double *margin)
-{
-    cgam_env *env = plan->bank->env;
-    int64_t n = plan->bank->Z.n, k = plan->d_c;
-    const double *W = plan->opts.W;
-    double *M = cgam_zalloc(env, (size_t)(k * k), sizeof *M);
-    double *room = cgam_alloc(env, (size_t)(2 * n + k), sizeof *room);
-    cgam_status status = M && room ? CGAM_OK : cgam_fail_nomem(env, "a free context");
-    for (int64_t j = 0; j < k && status == CGAM_OK; j++) {
-        double *w = room, *y = room + n;
-        for (int64_t i = 0; i < n; i++) w[i] = W[i * k + j];
-        status = cgam_gate_solve(plan->gate, w, y, NULL);
-        for (int64_t i = 0; i < n && status == CGAM_OK; i++)
-            for (int64_t l = 0; l < k; l++) M[j * k + l] -= W[i * k + l] * y[i];
-        M[j * k + j] += 1;
-    }
-    if (status == CGAM_OK) {
-        double *values = room + 2 * n;
-        lapack_int info =
-            LAPACKE_dsyevd(LAPACK_COL_MAJOR, 'N', 'U', (lapack_int)k, M, (lapack_int)k, values);
-        if (info != 0) status = cgam_fail(env, CGAM_E_INTERNAL, "dsyevd: %d", (int)info);
-        *margin = values[0];
-    }
-    cgam_free(env, M);
-    cgam_free(env, room);
-    return status;
-}
-
 static cgam_status free_context(cgam_recall *plan)
 {
     plan->context_margin = -INFINITY;
     if (plan->gate->info.regime != CGAM_SUBCRITICAL) return CGAM_OK;
-    if (plan->opts.W) return margin_of(plan, &plan->context_margin);
-    return cgam_context_margin(plan->gate, plan->opts.P, plan->d_c, &plan->context_margin);
+    return cgam_gate_context_margin(plan->gate, plan->opts.W, plan->opts.P, plan->d_c,
+                                    &plan->context_margin);
 }
 
 cgam_status cgam_recall_net(cgam_recall *plan)

@@ -23,6 +23,10 @@ struct cgam_gate {
 cgam_dplr_spec cgam_gate_hessian(const cgam_gate *gate, double factor, double shift_p,
                                  const double *p);
 
+/* lambda_min(I - W'A^-1 W) for A positive definite: W [n, k] as given, or Z P, P [d, k], or Z itself. */
+cgam_status cgam_gate_context_margin(const cgam_gate *gate, const double *W, const double *P,
+                                     int64_t k, double *margin);
+
 /* Are all memories orthogonal to each other? Decided without rounding; UNKNOWN only where products
  * of entries are near underflow. Stops at the first pair that is not. */
 cgam_status cgam_bank_orthogonal(const cgam_bank *bank, cgam_sign *out);

@@ -25,9 +25,7 @@ static int64_t length(const cgam_spectrum *sp)
     return sp->through_bank ? sp->bank->Z.d : sp->bank->Z.n;
 }
 
-/* All eigenvalues, ascending, of the symmetric matrix whose lower triangle by rows is C, which is
- * replaced by the eigenvectors (one a row) when asked for. */
-static cgam_status eigen(cgam_env *env, int64_t size, bool vectors, double *C, double *values)
+cgam_status cgam_eigen(cgam_env *env, int64_t size, bool vectors, double *C, double *values)
 {
     lapack_int info = LAPACKE_dsyevd(LAPACK_COL_MAJOR, vectors ? 'V' : 'N', 'U', (lapack_int)size,
                                      C, (lapack_int)size, values);
@@ -66,7 +64,7 @@ cgam_status cgam_bank_gram(const cgam_bank *bank, cgam_gram_info *out)
     if (status == CGAM_OK)
         status = n <= d ? cgam_rows_gram_outer(env, &bank->Z, C)
                         : cgam_rows_gram(env, &bank->Z, NULL, C, size);
-    if (status == CGAM_OK) status = eigen(env, size, false, C, mu);
+    if (status == CGAM_OK) status = cgam_eigen(env, size, false, C, mu);
     if (status == CGAM_OK) {
         out->mu_max = fmax(mu[size - 1], 0);
         for (int64_t k = 0; k < size; k++) out->rank += mu[k] > rank_floor(bank, out->mu_max);
@@ -93,7 +91,7 @@ static cgam_status decompose_through_bank(cgam_spectrum *sp)
     int64_t n = bank->Z.n, d = bank->Z.d;
     sp->through_bank = true;
     cgam_status status = cgam_rows_gram(bank->env, &bank->Z, NULL, sp->F, d);
-    if (status == CGAM_OK) status = eigen(bank->env, d, true, sp->F, sp->omega);
+    if (status == CGAM_OK) status = cgam_eigen(bank->env, d, true, sp->F, sp->omega);
     if (status != CGAM_OK) return status;
     double mu_max = fmax(sp->omega[d - 1], 0), floor = rank_floor(bank, mu_max);
     int64_t skip = 0; /* what belongs to the kernel of Z comes first */
@@ -122,7 +120,7 @@ static cgam_status decompose_dense(cgam_spectrum *sp)
     if (status == CGAM_OK) status = cgam_rows_gram_outer(bank->env, &bank->Z, sp->F);
     if (status != CGAM_OK) return status;
     for (int64_t i = 0; i < n; i++) sp->F[i * n + i] = 0;
-    status = eigen(bank->env, n, true, sp->F, sp->omega);
+    status = cgam_eigen(bank->env, n, true, sp->F, sp->omega);
     if (status != CGAM_OK) return status;
     sp->info.modes = n;
     sp->info.rank = gram.rank;

@@ -11,8 +11,8 @@
  * steps shrink with the margin and the end is met to tol. */
 #include <cgam/theory.h>
 
-#include "base/blas.h"
 #include "memory/recall.h"
+#include "memory/spectrum.h"
 
 #include <math.h>
 #include <string.h>
@@ -33,9 +33,7 @@ static cgam_status perpendicular_dense(const cgam_bank *bank, double mu_G, doubl
         /* G 1 = mu_G 1, so (I - J) G (I - J) = G - mu_G J */
         for (int64_t i = 0; i < n; i++)
             for (int64_t j = 0; j <= i; j++) G[i * n + j] += (trace - mu_G) / (double)n;
-        lapack_int info =
-            LAPACKE_dsyevd(LAPACK_COL_MAJOR, 'N', 'U', (lapack_int)n, G, (lapack_int)n, values);
-        if (info != 0) status = cgam_fail(env, CGAM_E_INTERNAL, "dsyevd: %d", (int)info);
+        status = cgam_eigen(env, n, false, G, values);
         *mu = values[0];
     }
     cgam_free(env, G);

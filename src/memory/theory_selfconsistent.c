@@ -3,7 +3,7 @@
 #include <cgam/theory.h>
 
 #include "base/blas.h"
-#include "memory/gate.h"
+#include "memory/spectrum.h"
 
 #include <math.h>
 #include <string.h>
@@ -185,43 +185,51 @@ cgam_status cgam_contraction_local(const cgam_gate *gate, double beta, double la
     return status;
 }
 
-cgam_status cgam_context_margin(const cgam_gate *gate, const double *P, int64_t d_c, double *margin)
+cgam_status cgam_gate_context_margin(const cgam_gate *gate, const double *W, const double *P,
+                                     int64_t k, double *margin)
 {
     const cgam_bank *bank = gate->bank;
     cgam_env *env = bank->env;
-    int64_t n = bank->Z.n, d = bank->Z.d, k = P ? d_c : d;
+    int64_t n = bank->Z.n, d = bank->Z.d;
+    double *M = cgam_zalloc(env, (size_t)(k * k), sizeof *M);
+    double *work = cgam_alloc(env, (size_t)(2 * n + 2 * d + k), sizeof *work);
+    cgam_status status = M && work ? CGAM_OK : cgam_fail_nomem(env, "a free context");
+    double *v = work, *w = v + d, *u = w + d, *y = u + n, *values = y + n;
+    for (int64_t j = 0; j < k && status == CGAM_OK; j++) { /* column j of W'A^-1 W */
+        if (W) {
+            for (int64_t i = 0; i < n; i++) u[i] = W[i * k + j];
+            status = cgam_gate_solve(gate, u, y, NULL);
+            for (int64_t i = 0; i < n && status == CGAM_OK; i++)
+                for (int64_t l = 0; l < k; l++) M[j * k + l] -= W[i * k + l] * y[i];
+        } else {
+            for (int64_t i = 0; i < d; i++) v[i] = P ? P[i * k + j] : i == j;
+            status = cgam_gate_solve_range(gate, v, y);
+            if (status == CGAM_OK) status = cgam_bank_combine(bank, y, w);
+            if (status != CGAM_OK) break;
+            if (P)
+                cblas_dgemv(CblasRowMajor, CblasTrans, (int)d, (int)k, -1, P, (int)k, w, 1, 0,
+                            M + j * k, 1);
+            else
+                for (int64_t i = 0; i < d; i++) M[j * k + i] = -w[i];
+        }
+        M[j * k + j] += 1;
+    }
+    if (status == CGAM_OK) status = cgam_eigen(env, k, false, M, values);
+    if (status == CGAM_OK) *margin = values[0];
+    cgam_free(env, M);
+    cgam_free(env, work);
+    return status;
+}
+
+cgam_status cgam_context_margin(const cgam_gate *gate, const double *P, int64_t d_c, double *margin)
+{
+    cgam_env *env = gate->bank->env;
+    int64_t k = P ? d_c : gate->bank->Z.d;
     if (k < 1 || k > INT32_MAX)
         return cgam_fail(env, CGAM_E_SHAPE, "a free context of d_c = %lld", (long long)k);
     if (gate->info.regime != CGAM_SUBCRITICAL)
         return cgam_fail(env, CGAM_E_NOT_POSITIVE,
                          "a free context needs A(alpha) positive definite: alpha = %.17g is %s",
                          gate->info.alpha, cgam_regime_name(gate->info.regime));
-    double *M = cgam_zalloc(env, (size_t)(k * k), sizeof *M), *values = NULL;
-    double *work = cgam_alloc(env, (size_t)(n + 2 * d), sizeof *work);
-    cgam_status status = CGAM_OK;
-    values = cgam_alloc(env, (size_t)k, sizeof *values);
-    if (!M || !work || !values) status = cgam_fail_nomem(env, "a free context");
-    for (int64_t j = 0; j < k && status == CGAM_OK; j++) { /* column j of W'A^-1 W */
-        double *v = work, *w = work + d, *y = w + d;
-        for (int64_t i = 0; i < d; i++) v[i] = P ? P[i * k + j] : i == j;
-        status = cgam_gate_solve_range(gate, v, y);
-        if (status == CGAM_OK) status = cgam_bank_combine(bank, y, w);
-        if (status != CGAM_OK) break;
-        if (P)
-            cblas_dgemv(CblasRowMajor, CblasTrans, (int)d, (int)k, -1, P, (int)k, w, 1, 0,
-                        M + j * k, 1);
-        else
-            for (int64_t i = 0; i < d; i++) M[j * k + i] = -w[i];
-        M[j * k + j] += 1;
-    }
-    if (status == CGAM_OK) {
-        lapack_int info =
-            LAPACKE_dsyevd(LAPACK_COL_MAJOR, 'N', 'U', (lapack_int)k, M, (lapack_int)k, values);
-        if (info != 0) status = cgam_fail(env, CGAM_E_INTERNAL, "dsyevd: %d", (int)info);
-        *margin = values[0];
-    }
-    cgam_free(env, M);
-    cgam_free(env, work);
-    cgam_free(env, values);
-    return status;
+    return cgam_gate_context_margin(gate, NULL, P, k, margin);
 }
