@@ -21,6 +21,13 @@ void cgam_query_sums(cgam_query *m, double beta, double top, double sum)
     m->lse = beta * top + log(sum);
 }
 
+void cgam_query_gates(const cgam_recall *plan, cgam_query *m)
+{
+    double lambda = plan->opts.lambda;
+    for (int64_t i = 0; i < plan->bank->Z.n; i++)
+        m->s[i] = lambda > 0 ? m->s0[i] + (m->r[i] - m->a[i]) / lambda : m->s0[i];
+}
+
 /* Weights by blocks, their sums added up with the rounding of each addition kept. */
 bool cgam_query_softmax(const cgam_recall *plan, cgam_query *m)
 {
@@ -161,8 +168,6 @@ static bool book(const cgam_recall *plan, cgam_query *m, double energy, double c
  * refined solves, then s from r. */
 static cgam_status finish(const cgam_recall *plan, cgam_query *m, double *work)
 {
-    int64_t n = plan->bank->Z.n;
-    double lambda = plan->opts.lambda;
     cgam_status status = CGAM_OK;
     bool more = plan->can.refines && m->end == CGAM_END_CONVERGED;
     m->best = INFINITY;
@@ -179,8 +184,7 @@ static cgam_status finish(const cgam_recall *plan, cgam_query *m, double *work)
         if (m->best == INFINITY) m->energy_end = fmax(energy, m->energy_end);
         more = !book(plan, m, energy, change);
     }
-    for (int64_t i = 0; i < n; i++)
-        m->s[i] = lambda > 0 ? m->s0[i] + (m->r[i] - m->a[i]) / lambda : m->s0[i];
+    cgam_query_gates(plan, m);
     return status;
 }
 

@@ -45,6 +45,15 @@ typedef struct gathered {
     double gain, largest, peak, spread, leap;
 } gathered;
 
+static void gather(gathered *all, gathered one)
+{
+    all->gain += one.gain;
+    all->spread += one.spread;
+    all->largest = fmax(all->largest, one.largest);
+    all->peak = fmax(all->peak, one.peak);
+    all->leap = fmax(all->leap, one.leap);
+}
+
 typedef enum kind { STEP, GATHER, GATHER_EXACTLY, EXACT } kind;
 
 typedef struct batch {
@@ -83,13 +92,12 @@ static void step_rows(const batch *b, const cgam_gemm_pass_tile *t, int64_t from
     cgam_couple_of(b->plan->bank->Z.cpu)(rows, width, (float *)t->S + from * width,
                                          b->state + 3 * (t->begin + from) * width, dinv, gain,
                                          b->factor, stats);
-    for (int64_t v = 0; v < b->count; v++) {
-        part[v].gain += (double)stats[v];
-        part[v].spread += (double)stats[width + v];
-        part[v].largest = fmax(part[v].largest, (double)stats[2 * width + v]);
-        part[v].peak = fmax(part[v].peak, (double)stats[3 * width + v]);
-        part[v].leap = fmax(part[v].leap, (double)stats[4 * width + v]);
-    }
+    for (int64_t v = 0; v < b->count; v++)
+        gather(&part[v], (gathered){.gain = (double)stats[v],
+                                    .spread = (double)stats[width + v],
+                                    .largest = (double)stats[2 * width + v],
+                                    .peak = (double)stats[3 * width + v],
+                                    .leap = (double)stats[4 * width + v]});
 }
 
 /* Border rows have A^-1 delta from the small system; those between them go together. */
@@ -278,14 +286,7 @@ static cgam_status step(batch *b)
     for (int64_t v = 0; v < b->count && status == CGAM_OK; v++) {
         way *w = b->ways[v];
         gathered all = b->part[v];
-        for (int64_t c = 1; c < chunks; c++) {
-            const gathered *one = &b->part[c * b->count + v];
-            all.gain += one->gain;
-            all.spread += one->spread;
-            all.largest = fmax(all.largest, one->largest);
-            all.peak = fmax(all.peak, one->peak);
-            all.leap = fmax(all.leap, one->leap);
-        }
+        for (int64_t c = 1; c < chunks; c++) gather(&all, b->part[c * b->count + v]);
         double c = 1 / (1 + all.gain);
         if (!(c > 0 && isfinite(c)) || !(all.leap < LEAP)) {
             w->leapt = true;
@@ -406,14 +407,10 @@ static cgam_status begin(void *arg, int64_t v)
     return CGAM_OK;
 }
 
-/* s of the fixed point, from its scores. */
 static cgam_status end(void *arg, int64_t v)
 {
     const batch *b = arg;
-    cgam_query *m = b->ways[v]->m;
-    double lambda = b->plan->opts.lambda;
-    for (int64_t i = 0; i < b->plan->bank->Z.n; i++)
-        m->s[i] = m->s0[i] + (m->r[i] - m->a[i]) / lambda;
+    cgam_query_gates(b->plan, b->ways[v]->m);
     return CGAM_OK;
 }
 

@@ -65,6 +65,9 @@ void cgam_query_sums(cgam_query *m, double beta, double top, double sum);
 /* p = softmax(beta r) and lse; false when a score is not a number. */
 bool cgam_query_softmax(const cgam_recall *plan, cgam_query *m);
 
+/* s of a coupled point from its scores: s0 + (r - a) / lambda. */
+void cgam_query_gates(const cgam_recall *plan, cgam_query *m);
+
 /* Mode coupled for `count` queries that have b, s0, a and half_us0. start: NULL, or the p to
  * begin with ([count, n]) instead of softmax(beta a). */
 cgam_status cgam_coupled_solve(const cgam_recall *plan, int64_t count, cgam_query *m,

@@ -48,23 +48,14 @@ void cgam_rows_add(const cgam_rows *Z, int64_t begin, int64_t count, const doubl
     Z->cpu->f64->sum[Z->dtype](cgam_rows_at(Z, begin), Z->stride, count, Z->d, w, y);
 }
 
-/* Columns [from, d) of the rows. */
-static void get_columns(const cgam_rows *Z, int64_t begin, int64_t count, int64_t from,
-                        int64_t width, double *out)
-{
-    size_t size = cgam_dtype_size(Z->dtype);
-    for (int64_t i = 0; i < count; i++) {
-        double *row = out + i * width;
-        const char *stored = (const char *)cgam_rows_at(Z, begin + i) + (size_t)from * size;
-        cgam_widen(Z->dtype, stored, width, row);
-        if (Z->scale)
-            for (int64_t j = 0; j < width; j++) row[j] *= Z->scale[begin + i];
-    }
-}
-
 void cgam_rows_get(const cgam_rows *Z, int64_t begin, int64_t count, double *out)
 {
-    get_columns(Z, begin, count, 0, Z->d, out);
+    for (int64_t i = 0; i < count; i++) {
+        double *row = out + i * Z->d;
+        cgam_widen(Z->dtype, cgam_rows_at(Z, begin + i), Z->d, row);
+        if (Z->scale)
+            for (int64_t j = 0; j < Z->d; j++) row[j] *= Z->scale[begin + i];
+    }
 }
 
 typedef struct product {

@@ -57,7 +57,8 @@ cgam_status cgam_rows_gram(cgam_env *env, const cgam_rows *Z, const double *w, d
 /* C = Z Z', the lower triangle of C [n, n]. */
 cgam_status cgam_rows_gram_outer(cgam_env *env, const cgam_rows *Z, double *C);
 
-/* x'y and |x| with sums in blocks, joined in double-double: good to the last bit or two. */
+/* x'y with sums of 64, joined in double-double; and |x|, a plain sum that neither overflows nor
+ * underflows. */
 double cgam_vec_dot(int64_t n, const double *x, const double *y);
 double cgam_vec_norm(int64_t n, const double *x);
 
