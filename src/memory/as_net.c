@@ -88,28 +88,19 @@ static cgam_status projected_apply_t(void *user, int64_t count, const double *in
 
 static void release(cgam_env *env, void *thing) { cgam_free(env, thing); }
 
-/* The bank's operator, kept by the network. */
-static cgam_status keep_bank(cgam_net *net, const cgam_bank *bank, const cgam_op **out)
-{
-    cgam_op *op = cgam_alloc(bank->env, 1, sizeof *op);
-    if (!op) return cgam_fail_nomem(bank->env, "a network");
-    *op = cgam_bank_op(bank);
-    cgam_status status = cgam_net_keep(net, release, op);
-    if (status == CGAM_OK) *out = op;
-    return status;
-}
-
-static cgam_status keep_projected(cgam_net *net, const cgam_bank *bank, const double *P,
-                                  int64_t d_c, const cgam_op **out)
+/* The bank's operator, or Z P, kept by the network. */
+static cgam_status keep_bank(cgam_net *net, const cgam_bank *bank, const double *P, int64_t d_c,
+                             const cgam_op **out)
 {
     projected *W = cgam_alloc(bank->env, 1, sizeof *W);
     if (!W) return cgam_fail_nomem(bank->env, "a network");
-    *W = (projected){.bank = bank, .P = P};
-    W->op = (cgam_op){.rows = bank->Z.n,
-                      .cols = d_c,
-                      .apply = projected_apply,
-                      .apply_t = projected_apply_t,
-                      .user = W};
+    *W = (projected){.op = cgam_bank_op(bank), .bank = bank, .P = P};
+    if (P)
+        W->op = (cgam_op){.rows = bank->Z.n,
+                          .cols = d_c,
+                          .apply = projected_apply,
+                          .apply_t = projected_apply_t,
+                          .user = W};
     const cgam_op *op = &W->op;
     cgam_status status = cgam_net_keep(net, release, W);
     if (status == CGAM_OK) *out = op;
@@ -143,8 +134,8 @@ static cgam_status fill(cgam_net *net, const cgam_bank *bank, const cgam_memory_
     if (status == CGAM_OK)
         status = add_layer(net, "retrieval", n, &cgam_lagr_softmax, o->beta, o->tau_r);
     if (status == CGAM_OK) status = add_layer(net, "query", d, NULL, NAN, o->tau_q);
-    if (status == CGAM_OK) status = keep_bank(net, bank, &Z);
-    if (status == CGAM_OK && o->P) status = keep_projected(net, bank, o->P, d_c, &W);
+    if (status == CGAM_OK) status = keep_bank(net, bank, NULL, bank->Z.d, &Z);
+    if (status == CGAM_OK && o->P) status = keep_bank(net, bank, o->P, d_c, &W);
     if (status == CGAM_OK && o->W) status = cgam_net_dense(net, o->W, CGAM_F64, n, d_c, false, &W);
     if (status != CGAM_OK) return status;
     status = cgam_net_add_bilinear(net, "h1", CGAM_NET_GATES, CGAM_NET_CONTEXT, W ? W : Z, 1);
@@ -193,7 +184,7 @@ static cgam_status one_stage(const cgam_bank *bank, const cgam_lagr *visible, do
         return cgam_fail(env, CGAM_E_ARG, "tau of the hidden layer is %g", tau_hidden);
     cgam_status status = cgam_net_new(env, &net);
     if (status == CGAM_OK) status = add_layer(net, "visible", bank->Z.d, visible, beta, 1);
-    if (status == CGAM_OK) status = keep_bank(net, bank, &Z);
+    if (status == CGAM_OK) status = keep_bank(net, bank, NULL, bank->Z.d, &Z);
     if (status == CGAM_OK && tau_hidden == 0)
         status = cgam_net_add_hidden(net, "memories", 0, Z, hidden, &parameter, 1);
     if (status == CGAM_OK && tau_hidden > 0) {

@@ -164,12 +164,9 @@ cgam_status cgam_bank_new(cgam_env *env, const void *data, cgam_dtype dtype, int
         }
     }
     if (status == CGAM_OK) status = finish(bank, &o, "bank");
-    if (status != CGAM_OK) {
-        cgam_bank_free(bank);
-        return status;
-    }
-    *out = bank;
-    return CGAM_OK;
+    if (status == CGAM_OK) *out = bank;
+    else cgam_bank_free(bank);
+    return status;
 }
 
 cgam_status cgam_bank_load(cgam_env *env, const char *path, const cgam_bank_opts *opts,
@@ -192,12 +189,9 @@ cgam_status cgam_bank_load(cgam_env *env, const char *path, const cgam_bank_opts
                               a->shape[1], NULL,     cgam_cpu_best()};
         status = finish(bank, &o, path);
     }
-    if (status != CGAM_OK) {
-        cgam_bank_free(bank);
-        return status;
-    }
-    *out = bank;
-    return CGAM_OK;
+    if (status == CGAM_OK) *out = bank;
+    else cgam_bank_free(bank);
+    return status;
 }
 
 cgam_bank_info cgam_bank_describe(const cgam_bank *bank) { return bank->info; }

@@ -271,6 +271,18 @@ int64_t cgam_dplr_border(const cgam_dplr *T, const int64_t **index)
     return T->m;
 }
 
+cgam_status cgam_dplr_outer(cgam_env *env, const cgam_rows *Z, const double *x, double *y,
+                            double *size)
+{
+    double *t = cgam_alloc(env, (size_t)Z->d, sizeof *t);
+    if (!t) return cgam_fail_nomem(env, "a product with the gate operator");
+    cgam_status status = cgam_rows_combine(env, Z, x, t);
+    if (status == CGAM_OK) status = cgam_rows_score(env, Z, t, y);
+    if (size) *size = cgam_vec_norm(Z->d, t) * (1 + 2 * (double)Z->d * 0x1p-53);
+    cgam_free(env, t);
+    return status;
+}
+
 cgam_status cgam_dplr_apply(const cgam_dplr *T, const double *x, double *y)
 {
     cgam_status status = CGAM_OK;
@@ -289,14 +301,8 @@ cgam_status cgam_dplr_apply(const cgam_dplr *T, const double *x, double *y)
         cgam_free(T->env, z);
         return CGAM_OK;
     }
-    if (T->a > 0) {
-        double *t = cgam_alloc(T->env, (size_t)T->d, sizeof *t);
-        if (!t) return cgam_fail_nomem(T->env, "a product with the gate operator");
-        status = cgam_rows_combine(T->env, T->Z, x, t);
-        if (status == CGAM_OK) status = cgam_rows_score(T->env, T->Z, t, y);
-        cgam_free(T->env, t);
-        if (status != CGAM_OK) return status;
-    }
+    if (T->a > 0) status = cgam_dplr_outer(T->env, T->Z, x, y, NULL);
+    if (status != CGAM_OK) return status;
     double wx = T->w ? T->sigma * cgam_vec_dot(T->n, T->w, x) : 0;
     for (int64_t i = 0; i < T->n; i++)
         y[i] = T->D[i] * x[i] + (T->a > 0 ? T->a * y[i] : 0) + (T->w ? T->w[i] * wx : 0);

@@ -25,6 +25,10 @@ struct cgam_dplr {
     double error, size; /* dense: of the entries, in the spectral norm, and the row-sum norm of T */
 };
 
+/* y = Z Z'x, and |Z'x| from above, if asked for. */
+cgam_status cgam_dplr_outer(cgam_env *env, const cgam_rows *Z, const double *x, double *y,
+                            double *size);
+
 /* Columns of B = [sqrt(a) Z, sqrt(sigma) w]. */
 static inline int64_t cgam_dplr_columns(const cgam_dplr_spec *s)
 {

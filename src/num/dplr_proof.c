@@ -284,12 +284,7 @@ cgam_status cgam_dplr_apply_bounded(cgam_env *env, const cgam_dplr_spec *s, cons
         return cgam_dplr_apply(T, x, y);
     }
     if (s->a > 0) {
-        double *sum = cgam_alloc(env, (size_t)Z->d, sizeof *sum);
-        if (!sum) return cgam_fail_nomem(env, "a product with the gate operator");
-        cgam_status status = cgam_rows_combine(env, Z, x, sum);
-        if (status == CGAM_OK) status = cgam_rows_score(env, Z, sum, y);
-        t = cgam_vec_norm(Z->d, sum) * (1 + 2 * (double)Z->d * CGAM_U);
-        cgam_free(env, sum);
+        cgam_status status = cgam_dplr_outer(env, Z, x, y, &t);
         if (status != CGAM_OK) return status;
         for (int64_t i = 0; i < n; i++) lengths += fabs(x[i]) * sqrt(s->norm2[i]);
     }
