@@ -133,11 +133,6 @@ static void join(const pass *ps, int64_t v, double *energy, double *g)
     *energy = 0.5 * feedback - m->half_us0 - m->lse / beta;
 }
 
-static bool begins_f32(const cgam_recall *plan)
-{
-    return plan->can.coupled_f32 && plan->opts.tol <= CGAM_ROUTE_F32_END;
-}
-
 /* May the next pass of m, with t, be in f32? */
 static bool f32_suits(const cgam_recall *plan, const cgam_query *m, const double *t)
 {
@@ -145,7 +140,7 @@ static bool f32_suits(const cgam_recall *plan, const cgam_query *m, const double
     bool near =
         m->change <= CGAM_ROUTE_F32_END / m->sum || m->rate > F32_RATE; /* max p = 1 / sum */
     if (m->iterations > 0 && (!m->f32 || near)) return false;
-    if (!begins_f32(plan) || !cgam_f32_holds(size)) return false;
+    if (!plan->can.begins_f32 || !cgam_f32_holds(size)) return false;
     double off = l2 * plan->can.pivot_max * CGAM_F32_ERROR * plan->can.size * size;
     return plan->opts.beta * off <= F32_SCORES;
 }
@@ -232,7 +227,7 @@ cgam_status cgam_coupled_gather(const cgam_recall *plan, cgam_query *m, double *
     const cgam_rows *Z = &plan->bank->Z;
     cgam_env *env = plan->bank->env;
     int64_t chunks = cgam_rows_chunks(Z), d = Z->d;
-    m->f32 = m->iterations == 0 && begins_f32(plan);
+    m->f32 = m->iterations == 0 && plan->can.begins_f32;
     gathering job = {plan, m, cgam_f32_room(d),
                      cgam_alloc(env, (size_t)(chunks * d), sizeof(double))};
     if (!job.g_part) return cgam_fail_nomem(env, "a pass over the bank");

@@ -38,6 +38,7 @@ cgam_reach cgam_reach_of(const cgam_recall *plan)
     for (int64_t i = 0; bank->scale && i < bank->Z.n; i++) /* rows stored far from unit size */
         can.f32 &= cgam_f32_holds(bank->scale[i]);
     can.coupled_f32 = can.streams && can.f32 && cgam_f32_holds(can.pivot_max);
+    can.begins_f32 = can.coupled_f32 && o->tol <= CGAM_ROUTE_F32_END;
     return can;
 }
 
@@ -72,7 +73,7 @@ cgam_route cgam_route_choose(const cgam_recall *plan, const cgam_recall_in *in,
         route = (cgam_route){CGAM_PATH_COUPLED_TOGETHER, CGAM_F32, together};
     } else if (o->mode == CGAM_COUPLED) {
         route.path = CGAM_PATH_COUPLED;
-        if (can->coupled_f32 && o->tol <= CGAM_ROUTE_F32_END) route.precision = CGAM_F32;
+        if (can->begins_f32) route.precision = CGAM_F32;
     }
     return route;
 }

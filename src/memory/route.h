@@ -23,7 +23,8 @@ typedef struct cgam_reach {
     bool refines;     /* that solve is not exact enough for the end: see coupled.c */
     bool matrices;    /* the bank is large enough for queries to be multiplied as matrices */
     bool f32;         /* it is large enough, and of a type and size, for products in f32 */
-    bool coupled_f32; /* coupled recalls begin in f32 */
+    bool coupled_f32; /* the same for coupled feedback */
+    bool begins_f32;  /* coupled recalls begin in f32, which is above their tolerance */
     double size;      /* max |zeta| */
     double pivot_max; /* max |dinv| where rows are solved one by one, else 0 */
 } cgam_reach;
