@@ -48,7 +48,7 @@ bool cgam_query_softmax(const cgam_recall *plan, cgam_query *m)
     return isfinite(m->lse);
 }
 
-/* The same without streaming: A^-1 p by a solve of its own. solve is refined where `exact`. */
+/* r, lse and the energy of p without streaming: A^-1 p by a solve of its own, refined where `exact`. */
 static cgam_status step_apart(const cgam_recall *plan, cgam_query *m, bool exact, double *work,
                               double *energy)
 {

@@ -38,7 +38,7 @@ static double context_size(const cgam_recall *plan, const double *c)
     return plan->opts.P || plan->opts.W ? size * plan->weights_size : size;
 }
 
-/* gamma |zeta_i| |q|: the doubt of b_i, and the same of u_i. */
+/* |zeta_i| from above, and the largest of them. */
 static double length(const cgam_recall *plan, int64_t i)
 {
     return sqrt(plan->bank->norm2[i]) * (1 + cgam_norm_error(plan->bank->Z.d));
@@ -49,6 +49,7 @@ static double longest(const cgam_recall *plan)
     return plan->bank->info.norm_max * (1 + cgam_norm_error(plan->bank->Z.d));
 }
 
+/* gamma: what b_i is off by over |zeta_i| |q|, and u_i over |zeta_i| |v|. */
 static double product_error(const cgam_recall *plan)
 {
     double terms = (double)plan->bank->Z.d + (plan->opts.P || plan->opts.W ? (double)plan->d_c : 0);

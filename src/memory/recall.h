@@ -113,7 +113,7 @@ cgam_summary cgam_query_summary(const cgam_recall *plan, const cgam_query *m, in
 /* A result but for its certificates. */
 void cgam_result_fill(const cgam_recall *plan, const cgam_summary *x, const cgam_query *m,
                       cgam_result *out);
-/* The k largest r: indices by falling r, ties to the lowest. heap: caller's [k]. */
+/* The k largest r: indices by falling r, ties to the lowest. index: caller's [k]. */
 void cgam_query_top(const cgam_query *m, int64_t n, int64_t k, int64_t *index);
 
 /* What rounding may have done to a query (docs/theorems/rounding.md). Scores are exact for the s at

@@ -16,8 +16,6 @@
 enum { CAREFUL = 1 << 17 }; /* products of pairs of rows that are always made twice as long */
 static const double CLOSE = 0x1p-46; /* what an entry may be off by otherwise */
 
-static double norm_error(const cgam_rows *Z) { return cgam_norm_error(Z->d); }
-
 /* Of a product with two rows, beside what summing it does. */
 static double scale_error(const cgam_rows *Z) { return Z->scale ? cgam_norm_error(Z->d) : 0; }
 
@@ -26,7 +24,8 @@ double cgam_dplr_diagonal(const cgam_dplr_spec *s, int64_t i, double *error)
     double w = s->w ? s->w[i] : 0, load = s->a * s->norm2[i], value, off;
     if (s->D) {
         value = s->D[i] + load + s->sigma * w * w;
-        off = 4 * CGAM_U * (fabs(s->D[i]) + load + s->sigma * w * w) + load * norm_error(s->Z);
+        off = 4 * CGAM_U * (fabs(s->D[i]) + load + s->sigma * w * w) +
+              load * cgam_norm_error(s->Z->d);
     } else {
         double spread = s->sigma * w * (1 - w);
         value = s->level - spread;
@@ -44,9 +43,9 @@ double cgam_dplr_pivot(const cgam_dplr_spec *s, int64_t i, double *error)
         return s->D[i];
     }
     if (error)
-        *error =
-            (4 * CGAM_U * (fabs(s->level) + take + load) + load * norm_error(s->Z)) * CGAM_SLACK +
-            CGAM_TINY;
+        *error = (4 * CGAM_U * (fabs(s->level) + take + load) + load * cgam_norm_error(s->Z->d)) *
+                     CGAM_SLACK +
+                 CGAM_TINY;
     return s->level - take - load;
 }
 
@@ -70,7 +69,7 @@ cgam_status cgam_dplr_matrix(cgam_env *env, const cgam_dplr_spec *s, double *T, 
     cgam_status status = CGAM_OK;
     if (s->a > 0 && !all) status = cgam_rows_gram_outer(env, Z, T);
     for (int64_t i = 0; i < n; i++) {
-        size[i] = sqrt(s->norm2[i]) * (1 + norm_error(Z));
+        size[i] = sqrt(s->norm2[i]) * (1 + cgam_norm_error(Z->d));
         off[i] = 0;
     }
     for (int64_t i = 0; i < n && status == CGAM_OK; i++) {
@@ -152,7 +151,7 @@ static bool split(const cgam_dplr_spec *s, double floor, small *w)
         w->rows[w->m++] = i;
         w->pivots = fmax(w->pivots, e);
     }
-    w->error = sum * CGAM_SLACK * (1 + norm_error(s->Z)) + CGAM_U;
+    w->error = sum * CGAM_SLACK * (1 + cgam_norm_error(s->Z->d)) + CGAM_U;
     return true;
 }
 
@@ -288,7 +287,7 @@ cgam_status cgam_dplr_apply_bounded(cgam_env *env, const cgam_dplr_spec *s, cons
         if (status != CGAM_OK) return status;
         for (int64_t i = 0; i < n; i++) lengths += fabs(x[i]) * sqrt(s->norm2[i]);
     }
-    double norms = norm_error(Z), scaled = scale_error(Z);
+    double norms = cgam_norm_error(Z->d), scaled = scale_error(Z);
     double part = (cgam_gamma((double)n + 8) + scaled) * lengths * (1 + norms);
     double row = s->a * ((cgam_gamma((double)Z->d + 8) + scaled) * t + part) * (1 + norms);
     for (int64_t i = 0; i < n; i++) {

@@ -37,7 +37,7 @@ cgam_status cgam_dplr_bracket(cgam_env *env, const cgam_dplr_spec *spec, double 
     return CGAM_OK;
 }
 
-/* x'Tx / x'x from above: T a matrix off by `error`, lower triangle by rows. scratch [n]. */
+/* x'Tx / x'x from above: T a matrix off by `error`, lower triangle by rows. */
 static double quotient_above(int64_t n, const double *T, double error, const double *x)
 {
     double total = 0, size = 0, square = 0;
