@@ -85,23 +85,29 @@ static const json_t *least_shots(const json_t *study, const char *path)
     return json_array_get(list, i);
 }
 
+/* The layer below `layers` at which a measure is largest. */
+static int64_t top_layer(const json_t *curve, const char *measure, int64_t layers)
+{
+    int64_t best = 0;
+    for (int64_t l = 1; l < layers; l++)
+        if (cgam_json_nth(curve, measure, l) > cgam_json_nth(curve, measure, best)) best = l;
+    return best;
+}
+
 /* ---- (i) N_eff --------------------------------------------------------------------------- */
 /* The layer at which demonstrations lower N_eff most, -1 where there are none. */
-static int64_t deepest(const json_t *study, const json_t *curve)
+static int64_t deepest(const json_t *curve)
 {
-    int64_t best = -1;
-    for (int64_t l = 0; l < cgam_models_layers(cgam_json_at(study, "neff")); l++)
-        if (best < 0 ||
-            cgam_json_nth(curve, "log_drop", l) > cgam_json_nth(curve, "log_drop", best))
-            best = l;
-    return cgam_json_get_int(curve, "k") > 0 ? best : -1;
+    int64_t layers = (int64_t)json_array_size(cgam_json_at(curve, "log_drop"));
+    return layers > 0 && cgam_json_get_int(curve, "k") > 0 ? top_layer(curve, "log_drop", layers)
+                                                           : -1;
 }
 
 static outcome collapses(const question *q, cgam_claim *claim)
 {
     const json_t *curve = most_shots(q->study, "neff.curves");
     const json_t *zero = json_array_get(cgam_json_at(q->study, "neff.curves"), 0);
-    int64_t at = deepest(q->study, curve);
+    int64_t at = deepest(curve);
     if (at < 0) return SILENT;
     double drop = cgam_json_nth(curve, "log_drop", at);
     double se = cgam_json_nth(curve, "log_drop_se", at);
@@ -116,7 +122,7 @@ static outcome collapses_late(const question *q, cgam_claim *claim)
 {
     const json_t *curve = most_shots(q->study, "neff.curves");
     int64_t layers = cgam_models_layers(cgam_json_at(q->study, "neff")), first = -1, count = 0;
-    if (deepest(q->study, curve) < 0) return SILENT;
+    if (deepest(curve) < 0) return SILENT;
     double z = cgam_claim_limit((double)layers);
     for (int64_t l = 0; l < layers; l++) {
         double drop = cgam_json_nth(curve, "log_drop", l);
@@ -135,7 +141,7 @@ static outcome onto_labels(const question *q, cgam_claim *claim)
 {
     const json_t *curve = most_shots(q->study, "neff.curves");
     double n = (double)cgam_json_get_int(q->study, "neff.queries");
-    int64_t at = deepest(q->study, curve);
+    int64_t at = deepest(curve);
     if (at < 0) return SILENT;
     double mass = cgam_json_nth(curve, "label_mass", at);
     double se = cgam_json_nth(curve, "label_mass_sd", at) / sqrt(n);
@@ -147,9 +153,8 @@ static outcome shots_collapse(const question *q, cgam_claim *claim)
 {
     const json_t *curves = cgam_json_at(q->study, "neff.curves");
     const json_t *last = most_shots(q->study, "neff.curves");
-    int64_t at = deepest(q->study, last), steps = 0, good = 0;
-    for (size_t i = 2; i < json_array_size(curves); i++) steps++;
-    if (at < 0 || steps == 0) return SILENT;
+    int64_t at = deepest(last), steps = (int64_t)json_array_size(curves) - 2, good = 0;
+    if (at < 0 || steps < 1) return SILENT;
     for (size_t i = 1; i < json_array_size(curves); i++) {
         const json_t *now = json_array_get(curves, i), *before = json_array_get(curves, i - 1);
         cgam_claim_tell(claim, "%s%.3g", i > 1 ? ", " : "", cgam_json_nth(now, "entropy", at));
@@ -310,19 +315,11 @@ static outcome right_beats_wrong(const question *q, cgam_claim *claim)
 }
 
 /* ---- (iv) Probe -------------------------------------------------------------------------- */
-static int64_t top_layer(const json_t *curve, const char *measure)
-{
-    int64_t best = 0, layers = (int64_t)json_array_size(cgam_json_at(curve, measure));
-    for (int64_t l = 1; l < layers; l++)
-        if (cgam_json_nth(curve, measure, l) > cgam_json_nth(curve, measure, best)) best = l;
-    return best;
-}
-
 /* The first layer with 90% of a measure's rise from layer 0 to its top. */
-static int64_t risen(const json_t *curve, const char *measure)
+static int64_t risen(const json_t *curve, const char *measure, int64_t layers)
 {
     double from = cgam_json_nth(curve, measure, 0);
-    int64_t top = top_layer(curve, measure), l = 0;
+    int64_t top = top_layer(curve, measure, layers), l = 0;
     double to = cgam_json_nth(curve, measure, top);
     while (l < top && cgam_json_nth(curve, measure, l) < from + 0.9 * (to - from)) l++;
     return l;
@@ -331,12 +328,10 @@ static int64_t risen(const json_t *curve, const char *measure)
 static outcome separates_early(const question *q, cgam_claim *claim)
 {
     const json_t *curve = most_shots(q->study, "probe.curves");
-    int64_t layers = cgam_models_layers(cgam_json_at(q->study, "probe")), early = 0;
+    int64_t layers = cgam_models_layers(cgam_json_at(q->study, "probe"));
     if (!curve || layers < 2) return SILENT;
-    int64_t top = top_layer(curve, "separability");
-    for (int64_t l = 1; l <= (layers - 1) / 2; l++)
-        if (cgam_json_nth(curve, "separability", l) > cgam_json_nth(curve, "separability", early))
-            early = l;
+    int64_t top = top_layer(curve, "separability", layers);
+    int64_t early = top_layer(curve, "separability", (layers - 1) / 2 + 1);
     double best = cgam_json_nth(curve, "separability", top);
     double then = cgam_json_nth(curve, "separability", early);
     double se = hypot(cgam_json_nth(curve, "separability_se", top),
@@ -352,7 +347,7 @@ static outcome aligns_late(const question *q, cgam_claim *claim)
     int64_t layers = cgam_models_layers(cgam_json_at(q->study, "probe")), good = 0, tests = 0;
     double n = sqrt((double)cgam_json_get_int(q->study, "probe.queries"));
     if (!curve || layers < 3) return SILENT;
-    int64_t top = top_layer(curve, "margin"), end = 2 * (layers - 1) / 3;
+    int64_t top = top_layer(curve, "margin", layers), end = 2 * (layers - 1) / 3;
     double best = cgam_json_nth(curve, "margin", top);
     double best_se = cgam_json_nth(curve, "margin_sd", top) / n;
     double z = cgam_claim_limit((double)end + 1);
@@ -368,9 +363,10 @@ static outcome separates_first(const question *q, cgam_claim *claim)
 {
     const json_t *curve = most_shots(q->study, "probe.curves");
     double n = sqrt((double)cgam_json_get_int(q->study, "probe.queries"));
-    if (!curve || cgam_models_layers(cgam_json_at(q->study, "probe")) < 3) return SILENT;
-    int64_t early = risen(curve, "separability"), late = risen(curve, "margin");
-    int64_t top = top_layer(curve, "margin");
+    int64_t layers = cgam_models_layers(cgam_json_at(q->study, "probe"));
+    if (!curve || layers < 3) return SILENT;
+    int64_t early = risen(curve, "separability", layers), late = risen(curve, "margin", layers);
+    int64_t top = top_layer(curve, "margin", layers);
     double from = cgam_json_nth(curve, "margin", 0), to = cgam_json_nth(curve, "margin", top);
     double left = from + 0.9 * (to - from) - cgam_json_nth(curve, "margin", early);
     double se = hypot(0.9 * cgam_json_nth(curve, "margin_sd", top),
