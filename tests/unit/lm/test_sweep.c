@@ -424,6 +424,14 @@ static void many_states_are_read_as_each_alone(void **state)
         CHECK_CLOSE(answer[i].log_p, a.log_p, 1e-4);
         CHECK_CLOSE(answer[i].mass, a.mass, 1e-5);
     }
+    for (int j = 0; j < D; j++) H[280 * D + j] = NAN; /* named by its own number in both */
+    CHECK_FAILS(env, CGAM_E_VALUE,
+                cgam_lens_spread(lens, CGAM_LENS_NORM, MANY, H, D, LABELS, tokens, spread));
+    CHECK_MESSAGE(env, "state 280 ");
+    CHECK_FAILS(
+        env, CGAM_E_VALUE,
+        cgam_lens_judge(lens, CGAM_LENS_NORM, MANY, H, D, targets, LABELS, tokens, answer));
+    CHECK_MESSAGE(env, "state 280 ");
     cgam_lens_free(lens);
 }
 
