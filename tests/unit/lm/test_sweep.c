@@ -428,9 +428,8 @@ static void many_states_are_read_as_each_alone(void **state)
     CHECK_FAILS(env, CGAM_E_VALUE,
                 cgam_lens_spread(lens, CGAM_LENS_NORM, MANY, H, D, LABELS, tokens, spread));
     CHECK_MESSAGE(env, "state 280 ");
-    CHECK_FAILS(
-        env, CGAM_E_VALUE,
-        cgam_lens_judge(lens, CGAM_LENS_NORM, MANY, H, D, targets, LABELS, tokens, answer));
+    CHECK_FAILS(env, CGAM_E_VALUE,
+                cgam_lens_judge(lens, CGAM_LENS_NORM, MANY, H, D, targets, LABELS, tokens, answer));
     CHECK_MESSAGE(env, "state 280 ");
     cgam_lens_free(lens);
 }
