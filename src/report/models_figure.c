@@ -253,7 +253,7 @@ static void draw_shots(const json_t *doc, int64_t index, const cgam_figure *f, F
 }
 
 /* Accuracy against the coupling: the best pair of each kind of context, and what needs none. The
- * study's own contexts are drawn last, over their controls. */
+ * study's own contexts are drawn last, over their baselines. */
 static void steps_panel(FILE *to, const json_t *entry, int64_t k, int over)
 {
     const double low = 0.01, high = 100;

@@ -194,7 +194,7 @@ static void one_study(FILE *to, cgam_env *env, const char *out, const cgam_model
     accuracies(to, cgam_json_at(s->doc, "sweep"));
     fprintf(to,
             "<p class=\"soft\">ICL: the model with its demonstrations. Retrieval: ⟨ζ, q⟩ + λ⟨ζ, "
-            "c⟩, and beside it the same with the controls' contexts; centred: zero-shot scores "
+            "c⟩, and beside it the same with the baselines' contexts; centred: zero-shot scores "
             "less their means. ± standard errors.</p>\n");
     pictures(to, env, out, s, steering);
     fprintf(to, "<pre>");
@@ -231,7 +231,7 @@ void cgam_models_html(FILE *to, cgam_env *env, const char *folder, const cgam_mo
             "add to it, each after one of the layers; a word's score is ⟨ζ, q⟩ + λ⟨ζ, c⟩. "
             "Accuracies are held out: contexts, pair of layers and λ come from the other half of "
             "the queries. A shared context adds the same number to a label's score whatever the "
-            "query, so over the labels it can only move the borders between classes; the controls "
+            "query, so over the labels it can only move the borders between classes; the baselines "
             "say how far that carries.");
         for (int i = 0; i < models->count; i++)
             facts = facts || cgam_models_facts(&models->study[i]);
