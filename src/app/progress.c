@@ -9,25 +9,26 @@
 
 enum { BAR = 30 };
 
-void cgam_line_tell(cgam_line *p, double done, double seconds_left)
+void cgam_line_tell(cgam_line *line, double done, double seconds_left)
 {
-    if (!p->shown) return;
+    if (!line->shown) return;
     char bar[BAR + 1], left[48] = "", text[256];
     for (int i = 0; i < BAR; i++) bar[i] = (i + 0.5) / BAR < done ? '#' : '.';
     bar[BAR] = '\0';
     if (seconds_left >= 3600) snprintf(left, sizeof left, "%.1f h left", seconds_left / 3600);
     else if (seconds_left >= 90) snprintf(left, sizeof left, "%.0f min left", seconds_left / 60);
     else if (seconds_left >= 0) snprintf(left, sizeof left, "%.0f s left", ceil(seconds_left));
-    int width = snprintf(text, sizeof text, "%-12s %s %3.0f%%  %s", p->what, bar, 100 * done, left);
-    fprintf(stderr, "\r%-*s", p->width, text); /* over all of the line before */
+    int width =
+        snprintf(text, sizeof text, "%-12s %s %3.0f%%  %s", line->what, bar, 100 * done, left);
+    fprintf(stderr, "\r%-*s", line->width, text); /* over all of the line before */
     fflush(stderr);
-    p->width = width;
+    line->width = width;
 }
 
-void cgam_line_clear(cgam_line *p)
+void cgam_line_clear(cgam_line *line)
 {
-    if (p->width) fprintf(stderr, "\r%*s\r", p->width, "");
-    p->width = 0;
+    if (line->width) fprintf(stderr, "\r%*s\r", line->width, "");
+    line->width = 0;
 }
 
 static void follow(void *user, const cgam_progress_at *at)

@@ -128,9 +128,9 @@ typedef struct cgam_doubt {
 
 /* Scores of gates that are not solved for: |b + lambda Z v| by two sums of d products a row. */
 double cgam_doubt_scores(const cgam_recall *plan, const double *q, const double *c);
-/* All of it, from the vectors of a query. residual: measure the gradient, which takes three passes;
+/* All of it, from the vectors of a query. measure: the gradient too, which takes three passes;
  * gates: that of the gates alone, A s - u. */
-cgam_status cgam_doubt_measure(const cgam_recall *plan, const cgam_query *m, bool residual,
+cgam_status cgam_doubt_measure(const cgam_recall *plan, const cgam_query *m, bool measure,
                                bool gates, cgam_doubt *out);
 
 /* What eta_min and p say without further work: spread = max p (1 - p), largest = max p. Scores may be

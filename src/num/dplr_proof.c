@@ -308,9 +308,9 @@ cgam_status cgam_dplr_inverse_norm(const cgam_dplr *T, const cgam_dplr_spec *spe
     int64_t n = T->n;
     *bound = INFINITY;
     if (n > CGAM_DPLR_SMALL || cgam_dplr_singular(T)) return CGAM_OK;
-    double *A = cgam_alloc(env, (size_t)(n * n + 3 * n), sizeof *A), error;
-    cgam_status status =
-        A ? cgam_dplr_matrix(env, spec, A, &error) : cgam_fail_nomem(env, "a proof");
+    double *A = cgam_alloc(env, (size_t)(n * n + 3 * n), sizeof *A), error = 0;
+    if (!A) return cgam_fail_nomem(env, "a proof");
+    cgam_status status = cgam_dplr_matrix(env, spec, A, &error);
     double *e = A + n * n, *x = e + n, *scratch = x + n, size = 0, left = 0,
            gamma = cgam_gamma((double)n + 4);
     for (int64_t j = 0; j < n && status == CGAM_OK; j++) {

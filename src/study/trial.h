@@ -31,7 +31,7 @@ typedef struct cgam_cues {
     int64_t *target; /* [] out */
 } cgam_cues;
 /* Trials first .. first + width - 1, one a lane. */
-void cgam_trial_cues(const cgam_study *study, const cgam_cues *cues, int64_t first);
+void cgam_trial_cues(const cgam_study *study, const cgam_cues *u, int64_t first);
 
 /* Arrays of [size] per lane, zero, in one block. */
 typedef struct cgam_slice {
