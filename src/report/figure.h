@@ -13,6 +13,7 @@ enum { CGAM_FIGURES_MAX = 40, CGAM_CAPTION_MAX = 600 };
 typedef struct cgam_figure {
     const char *name;               /* "accuracy" */
     const char *title;              /* "Accuracy against query noise" */
+    const char *words;              /* what to say of it on the page; NULL: the page knows */
     char caption[CGAM_CAPTION_MAX]; /* seed, trials and parameters included */
     char made[2][96];               /* room for a name and a title that are no constants */
     bool wide;                      /* several panels: takes the width of the page */

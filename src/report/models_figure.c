@@ -53,59 +53,6 @@ static void caption(cgam_lm_part part, const json_t *doc, char *text)
                                                                    : "the other half");
 }
 
-/* ---- The list ---------------------------------------------------------------------------- */
-static void add_figure(cgam_figures *out, const char *caption_text, const char *name, int64_t k,
-                       const char *title)
-{
-    if (out->count == CGAM_FIGURES_MAX) return;
-    cgam_figure *f = &out->figure[out->count++];
-    snprintf(f->caption, sizeof f->caption, "%s", caption_text);
-    f->wide = strcmp(name, "neff") != 0 && strcmp(name, "mass") != 0;
-    f->name = f->made[0];
-    f->title = f->made[1];
-    if (k < 0) {
-        snprintf(f->made[0], sizeof f->made[0], "%s", name);
-        snprintf(f->made[1], sizeof f->made[1], "%s", title);
-    } else {
-        snprintf(f->made[0], sizeof f->made[0], "%s_%d", name, (int)k);
-        snprintf(f->made[1], sizeof f->made[1], "%s, %d shot%s", title, (int)k, k == 1 ? "" : "s");
-    }
-}
-
-static void add_each(cgam_figures *out, const char *caption_text, const json_t *shots,
-                     const char *name, const char *title)
-{
-    for (size_t i = 0; i < json_array_size(shots); i++)
-        add_figure(out, caption_text, name, cgam_json_get_int(json_array_get(shots, i), "k"),
-                   title);
-}
-
-void cgam_models_figures(cgam_lm_part part, const json_t *doc, cgam_figures *out)
-{
-    char text[CGAM_CAPTION_MAX];
-    const json_t *shots = cgam_json_at(doc, "shots");
-    out->count = 0;
-    caption(part, doc, text);
-    switch (part) {
-    case CGAM_LM_NEFF:
-        add_figure(out, text, "neff", -1, "Effective number of words by layer");
-        add_figure(out, text, "mass", -1, "Probability of the labels by layer");
-        break;
-    case CGAM_LM_SWEEP:
-        if (json_array_size(shots) > 1)
-            add_figure(out, text, "shots", -1, "Accuracy against the number of demonstrations");
-        add_each(out, text, shots, "sweep", "Retrieval for every pair of layers");
-        break;
-    case CGAM_LM_STEER:
-        add_each(out, text, shots, "steer", "Steering by contexts of each layer");
-        break;
-    case CGAM_LM_PROBE:
-        add_figure(out, text, "probe", -1, "Separability and alignment by layer");
-        break;
-    case CGAM_LM_PARTS: break;
-    }
-}
-
 /* ---- Pieces of scripts ------------------------------------------------------------------- */
 enum { WIDE = 720, HIGH = 480 };
 
@@ -458,19 +405,61 @@ static void draw_probe(const json_t *doc, int64_t index, const cgam_figure *f, F
     fputs("unset multiplot\n", to);
 }
 
-/* ---- Writing ----------------------------------------------------------------------------- */
-/* By the beginning of a figure's name. */
+/* ---- The list ---------------------------------------------------------------------------- */
 static const struct {
-    const char *name;
+    const char *name; /* a figure's begins with it */
+    cgam_lm_part part;
+    bool each; /* a figure for every number of shots */
     int width, height;
     void (*data)(const json_t *doc, FILE *to); /* outside the loop over terminals; NULL = none */
     /* index: of the number of shots, where there is a figure for each */
     void (*draw)(const json_t *doc, int64_t index, const cgam_figure *f, FILE *to);
+    const char *title, *words;
 } scripts[] = {
-    {"neff", WIDE, HIGH, NULL, draw_neff},        {"mass", WIDE, HIGH, NULL, draw_neff},
-    {"shots", 1080, 470, shots_data, draw_shots}, {"sweep_", 1080, 900, NULL, draw_sweep},
-    {"steer_", 1080, 760, NULL, draw_steer},      {"probe", 1080, 450, NULL, draw_probe},
+    {"neff", CGAM_LM_NEFF, false, WIDE, HIGH, NULL, draw_neff, "Effective number of words by layer",
+     "Geometric mean of exp(entropy) over queries; bands: 95% of the mean."},
+    {"mass", CGAM_LM_NEFF, false, WIDE, HIGH, NULL, draw_neff, "Probability of the labels by layer",
+     "Mean over queries; bands: 95% of the mean."},
+    {"shots", CGAM_LM_SWEEP, false, 1080, 470, shots_data, draw_shots,
+     "Accuracy against the number of demonstrations",
+     "Pair of layers and coupling chosen on one half of the queries, counted on the other."},
+    {"sweep", CGAM_LM_SWEEP, true, 1080, 900, NULL, draw_sweep,
+     "Retrieval for every pair of layers",
+     "Left: the best accuracy over λ for each pair of layers, square: the best pair. Right: "
+     "accuracy as an exact step function of λ at the best pair of each kind of context."},
+    {"steer", CGAM_LM_STEER, true, 1080, 760, NULL, draw_steer,
+     "Steering by contexts of each layer",
+     "The query is held at the last layer. Above: with 95% bootstrap bands. Below: the answer "
+     "against the other objects of the relation."},
+    {"probe", CGAM_LM_PROBE, false, 1080, 450, NULL, draw_probe,
+     "Separability and alignment by layer", "Bands: 95% of the mean."},
 };
+
+void cgam_models_figures(cgam_lm_part part, const json_t *doc, cgam_figures *out)
+{
+    const json_t *shots = cgam_json_at(doc, "shots");
+    size_t count = json_array_size(shots);
+    out->count = 0;
+    for (size_t k = 0; k < sizeof scripts / sizeof *scripts; k++) {
+        if (scripts[k].part != part || (scripts[k].data && count < 2)) continue;
+        for (size_t i = 0; i < (scripts[k].each ? count : 1); i++) {
+            if (out->count == CGAM_FIGURES_MAX) return;
+            cgam_figure *f = &out->figure[out->count++];
+            caption(part, doc, f->caption);
+            f->wide = scripts[k].width > WIDE;
+            f->name = f->made[0];
+            f->title = f->made[1];
+            f->words = scripts[k].words;
+            snprintf(f->made[0], sizeof f->made[0], "%s", scripts[k].name);
+            snprintf(f->made[1], sizeof f->made[1], "%s", scripts[k].title);
+            if (!scripts[k].each) continue;
+            int n = (int)cgam_json_get_int(json_array_get(shots, i), "k");
+            snprintf(f->made[0], sizeof f->made[0], "%s_%d", scripts[k].name, n);
+            snprintf(f->made[1], sizeof f->made[1], "%s, %d shot%s", scripts[k].title, n,
+                     n == 1 ? "" : "s");
+        }
+    }
+}
 
 cgam_status cgam_models_figures_write(cgam_env *env, cgam_lm_part part, const json_t *doc,
                                       const char *folder, cgam_figures *out)
@@ -488,7 +477,7 @@ cgam_status cgam_models_figures_write(cgam_env *env, cgam_lm_part part, const js
         if (scripts[k].data) scripts[k].data(doc, p.to);
         cgam_page_begin(f, scripts[k].width, scripts[k].height, &p);
         scripts[k].draw(doc, index, f, p.to);
-        index += strchr(scripts[k].name, '_') != NULL;
+        index += scripts[k].each;
         status = cgam_page_close(&p);
     }
     return status;

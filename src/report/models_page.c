@@ -116,24 +116,6 @@ static void accuracies(FILE *to, const json_t *sweep)
     fprintf(to, "</tbody></table></div>\n");
 }
 
-static const char *words_of(cgam_lm_part part, const char *name)
-{
-    if (strcmp(name, "neff") == 0)
-        return "Geometric mean of exp(entropy) over queries; bands: 95% of the mean.";
-    if (strcmp(name, "mass") == 0) return "Mean over queries; bands: 95% of the mean.";
-    if (strcmp(name, "shots") == 0)
-        return "Pair of layers and coupling chosen on one half of the queries, counted on the "
-               "other.";
-    if (part == CGAM_LM_SWEEP)
-        return "Left: the best accuracy over λ for each pair of layers, square: the best pair. "
-               "Right: accuracy as an exact step function of λ at the best pair of each kind of "
-               "context.";
-    if (part == CGAM_LM_STEER)
-        return "The query is held at the last layer. Above: with 95% bootstrap bands. Below: the "
-               "answer against the other objects of the relation.";
-    return "Bands: 95% of the mean.";
-}
-
 /* Of several numbers of shots the page shows the fewest and the most; the others are beside it. */
 static bool shown(cgam_lm_part part, const cgam_figures *figures, int i)
 {
@@ -158,7 +140,7 @@ static void pictures(FILE *to, cgam_env *env, const char *out, const cgam_models
             const cgam_figure *f = &figures->figure[i];
             snprintf(path, sizeof path, "%s/%s/%s.png", out, folder, f->name);
             if (!shown((cgam_lm_part)part, figures, i) || !cgam_file_exists(path)) continue;
-            cgam_html_picture(to, out, folder, f, "", words_of((cgam_lm_part)part, f->name));
+            cgam_html_picture(to, out, folder, f, "", f->words);
         }
     }
     fprintf(to, "</div>\n");
