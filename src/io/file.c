@@ -168,7 +168,7 @@ static void outfile_free(cgam_outfile *out)
 {
     if (!out) return;
     if (out->stream) fclose(out->stream);
-    if (out->made) unlink(out->temp);
+    if (out->temp && out->made) unlink(out->temp);
     cgam_free(out->env, out->shown);
     cgam_free(out->env, out->target);
     cgam_free(out->env, out->temp);

@@ -47,10 +47,8 @@ static void content_tells_a_matrix(void **state)
 {
     (void)state;
     cgam_env *env = new_env();
-    static const char *const matrices[] = {"5 6\n",
-                                           "\xef\xbb\xbf"
-                                           "5\t6\n",
-                                           "# a\n\na b\n5,6\n", "-.5,1"};
+    static const char *const matrices[] = {"5 6\n", "\357\273\2775\t6\n", "# a\n\na b\n5,6\n",
+                                           "-.5,1"};
     static const char *const others[] = {"a 5\nb 6\n", "[5, 6]\n", "5\1 6\n", "{}", "# 5 6\n"};
     cgam_array a;
     for (int i = 0; i < 4; i++) {
