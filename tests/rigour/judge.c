@@ -426,7 +426,7 @@ static verdict decide_converged(court *c, const answer *a)
 
 static verdict decide(court *c, const cgam_gate_info *g, int64_t k, const answer *a, claim what)
 {
-    const cgam_result *r = &a->result;
+    const cgam_result *r = a ? &a->result : NULL; /* claims of the gate have no answer */
     verdict is = OPEN;
     arb_t factor;
     arb_init(factor);
