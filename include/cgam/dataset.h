@@ -21,7 +21,8 @@ typedef struct cgam_dataset cgam_dataset;
  *   agnews  CSV: "class","title","description" with classes 1-4, or text,class with 0-3
  *   trec    COARSE:fine question, in ISO-8859-1
  *   lama    JSON lines of one relation (T-REx, Google-RE; its template is looked up in
- *           relations.jsonl beside it or one folder up) or of masked sentences (SQuAD) */
+ *           relations.jsonl beside it or one folder up) or of masked sentences (SQuAD)
+ *   pairs   a JSON array of {"input": text, "output": text}; the outputs are the labels */
 CGAM_API extern const char *const cgam_dataset_formats[];
 
 /* labels: "0=negative,1=positive", NULL = the format's own. Gives *out; cgam_dataset_close. */
@@ -29,9 +30,12 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_dataset_open(cgam_env *env, const char 
                                                       const char *path, const char *labels,
                                                       cgam_dataset **out);
 /* One that comes with the library: "facts" (countries and capitals), "languages" (countries and
- * their languages) or "sentiment" (160 short sentences, written for this project). */
+ * their languages), "sentiment" (160 short sentences, written for this project) or a task. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_dataset_shipped(cgam_env *env, const char *name,
                                                          cgam_dataset **out);
+/* Small tasks that come with the library, 40 to 81 questions and answers each: antonyms, plurals, ..;
+ * NULL ends. Answers may have several words. */
+CGAM_API extern const char *const cgam_dataset_tasks[];
 CGAM_API void cgam_dataset_close(cgam_dataset *set); /* NULL is fine */
 
 typedef struct cgam_example {

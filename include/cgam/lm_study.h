@@ -28,8 +28,9 @@ typedef struct cgam_lm_study cgam_lm_study;
 typedef struct cgam_lm_study_opts {
     const char *model;    /* GGUF file; default NULL = the one that cgam_lm_fetch brings */
     const char *store;    /* file that keeps states; default NULL = they are not kept */
-    const char *dataset;  /* "facts", "sentiment": shipped; "sst2", "agnews", "trec", "lama": files
-                            under $CGAM_DATA; default NULL = sentiment, or eval where that is given */
+    const char *dataset;  /* "facts", "sentiment", one of cgam_dataset_tasks: shipped; "sst2",
+                            "agnews", "trec", "lama": files under $CGAM_DATA; default NULL =
+                            sentiment, or eval where that is given */
     const char *eval;     /* file of queries, instead of a dataset */
     const char *train;    /* file of demonstrations; default NULL = what is left of the queries' */
     const char *format;   /* of both, one of cgam_dataset_formats; default "tsv" */

@@ -14,18 +14,23 @@
 #define CGAM_PARAM_LM_FIGURES                                                                      \
     CGAM_PARAM_FIGURES("draw the figures beside the tables (SVG, PNG, PDF; needs gnuplot)")
 
+/* The names in cgam_dataset_tasks. */
+#define CGAM_LM_TASKS                                                                              \
+    "antonyms|plurals|past|comparatives|capitals|currencies|continents|colours|next-number|"       \
+    "numerals|french|young|kinds"
+
 /* Parameters that say what is run: the fields of cgam_lm_study_opts. */
 #define CGAM_PARAMS_LM(store_needed_)                                                              \
     CGAM_PARAM_LM_MODEL,                                                                           \
         CGAM_PARAM_TEXT("store", "FILE", "keep states here and take those that are there",         \
                         .required = (store_needed_), .writes = true),                              \
-        CGAM_PARAM_CHOICE(                                                                         \
-            "dataset", "facts|sentiment|sst2|agnews|trec|lama", NULL,                              \
-            "facts, sentiment: shipped; the others under $CGAM_DATA. sentiment if no --eval"),     \
+        CGAM_PARAM_CHOICE("dataset", "facts|sentiment|" CGAM_LM_TASKS "|sst2|agnews|trec|lama",    \
+                          NULL,                                                                    \
+                          "shipped; the last four under $CGAM_DATA. sentiment if no --eval"),      \
         CGAM_PARAM_TEXT("eval", "FILE", "queries"),                                                \
         CGAM_PARAM_TEXT("train", "FILE",                                                           \
                         "demonstrations; what is left of the queries' file if not given"),         \
-        CGAM_PARAM_CHOICE("format", "tsv|facts|sst2|agnews|trec|lama", "tsv",                      \
+        CGAM_PARAM_CHOICE("format", "tsv|facts|sst2|agnews|trec|lama|pairs", "tsv",                \
                           "of --eval and --train"),                                                \
         CGAM_PARAM(CGAM_TEXT, "relation", "ID", "P36", 0, 0, "of --dataset lama"),                 \
         CGAM_PARAM_TEXT("template", "TEXT",                                                        \

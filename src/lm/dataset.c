@@ -136,8 +136,13 @@ cgam_status cgam_dataset_add(cgam_dataset *set, const char *where, const char *t
     return CGAM_OK;
 }
 
+const char *const cgam_dataset_tasks[] = {
+    "antonyms", "plurals",     "past",     "comparatives", "capitals", "currencies", "continents",
+    "colours",  "next-number", "numerals", "french",       "young",    "kinds",      NULL};
+
 /* Files in src/lm/shipped. The sentences were written for this project, 80 of each sentiment, in
- * pairs of like build so that words other than the judging ones tell little. */
+ * pairs of like build so that words other than the judging ones tell little. The tasks above have a
+ * file each, but capitals, which are the facts asked in another way. */
 static const struct {
     const char *name, *file, *format, *template, *labels;
 } shipped[] = {
@@ -157,8 +162,19 @@ cgam_status cgam_dataset_shipped(cgam_env *env, const char *name, cgam_dataset *
         return cgam_dataset_read(env, shipped[i].format, name, &file, shipped[i].template,
                                  shipped[i].labels, out);
     }
+    for (size_t i = 0; cgam_dataset_tasks[i]; i++) {
+        if (strcmp(name, cgam_dataset_tasks[i]) != 0) continue;
+        char path[64];
+        snprintf(path, sizeof path, "lm/shipped/%s.tsv",
+                 strcmp(name, "capitals") == 0 ? "facts" : name);
+        const cgam_embedded *bytes = cgam_embedded_find(path);
+        cgam_file file = cgam_file_borrow(bytes->bytes, bytes->size);
+        return cgam_dataset_read(env, "facts", name, &file, cgam_dataset_qa, NULL, out);
+    }
     return cgam_fail(env, CGAM_E_NOT_FOUND,
-                     "no set '%s' comes with cgam; there are facts, languages and sentiment", name);
+                     "no set '%s' comes with cgam; there are facts, languages, sentiment and the "
+                     "tasks antonyms, plurals, ..",
+                     name);
 }
 
 int64_t cgam_dataset_size(const cgam_dataset *set) { return set->examples; }

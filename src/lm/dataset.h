@@ -39,5 +39,6 @@ CGAM_NODISCARD cgam_status cgam_dataset_read(cgam_env *env, const char *format, 
                                              const cgam_file *file, const char *template,
                                              const char *labels, cgam_dataset **out);
 extern const char cgam_dataset_masked[]; /* the template of masked sentences */
+extern const char cgam_dataset_qa[];     /* of pairs: "Q: {x}\nA: {y}\n\n" */
 
 #endif

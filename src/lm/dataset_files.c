@@ -7,9 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const cgam_dataset_formats[] = {"tsv", "facts", "sst2", "agnews", "trec", "lama", NULL};
+const char *const cgam_dataset_formats[] = {"tsv",  "facts", "sst2",  "agnews",
+                                            "trec", "lama",  "pairs", NULL};
 
 const char cgam_dataset_masked[] = "{x} {y}\n";
+const char cgam_dataset_qa[] = "Q: {x}\nA: {y}\n\n";
 
 enum { FIELDS = 3, LINE_MAX_BYTES = 1 << 24, WHERE = 160 };
 
@@ -239,6 +241,33 @@ static cgam_status read_lama(reader *r)
     return status;
 }
 
+/* The whole file is one array of {"input", "output"}, as Todd et al. (2024) write their tasks. */
+static cgam_status read_pairs(reader *r)
+{
+    json_t *list, *pair;
+    size_t i;
+    cgam_status status = cgam_json_parse(r->set->env, r->name, r->file.bytes, r->file.size, &list);
+    if (status != CGAM_OK) return status;
+    snprintf(r->where, sizeof r->where, "%s", r->name);
+    if (!json_is_array(list))
+        status = complain(r, "an array of {\"input\", \"output\"} is expected");
+    json_array_foreach(list, i, pair)
+    {
+        if (status != CGAM_OK) break;
+        snprintf(r->where, sizeof r->where, "%s: pair %zu", r->name, i);
+        const char *input = json_string_value(json_object_get(pair, "input"));
+        const char *output = json_string_value(json_object_get(pair, "output"));
+        if (!input || !output)
+            status = complain(r, input ? "no text named output" : "no text named input");
+        else status = cgam_dataset_add(r->set, r->where, input, output);
+        if (status == CGAM_OK && i % 4096 == 0 && cgam_interrupted(r->set->env))
+            status = CGAM_E_INTERRUPTED;
+    }
+    json_decref(list);
+    r->at = r->file.size;
+    return status;
+}
+
 /* The template of a relation, from relations.jsonl beside the file or one folder up:
  * "[X] was born in [Y] ." becomes "{x} was born in {y}.\n". Without one, masked sentences. */
 static cgam_status lama_template(cgam_env *env, const char *path, char *template, size_t size)
@@ -277,22 +306,26 @@ static cgam_status lama_template(cgam_env *env, const char *path, char *template
 }
 
 /* ---- Formats ------------------------------------------------------------------------------ */
+typedef enum cut { LINES, RECORDS, WHOLE } cut; /* what is read at once */
+
 typedef struct format {
     cgam_status (*read)(reader *r);
-    bool csv, facts;
+    cut by;
+    bool facts;
     const char *template, *labels;
 } format;
 
 static const format formats[] = {
     /* in the order of cgam_dataset_formats */
-    {read_tsv, false, false, "Text: {x}\nLabel: {y}\n\n", NULL},
-    {read_facts, false, true, "{x}: {y}\n", NULL},
-    {read_sst2, false, false, "Review: {x}\nSentiment: {y}\n\n", "0=negative,1=positive"},
-    {read_agnews, true, false, "Article: {x}\nTopic: {y}\n\n",
+    {read_tsv, LINES, false, "Text: {x}\nLabel: {y}\n\n", NULL},
+    {read_facts, LINES, true, "{x}: {y}\n", NULL},
+    {read_sst2, LINES, false, "Review: {x}\nSentiment: {y}\n\n", "0=negative,1=positive"},
+    {read_agnews, RECORDS, false, "Article: {x}\nTopic: {y}\n\n",
      "1=World,2=Sports,3=Business,4=Technology"},
-    {read_trec, false, false, "Question: {x}\nType: {y}\n\n",
+    {read_trec, LINES, false, "Question: {x}\nType: {y}\n\n",
      "ABBR=Abbreviation,ENTY=Entity,DESC=Description,HUM=Person,LOC=Location,NUM=Number"},
-    {read_lama, false, true, NULL, NULL},
+    {read_lama, LINES, true, NULL, NULL},
+    {read_pairs, WHOLE, true, cgam_dataset_qa, NULL},
 };
 
 static const format *format_named(const char *name)
@@ -316,7 +349,8 @@ cgam_status cgam_dataset_read(cgam_env *env, const char *name, const char *where
     if (status == CGAM_OK && !f->facts)
         status = cgam_dataset_declare(r.set, labels ? labels : f->labels);
     for (bool more = true; status == CGAM_OK;) {
-        status = f->csv ? next_record(&r, &more) : next_line(&r, &more);
+        if (f->by == WHOLE) more = r.at < r.file.size;
+        else status = f->by == RECORDS ? next_record(&r, &more) : next_line(&r, &more);
         if (status != CGAM_OK || !more) break;
         status = f->read(&r);
         if (status == CGAM_OK && r.line % 4096 == 0 && cgam_interrupted(env))

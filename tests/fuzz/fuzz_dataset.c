@@ -32,7 +32,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                  {"agnews", NULL},
                  {"trec", NULL},
                  {"lama", "{x} is the capital of {y}.\n"},
-                 {"lama", cgam_dataset_masked}};
+                 {"lama", cgam_dataset_masked},
+                 {"pairs", NULL}};
     enum { KINDS = sizeof kinds / sizeof *kinds };
     if (size == 0) return 0;
     cgam_env *env = fuzz_env();

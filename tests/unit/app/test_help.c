@@ -138,6 +138,23 @@ static void words_of_a_parameter_are_walked(void **state)
     assert_null(cgam_param_word(&params[6], NULL, &length));
 }
 
+static void every_shipped_task_can_be_asked_for(void **state)
+{
+    (void)state;
+    int used;
+    const cgam_verb *verb = cgam_verb_find(2, (const char *const[]){"lm", "sweep"}, &used);
+    const cgam_param *dataset = cgam_verb_param_named(verb, "dataset", 7);
+    size_t tasks = 0, length;
+    for (; cgam_dataset_tasks[tasks]; tasks++) {
+        bool found = false;
+        for (const char *word = NULL; (word = cgam_param_word(dataset, word, &length));)
+            found = found || (strlen(cgam_dataset_tasks[tasks]) == length &&
+                              strncmp(word, cgam_dataset_tasks[tasks], length) == 0);
+        assert_true(found);
+    }
+    assert_true(tasks > 0);
+}
+
 static void help_marks_what_matters(void **state)
 {
     (void)state;
@@ -266,6 +283,7 @@ int main(void)
         cmocka_unit_test(slips_are_guessed),
         cmocka_unit_test(verbs_are_found_by_words),
         cmocka_unit_test(words_of_a_parameter_are_walked),
+        cmocka_unit_test(every_shipped_task_can_be_asked_for),
         cmocka_unit_test(help_marks_what_matters),
         cmocka_unit_test(the_table_is_json),
         cmocka_unit_test(shells_are_offered_what_fits),

@@ -91,6 +91,16 @@ static void each_format_is_read(void **state)
                          "\"obj_label\": \"gold\", \"sub_label\": \"Squad\"}\n");
     expect(set, 0, "The colour of it was", "gold");
     cgam_dataset_close(set);
+
+    set = set_of("pairs",
+                 "[{\"input\": \"hot\", \"output\": \" cold \"}, {\"output\": \"New  Delhi\", "
+                 "\"input\": \"India\", \"n\": 3}]");
+    assert_true(cgam_dataset_open_ended(set));
+    assert_string_equal(cgam_dataset_template(set), "Q: {x}\nA: {y}\n\n");
+    assert_int_equal(cgam_dataset_size(set), 2);
+    expect(set, 0, "hot", "cold");
+    expect(set, 1, "India", "New Delhi");
+    cgam_dataset_close(set);
 }
 
 static void bad_lines_are_named(void **state)
@@ -108,6 +118,15 @@ static void bad_lines_are_named(void **state)
         {"trec", "Who was Galileo ?\n", NULL, ":1: COARSE:fine"},
         {"lama", "{\"sub_label\": 3}\n", NULL, "no obj_label"},
         {"lama", "{]\n", NULL, ":1:1:"},
+        {"pairs", "[{\"input\": \"a\", \"output\": \"b\"}", NULL, ":1:"},
+        {"pairs", "{\"input\": \"a\", \"output\": \"b\"}", NULL, "an array of"},
+        {"pairs", "[{\"input\": \"a\", \"output\": \"b\"}, {\"input\": \"a\"}]", NULL,
+         ": pair 1: no text named output"},
+        {"pairs", "[{\"input\": 7, \"output\": \"b\"}]", NULL, ": pair 0: no text named input"},
+        {"pairs", "[3]", NULL, ": pair 0: no text named input"},
+        {"pairs", "[{\"input\": \"a\", \"output\": \" \"}]", NULL, ": pair 0: the label is empty"},
+        {"pairs", "[]", NULL, "no examples"},
+        {"pairs", "", NULL, "no examples"},
         {"tsv", "a\tb\n", "a=x,a=y", "a is there twice"},
         {"tsv", "a\tb\n", "a", "KEY=WORD"},
         {"nosuch", "a\tb\n", NULL, "no format 'nosuch'"},
@@ -142,6 +161,29 @@ static void shipped_sets_are_balanced(void **state)
     assert_int_equal(cgam_dataset_labels(set), 24);
     cgam_dataset_close(set);
     CHECK_FAILS(env, CGAM_E_NOT_FOUND, cgam_dataset_shipped(env, "novels", &set));
+}
+
+static void shipped_tasks_ask_each_question_once(void **state)
+{
+    (void)state;
+    int64_t tasks = 0, longer = 0;
+    for (; cgam_dataset_tasks[tasks]; tasks++) {
+        cgam_dataset *set;
+        bool words = false;
+        CHECK_STATUS(env, cgam_dataset_shipped(env, cgam_dataset_tasks[tasks], &set));
+        int64_t n = cgam_dataset_size(set);
+        assert_true(n >= 40 && n <= 81 && cgam_dataset_open_ended(set));
+        assert_string_equal(cgam_dataset_template(set), "Q: {x}\nA: {y}\n\n");
+        for (int64_t i = 0; i < n; i++) {
+            cgam_example e = cgam_dataset_example(set, i);
+            words = words || strpbrk(cgam_dataset_word(set, e.label), " -");
+            for (int64_t j = 0; j < i; j++)
+                assert_string_not_equal(cgam_dataset_example(set, j).text, e.text);
+        }
+        longer += words;
+        cgam_dataset_close(set);
+    }
+    assert_true(tasks >= 12 && longer >= 3);
 }
 
 static int64_t occurrences(const char *text, const char *word)
@@ -251,7 +293,8 @@ static void real_files_are_read(void **state)
                  {"agnews", "agnews/test.csv", 7600, 4},
                  {"agnews", "agnews/train_part.csv", 5000, 4},
                  {"trec", "trec/TREC_10.label", 500, 6},
-                 {"trec", "trec/train_5500.label", 5452, 6}};
+                 {"trec", "trec/train_5500.label", 5452, 6},
+                 {"pairs", "tasks/country-currency.json", 197, 152}};
     const char *folder = getenv("CGAM_DATA");
     if (!folder) {
         print_message("skipped: CGAM_DATA is not set\n");
@@ -304,6 +347,7 @@ int main(void)
         cmocka_unit_test(each_format_is_read),
         cmocka_unit_test(bad_lines_are_named),
         cmocka_unit_test(shipped_sets_are_balanced),
+        cmocka_unit_test(shipped_tasks_ask_each_question_once),
         cmocka_unit_test(demonstrations_balance_and_nest),
         cmocka_unit_test(facts_are_told_wrongly_in_two_ways),
         cmocka_unit_test(prompts_that_cannot_be_are_refused),
