@@ -142,8 +142,8 @@ static void every_shipped_task_can_be_asked_for(void **state)
 {
     (void)state;
     int used;
-    const cgam_verb *verb = cgam_verb_find(2, (const char *const[]){"lm", "sweep"}, &used);
-    const cgam_param *dataset = cgam_verb_param_named(verb, "dataset", 7);
+    const cgam_verb *sweep = cgam_verb_find(2, (const char *const[]){"lm", "sweep"}, &used);
+    const cgam_param *dataset = cgam_verb_param_named(sweep, "dataset", 7);
     size_t tasks = 0, length;
     for (; cgam_dataset_tasks[tasks]; tasks++) {
         bool found = false;
