@@ -15,6 +15,7 @@
 #include <cgam/lm_study.h>
 #include <cgam/net.h>
 #include <cgam/probe.h>
+#include <cgam/prompt_file.h>
 #include <cgam/recall.h>
 #include <cgam/rng.h>
 #include <cgam/store.h>

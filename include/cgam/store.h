@@ -7,6 +7,7 @@
 #define CGAM_STORE_H
 
 #include <cgam/lm.h>
+#include <cgam/prompt_file.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -42,6 +43,13 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_lm_collect(cgam_lm *lm, cgam_store *sto
                                                     const char *const *texts,
                                                     const cgam_collect_opts *opts, float *out,
                                                     cgam_collected *report);
+
+/* The same for prompts of one's own: each is tokenised, with the model's beginning-of-sequence token
+ * first, and out [count, L + 1, d] is in the order of the file. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_lm_collect_prompts(cgam_lm *lm, cgam_store *store,
+                                                            const cgam_prompt_file *prompts,
+                                                            const cgam_collect_opts *opts,
+                                                            float *out, cgam_collected *report);
 
 /* ---- Looking into a store ----------------------------------------------------------------- */
 typedef struct cgam_store_group {

@@ -4,7 +4,13 @@
 
 #include <string.h>
 
-static const cgam_param params[] = {CGAM_PARAMS_LM(true), CGAM_PARAM_END};
+static const cgam_param params[] = {
+    CGAM_PARAMS_LM(true),
+    CGAM_PARAM_TEXT("prompts", "FILE",
+                    "prompts of your own instead of a dataset: one a line, or JSON lines with "
+                    "\"prompt\" and perhaps \"label\"; - for standard input"),
+    CGAM_PARAM_END,
+};
 
 typedef struct census {
     const char *model; /* digest of ours */
@@ -21,31 +27,81 @@ static cgam_status count_others(void *user, const cgam_store_group *g)
     return CGAM_OK;
 }
 
-static cgam_status put_census(cgam_call *call, const cgam_lm_study *study)
+static cgam_status put_census(cgam_call *call, cgam_lm *lm, cgam_store *store)
 {
     census c = {0};
-    cgam_status status = cgam_lm_sha256(cgam_lm_study_model(study), &c.model);
-    if (status == CGAM_OK) status = cgam_store_list(cgam_lm_study_store(study), count_others, &c);
+    cgam_status status = cgam_lm_sha256(lm, &c.model);
+    if (status == CGAM_OK) status = cgam_store_list(store, count_others, &c);
+    cgam_json_put_text(call->doc, "store", cgam_args_text(call->args, "store"));
     cgam_json_put_int(call->doc, "other_models", c.others);
+    return status;
+}
+
+/* What makes prompts of a dataset has no say where they come from a file. */
+static cgam_status check_alone(const cgam_call *call)
+{
+    static const char *const others[] = {"dataset",  "eval",     "train",  "format",
+                                         "relation", "template", "labels", "shots",
+                                         "queries",  "demos",    "seed",   NULL};
+    for (int i = 0; others[i]; i++)
+        if (cgam_args_given(call->args, others[i]))
+            return cgam_fail(call->env, CGAM_E_ARG, "prompts and %s exclude each other", others[i]);
+    return CGAM_OK;
+}
+
+static cgam_status run_file(cgam_call *call, const cgam_lm_study_opts *study)
+{
+    const char *path = cgam_args_text(call->args, "prompts");
+    cgam_prompt_file *file = NULL;
+    cgam_lm *lm = NULL;
+    cgam_store *store = NULL;
+    cgam_collected report = {0};
+    cgam_collect_opts opts = cgam_collect_opts_default();
+    opts.capture.exact = study->exact;
+    opts.capture.progress = study->progress;
+    opts.dtype = study->dtype;
+    opts.note = path;
+    cgam_status status = check_alone(call);
+    if (status == CGAM_OK) status = cgam_prompt_file_open(call->env, path, &file);
+    if (status == CGAM_OK) status = cgam_lm_open(call->env, study->model, &lm);
+    if (status == CGAM_OK) status = cgam_store_open(call->env, study->store, true, &store);
+    if (status == CGAM_OK) status = cgam_lm_collect_prompts(lm, store, file, &opts, NULL, &report);
+    if (status == CGAM_OK) {
+        cgam_put_lm(call->doc, lm);
+        cgam_json_put_text(call->doc, "prompts", path);
+        cgam_json_put_int(call->doc, "queries", cgam_prompt_file_count(file));
+        cgam_json_put_text(call->doc, "engine", study->exact ? "exact" : "llama");
+        cgam_put_collected(call->doc, &report);
+        status = put_census(call, lm, store);
+    }
+    cgam_store_close(store);
+    cgam_lm_close(lm);
+    cgam_prompt_file_close(file);
+    return status;
+}
+
+static cgam_status run_study(cgam_call *call, const cgam_lm_study_opts *opts)
+{
+    cgam_lm_study *study = NULL;
+    cgam_lm_result *result = NULL;
+    cgam_status status = cgam_lm_study_open(call->env, opts, &study);
+    if (status == CGAM_OK) status = cgam_lm_study_capture(study, &result);
+    if (status == CGAM_OK) {
+        json_object_update(call->doc, cgam_lm_result_document(result));
+        status = put_census(call, cgam_lm_study_model(study), cgam_lm_study_store(study));
+    }
+    cgam_lm_result_free(result);
+    cgam_lm_study_close(study);
     return status;
 }
 
 static cgam_status run(cgam_call *call)
 {
     cgam_line line;
-    cgam_lm_study *study = NULL;
-    cgam_lm_result *result = NULL;
     cgam_lm_study_opts opts = cgam_lm_opts(call, &line);
-    cgam_status status = cgam_lm_study_open(call->env, &opts, &study);
-    if (status == CGAM_OK) status = cgam_lm_study_capture(study, &result);
+    cgam_status status =
+        cgam_args_text(call->args, "prompts") ? run_file(call, &opts) : run_study(call, &opts);
     cgam_line_clear(&line);
-    if (status == CGAM_OK) {
-        json_object_update(call->doc, cgam_lm_result_document(result));
-        cgam_json_put_text(call->doc, "store", opts.store);
-        status = put_census(call, study);
-    }
-    cgam_lm_result_free(result);
-    cgam_lm_study_close(study);
     return status;
 }
 

@@ -133,6 +133,30 @@ cgam_status cgam_lm_collect(cgam_lm *lm, cgam_store *store, int64_t count,
     return status;
 }
 
+cgam_status cgam_lm_collect_prompts(cgam_lm *lm, cgam_store *store, const cgam_prompt_file *file,
+                                    const cgam_collect_opts *opts, float *out,
+                                    cgam_collected *report)
+{
+    cgam_env *env = cgam_lm_env(lm);
+    int64_t n = cgam_prompt_file_count(file), made = 0;
+    cgam_lm_prompt *prompts = cgam_zalloc(env, (size_t)n, sizeof *prompts);
+    const char **texts = cgam_alloc(env, (size_t)n, sizeof *texts);
+    cgam_status status = prompts && texts ? CGAM_OK : cgam_fail_nomem(env, "prompts");
+    for (; made < n && status == CGAM_OK; made++) {
+        int32_t *tokens = NULL;
+        texts[made] = cgam_prompt_file_get(file, made).text;
+        status = cgam_lm_tokenize(lm, texts[made], true, &tokens, &prompts[made].count);
+        prompts[made].tokens = tokens;
+    }
+    if (status == CGAM_OK)
+        status = cgam_lm_collect(lm, store, n, prompts, texts, opts, out, report);
+    for (int64_t i = 0; i < made; i++)
+        cgam_lm_tokens_free(lm, (void *)(uintptr_t)prompts[i].tokens);
+    cgam_free(env, prompts);
+    cgam_free(env, texts);
+    return status;
+}
+
 /* ---- Export ------------------------------------------------------------------------------- */
 typedef struct pick {
     const cgam_store_group *wanted;

@@ -87,6 +87,8 @@ json_t *cgam_lm_result_document(const cgam_lm_result *result);
 
 /* Puts "model": {name, architecture, layers, width, vocab, ...}. */
 void cgam_put_lm(json_t *doc, const cgam_lm *lm);
+/* Puts "capture": {found, computed, tokens, seconds}. */
+void cgam_put_collected(json_t *doc, const cgam_collected *collected);
 
 /* Steering on a task that may not be the study's own. */
 cgam_status cgam_lm_steer_task(cgam_lm_study *study, cgam_lm_task *task,

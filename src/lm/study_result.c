@@ -90,10 +90,20 @@ void cgam_put_lm(json_t *doc, const cgam_lm *lm)
     cgam_json_put(doc, "model", model);
 }
 
+void cgam_put_collected(json_t *doc, const cgam_collected *collected)
+{
+    json_t *capture = json_object();
+    cgam_json_put_int(capture, "found", collected->found);
+    cgam_json_put_int(capture, "computed", collected->computed);
+    cgam_json_put_int(capture, "tokens", collected->tokens);
+    cgam_json_put_real(capture, "seconds", collected->seconds);
+    cgam_json_put(doc, "capture", capture);
+}
+
 void cgam_lm_result_describe(cgam_lm_result *r, const cgam_lm_study *study,
                              const cgam_lm_task *task)
 {
-    json_t *doc = r->doc, *capture = json_object();
+    json_t *doc = r->doc;
     cgam_put_lm(doc, study->lm);
     cgam_json_put_text(json_object_get(doc, "model"), "file", study->info.file);
     cgam_json_put_text(doc, "dataset", task->name);
@@ -102,11 +112,7 @@ void cgam_lm_result_describe(cgam_lm_result *r, const cgam_lm_study *study,
     cgam_json_put_int(doc, "labels", task->labels);
     cgam_json_put_text(doc, "demos", study->shared ? "shared" : "per-query");
     cgam_json_put_int(doc, "seed", (int64_t)study->seed);
-    cgam_json_put_int(capture, "found", study->collected.found);
-    cgam_json_put_int(capture, "computed", study->collected.computed);
-    cgam_json_put_int(capture, "tokens", study->collected.tokens);
-    cgam_json_put_real(capture, "seconds", study->collected.seconds);
-    cgam_json_put(doc, "capture", capture);
+    cgam_put_collected(doc, &study->collected);
 }
 
 cgam_status cgam_lm_result_end(cgam_lm_result *r, cgam_status status, cgam_lm_result **out)

@@ -134,6 +134,28 @@ static void a_capture_is_resumed_and_exported(void **state)
     json_decref(doc);
 }
 
+static void prompts_of_ones_own_are_captured(void **state)
+{
+    (void)state;
+    need_model();
+    write_file("p.txt", "The capital of France is\n\nthe film\n");
+    write_file("p.jsonl", "{\"prompt\": \"the film\", \"label\": \"good\"}\n"
+                          "{\"prompt\": \"two\\nlines\"}\n");
+    json_t *doc = ask("lm capture --model m.gguf --prompts p.txt --store own.db");
+    assert_int_equal(whole(json_object_get(doc, "capture"), "computed"), 2);
+    assert_int_equal(whole(doc, "queries"), 2);
+    json_decref(doc);
+    doc = ask("lm capture --model m.gguf --prompts p.jsonl --store own.db");
+    assert_int_equal(whole(json_object_get(doc, "capture"), "found"), 1);
+    assert_int_equal(whole(json_object_get(doc, "capture"), "computed"), 1);
+    json_decref(doc);
+    refuse(2, "--prompts and --shots exclude each other", "",
+           "lm capture --model m.gguf --prompts p.txt --shots 2 --store own.db");
+    write_file("p.bad", "{\"prompt\": 1}\n");
+    refuse(2, "p.bad:1: no text under \"prompt\"", "",
+           "lm capture --model m.gguf --prompts p.bad --store own.db");
+}
+
 static void a_bank_is_written(void **state)
 {
     (void)state;
@@ -379,6 +401,7 @@ static void what_is_wrong_is_said_in_one_line(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(prompts_of_ones_own_are_captured),
         cmocka_unit_test(a_bank_is_written),
         cmocka_unit_test(a_capture_is_resumed_and_exported),
         cmocka_unit_test(neff_has_a_curve_for_each_number_of_shots),

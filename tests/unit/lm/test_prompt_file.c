@@ -1,0 +1,118 @@
+/* Prompts of one's own: both kinds of file, what is kept of a line, and what is refused. */
+#include "lm/prompt_file.h"
+#include "support/failing_alloc.h"
+#include "support/objects.h"
+
+#include <string.h>
+
+static cgam_env *env;
+
+static int set_up(void **state)
+{
+    (void)state;
+    env = object_env(1);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    cgam_env_free(env);
+    return 0;
+}
+
+static cgam_status read_bytes(cgam_env *with, const char *bytes, cgam_prompt_file **out)
+{
+    const cgam_file file = cgam_file_borrow(bytes, strlen(bytes));
+    return cgam_prompt_file_read(with, "p.txt", &file, out);
+}
+
+static void expect(const cgam_prompt_file *file, int64_t i, int64_t line, const char *text,
+                   const char *label)
+{
+    cgam_prompt_line p = cgam_prompt_file_get(file, i);
+    assert_string_equal(p.text, text);
+    assert_int_equal(p.line, line);
+    if (label) assert_string_equal(p.label, label);
+    else assert_null(p.label);
+}
+
+static void a_line_is_a_prompt_as_it_stands(void **state)
+{
+    (void)state;
+    cgam_prompt_file *file;
+    CHECK_STATUS(env, read_bytes(env,
+                                 "\xef\xbb\xbf one blank before, two after  \r\n\n \t\n"
+                                 "{x} is no object here\nfin",
+                                 &file));
+    assert_int_equal(cgam_prompt_file_count(file), 3);
+    expect(file, 0, 1, " one blank before, two after  ", NULL);
+    expect(file, 1, 4, "{x} is no object here", NULL);
+    expect(file, 2, 5, "fin", NULL);
+    cgam_prompt_file_close(file);
+}
+
+static void json_lines_carry_labels(void **state)
+{
+    (void)state;
+    cgam_prompt_file *file;
+    CHECK_STATUS(env, read_bytes(env,
+                                 "\n  {\"prompt\": \"a\\nb\", \"label\": \"\xc3\xa9t\xc3\xa9\"}\n"
+                                 "{\"label\": null, \"prompt\": \"c\", \"more\": [1]}\n",
+                                 &file));
+    assert_int_equal(cgam_prompt_file_count(file), 2);
+    expect(file, 0, 2, "a\nb", "\xc3\xa9t\xc3\xa9");
+    expect(file, 1, 3, "c", NULL);
+    cgam_prompt_file_close(file);
+}
+
+static void bad_lines_are_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *bytes, *words;
+    } cases[] = {{"", "p.txt: no prompts"},
+                 {"\n \n", "p.txt: no prompts"},
+                 {"fine\n\xff\n", "p.txt:2: bytes that are no text in UTF-8"},
+                 {"{\"prompt\": \"a\"}\nplain\n", "p.txt:2:1:"},
+                 {"{\"prompt\": \"a\"}\n[1]\n", "p.txt:2: no text under \"prompt\""},
+                 {"{\"prompt\": \"\"}\n", "p.txt:1: no text under \"prompt\""},
+                 {"{\"prompt\": \"a\", \"label\": 3}\n", "p.txt:1: the label is not a text"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        cgam_prompt_file *file;
+        assert_int_equal(read_bytes(env, cases[i].bytes, &file), CGAM_E_FORMAT);
+        assert_null(file);
+        CHECK_MESSAGE(env, cases[i].words);
+    }
+    cgam_prompt_file *file;
+    assert_int_equal(cgam_prompt_file_open(env, "/nowhere/p.txt", &file), CGAM_E_NOT_FOUND);
+    const cgam_file zero = cgam_file_borrow("a\0b\n", 4);
+    assert_int_equal(cgam_prompt_file_read(env, "p.txt", &zero, &file), CGAM_E_FORMAT);
+}
+
+static int read_two(cgam_env *with, void *arg)
+{
+    (void)arg;
+    cgam_prompt_file *file = NULL;
+    cgam_status status =
+        read_bytes(with, "{\"prompt\": \"a\", \"label\": \"b\"}\n{\"prompt\": \"c\"}", &file);
+    cgam_prompt_file_close(file);
+    return status;
+}
+
+static void every_allocation_may_fail(void **state)
+{
+    (void)state;
+    check_every_allocation(read_two, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_line_is_a_prompt_as_it_stands),
+        cmocka_unit_test(json_lines_carry_labels),
+        cmocka_unit_test(bad_lines_are_named),
+        cmocka_unit_test(every_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
