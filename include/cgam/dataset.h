@@ -54,10 +54,20 @@ CGAM_API const char *cgam_dataset_template(const cgam_dataset *set);
 /* ---- Prompts: queries with demonstrations ------------------------------------------------- */
 typedef struct cgam_prompts cgam_prompts;
 
+/* In what order the classes of demonstrations come; sets of facts have no classes and one order. */
+typedef enum cgam_order {
+    CGAM_ORDER_BALANCED, /* each balanced order of k as likely as any other, drawn for each k */
+    CGAM_ORDER_CYCLED    /* no class twice before all have been shown; the demonstrations of k are
+                            the last k of those of any larger number */
+} cgam_order;
+CGAM_API const char *cgam_order_name(cgam_order order); /* "balanced", "cycled" */
+CGAM_API bool cgam_order_find(const char *name, cgam_order *out);
+
 typedef struct cgam_prompts_opts {
-    int64_t queries;     /* how many; default 200; fewer when the set has fewer */
+    int64_t queries;     /* how many; default 200; fewer when the set has fewer texts */
     int64_t shots_max;   /* the most demonstrations that will be asked for; default 8 */
     bool shared;         /* the same demonstrations for every query; default false: its own */
+    cgam_order order;    /* default CGAM_ORDER_BALANCED */
     uint64_t seed;       /* default 1 */
     const char *wording; /* default NULL = the set's own; must hold {x} before {y} */
 } cgam_prompts_opts;
@@ -66,16 +76,22 @@ CGAM_API cgam_prompts_opts cgam_prompts_opts_default(void);
 /* How demonstrations are labelled. */
 typedef enum cgam_demos {
     CGAM_DEMOS_TRUE,
-    CGAM_DEMOS_FLIPPED, /* each label becomes the next one, the last the first; in sets of facts each
-                           demonstration shows the object of another one */
-    CGAM_DEMOS_FOREIGN  /* objects of another relation: languages, or capitals in place of those */
+    CGAM_DEMOS_FLIPPED, /* each label becomes the next one, the last the first; in sets of facts an
+                           object drawn as often as the set shows it, but none that any row of either
+                           set gives the subject or the query's, under any spelling */
+    CGAM_DEMOS_FOREIGN  /* objects of another relation: languages, or capitals in place of those;
+                           again none of the subject's or the query's */
 } cgam_demos;
 CGAM_API const char *cgam_demos_name(cgam_demos demos); /* "true", "flipped", "foreign" */
 CGAM_API bool cgam_demos_find(const char *name, cgam_demos *out);
 
 /* Queries from `eval`, demonstrations from `train`; train NULL: from the examples of `eval` that
- * are no queries. Both are borrowed until cgam_prompts_free. A class without an example to
- * demonstrate it is refused. */
+ * are no queries. Both are borrowed until cgam_prompts_free. A text is asked once and demonstrated
+ * only where it is not asked, whatever its case, blanks and punctuation. A class without an example
+ * to demonstrate it is refused.
+ *
+ * Studies that choose on one half and count on the other take the even and the odd queries: a label's
+ * numbers in the two differ by one at most. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_prompts_new(cgam_env *env, const cgam_dataset *eval,
                                                      const cgam_dataset *train,
                                                      const cgam_prompts_opts *opts,
@@ -88,7 +104,8 @@ CGAM_API const cgam_dataset *cgam_prompts_dataset(const cgam_prompts *prompts);
 CGAM_API const char *cgam_prompts_cue(const cgam_prompts *prompts);
 
 /* The prompt of a query with k demonstrations, ending where the answer would begin. The
- * demonstrations of k are the last k of those of any larger number. Gives *out; cgam_text_free. */
+ * demonstrations of k are among those of any larger number. A set that has no wrong object for a
+ * demonstration is refused. Gives *out; cgam_text_free. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_prompts_text(const cgam_prompts *prompts, int64_t query,
                                                       int64_t k, cgam_demos demos, char **out);
 

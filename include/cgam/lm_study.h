@@ -41,6 +41,7 @@ typedef struct cgam_lm_study_opts {
     int64_t shots_count;  /* 0 = the default */
     int64_t queries;      /* how many; default 200, fewer where the set has fewer */
     bool shared;          /* the same demonstrations for all; default false: each its own */
+    cgam_order order;     /* of their classes; default CGAM_ORDER_BALANCED */
     uint64_t seed;        /* of queries and demonstrations; default 1 */
     bool exact;           /* states by the plain f32 pass; default false: libllama's */
     cgam_dtype dtype;     /* how states are stored: f32 (default), f16, bf16 */

@@ -20,6 +20,7 @@ cgam_lm_study_opts cgam_lm_opts(const cgam_call *call, cgam_line *line)
     opts.shots_count = cgam_args_ints(args, "shots", &opts.shots);
     opts.queries = cgam_args_int(args, "queries");
     opts.shared = cgam_args_is(args, "demos", "shared");
+    cgam_order_find(cgam_args_text(args, "order"), &opts.order);
     opts.seed = (uint64_t)cgam_args_int(args, "seed");
     opts.exact = cgam_args_flag(args, "exact");
     cgam_dtype_find(cgam_args_text(args, "dtype"), &opts.dtype);

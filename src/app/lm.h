@@ -41,6 +41,8 @@
         CGAM_PARAM_INT("queries", "N", "200", 1, 1e6, "how many; fewer where the set has fewer"),  \
         CGAM_PARAM_CHOICE("demos", "per-query|shared", "per-query",                                \
                           "each query's own, or the same for all"),                                \
+        CGAM_PARAM_CHOICE("order", "balanced|cycled", "balanced",                                  \
+                          "of their classes: any balanced one, or none twice before all"),         \
         CGAM_PARAM_SEED("of queries and demonstrations"),                                          \
         CGAM_PARAM_FLAG("exact",                                                                   \
                         "states by the plain f32 pass instead of libllama's; Llama family"),       \

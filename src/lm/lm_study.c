@@ -59,6 +59,7 @@ cgam_status cgam_lm_study_open(cgam_env *env, const cgam_lm_study_opts *opts, cg
     study->env = env;
     study->queries = o.queries;
     study->shared = o.shared;
+    study->order = o.order;
     study->seed = o.seed;
     study->exact = o.exact;
     study->dtype = o.dtype;

@@ -2,11 +2,13 @@
  *
  * Demonstrations are drawn without replacement. With few labels the classes are cycled in an order
  * drawn anew for each round, so that they balance as far as k allows; with many (facts) examples are
- * drawn from all. Query i has a random stream of its own, so a prompt can be made again alone. */
+ * drawn from all. What is drawn so is shown in an order of its own: shuffling the first k of cycled
+ * classes makes every balanced order of k as likely as any other, where the cycle itself never shows
+ * a class twice before it has shown all. A query has a random stream of its own, by its rank among
+ * the queries drawn, so a prompt can be made again alone and is the same among more queries. */
 #include "base/names.h"
-#include "lm/dataset.h"
+#include "lm/facts.h"
 
-#include <cgam/rng.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,17 +18,26 @@ struct cgam_prompts {
     const cgam_dataset *eval, *train;
     int64_t queries, shots_max, rounds; /* rounds: classes in a cycle; 1 for facts */
     int64_t *query;                     /* [queries] examples of eval */
+    int64_t *rank;                      /* [queries] when each was drawn */
     int64_t *pool, *class_first;        /* examples of train by class, and where each begins */
     int64_t *demo;                      /* [queries or 1, shots_max] examples of train */
     bool shared;
+    cgam_order order;
+    cgam_facts *facts;       /* which texts are the same, which objects wrong */
     cgam_dataset *foreign;   /* its labels are the objects of another relation */
     char *head, *cue, *tail; /* the template: before {x}, between, after {y} */
     uint64_t seed;
 };
 
-enum { STREAM_QUERIES = 0, STREAM_DEMOS = 1 };
+enum { SHOTS_MAX = 1024 };
+
+/* Random streams; to those of demonstrations and wrong objects a rank is added, to that of orders
+ * rank (SHOTS_MAX + 1) + k. */
+static const uint64_t STREAM_QUERIES = 0, STREAM_DEMOS = 1, STREAM_ORDER = UINT64_C(1) << 60,
+                      STREAM_WRONG = UINT64_C(1) << 61;
 
 CGAM_NAMES(cgam_demos, cgam_demos, "true", "flipped", "foreign")
+CGAM_NAMES(cgam_order, cgam_order, "balanced", "cycled")
 
 cgam_prompts_opts cgam_prompts_opts_default(void)
 {
@@ -38,8 +49,9 @@ void cgam_prompts_free(cgam_prompts *prompts)
     if (!prompts) return;
     cgam_env *env = prompts->env;
     cgam_dataset_close(prompts->foreign);
-    void *blocks[] = {prompts->query, prompts->pool, prompts->class_first, prompts->demo,
-                      prompts->head,  prompts->cue,  prompts->tail};
+    cgam_facts_free(prompts->facts);
+    void *blocks[] = {prompts->query, prompts->rank, prompts->pool, prompts->class_first,
+                      prompts->demo,  prompts->head, prompts->cue,  prompts->tail};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) cgam_free(env, blocks[i]);
     cgam_free(env, prompts);
 }
@@ -88,59 +100,116 @@ static void shuffle(cgam_rng *rng, int64_t *list, int64_t n)
     }
 }
 
-/* Queries: the first of a shuffled eval. Pool: the rest of it, or all of train; by class. */
+/* How many texts there are to ask. */
+static int64_t distinct(const cgam_prompts *prompts)
+{
+    int64_t n = cgam_dataset_size(prompts->eval), count = 0;
+    /* a text's number is that of its first spelling */
+    for (int64_t i = 0; i < n; i++) count += cgam_facts_text(prompts->facts, false, i) == i;
+    return count;
+}
+
+/* Halves are the even and the odd queries. Laid out label by label, labels as they first occur, the
+ * queries go to them in turn, so that a label's numbers in the halves differ by one at most; within
+ * a half they stay in the order drawn. order [queries]: examples of eval as they were drawn. */
+static cgam_status halve(cgam_prompts *prompts, const int64_t *order)
+{
+    cgam_env *env = prompts->env;
+    int64_t labels = cgam_dataset_labels(prompts->eval), n = prompts->queries;
+    int64_t *next = cgam_zalloc(env, 2 * (size_t)labels, sizeof *next), at = 0, place[2] = {0, 1};
+    if (!next) return cgam_fail_nomem(env, "halves");
+    int64_t *count = next + labels;
+    for (int64_t i = 0; i < n; i++) count[cgam_dataset_example(prompts->eval, order[i]).label]++;
+    for (int64_t i = 0; i < n; i++) { /* where each label's row of queries begins */
+        int64_t label = cgam_dataset_example(prompts->eval, order[i]).label;
+        if (count[label] == 0) continue;
+        next[label] = at;
+        at += count[label];
+        count[label] = 0;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        int64_t half = next[cgam_dataset_example(prompts->eval, order[i]).label]++ % 2;
+        prompts->query[place[half]] = order[i];
+        prompts->rank[place[half]] = i;
+        place[half] += 2;
+    }
+    cgam_free(env, next);
+    return CGAM_OK;
+}
+
+/* The pool, by class: the examples of train whose text is not asked. */
+static cgam_status fill_pool(cgam_prompts *prompts, const bool *asked)
+{
+    int64_t classes = prompts->rounds, used = 0, m = cgam_dataset_size(prompts->train);
+    int64_t needed = (prompts->shots_max + classes - 1) / classes;
+    cgam_status status = CGAM_OK;
+    for (int64_t c = 0; c < classes; c++) {
+        prompts->class_first[c] = used;
+        for (int64_t i = 0; i < m; i++)
+            if (!asked[cgam_facts_text(prompts->facts, true, i)] &&
+                (classes == 1 || cgam_dataset_example(prompts->train, i).label == c))
+                prompts->pool[used++] = i;
+        int64_t there = used - prompts->class_first[c];
+        if (there < needed && status == CGAM_OK)
+            status = cgam_fail(prompts->env, CGAM_E_ARG,
+                               "label %s has %lld examples to demonstrate it, %lld are needed",
+                               classes > 1 ? cgam_dataset_word(prompts->train, c) : "any",
+                               (long long)there, (long long)needed);
+    }
+    prompts->class_first[classes] = used;
+    return status;
+}
+
+/* Queries: the first of a shuffled eval, each text once. */
 static cgam_status choose(cgam_prompts *prompts, int64_t wanted, bool apart)
 {
     cgam_env *env = prompts->env;
     int64_t n = cgam_dataset_size(prompts->eval), m = cgam_dataset_size(prompts->train);
     int64_t classes = prompts->rounds,
             held = apart ? 0 : prompts->shots_max * (classes > 1 ? 2 : 1);
-    int64_t most = n - held;
+    int64_t most = distinct(prompts) - held;
     if (most < 1)
         return cgam_fail(env, CGAM_E_ARG,
                          "%lld examples are too few for queries and %lld demonstrations",
                          (long long)n, (long long)prompts->shots_max);
     prompts->queries = wanted < most ? wanted : most;
     int64_t *order = cgam_alloc(env, (size_t)n, sizeof *order);
-    bool *taken = cgam_zalloc(env, (size_t)m, sizeof *taken);
+    bool *asked = cgam_zalloc(env, (size_t)cgam_facts_texts(prompts->facts), sizeof *asked);
     prompts->query = cgam_alloc(env, (size_t)prompts->queries, sizeof *prompts->query);
+    prompts->rank = cgam_alloc(env, (size_t)prompts->queries, sizeof *prompts->rank);
     prompts->pool = cgam_alloc(env, (size_t)m, sizeof *prompts->pool);
     prompts->class_first = cgam_zalloc(env, (size_t)classes + 1, sizeof *prompts->class_first);
     cgam_status status = CGAM_OK;
-    if (!order || !taken || !prompts->query || !prompts->pool || !prompts->class_first)
+    if (!order || !asked || !prompts->query || !prompts->rank || !prompts->pool ||
+        !prompts->class_first)
         status = cgam_fail_nomem(env, "prompts");
     if (status == CGAM_OK) {
         cgam_rng rng = cgam_rng_stream(prompts->seed, STREAM_QUERIES);
         for (int64_t i = 0; i < n; i++) order[i] = i;
         shuffle(&rng, order, n);
-        memcpy(prompts->query, order, (size_t)prompts->queries * sizeof *order);
-        for (int64_t i = 0; i < prompts->queries && !apart; i++) taken[order[i]] = true;
-        int64_t used = 0;
-        for (int64_t c = 0; c < classes; c++) {
-            prompts->class_first[c] = used;
-            for (int64_t i = 0; i < m; i++)
-                if (!taken[i] &&
-                    (classes == 1 || cgam_dataset_example(prompts->train, i).label == c))
-                    prompts->pool[used++] = i;
-            int64_t there = used - prompts->class_first[c];
-            int64_t needed = (prompts->shots_max + classes - 1) / classes;
-            if (there < needed && status == CGAM_OK)
-                status = cgam_fail(env, CGAM_E_ARG,
-                                   "label %s has %lld examples to demonstrate it, %lld are needed",
-                                   classes > 1 ? cgam_dataset_word(prompts->train, c) : "any",
-                                   (long long)there, (long long)needed);
+        for (int64_t i = 0, used = 0; used < prompts->queries; i++) {
+            int64_t text = cgam_facts_text(prompts->facts, false, order[i]);
+            if (!asked[text]) order[used++] = order[i];
+            asked[text] = true;
         }
-        prompts->class_first[classes] = used;
+        status = halve(prompts, order);
     }
+    if (status == CGAM_OK) status = fill_pool(prompts, asked);
     cgam_free(env, order);
-    cgam_free(env, taken);
+    cgam_free(env, asked);
     return status;
+}
+
+/* The number of a query's sheet of demonstrations in random streams. */
+static uint64_t sheet_of(const cgam_prompts *prompts, int64_t query)
+{
+    return prompts->shared ? 0 : (uint64_t)prompts->rank[query];
 }
 
 /* The demonstrations of query i, the last ones first, into demo [shots_max]. */
 static cgam_status draw(cgam_prompts *prompts, int64_t i)
 {
-    cgam_rng rng = cgam_rng_stream(prompts->seed, STREAM_DEMOS + (uint64_t)i);
+    cgam_rng rng = cgam_rng_stream(prompts->seed, STREAM_DEMOS + sheet_of(prompts, i));
     int64_t *demo = prompts->demo + i * prompts->shots_max, classes = prompts->rounds;
     int64_t *cycle = cgam_alloc(prompts->env, (size_t)classes, sizeof *cycle);
     if (!cycle) return cgam_fail_nomem(prompts->env, "prompts");
@@ -189,7 +258,6 @@ static cgam_status same_labels(cgam_env *env, const cgam_dataset *a, const cgam_
 cgam_status cgam_prompts_new(cgam_env *env, const cgam_dataset *eval, const cgam_dataset *train,
                              const cgam_prompts_opts *opts, cgam_prompts **out)
 {
-    enum { SHOTS_MAX = 1024 };
     *out = NULL;
     cgam_prompts_opts o = opts ? *opts : cgam_prompts_opts_default();
     if (o.queries < 1 || o.shots_max < 0 || o.shots_max > SHOTS_MAX)
@@ -202,10 +270,12 @@ cgam_status cgam_prompts_new(cgam_env *env, const cgam_dataset *eval, const cgam
     prompts->train = train ? train : eval;
     prompts->shots_max = o.shots_max;
     prompts->shared = o.shared;
+    prompts->order = o.order;
     prompts->seed = o.seed;
     prompts->rounds = cgam_dataset_open_ended(eval) ? 1 : cgam_dataset_labels(eval);
     cgam_status status = same_labels(env, eval, prompts->train);
     if (status == CGAM_OK) status = open_foreign(prompts);
+    if (status == CGAM_OK) status = cgam_facts_new(env, eval, prompts->train, &prompts->facts);
     if (status == CGAM_OK)
         status = cut_template(prompts, o.wording ? o.wording : cgam_dataset_template(eval));
     if (status == CGAM_OK) status = choose(prompts, o.queries, train != NULL);
@@ -231,37 +301,74 @@ const cgam_dataset *cgam_prompts_dataset(const cgam_prompts *prompts) { return p
 
 const char *cgam_prompts_cue(const cgam_prompts *prompts) { return prompts->cue; }
 
-/* The word a demonstration shows. Facts are flipped among the demonstrations at hand. */
-static const char *shown_word(const cgam_prompts *prompts, cgam_demos demos, const int64_t *demo,
-                              int64_t j, int64_t k)
+/* The k demonstrations of a query, the last ones first. */
+static void arrange(const cgam_prompts *prompts, int64_t query, int64_t k, int64_t *demo)
 {
-    int64_t label = cgam_dataset_example(prompts->train, demo[j]).label;
-    if (demos == CGAM_DEMOS_FOREIGN)
-        return cgam_dataset_word(prompts->foreign,
-                                 (demo[j] + j) % cgam_dataset_labels(prompts->foreign));
-    if (demos == CGAM_DEMOS_FLIPPED)
-        label = prompts->rounds > 1 ? (label + 1) % prompts->rounds
-                                    : cgam_dataset_example(prompts->train, demo[(j + 1) % k]).label;
-    return cgam_dataset_word(prompts->train, label);
+    const int64_t *drawn = prompts->demo + (prompts->shared ? 0 : query) * prompts->shots_max;
+    for (int64_t j = 0; j < k; j++) demo[j] = drawn[j];
+    if (prompts->order != CGAM_ORDER_BALANCED || prompts->rounds == 1) return;
+    cgam_rng rng = cgam_rng_stream(
+        prompts->seed, STREAM_ORDER + sheet_of(prompts, query) * (SHOTS_MAX + 1) + (uint64_t)k);
+    shuffle(&rng, demo, k);
+}
+
+/* An object of another relation that is none of the query's or the demonstration's. */
+static const char *foreign_word(const cgam_prompts *prompts, int64_t query, int64_t demo, int64_t j)
+{
+    int64_t n = cgam_dataset_labels(prompts->foreign);
+    for (int64_t i = 0; i < n; i++) {
+        const char *word = cgam_dataset_word(prompts->foreign, (demo + j + i) % n);
+        if (!cgam_facts_own(prompts->facts, prompts->query[query], demo, word)) return word;
+    }
+    return NULL;
+}
+
+/* The words that demonstrations show, [k]. Wrong objects are drawn one after the other, so that a
+ * demonstration shows the same one whatever k. */
+static cgam_status choose_words(const cgam_prompts *prompts, int64_t query, int64_t k,
+                                cgam_demos demos, const int64_t *demo, const char **words)
+{
+    cgam_rng rng = cgam_rng_stream(prompts->seed, STREAM_WRONG + sheet_of(prompts, query));
+    bool facts = cgam_dataset_open_ended(prompts->eval);
+    for (int64_t j = 0; j < k; j++) {
+        cgam_example e = cgam_dataset_example(prompts->train, demo[j]);
+        int64_t label = e.label;
+        words[j] = NULL;
+        if (demos == CGAM_DEMOS_FLIPPED && !facts) label = (label + 1) % prompts->rounds;
+        if (demos == CGAM_DEMOS_FLIPPED && facts &&
+            !cgam_facts_wrong(prompts->facts, prompts->query[query], demo[j], &rng, &label))
+            label = -1;
+        if (demos == CGAM_DEMOS_FOREIGN) words[j] = foreign_word(prompts, query, demo[j], j);
+        else if (label >= 0) words[j] = cgam_dataset_word(prompts->train, label);
+        if (!words[j])
+            return cgam_fail(
+                prompts->env, CGAM_E_ARG,
+                "no wrong object for '%.60s': all are its own or those of the query '%.60s'",
+                e.text, cgam_dataset_example(prompts->eval, prompts->query[query]).text);
+    }
+    return CGAM_OK;
 }
 
 cgam_status cgam_prompts_text(const cgam_prompts *prompts, int64_t query, int64_t k,
                               cgam_demos demos, char **out)
 {
+    int64_t demo[SHOTS_MAX];
+    const char *words[SHOTS_MAX];
     *out = NULL;
     if (query < 0 || query >= prompts->queries || k < 0 || k > prompts->shots_max)
         return cgam_fail(prompts->env, CGAM_E_ARG, "query %lld of %lld with %lld of %lld shots",
                          (long long)query, (long long)prompts->queries, (long long)k,
                          (long long)prompts->shots_max);
-    const int64_t *demo = prompts->demo + (prompts->shared ? 0 : query) * prompts->shots_max;
+    arrange(prompts, query, k, demo);
+    cgam_status status = choose_words(prompts, query, k, demos, demo, words);
+    if (status != CGAM_OK) return status;
     char *text = NULL;
     size_t size = 0;
     FILE *f = open_memstream(&text, &size);
     if (!f) return cgam_fail_nomem(prompts->env, "a prompt");
-    for (int64_t j = k - 1; j >= 0; j--) {
+    for (int64_t j = k - 1; j >= 0; j--)
         fprintf(f, "%s%s%s %s%s", prompts->head, cgam_dataset_example(prompts->train, demo[j]).text,
-                prompts->cue, shown_word(prompts, demos, demo, j, k), prompts->tail);
-    }
+                prompts->cue, words[j], prompts->tail);
     fprintf(f, "%s%s%s", prompts->head,
             cgam_dataset_example(prompts->eval, prompts->query[query]).text, prompts->cue);
     bool fine = !ferror(f);

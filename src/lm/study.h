@@ -34,6 +34,7 @@ struct cgam_lm_study {
     int64_t n_shots, queries;       /* queries: as many as asked for */
     uint64_t seed;
     cgam_dtype dtype;
+    cgam_order order;
     bool shared, exact;
     cgam_progress progress;
     cgam_collected collected; /* by the experiment in progress */

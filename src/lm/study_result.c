@@ -111,6 +111,7 @@ void cgam_lm_result_describe(cgam_lm_result *r, const cgam_lm_study *study,
     cgam_json_put_int(doc, "queries", task->queries);
     cgam_json_put_int(doc, "labels", task->labels);
     cgam_json_put_text(doc, "demos", study->shared ? "shared" : "per-query");
+    cgam_json_put_text(doc, "order", cgam_order_name(study->order));
     cgam_json_put_int(doc, "seed", (int64_t)study->seed);
     cgam_put_collected(doc, &study->collected);
 }

@@ -73,6 +73,7 @@ static cgam_status make_prompts(const cgam_lm_study *study, int64_t queries, int
     opts.queries = queries;
     opts.shots_max = shots_max;
     opts.shared = study->shared;
+    opts.order = study->order;
     opts.seed = study->seed;
     opts.wording = wording;
     cgam_status status =

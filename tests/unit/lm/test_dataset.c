@@ -193,6 +193,135 @@ static int64_t occurrences(const char *text, const char *word)
     return n;
 }
 
+/* The labels of a prompt of sentiments in their order, as P and N. */
+static const char *signs(const char *text)
+{
+    static char found[64];
+    size_t n = 0;
+    for (const char *at = text; (at = strstr(at, "Sentiment: ")) && n + 1 < sizeof found; at++)
+        found[n++] = at[11] == 'p' ? 'P' : 'N';
+    found[n] = '\0';
+    return found;
+}
+
+/* Six orders of two and two, two of them out of the cycle's reach. 600 draws give 100 of each, with
+ * a deviation of 9; nothing else in the set of demonstrations changes. */
+static void balanced_orders_are_drawn_alike(void **state)
+{
+    (void)state;
+    static const char *const orders[] = {"NNPP", "NPNP", "NPPN", "PNNP", "PNPN", "PPNN"};
+    enum { ORDERS = sizeof orders / sizeof *orders, SEEDS = 15, QUERIES = 40 };
+    cgam_dataset *set;
+    CHECK_STATUS(env, cgam_dataset_shipped(env, "sentiment", &set));
+    for (int order = CGAM_ORDER_BALANCED; order <= CGAM_ORDER_CYCLED; order++) {
+        int64_t seen[ORDERS] = {0}, first[2] = {0, 0};
+        for (uint64_t seed = 0; seed < SEEDS; seed++) {
+            cgam_prompts *prompts;
+            cgam_prompts_opts opts = cgam_prompts_opts_default();
+            opts.queries = QUERIES;
+            opts.order = (cgam_order)order;
+            opts.seed = seed;
+            CHECK_STATUS(env, cgam_prompts_new(env, set, NULL, &opts, &prompts));
+            for (int64_t i = 0; i < QUERIES; i++) {
+                char *text;
+                CHECK_STATUS(env, cgam_prompts_text(prompts, i, 4, CGAM_DEMOS_TRUE, &text));
+                for (int o = 0; o < ORDERS; o++) seen[o] += strcmp(signs(text), orders[o]) == 0;
+                cgam_text_free(env, text);
+                CHECK_STATUS(env, cgam_prompts_text(prompts, i, 1, CGAM_DEMOS_TRUE, &text));
+                first[signs(text)[0] == 'P']++;
+                cgam_text_free(env, text);
+            }
+            cgam_prompts_free(prompts);
+        }
+        int64_t all = 0;
+        for (int o = 0; o < ORDERS; o++) {
+            bool reached = order == CGAM_ORDER_BALANCED || (o > 0 && o < ORDERS - 1);
+            all += seen[o];
+            if (!reached) assert_int_equal(seen[o], 0);
+            else assert_in_range(seen[o], 60, 200);
+        }
+        assert_int_equal(all, SEEDS * QUERIES);
+        assert_in_range(first[0], 240, 360);
+    }
+    cgam_dataset_close(set);
+}
+
+/* A demonstration's lines, wherever they stand. */
+static bool all_within(const char *few, const char *many)
+{
+    char line[256];
+    for (const char *at = few, *end; (end = strstr(at, "\n\n")); at = end + 2) {
+        snprintf(line, sizeof line, "%.*s\n\n", (int)(end - at), at);
+        if (!strstr(many, line)) return false;
+    }
+    return true;
+}
+
+static void demonstrations_are_among_those_of_more(void **state)
+{
+    (void)state;
+    cgam_dataset *set;
+    cgam_prompts *prompts, *fewer;
+    CHECK_STATUS(env, cgam_dataset_shipped(env, "sentiment", &set));
+    cgam_prompts_opts opts = cgam_prompts_opts_default();
+    opts.queries = 40;
+    CHECK_STATUS(env, cgam_prompts_new(env, set, NULL, &opts, &prompts));
+    for (int64_t i = 0; i < 40; i++) {
+        char *text[4];
+        for (int64_t k = 0; k < 4; k++)
+            CHECK_STATUS(env, cgam_prompts_text(prompts, i, 2 * k, CGAM_DEMOS_TRUE, &text[k]));
+        for (int64_t k = 1; k < 4; k++) {
+            assert_int_equal(strlen(signs(text[k])), 2 * k);
+            assert_int_equal(occurrences(signs(text[k]), "P"), k);
+            assert_true(all_within(text[k - 1], text[k]));
+        }
+        for (int64_t k = 0; k < 4; k++) cgam_text_free(env, text[k]);
+    }
+    opts.queries = 10; /* each of them is asked alike among forty */
+    CHECK_STATUS(env, cgam_prompts_new(env, set, NULL, &opts, &fewer));
+    for (int64_t i = 0; i < 10; i++) {
+        char *a, *b;
+        int64_t same = 0;
+        CHECK_STATUS(env, cgam_prompts_text(fewer, i, 4, CGAM_DEMOS_TRUE, &a));
+        const char *asked = strstr(a, "Sentiment:") ? strrchr(a, 'R') : a;
+        for (int64_t j = 0; j < 40; j++) {
+            CHECK_STATUS(env, cgam_prompts_text(prompts, j, 4, CGAM_DEMOS_TRUE, &b));
+            same += strcmp(strrchr(b, 'R'), asked) == 0;
+            cgam_text_free(env, b);
+        }
+        assert_int_equal(same, 1);
+        cgam_text_free(env, a);
+    }
+    cgam_prompts_free(fewer);
+    cgam_prompts_free(prompts);
+    cgam_dataset_close(set);
+}
+
+/* Halves are the even and the odd queries. Drawn blindly, 40 queries of two labels leave a half with
+ * an even number of each in one case of five. */
+static void halves_have_the_same_labels(void **state)
+{
+    (void)state;
+    static const char *const sets[] = {"sentiment", "languages"};
+    for (int s = 0; s < 2; s++) {
+        cgam_dataset *set;
+        CHECK_STATUS(env, cgam_dataset_shipped(env, sets[s], &set));
+        for (uint64_t seed = 0; seed < 20; seed++) {
+            cgam_prompts *prompts;
+            cgam_prompts_opts opts = {.queries = 41, .shots_max = 2, .seed = seed};
+            int64_t apart[64] = {0};
+            CHECK_STATUS(env, cgam_prompts_new(env, set, NULL, &opts, &prompts));
+            assert_true(cgam_dataset_labels(set) <= 64);
+            for (int64_t i = 0; i < cgam_prompts_count(prompts); i++)
+                apart[cgam_prompts_label(prompts, i)] += i % 2 ? -1 : 1;
+            for (int64_t k = 0; k < cgam_dataset_labels(set); k++)
+                assert_true(apart[k] >= -1 && apart[k] <= 1);
+            cgam_prompts_free(prompts);
+        }
+        cgam_dataset_close(set);
+    }
+}
+
 static void demonstrations_balance_and_nest(void **state)
 {
     (void)state;
@@ -201,6 +330,7 @@ static void demonstrations_balance_and_nest(void **state)
     CHECK_STATUS(env, cgam_dataset_shipped(env, "sentiment", &set));
     cgam_prompts_opts opts = cgam_prompts_opts_default();
     opts.queries = 40;
+    opts.order = CGAM_ORDER_CYCLED;
     CHECK_STATUS(env, cgam_prompts_new(env, set, NULL, &opts, &prompts));
     assert_int_equal(cgam_prompts_count(prompts), 40);
     assert_string_equal(cgam_prompts_cue(prompts), "\nSentiment:");
@@ -259,6 +389,94 @@ static void facts_are_told_wrongly_in_two_ways(void **state)
         cgam_text_free(env, text);
     }
     cgam_prompts_free(prompts);
+    cgam_dataset_close(set);
+}
+
+/* Italy has two objects, one of them in two spellings, and every other subject is in Europe: no
+ * demonstration may show what any row says of its subject or of the query's. */
+static void wrong_objects_are_wrong(void **state)
+{
+    (void)state;
+    cgam_dataset *set = set_of("facts", "Italy\tRome\nITALY\tFlorence\nItaly \tflorence\n"
+                                        "France\tParis\nGaul\tParis\nPeru\tLima\n"
+                                        "Chile\tSantiago\nSpain\tMadrid\nJapan\tKyoto\n"
+                                        "japan\tTokyo\nEgypt\tRome\n");
+    static const char *const own[][4] = {{"Italy has", "Rome", "lorence", NULL},
+                                         {"ITALY has", "Rome", "lorence", NULL},
+                                         {"France has", "Paris", NULL},
+                                         {"Gaul has", "Paris", NULL},
+                                         {"Peru has", "Lima", NULL},
+                                         {"Chile has", "Santiago", NULL},
+                                         {"Spain has", "Madrid", NULL},
+                                         {"Japan has", "Kyoto", "Tokyo", NULL},
+                                         {"japan has", "Kyoto", "Tokyo", NULL},
+                                         {"Egypt has", "Rome", NULL}};
+    enum { SUBJECTS = sizeof own / sizeof *own };
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        cgam_prompts *prompts;
+        cgam_prompts_opts opts = {
+            .queries = 4, .shots_max = 3, .seed = seed, .wording = "{x} has {y};"};
+        CHECK_STATUS(env, cgam_prompts_new(env, set, NULL, &opts, &prompts));
+        for (int64_t i = 0; i < cgam_prompts_count(prompts); i++)
+            for (int64_t k = 1; k <= 3; k++) {
+                char *wrong, *right, words[64];
+                CHECK_STATUS(env, cgam_prompts_text(prompts, i, k, CGAM_DEMOS_FLIPPED, &wrong));
+                CHECK_STATUS(env, cgam_prompts_text(prompts, i, k, CGAM_DEMOS_TRUE, &right));
+                assert_string_not_equal(wrong, right); /* with one shot as well */
+                const char *query = strrchr(wrong, ';') + 1;
+                for (int s = 0; s < SUBJECTS; s++)
+                    for (int o = 1; own[s][o]; o++) {
+                        snprintf(words, sizeof words, "%s %s", own[s][0], own[s][o]);
+                        assert_null(strstr(wrong, words));
+                        if (strcmp(query, own[s][0]) == 0) assert_null(strstr(wrong, own[s][o]));
+                    }
+                cgam_text_free(env, wrong);
+                cgam_text_free(env, right);
+            }
+        cgam_prompts_free(prompts);
+    }
+    cgam_dataset_close(set);
+}
+
+/* Of two objects one is the demonstration's and the other the query's, or none is left. */
+static void a_set_without_wrong_objects_is_refused(void **state)
+{
+    (void)state;
+    cgam_dataset *set = set_of("facts", "a\tyes\nb\tno\n");
+    cgam_prompts *prompts;
+    cgam_prompts_opts opts = {.queries = 1, .shots_max = 1};
+    char *text;
+    CHECK_STATUS(env, cgam_prompts_new(env, set, NULL, &opts, &prompts));
+    CHECK_STATUS(env, cgam_prompts_text(prompts, 0, 1, CGAM_DEMOS_TRUE, &text));
+    cgam_text_free(env, text);
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_prompts_text(prompts, 0, 1, CGAM_DEMOS_FLIPPED, &text));
+    CHECK_MESSAGE(env, "no wrong object for");
+    assert_null(text);
+    cgam_prompts_free(prompts);
+    cgam_dataset_close(set);
+}
+
+/* A text is asked once, and not shown with its answer where it is asked. */
+static void a_query_is_not_demonstrated_in_another_spelling(void **state)
+{
+    (void)state;
+    cgam_dataset *set = set_of("facts", "Rhine\tEurope\nRHINE\tEurope\nNile\tAfrica\n"
+                                        "nile\tAfrica\nAmur\tAsia\nOb\tAsia\nOder\tEurope\n");
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        cgam_prompts *prompts;
+        cgam_prompts_opts opts = {.queries = 9, .shots_max = 2, .seed = seed};
+        CHECK_STATUS(env, cgam_prompts_new(env, set, NULL, &opts, &prompts));
+        assert_int_equal(cgam_prompts_count(prompts), 3); /* five rivers, two kept to show */
+        for (int64_t i = 0; i < 3; i++) {
+            char *text;
+            CHECK_STATUS(env, cgam_prompts_text(prompts, i, 2, CGAM_DEMOS_TRUE, &text));
+            for (char *c = text; *c; c++)
+                if (*c >= 'A' && *c <= 'Z') *c = (char)(*c | 32);
+            assert_int_equal(occurrences(text, strrchr(text, '\n') + 1), 1);
+            cgam_text_free(env, text);
+        }
+        cgam_prompts_free(prompts);
+    }
     cgam_dataset_close(set);
 }
 
@@ -349,6 +567,12 @@ int main(void)
         cmocka_unit_test(shipped_sets_are_balanced),
         cmocka_unit_test(shipped_tasks_ask_each_question_once),
         cmocka_unit_test(demonstrations_balance_and_nest),
+        cmocka_unit_test(balanced_orders_are_drawn_alike),
+        cmocka_unit_test(demonstrations_are_among_those_of_more),
+        cmocka_unit_test(halves_have_the_same_labels),
+        cmocka_unit_test(wrong_objects_are_wrong),
+        cmocka_unit_test(a_set_without_wrong_objects_is_refused),
+        cmocka_unit_test(a_query_is_not_demonstrated_in_another_spelling),
         cmocka_unit_test(facts_are_told_wrongly_in_two_ways),
         cmocka_unit_test(prompts_that_cannot_be_are_refused),
         cmocka_unit_test(real_files_are_read),
