@@ -11,26 +11,35 @@
 
 enum { MEMORIES_MAX = 12, DIMENSION_MAX = 14, QUERIES_MAX = 64 };
 
+/* Small banks and their edges; banks of some hundred memories, proved without n x n matrices; banks
+ * of 2^18 numbers, which go through f32 and matrices. */
+typedef enum bank_size { SMALL, MIDDLE, LARGE, SIZES } bank_size;
+extern const char *const size_names[SIZES];
+
 typedef struct instance {
     uint64_t seed, number;
-    int64_t n, d, queries;
+    bank_size size;
+    int64_t n, d, d_c, queries;
     cgam_dtype dtype;
+    bool normalize;
+    bool context;
+    bool own;     /* a context for each query */
     bool vectors; /* p, s and r are asked for */
     bool
         ordinary; /* alpha n <= 10 and |1 - alpha / alpha_crit| >= 1e-6, beta and scores moderate */
-    bool own;     /* a context for each query */
+    bool edge;    /* what only a hostile mind would ask for */
     cgam_recall_opts opts;
-    unsigned char stored[8 * MEMORIES_MAX * DIMENSION_MAX];
-    double Z[MEMORIES_MAX * DIMENSION_MAX]; /* as stored, widened */
-    double W[MEMORIES_MAX * DIMENSION_MAX];
-    double q[QUERIES_MAX * DIMENSION_MAX];
-    double c[QUERIES_MAX * DIMENSION_MAX];
-    bool context;
+    void *stored;
+    double *Z; /* as stored, widened */
+    double *W; /* and P, in the same room */
+    double *q, *c;
 } instance;
 
-/* Fills everything but what the bank itself has to tell; then the bank is at *bank. */
-bool instance_make(cgam_env *env, uint64_t seed, uint64_t number, instance *x, cgam_bank **bank);
+/* Fills everything; then the bank is at *bank, which borrows from x. False: the bank was refused. */
+bool instance_make(cgam_env *env, bank_size size, uint64_t seed, uint64_t number, instance *x,
+                   cgam_bank **bank);
 void instance_print(const instance *x);
+void instance_free(instance *x);
 
 /* What one query gave. */
 typedef struct answer {
@@ -46,11 +55,13 @@ typedef enum claim {
     P_LOWER_BOUND,
     CONTRACTION,
     UNIQUE,
+    TWO, /* unique: no, proved */
     FOLD_MARGIN,
     LOCAL_CONTRACTION,
     P_ERROR,
     P_SUM,
     CONVERGED,
+    ENERGY,
     CLAIMS
 } claim;
 extern const char *const claim_names[CLAIMS];
@@ -60,13 +71,14 @@ typedef struct tally {
     int64_t estimate[CLAIMS]; /* or as an estimate */
     int64_t wrong[CLAIMS], open[CLAIMS];
     int64_t ordinary[2][CLAIMS]; /* in ordinary ranges: stated, and proved */
-    int64_t instances, refused, queries, ends[16], ordinary_ends[16];
+    int64_t instances, refused, queries, judged, edges, normalized, projected, weighted;
+    int64_t ends[16], ordinary_ends[16], paths[8], dtypes[8], regimes[4];
+    double seconds;
 } tally;
 
-/* Decides everything that `gate` and the answers claim; prints what is wrong. */
+/* Decides everything that `gate` and the answers claim; prints what is wrong. Of a batch of a bank
+ * that is not small a few queries are judged. */
 void judge(const instance *x, const cgam_gate_info *gate, const answer *answers, tally *t);
-/* The same for a few banks that are large enough for f32 and matrices. */
-void judge_large(cgam_env *env, uint64_t seed, tally *t);
 void judge_leaves(void); /* gives back what Arb keeps between calls */
 
 #endif

@@ -6,7 +6,10 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+const char *const size_names[SIZES] = {"small", "middle", "large"};
 
 /* 10^x with x uniform between two powers. */
 static double power(cgam_rng *rng, double low, double high)
@@ -42,8 +45,10 @@ static void fill_rows(cgam_rng *rng, instance *x)
                          : cgam_rng_below(rng, 4) ? 0
                                                   : size * power(rng, -16, -4);
     }
-    for (int64_t i = 1; i < n; i++) { /* duplicates and near-duplicates */
-        int64_t like = cgam_rng_below(rng, 6), j = cgam_rng_below(rng, i);
+    /* duplicates and near-duplicates; of a bank that is not small, in some */
+    int64_t alike = x->size == SMALL ? 6 : cgam_rng_below(rng, 4) ? INT64_MAX >> 12 : 40;
+    for (int64_t i = 1; i < n; i++) {
+        int64_t like = cgam_rng_below(rng, alike), j = cgam_rng_below(rng, i);
         if (like > 1) continue;
         double off = like == 0 ? 0 : power(rng, -16, -4);
         for (int64_t k = 0; k < d; k++)
@@ -52,11 +57,11 @@ static void fill_rows(cgam_rng *rng, instance *x)
 }
 
 /* alpha from 0 through alpha_crit (1 +- 10^-k) to 10^6 / n. */
-static double choose_alpha(cgam_rng *rng, const cgam_bank *bank)
+static double choose_alpha(cgam_rng *rng, bank_size size, const cgam_bank *bank)
 {
     cgam_critical crit;
     double longest = cgam_bank_describe(bank).norm_max, n2 = longest * longest;
-    switch (cgam_rng_below(rng, 6)) {
+    switch (size == LARGE ? 5 : cgam_rng_below(rng, 6)) {
     case 0: return 0;
     case 1: return n2 > 0 ? power(rng, -3, 1) / n2 : 1;
     case 2: return n2 > 0 ? power(rng, -6, 6) / n2 : 2;
@@ -65,8 +70,8 @@ static double choose_alpha(cgam_rng *rng, const cgam_bank *bank)
         double at = isnan(crit.alpha) ? crit.alpha_lo : crit.alpha;
         if (!isfinite(at)) return n2 > 0 ? power(rng, -2, 3) / n2 : 1;
         double part = cgam_rng_below(rng, 2) ? cgam_rng_uniform(rng) : power(rng, -16, -1);
-        if (cgam_rng_below(rng, 12) == 0) return at;
-        return at * (cgam_rng_below(rng, 4) ? 1 - part : 1 + part);
+        if (cgam_rng_below(rng, 12) == 0) return size == LARGE ? 0 : at;
+        return at * (cgam_rng_below(rng, 4) || size == LARGE ? 1 - part : 1 + part);
     }
 }
 
@@ -83,37 +88,113 @@ static void choose_vectors(cgam_rng *rng, instance *x)
         }
         /* of a size at which scores are of order 1 to 100 for memories as long as this one */
         double unit = length > 0 ? 1 / length : 1, of = other > 0 ? 1 / other : 1;
+        double back = x->normalize ? sqrt(unit) : unit, back_of = x->normalize ? sqrt(of) : of;
         for (int64_t j = 0; j < d; j++) {
             double r = cgam_rng_normal(rng), t = cgam_rng_normal(rng);
-            x->q[k * d + j] = size * (unit * x->Z[near * d + j] + noise * sqrt(unit) * r);
-            x->c[k * d + j] = of * x->Z[also * d + j] + noise * sqrt(of) * t;
+            double wide = x->normalize ? 1 : sqrt(unit), wide_of = x->normalize ? 1 : sqrt(of);
+            x->q[k * d + j] = size * (back * x->Z[near * d + j] + noise * wide * r);
+            x->c[k * d + j] = back_of * x->Z[also * d + j] + noise * wide_of * t;
         }
     }
     for (int64_t i = 0; i < n * d; i++) x->W[i] = cgam_rng_normal(rng);
 }
 
-bool instance_make(cgam_env *env, uint64_t seed, uint64_t number, instance *x, cgam_bank **bank)
+/* What the first draws never make, in instances of their own: drawn after all else, so that the
+ * others stay what they were. Rows: all in one denormal or huge scale, one row of zeros, all of them. */
+static void choose_edge_rows(cgam_rng *rng, instance *x)
 {
-    cgam_rng rng = cgam_rng_stream(seed, number);
-    memset(x, 0, sizeof *x);
-    x->seed = seed;
-    x->number = number;
-    x->n = 1 + cgam_rng_below(&rng, cgam_rng_below(&rng, 3) ? 6 : MEMORIES_MAX);
-    x->d = 1 + cgam_rng_below(&rng, cgam_rng_below(&rng, 3) ? 6 : DIMENSION_MAX);
-    x->dtype = cgam_rng_below(&rng, 2) ? CGAM_F64 : (cgam_dtype)cgam_rng_below(&rng, 4);
-    fill_rows(&rng, x);
-    if (x->dtype == CGAM_F16) /* the range of the type is smaller than ours */
-        for (int64_t i = 0; i < x->n * x->d; i++)
-            if (!(fabs(x->Z[i]) < 6e4)) x->Z[i] = copysign(6e4, x->Z[i]);
+    int64_t n = x->n, d = x->d, row = cgam_rng_below(rng, n);
+    double scale = 1;
+    switch (cgam_rng_below(rng, 8)) {
+    case 0: scale = power(rng, -145, -100); break;
+    case 1: scale = power(rng, 100, 145); break;
+    case 2: /* denormal beside ordinary */
+        for (int64_t j = 0; j < d; j++) x->Z[row * d + j] = x->Z[row * d + j] * 0x1p-1060;
+        break;
+    case 3: memset(x->Z + row * d, 0, (size_t)d * sizeof *x->Z); break;
+    case 4: memset(x->Z, 0, (size_t)(n * d) * sizeof *x->Z); break;
+    case 5: /* opposite rows */
+        for (int64_t j = 0; j < d && n > 1; j++) x->Z[((row + 1) % n) * d + j] = -x->Z[row * d + j];
+        break;
+    case 6: /* all alike */
+        for (int64_t i = 0; i < n * d; i++) x->Z[i] = x->Z[i % d];
+        break;
+    default: /* norms that differ by a unit in the last place */
+        for (int64_t i = 0; i < n * d; i++)
+            x->Z[i] = i % d == 0 ? 1 + (double)(i / d % 3) * 0x1p-52 : 0;
+    }
+    for (int64_t i = 0; i < n * d; i++) x->Z[i] *= scale;
+}
+
+static void choose_edge(cgam_rng *rng, instance *x)
+{
+    size_t bytes = (size_t)(x->queries * x->d) * sizeof(double);
+    cgam_recall_opts *o = &x->opts;
+    switch (cgam_rng_below(rng, 8)) {
+    case 0: memset(x->q, 0, bytes); break;
+    case 1: memset(x->c, 0, bytes); break;
+    case 2:
+        for (int64_t j = 0; j < x->queries * x->d; j++) x->q[j] *= 0x1p-1050;
+        break;
+    case 3: o->beta = 1e6; break;
+    case 4: o->lambda = 1e6; break;
+    case 5: o->beta = o->lambda = 1e6; break;
+    case 6: o->max_iter = 1 + cgam_rng_below(rng, 3); break;
+    default: o->tol = 0;
+    }
+}
+
+/* Shape and rows. */
+static void choose_bank(cgam_rng *rng, cgam_rng *hostile, instance *x)
+{
+    if (x->size == SMALL) {
+        x->n = 1 + cgam_rng_below(rng, cgam_rng_below(rng, 3) ? 6 : MEMORIES_MAX);
+        x->d = 1 + cgam_rng_below(rng, cgam_rng_below(rng, 3) ? 6 : DIMENSION_MAX);
+        x->dtype = cgam_rng_below(rng, 2) ? CGAM_F64 : (cgam_dtype)cgam_rng_below(rng, 4);
+    } else {
+        bool middle = x->size == MIDDLE;
+        x->d = middle ? 2 + cgam_rng_below(rng, cgam_rng_below(rng, 4) ? 11 : 31) : 8;
+        x->n = middle ? (cgam_rng_below(rng, 4) ? 193 + cgam_rng_below(rng, 408)
+                                                : 13 + cgam_rng_below(rng, 180))
+                      : (1 << 18) / x->d + cgam_rng_below(rng, 500);
+        x->dtype = (cgam_dtype)(middle ? cgam_rng_below(rng, 4) : (int64_t)(x->number / 4 % 4));
+    }
+    size_t numbers = (size_t)(x->n * x->d);
+    x->Z = calloc(numbers, sizeof *x->Z);
+    x->W = calloc(numbers + (size_t)x->d, sizeof *x->W);
+    x->stored = calloc(numbers, sizeof(double));
+    fill_rows(rng, x);
+    if (x->edge && cgam_rng_below(hostile, 2)) choose_edge_rows(hostile, x);
+    double most = x->dtype == CGAM_F16 ? 6e4 : x->dtype == CGAM_F64 ? INFINITY : 3e38;
+    for (size_t i = 0; i < numbers; i++) /* the range of the type may be smaller than ours */
+        if (!(fabs(x->Z[i]) < most)) x->Z[i] = copysign(most, x->Z[i]);
     cgam_narrow(x->dtype, x->Z, x->n * x->d, x->stored);
     cgam_widen(x->dtype, x->stored, x->n * x->d, x->Z);
-    if (cgam_bank_new(env, x->stored, x->dtype, x->n, x->d, NULL, bank) != CGAM_OK) return false;
+}
 
-    x->queries = cgam_rng_below(&rng, 40) == 0 ? QUERIES_MAX : 1 + (cgam_rng_below(&rng, 8) == 0);
+bool instance_make(cgam_env *env, bank_size size, uint64_t seed, uint64_t number, instance *x,
+                   cgam_bank **bank)
+{
+    uint64_t stream = number + ((uint64_t)size << 60);
+    cgam_rng rng = cgam_rng_stream(seed, stream), hostile = cgam_rng_stream(~seed, stream);
+    *x = (instance){.seed = seed, .number = number, .size = size};
+    x->edge = cgam_rng_below(&hostile, 8) == 0;
+    x->normalize = cgam_rng_below(&hostile, 8) == 0;
+    choose_bank(&rng, &hostile, x);
+    x->d_c = x->d;
+    cgam_bank_opts b = cgam_bank_opts_default();
+    b.normalize = x->normalize;
+    if (cgam_bank_new(env, x->stored, x->dtype, x->n, x->d, &b, bank) != CGAM_OK) return false;
+
+    int64_t batch = cgam_rng_below(&rng, size == SMALL ? 40 : 3);
+    if (size == LARGE) batch = (int64_t)(number / 2 % 2);
+    x->queries = batch == 0 ? QUERIES_MAX : 1 + (cgam_rng_below(&rng, 8) == 0);
+    x->q = calloc((size_t)(x->queries * x->d), sizeof *x->q);
+    x->c = calloc((size_t)(x->queries * x->d), sizeof *x->c);
     choose_vectors(&rng, x);
     cgam_recall_opts o = cgam_recall_opts_default();
     o.mode = cgam_rng_below(&rng, 3) ? CGAM_COUPLED : CGAM_FIRST;
-    o.alpha = choose_alpha(&rng, *bank);
+    o.alpha = choose_alpha(&rng, size, *bank);
     bool wild = cgam_rng_below(&rng, 4) == 0;
     o.beta = wild ? power(&rng, -3, 6) : power(&rng, -1, 1);
     o.lambda = cgam_rng_below(&rng, 12) == 0 ? 0 : wild ? power(&rng, -3, 6) : power(&rng, -1, 0.5);
@@ -122,25 +203,45 @@ bool instance_make(cgam_env *env, uint64_t seed, uint64_t number, instance *x, c
     o.max_iter = 2000;
     x->context = cgam_rng_below(&rng, 4) > 0;
     x->own = x->context && cgam_rng_below(&rng, 2);
-    if (x->context && cgam_rng_below(&rng, 6) == 0) {
-        o.W = x->W;
-        o.d_c = x->d;
-    }
+    if (x->context && cgam_rng_below(&rng, 6) == 0) o.W = x->W;
+    else if (x->context && cgam_rng_below(&hostile, 6) == 0) o.P = x->W;
+    if (o.P && x->n > x->d) x->d_c = 1 + cgam_rng_below(&hostile, x->d);
+    else if (o.P) o.P = NULL; /* P is as large as d rows of W */
+    if (o.P || o.W) o.d_c = x->d_c;
     if (cgam_rng_below(&rng, 4) == 0) o.tol = power(&rng, -14, -2);
+    /* Of a large bank all ways come in turn; 64 certificates of it would take a minute. */
+    if (size == LARGE) o.mode = number % 2 ? CGAM_FIRST : CGAM_COUPLED;
+    if (size == LARGE && x->queries == QUERIES_MAX) o.certify = false;
     x->opts = o;
-    x->vectors = o.mode == CGAM_COUPLED || cgam_rng_below(&rng, 2);
+    if (x->edge) choose_edge(&hostile, x);
+    x->vectors = o.mode == CGAM_COUPLED || cgam_rng_below(&rng, size == LARGE ? 8 : 2) == 1;
     double longest = cgam_bank_describe(*bank).norm_max;
-    x->ordinary = !wild && o.alpha * longest * longest <= 10;
+    x->ordinary = !wild && !x->edge && o.alpha * longest * longest <= 10;
     return true;
+}
+
+void instance_free(instance *x)
+{
+    free(x->stored);
+    free(x->Z);
+    free(x->W);
+    free(x->q);
+    free(x->c);
 }
 
 void instance_print(const instance *x)
 {
     const cgam_recall_opts *o = &x->opts;
     printf(
-        "  instance %llu of seed %llu: %lld x %lld %s, %s, alpha %.17g, beta %.17g, lambda %.17g%s%s%s\n",
-        (unsigned long long)x->number, (unsigned long long)x->seed, (long long)x->n,
-        (long long)x->d, cgam_dtype_name(x->dtype), cgam_mode_name(o->mode), o->alpha, o->beta,
-        o->lambda, o->certify ? ", certify" : "", o->W ? ", W" : "",
-        x->context ? x->own ? ", contexts" : ", a context" : "");
+        "  instance %s from=%llu seed=%llu: %lld x %lld %s%s, %s, alpha %.17g, beta %.17g, lambda "
+        "%.17g%s%s%s, %lld queries%s\n",
+        size_names[x->size], (unsigned long long)x->number, (unsigned long long)x->seed,
+        (long long)x->n, (long long)x->d, cgam_dtype_name(x->dtype),
+        x->normalize ? " normalised" : "", cgam_mode_name(o->mode), o->alpha, o->beta, o->lambda,
+        o->certify ? ", certify" : "",
+        o->W   ? ", W"
+        : o->P ? ", P"
+               : "",
+        x->context ? x->own ? ", contexts" : ", a context" : "", (long long)x->queries,
+        x->edge ? ", edge" : "");
 }

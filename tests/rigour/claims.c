@@ -1,0 +1,431 @@
+/* claims.c: each claim of a result, put as a question to a court. */
+#include "rigour/court.h"
+
+#include <math.h>
+#include <stdio.h>
+
+enum {
+    JUDGED = 2,
+    TWICE = 37
+}; /* queries of a large batch; every how many instances both courts */
+
+const char *const claim_names[CLAIMS] = {
+    "alpha_crit_bounds", "alpha_crit", "eta_min",          "regime",      "p_lower_bound",
+    "contraction",       "unique",     "two fixed points", "fold_margin", "local_contraction",
+    "p_error",           "sum of p",   "converged",        "energy"};
+
+/* ---- The gate --------------------------------------------------------------------------------- */
+
+static verdict lowest_d(court *c, double x, bool above)
+{
+    arb_t y;
+    arb_init(y);
+    arb_set_d(y, x);
+    verdict is = smallest(c, c->one, c->alpha, c->zero, NULL, y, above);
+    arb_clear(y);
+    return is;
+}
+
+/* Is A(alpha factor) at least, or at most, critical? */
+static verdict gate_edge(court *c, double alpha, double factor, bool above)
+{
+    arb_t at;
+    arb_init(at);
+    arb_set_d(at, alpha);
+    arb_set_d(c->v, factor);
+    arb_mul(at, at, c->v, c->prec);
+    verdict is = smallest(c, c->one, at, c->zero, NULL, c->zero, above);
+    arb_clear(at);
+    return is;
+}
+
+static verdict decide_gate(court *c, const cgam_gate_info *g, claim what)
+{
+    const cgam_critical *crit = &g->critical;
+    verdict is = RIGHT;
+    switch (what) {
+    case ALPHA_BOUNDS:
+        is = isfinite(crit->alpha_lo) ? gate_edge(c, crit->alpha_lo, 1, false)
+                                      : c->kind->orthogonal(c);
+        return isfinite(crit->alpha_hi) ? both(is, gate_edge(c, crit->alpha_hi, 1, true)) : is;
+    case ALPHA_CRIT:
+        if (isinf(crit->alpha)) return c->kind->orthogonal(c);
+        return both(gate_edge(c, crit->alpha, 1 - 1e-9, false),
+                    gate_edge(c, crit->alpha, 1 + 1e-9, true));
+    case ETA_MIN:
+        is = lowest_d(c, g->eta_min, false);
+        return g->eta_min_exact
+                   ? both(is, lowest_d(c, g->eta_min + 1.001e-9 * fmax(1, fabs(g->eta_min)), true))
+                   : is;
+    default:
+        if (g->regime == CGAM_SUBCRITICAL) return lowest_d(c, 0, false);
+        if (g->regime == CGAM_SUPERCRITICAL) return lowest_d(c, 0, true);
+        if (crit->alpha_lo <= g->alpha && g->alpha <= crit->alpha_hi) return RIGHT;
+        return both(lowest_d(c, -1.001e-9, false), lowest_d(c, 1.001e-9, true));
+    }
+}
+
+/* ---- A result --------------------------------------------------------------------------------- */
+
+static verdict decide_lower_bound(court *c, const answer *a)
+{
+    const cgam_result *r = &a->result;
+    if (!court_scores(c, a)) return OPEN;
+    arb_neg(c->t, c->p + r->focus);
+    verdict is = at_most(c->t, -r->p_lower_bound);
+    if (is != RIGHT || c->x->opts.mode != CGAM_COUPLED || !r->p_error_proved) return is;
+    if (!court_settled(c, a)) return OPEN;
+    arb_neg(c->t, c->settled + r->focus);
+    return at_most(c->t, -r->p_lower_bound);
+}
+
+/* L A - beta lambda^2 / 2 >= 0; unique: with L = 1, and the contraction really below 1. */
+static verdict decide_contraction(court *c, double L)
+{
+    arb_t half, level, a;
+    arb_init(half);
+    arb_init(level);
+    arb_init(a);
+    arb_mul_2exp_si(half, c->l2b, -1);
+    arb_set_d(level, L);
+    arb_mul(a, level, c->alpha, c->prec);
+    verdict is = smallest(c, level, a, c->zero, NULL, half, false);
+    arb_clear(half);
+    arb_clear(level);
+    arb_clear(a);
+    return is;
+}
+
+static verdict margin_at(court *c, const cgam_result *r, arb_srcptr p, bool exactly)
+{
+    arb_t x;
+    arb_init(x);
+    arb_set_d(x, r->fold_margin);
+    verdict is = smallest(c, c->one, c->alpha, c->l2b, p, x, false);
+    arb_set_d(x, r->fold_margin + 1.001e-9 * fmax(1, fabs(r->fold_margin)));
+    if (exactly && is == RIGHT) is = smallest(c, c->one, c->alpha, c->l2b, p, x, true);
+    arb_clear(x);
+    return is;
+}
+
+/* At the p returned and at the exact one. */
+static verdict decide_margin(court *c, const answer *a)
+{
+    const cgam_result *r = &a->result;
+    verdict is = RIGHT;
+    if (a->p) {
+        court_doubles(c, a->p, c->given);
+        is = margin_at(c, r, c->given, r->fold_margin_exact);
+    }
+    if (is != RIGHT) return is;
+    if (court_scores(c, a)) return margin_at(c, r, c->p, false);
+    /* A is singular, and nothing is known of p: true for every p, or not at all */
+    arb_mul_2exp_si(c->t, c->l2b, -1);
+    arb_set_d(c->w, r->fold_margin);
+    arb_add(c->w, c->w, c->t, c->prec);
+    return smallest(c, c->one, c->alpha, c->zero, NULL, c->w, false);
+}
+
+static verdict decide_local(court *c, const answer *a)
+{
+    verdict is = RIGHT;
+    arb_t level, factor;
+    arb_init(level);
+    arb_init(factor);
+    arb_set_d(level, a->result.local_contraction);
+    arb_mul(factor, level, c->alpha, c->prec);
+    if (a->p) {
+        court_doubles(c, a->p, c->given);
+        is = smallest(c, level, factor, c->l2b, c->given, c->zero, false);
+    }
+    if (is == RIGHT)
+        is = court_scores(c, a) ? smallest(c, level, factor, c->l2b, c->p, c->zero, false) : OPEN;
+    arb_clear(level);
+    arb_clear(factor);
+    return is;
+}
+
+static verdict decide_error(court *c, const answer *a)
+{
+    if (!court_settled(c, a)) return OPEN;
+    court_doubles(c, a->p, c->given);
+    court_distance(c, c->given, c->settled, c->t);
+    return at_most(c->t, a->result.p_error);
+}
+
+static verdict decide_sum(court *c, const answer *a)
+{
+    arb_set_si(c->t, -1);
+    for (slong i = 0; i < c->n; i++) {
+        arb_set_d(c->v, a->p[i]);
+        arb_add(c->t, c->t, c->v, c->prec);
+    }
+    arb_abs(c->t, c->t);
+    return at_most(c->t, (double)c->n * 0x1p-52);
+}
+
+/* Ended as converged: does the map leave p where it is? */
+static verdict decide_converged(court *c, const answer *a)
+{
+    court_doubles(c, a->p, c->given);
+    for (slong i = 0; i < c->n; i++) {
+        arb_mul(c->g + i, c->lambda, c->given + i, c->prec);
+        arb_add(c->g + i, c->g + i, c->u + i, c->prec);
+    }
+    if (!c->kind->solve(c, c->zero, NULL, c->g, c->s, true)) return OPEN;
+    court_softmax(c, c->s, c->p);
+    court_distance(c, c->given, c->p, c->t);
+    return at_most(c->t, 4 * fmax(1e-6, c->x->opts.tol * fmax(1, a->result.contraction)));
+}
+
+/* |x - y| <= off? */
+static verdict apart(court *c, const arb_t x, double y, const arb_t off)
+{
+    arb_set_d(c->v, y);
+    arb_sub(c->v, c->v, x, c->prec);
+    arb_abs(c->v, c->v);
+    return arb_le(c->v, off) ? RIGHT : arb_gt(c->v, off) ? WRONG : OPEN;
+}
+
+static double norm(int64_t n, const double *x)
+{
+    double sum = 0;
+    for (int64_t j = 0; j < n; j++) sum += x[j] * x[j];
+    return sqrt(sum);
+}
+
+/* What products of d terms may be off by in b, and in u times lambda / eta. */
+static double products(const court *c, double eta)
+{
+    const instance *x = c->x;
+    double longest = 0, q = norm(x->d, x->q + c->query * x->d), gates = 0;
+    for (int64_t i = 0; i < x->n; i++) longest = fmax(longest, norm(x->d, x->Z + i * x->d));
+    if (x->normalize) longest = 1;
+    if (x->context) gates = norm(x->d_c, x->c + (x->own ? c->query * x->d_c : 0));
+    if (x->opts.W || x->opts.P) gates *= norm(x->n * x->d, x->W);
+    if (!x->opts.W) gates *= longest;
+    return 0x1p-50 * (double)(x->d + x->d_c + 16) *
+           (longest * q + x->opts.lambda * gates / (eta > 0 ? eta : 1));
+}
+
+/* Ended as converged: energy_end is E at the s returned, energy_start is E at A^-1 u, both up to 2^-38
+ * of the terms of E and the work of g along s, where g is the residual A s - u - lambda p and the last
+ * step, E having been gathered before it, and what b and u were off by to begin with. And E has not risen by more than eight times that and what g
+ * may do to the gates, lambda |g| / eta. */
+static verdict decide_energy(court *c, const answer *a, double eta)
+{
+    const cgam_result *r = &a->result;
+    verdict is = OPEN;
+    arb_t energy, off, first, work, gates;
+    arb_init(energy);
+    arb_init(off);
+    arb_init(first);
+    arb_init(work);
+    arb_init(gates);
+    court_doubles(c, a->s, c->s);
+    court_doubles(c, a->p, c->given);
+    court_energy(c, c->s, energy, off);
+    c->kind->apply(c, c->s, c->g);
+    for (slong i = 0; i < c->n; i++) {
+        arb_sub(c->g + i, c->g + i, c->u + i, c->prec);
+        arb_submul(c->g + i, c->lambda, c->given + i, c->prec);
+    }
+    arb_dot(work, NULL, 0, c->g, 1, c->g, 1, c->n, c->prec);
+    arb_sqrtpos(work, work, c->prec);
+    arb_set_d(c->t, 2 * r->change * sqrt((double)c->n));
+    arb_addmul(work, c->lambda, c->t, c->prec);
+    arb_dot(c->t, NULL, 0, c->s, 1, c->s, 1, c->n, c->prec);
+    arb_sqrtpos(c->t, c->t, c->prec);
+    arb_mul_2exp_si(c->t, c->t, 1);
+    arb_set_d(gates, eta);
+    arb_div(gates, c->lambda, gates, c->prec);
+    arb_mul(gates, gates, work, c->prec);
+    if (!(eta > 0)) arb_zero(gates);
+    arb_mul(work, work, c->t, c->prec);
+    arb_one(c->t);
+    arb_mul_2exp_si(c->t, c->t, -1000); /* what underflow may take */
+    arb_add(work, work, c->t, c->prec);
+    if (c->kind->solve(c, c->zero, NULL, c->u, c->p, true)) {
+        _arb_vec_set(c->s, c->p, c->n);
+        court_energy(c, c->s, first, c->t);
+        arb_add(off, off, c->t, c->prec);
+        arb_mul_2exp_si(off, off, -38);
+        arb_add(off, off, work, c->prec);
+        arb_set_d(c->t, products(c, eta));
+        arb_add(off, off, c->t, c->prec);
+        is = both(apart(c, energy, r->energy_end, off), apart(c, first, r->energy_start, off));
+        if (!(r->energy_rise <= 0)) {
+            arb_set_d(c->t, r->energy_rise);
+            arb_add(off, off, gates, c->prec);
+            arb_mul_2exp_si(off, off, 3);
+            is = both(is, arb_le(c->t, off) ? RIGHT : arb_gt(c->t, off) ? WRONG : OPEN);
+        }
+    }
+    arb_clear(energy);
+    arb_clear(off);
+    arb_clear(first);
+    arb_clear(work);
+    arb_clear(gates);
+    return is;
+}
+
+/* Two fixed points, proved: ours, and another found from other starts by plain steps. What is found
+ * is a proof; where nothing is, the claim stays open. */
+static verdict decide_two(court *c, const answer *a)
+{
+    enum { STEPS = 400 };
+    if (decide_contraction(c, 1) == RIGHT) return WRONG; /* there is one */
+    if (!court_settled(c, a)) return OPEN;
+    arb_ptr p = _arb_vec_init(c->n);
+    verdict is = OPEN;
+    for (slong k = 0; k <= c->n && is == OPEN; k++) {
+        for (slong i = 0; i < c->n; i++) arb_set_d(p + i, k < c->n ? i == k : 1.0 / (double)c->n);
+        for (int step = 0; step < STEPS; step++) {
+            for (slong i = 0; i < c->n; i++) {
+                arb_mul(c->g + i, c->lambda, p + i, c->prec);
+                arb_add(c->g + i, c->g + i, c->u + i, c->prec);
+                arb_get_mid_arb(c->g + i, c->g + i);
+            }
+            if (!c->kind->solve(c, c->zero, NULL, c->g, c->s, false)) break;
+            for (slong i = 0; i < c->n; i++) arb_get_mid_arb(c->s + i, c->s + i);
+            court_softmax(c, c->s, c->p);
+            court_distance(c, c->p, p, c->t);
+            _arb_vec_set(p, c->p, c->n);
+            for (slong i = 0; i < c->n; i++) arb_get_mid_arb(p + i, p + i);
+            if (arf_cmpabs_2exp_si(arb_midref(c->t), -60) < 0) break;
+        }
+        if (!court_fixed_point(c)) continue;
+        court_distance(c, c->p, c->settled, c->t);
+        if (arb_is_positive(c->t)) is = RIGHT;
+    }
+    _arb_vec_clear(p, c->n);
+    return is;
+}
+
+static verdict decide(court *c, const cgam_gate_info *g, int64_t k, const answer *a, claim what)
+{
+    if (what > REGIME) court_ask(c, k);
+    switch (what) {
+    case P_LOWER_BOUND: return decide_lower_bound(c, a);
+    case CONTRACTION: return decide_contraction(c, a->result.contraction);
+    case UNIQUE: return decide_contraction(c, 1);
+    case TWO: return decide_two(c, a);
+    case FOLD_MARGIN: return decide_margin(c, a);
+    case LOCAL_CONTRACTION: return decide_local(c, a);
+    case P_ERROR: return decide_error(c, a);
+    case P_SUM: return decide_sum(c, a);
+    case CONVERGED: return decide_converged(c, a);
+    case ENERGY: return decide_energy(c, a, g->eta_min);
+    default: return decide_gate(c, g, what);
+    }
+}
+
+/* ---- All of them ------------------------------------------------------------------------------ */
+
+static void tell(const court *c, const cgam_gate_info *g, int64_t k, const answer *a, claim what,
+                 verdict is)
+{
+    printf("%s: %s is not true%s (%s court)\n", is == WRONG ? "WRONG" : "OPEN", claim_names[what],
+           is == WRONG ? "" : ", as far as can be told", c->kind->name);
+    instance_print(c->x);
+    printf("    regime %s, eta_min %.17g%s, alpha_crit %.17g in [%.17g, %.17g]%s\n",
+           cgam_regime_name(g->regime), g->eta_min, g->eta_min_exact ? " exact" : "",
+           g->critical.alpha, g->critical.alpha_lo, g->critical.alpha_hi,
+           g->critical.proved ? " proved" : "");
+    if (!a) return;
+    const cgam_result *r = &a->result;
+    printf("    query %lld: end %s, p %.17g, bound %.17g, contraction %.17g, local %.17g, margin "
+           "%.17g%s, p_error %.17g, change %.3g, energy %.17g to %.17g, rise %.3g, "
+           "%lld steps, %lld of Newton, tol %.3g\n",
+           (long long)k, cgam_end_name(r->end), r->p, r->p_lower_bound, r->contraction,
+           r->local_contraction, r->fold_margin, r->fold_margin_exact ? " exact" : "", r->p_error,
+           r->change, r->energy_start, r->energy_end, r->energy_rise, (long long)r->iterations,
+           (long long)r->newton_steps, c->x->opts.tol);
+}
+
+typedef struct trial {
+    court *c;
+    const cgam_gate_info *gate;
+    bool ordinary;
+    tally *t;
+} trial;
+
+static void claimed(const trial *j, int64_t k, const answer *a, claim what, bool proved)
+{
+    court *c = j->c;
+    tally *t = j->t;
+    t->ordinary[0][what] += j->ordinary;
+    t->ordinary[1][what] += j->ordinary && proved;
+    if (!proved) {
+        t->estimate[what]++;
+        return;
+    }
+    t->made[what]++;
+    verdict is = decide(c, j->gate, k, a, what);
+    while (is == OPEN && c->prec < PRECISION_MAX) {
+        court_fill(c, 2 * c->prec);
+        is = decide(c, j->gate, k, a, what);
+    }
+    if (c->prec != PRECISION) court_fill(c, PRECISION);
+    t->wrong[what] += is == WRONG;
+    t->open[what] += is == OPEN;
+    if (is != RIGHT && t->wrong[what] + t->open[what] <= 5) tell(c, j->gate, k, a, what, is);
+}
+
+static void judge_answer(const trial *j, int64_t k, const answer *a)
+{
+    const cgam_result *r = &a->result;
+    bool coupled = j->c->x->opts.mode == CGAM_COUPLED;
+    j->t->judged++;
+    if (!isnan(r->p_lower_bound)) claimed(j, k, a, P_LOWER_BOUND, r->p_lower_bound_proved);
+    if (!isnan(r->contraction)) claimed(j, k, a, CONTRACTION, r->contraction_proved);
+    if (r->unique != 0) claimed(j, k, a, UNIQUE, r->unique == 1 && r->unique_proved);
+    else claimed(j, k, a, TWO, r->unique_proved);
+    if (!isnan(r->fold_margin)) claimed(j, k, a, FOLD_MARGIN, r->fold_margin_proved);
+    if (!isnan(r->local_contraction))
+        claimed(j, k, a, LOCAL_CONTRACTION, r->local_contraction_proved);
+    if (coupled && !isnan(r->p_error)) claimed(j, k, a, P_ERROR, r->p_error_proved);
+    if (a->p) claimed(j, k, a, P_SUM, true);
+    if (coupled && r->end == CGAM_END_CONVERGED) claimed(j, k, a, CONVERGED, true);
+    if (coupled && r->end == CGAM_END_CONVERGED) claimed(j, k, a, ENERGY, true);
+}
+
+static bool is_ordinary(const instance *x, const cgam_gate_info *g)
+{
+    double at = isnan(g->critical.alpha) ? g->critical.alpha_lo : g->critical.alpha;
+    return x->ordinary && !(fabs(1 - x->opts.alpha / at) < 1e-6);
+}
+
+static void judge_in(const court_kind *kind, const instance *x, const cgam_gate_info *g,
+                     const answer *answers, tally *t)
+{
+    court c;
+    court_open(&c, kind, x);
+    trial j = {&c, g, is_ordinary(x, g), t};
+    claimed(&j, 0, NULL, ALPHA_BOUNDS, true);
+    claimed(&j, 0, NULL, ALPHA_CRIT, g->critical.proved);
+    if (!isnan(g->eta_min)) claimed(&j, 0, NULL, ETA_MIN, true);
+    claimed(&j, 0, NULL, REGIME, true);
+    int64_t judged = x->size == SMALL ? x->queries : x->size == MIDDLE ? JUDGED : 1;
+    int64_t step = x->queries <= judged ? 1 : x->queries / judged + 1;
+    for (int64_t k = 0; answers && k < x->queries; k += step) /* the first and the middle one */
+        if (answers[k].result.end != CGAM_END_DIVERGED) judge_answer(&j, k, &answers[k]);
+    court_close(&c);
+}
+
+void judge(const instance *x, const cgam_gate_info *g, const answer *answers, tally *t)
+{
+    t->regimes[g->regime]++;
+    for (int64_t k = 0; answers && k < x->queries; k++) {
+        t->ends[answers[k].result.end]++;
+        t->ordinary_ends[answers[k].result.end] += is_ordinary(x, g);
+        t->queries++;
+    }
+    judge_in(x->size == SMALL ? &court_small : &court_tall, x, g, answers, t);
+    if (x->size != SMALL || x->number % TWICE) return;
+    tally again = {0}; /* the courts judge each other; a D_i of 0 is beyond this one */
+    judge_in(&court_tall, x, g, answers, &again);
+    for (int k = 0; k < CLAIMS; k++) t->wrong[k] += again.wrong[k];
+}
+
+void judge_leaves(void) { flint_cleanup(); }
