@@ -82,11 +82,10 @@ docs: build ## the man pages, and a check that no link in the documents is broke
 install: build ## under PREFIX=/usr/local, staged in DESTDIR when given
 	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --prefix "$(PREFIX)"
 
-soak: build ## tests under ASan and UBSan again and again, then fuzzing, SOAK_SECONDS=600 each; RIGOUR=10000000 certificates
+soak: build ## tests under ASan and UBSan again and again, then fuzzing, SOAK_SECONDS=600 each; RIGOUR=10000000 recalls judged (tools/rigour), then every bound broken once
 	@$(compile) $(BUILD) -j $(JOBS) --target rigour_campaign
-	@pids=; for k in $$(seq $(JOBS)); do \
-	    $(BUILD)/tests/rigour/campaign seed=$$k seconds=1e9 count=$$(($(RIGOUR) / $(JOBS))) & pids="$$pids $$!"; \
-	done; for pid in $$pids; do wait $$pid || exit 1; done
+	@tools/rigour $(BUILD) $(RIGOUR) $(JOBS)
+	@tests/rigour/broken --folder $(BUILD)/broken
 	@$(configure) -B $(BUILD)/asan -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCGAM_SANITIZE=address >/dev/null
 	@$(compile) $(BUILD)/asan -j $(JOBS)
 	@tools/soak $(BUILD)/asan $(SOAK_SECONDS)
