@@ -22,5 +22,6 @@
 #include <cgam/study.h>
 #include <cgam/sweep.h>
 #include <cgam/theory.h>
+#include <cgam/vector.h>
 
 #endif

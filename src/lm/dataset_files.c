@@ -138,7 +138,7 @@ static cgam_status read_tsv(reader *r)
 static cgam_status read_facts(reader *r)
 {
     split_tabs(r);
-    if (r->fields != 2) return complain(r, "subject, tab, object are expected");
+    if (r->fields != 2) return complain(r, "two texts with a tab between are expected");
     return cgam_dataset_add(r->set, r->where, r->field[0], r->field[1]);
 }
 

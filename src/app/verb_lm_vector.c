@@ -1,0 +1,144 @@
+/* verb_lm_vector.c: vectors of all layers, from data, from contrasts, from other vectors. */
+#include "app/lm.h"
+#include "app/verbs.h"
+#include "io/file.h"
+
+#include <cgam/vector.h>
+
+static const cgam_param params[] = {
+    CGAM_PARAMS_LM(false),
+    CGAM_PARAM_TEXT("contrast", "FILE",
+                    "pairs of texts, text<TAB>opposite a line, instead of data"),
+    CGAM_PARAM_CHOICE("kind", "mean|pca", "mean",
+                      "of --contrast: the mean difference, or the first principal component"),
+    CGAM_PARAM_TEXT("from", "FILE[:X],FILE[:X],..",
+                    "the sum of vectors in files, each times its factor, instead of data"),
+    CGAM_PARAM_TEXT("out", "FILE", "vector to write: .gguf, .npy or .safetensors", .required = true,
+                    .writes = true),
+    CGAM_PARAM_END,
+};
+
+static cgam_status from_data(cgam_call *call, const cgam_lm_study_opts *opts, cgam_vector **out,
+                             char *hint, size_t size)
+{
+    cgam_lm_study *study;
+    cgam_status status = cgam_lm_study_open(call->env, opts, &study);
+    if (status != CGAM_OK) return status;
+    status = cgam_vector_effect(study, out);
+    snprintf(hint, size, "%s", study->info.architecture);
+    cgam_json_put_text(call->doc, "made_from", "effect");
+    cgam_put_lm(call->doc, study->lm);
+    cgam_json_put_text(call->doc, "dataset", study->task.name);
+    cgam_json_put_int(call->doc, "shots", study->shots[study->n_shots - 1]);
+    cgam_json_put_int(call->doc, "queries", study->task.queries);
+    cgam_lm_study_close(study);
+    return status;
+}
+
+static cgam_status from_contrast(cgam_call *call, const cgam_lm_study_opts *opts, cgam_vector **out,
+                                 char *hint, size_t size)
+{
+    cgam_lm *lm;
+    int64_t pairs = 0;
+    cgam_contrast_opts o = cgam_contrast_opts_default();
+    cgam_contrast_kind_find(cgam_args_text(call->args, "kind"), &o.kind);
+    o.collect.capture.exact = opts->exact;
+    o.collect.capture.progress = opts->progress;
+    o.collect.dtype = opts->dtype;
+    o.collect.note = "contrast";
+    cgam_status status = cgam_lm_open(call->env, opts->model, &lm);
+    if (status != CGAM_OK) return status;
+    if (opts->store) status = cgam_store_open(call->env, opts->store, true, &o.store);
+    if (status == CGAM_OK)
+        status =
+            cgam_vector_contrast_file(lm, cgam_args_text(call->args, "contrast"), &o, out, &pairs);
+    snprintf(hint, size, "%s", cgam_lm_describe(lm).architecture);
+    cgam_json_put_text(call->doc, "made_from", "contrast");
+    cgam_json_put_text(call->doc, "kind", cgam_contrast_kind_name(o.kind));
+    cgam_put_lm(call->doc, lm);
+    cgam_json_put_int(call->doc, "pairs", pairs);
+    cgam_store_close(o.store);
+    cgam_lm_close(lm);
+    return status;
+}
+
+static cgam_status save(cgam_call *call, const cgam_vector *v, const char *hint)
+{
+    int left_out;
+    const char *path = cgam_args_text(call->args, "out");
+    cgam_status status = cgam_vector_write(v, path, hint[0] ? hint : NULL, &left_out);
+    if (status != CGAM_OK) return status;
+    json_t *layers = json_array(), *norms = json_array();
+    for (int64_t l = 0; l < cgam_vector_rows(v); l++) {
+        json_array_append_new(layers, json_integer(l));
+        json_array_append_new(norms, cgam_json_real(cgam_vector_norm(v, l)));
+    }
+    cgam_json_put_int(call->doc, "width", cgam_vector_width(v));
+    cgam_json_put(call->doc, "layers", layers);
+    cgam_json_put(call->doc, "norms", norms);
+    cgam_json_put_int(call->doc, "left_out", left_out);
+    cgam_json_put_text(call->doc, "saved", path);
+    return CGAM_OK;
+}
+
+static cgam_status run(cgam_call *call)
+{
+    cgam_line line;
+    cgam_vector *v = NULL;
+    char hint[32] = "";
+    cgam_lm_study_opts opts = cgam_lm_opts(call, &line);
+    const char *from = cgam_args_text(call->args, "from"),
+               *path = cgam_args_text(call->args, "out");
+    bool contrast = cgam_args_given(call->args, "contrast");
+    if (cgam_args_given(call->args, "kind") && !contrast)
+        return cgam_fail(call->env, CGAM_E_ARG, "kind is of contrast, which is not given");
+    if ((from != NULL) + contrast + (opts.dataset || opts.eval || opts.train) > 1)
+        return cgam_fail(call->env, CGAM_E_ARG, "contrast, from and data exclude each other");
+    if (!cgam_path_ends(path, ".gguf") && !cgam_path_ends(path, ".npy") &&
+        !cgam_path_ends(path, ".safetensors"))
+        return cgam_fail(call->env, CGAM_E_ARG, "out: %s ends in none of .gguf, .npy, .safetensors",
+                         cgam_path_tail(path));
+    cgam_status status;
+    if (from) {
+        status = cgam_vector_from(call->env, from, &v);
+        cgam_json_put_text(call->doc, "made_from", "sum");
+    } else if (contrast) status = from_contrast(call, &opts, &v, hint, sizeof hint);
+    else status = from_data(call, &opts, &v, hint, sizeof hint);
+    cgam_line_clear(&line);
+    if (status == CGAM_OK) status = save(call, v, hint);
+    cgam_vector_free(v);
+    return status;
+}
+
+static void print(const json_t *doc, FILE *to)
+{
+    const json_t *norms = json_object_get(doc, "norms");
+    size_t n = json_array_size(norms);
+    fprintf(to, "%s: vectors of %lld numbers for %zu layers\n\nlayer   norm\n",
+            cgam_json_get_text(doc, "saved"), (long long)cgam_json_get_int(doc, "width"), n);
+    for (size_t l = 0; l < n; l++)
+        fprintf(to, "%5zu   %.5g\n", l, cgam_json_nth(doc, "norms", (int64_t)l));
+    if (cgam_json_get_int(doc, "left_out") > 0)
+        fputs("\nlayers 0 and 1 have no place in a control vector of llama.cpp and were left out\n",
+              to);
+}
+
+const cgam_verb cgam_verb_lm_vector = {
+    .name = "lm vector",
+    .summary = "vectors for every layer: effects of demonstrations, contrasts, sums",
+    .about =
+        "Makes a vector for each layer of the residual stream and writes them as one file. From "
+        "data: the mean effect of demonstrations, the state of the last token with them less the "
+        "one without, over all queries, for the largest of --shots. From pairs of texts: the mean "
+        "difference of their last tokens' states, or the first principal component of the "
+        "differences, with the sign of its product with the mean and the root mean square of the "
+        "projections as its length. Or the weighted sum of vectors in files.\n\n"
+        ".gguf is the control vector of llama.cpp (and of repeng and cvector-generator, whose files "
+        "are read): direction.k is added after block k counted from 0, which is layer k + 1 here, "
+        "and begins with k = 1, so layers 0 and 1 have no place in it. .npy and .safetensors hold "
+        "all layers as (layers + 1, width). Magnitudes are kept.",
+    .example = "cgam lm vector --dataset capitals --shots 4 --queries 40 --out capitals.gguf",
+    .params = params,
+    .run = run,
+    .print = print,
+};
