@@ -74,6 +74,54 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_lm_final_norm(cgam_lm *lm, float *weigh
 /* out [vocab]: what the model adds to each word's score; *any says whether that is anything. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_lm_score_bias(cgam_lm *lm, float *out, bool *any);
 
+/* ---- Chats -------------------------------------------------------------------------------- */
+typedef struct cgam_lm_message {
+    const char *role; /* "system", "user" or "assistant" */
+    const char *text;
+} cgam_lm_message;
+
+/* Tokens of a conversation in the model's own chat template, beginning of sequence and the other
+ * special tokens included, up to where the next answer of the assistant begins. Gives *out [*length];
+ * free it with cgam_lm_tokens_free. CGAM_E_UNSUPPORTED: the model has no template, or one that
+ * libllama does not know. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_lm_chat(cgam_lm *lm, int64_t count,
+                                                 const cgam_lm_message *messages, int32_t **out,
+                                                 int64_t *length);
+/* Whether a token ends what is generated. */
+CGAM_API bool cgam_lm_ends(const cgam_lm *lm, int32_t token);
+
+/* ---- Edits -------------------------------------------------------------------------------- */
+/* What is put into the residual stream after block `layer` (0: the embedding), before anything
+ * later reads it. */
+typedef enum cgam_lm_edit_kind {
+    CGAM_LM_ADD,    /* h <- h + scale v */
+    CGAM_LM_REPLACE /* h <- scale v */
+} cgam_lm_edit_kind;
+
+typedef enum cgam_lm_where {
+    CGAM_LM_LAST,   /* the last token of the prompt */
+    CGAM_LM_PROMPT, /* all of its tokens */
+    CGAM_LM_GENERATED, /* all after it: tokens that were generated, and continuations that are scored */
+    CGAM_LM_ALL,
+    CGAM_LM_RANGE /* tokens from .. to, both included, 0 the first; negative: from the end of the prompt */
+} cgam_lm_where;
+
+typedef struct cgam_lm_edit {
+    int64_t layer; /* 0 .. L; default 0 */
+    cgam_lm_edit_kind kind;
+    cgam_lm_where where;
+    int64_t from, to;    /* RANGE only */
+    double scale;        /* default 1; an ADD of scale 0, or of a zero vector, changes no bit */
+    const float *vector; /* [width], borrowed for the call */
+} cgam_lm_edit;
+CGAM_API cgam_lm_edit cgam_lm_edit_default(void); /* ADD, LAST, scale 1 */
+
+/* Applied in this order. */
+typedef struct cgam_lm_edits {
+    const cgam_lm_edit *edit; /* [count] */
+    int64_t count;
+} cgam_lm_edits;
+
 /* ---- Hidden states ------------------------------------------------------------------------ */
 typedef struct cgam_lm_prompt {
     const int32_t *tokens; /* [count], borrowed for the call */
@@ -94,6 +142,9 @@ typedef struct cgam_lm_capture_opts {
     /* Called every few seconds, when states that belong together have been handed over: now is the
      * time to keep them. A stop that the env asks for is answered within a second. */
     cgam_status (*batch_end)(void *user);
+    cgam_lm_edits edits; /* of every prompt; default none */
+    const cgam_lm_edits
+        *edits_each; /* [count prompts] after those, each prompt's own; NULL: none */
 } cgam_lm_capture_opts;
 
 CGAM_API cgam_lm_capture_opts cgam_lm_capture_opts_default(void);
@@ -108,6 +159,51 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_lm_capture(cgam_lm *lm, int64_t count,
                                                     const cgam_lm_prompt *prompts,
                                                     const cgam_lm_capture_opts *opts,
                                                     cgam_lm_sink sink, void *user);
+
+/* ---- Chosen tokens, chosen layers, scores -------------------------------------------------- */
+typedef struct cgam_lm_observe_opts {
+    cgam_lm_capture_opts run; /* how */
+    bool states;              /* hand states over; default true */
+    bool scores;              /* and the model's scores over the vocabulary; default false */
+    const int64_t *layers;    /* [layers_count] rising; default NULL = all of 0 .. L */
+    int64_t layers_count;
+    bool all_tokens; /* default false: the last token alone */
+    const int64_t
+        *from; /* [count prompts] the first token wanted of each; NULL = as all_tokens says */
+    /* [count prompts] where each prompt ends and what was generated begins; NULL: nothing was */
+    const int64_t *prompt_tokens;
+} cgam_lm_observe_opts;
+CGAM_API cgam_lm_observe_opts cgam_lm_observe_opts_default(void);
+
+/* Tokens first .. first + count - 1 of prompt `which`. */
+typedef struct cgam_lm_span {
+    int64_t which, first, count;
+    const float *states; /* [layers, count, width], NULL if not asked for */
+    const float
+        *scores; /* [count, vocab] of what follows each token (logits), NULL if not asked for */
+} cgam_lm_span;
+/* A prompt comes in one or more spans, in order; memory is that of one batch. */
+typedef cgam_status (*cgam_lm_span_sink)(void *user, const cgam_lm_span *span);
+
+CGAM_API CGAM_NODISCARD cgam_status cgam_lm_observe(cgam_lm *lm, int64_t count,
+                                                    const cgam_lm_prompt *prompts,
+                                                    const cgam_lm_observe_opts *opts,
+                                                    cgam_lm_span_sink sink, void *user);
+
+/* What may follow a prompt. */
+typedef struct cgam_lm_candidate {
+    int64_t prompt;        /* which, 0 .. count - 1; candidates of a prompt stand together */
+    const int32_t *tokens; /* [length], borrowed for the call */
+    int64_t length;        /* 1 or more */
+} cgam_lm_candidate;
+
+/* out [candidates]: the log-probability of all of a candidate's tokens after its prompt. The prompt
+ * is computed once for its candidates, and what all prompts begin with once for all. opts NULL =
+ * defaults; edits of GENERATED act on the candidates' tokens. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_lm_score(cgam_lm *lm, int64_t count,
+                                                  const cgam_lm_prompt *prompts, int64_t candidates,
+                                                  const cgam_lm_candidate *candidate,
+                                                  const cgam_lm_capture_opts *opts, double *out);
 
 /* libllama's own scores [vocab] of what follows the prompt; for checks. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_lm_logits(cgam_lm *lm, const cgam_lm_prompt *prompt,

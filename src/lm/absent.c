@@ -62,3 +62,29 @@ cgam_status cgam_lm_logits(cgam_lm *lm, const cgam_lm_prompt *prompt, float *out
 {
     return absent(lm->env);
 }
+
+bool cgam_lm_ends(const cgam_lm *lm, int32_t token) { return false; }
+
+cgam_status cgam_lm_chat(cgam_lm *lm, int64_t count, const cgam_lm_message *messages, int32_t **out,
+                         int64_t *length)
+{
+    return absent(lm->env);
+}
+
+cgam_lm_observe_opts cgam_lm_observe_opts_default(void)
+{
+    return (cgam_lm_observe_opts){.states = true};
+}
+
+cgam_status cgam_lm_observe(cgam_lm *lm, int64_t count, const cgam_lm_prompt *prompts,
+                            const cgam_lm_observe_opts *opts, cgam_lm_span_sink sink, void *user)
+{
+    return absent(lm->env);
+}
+
+cgam_status cgam_lm_score(cgam_lm *lm, int64_t count, const cgam_lm_prompt *prompts,
+                          int64_t candidates, const cgam_lm_candidate *candidate,
+                          const cgam_lm_capture_opts *opts, double *out)
+{
+    return absent(lm->env);
+}

@@ -6,6 +6,7 @@
 
 #include "base/env.h"
 #include "io/file.h"
+#include "lm/edit_plan.h"
 
 #include <cgam/lm.h>
 #include <gguf.h>
@@ -15,6 +16,7 @@
 #define CGAM_LLAMA_FUNCTIONS(X)                                                                    \
     X(ggml_backend_load_all_from_path)                                                             \
     X(ggml_backend_tensor_get)                                                                     \
+    X(ggml_backend_tensor_set)                                                                     \
     X(ggml_get_type_traits)                                                                        \
     X(ggml_log_set)                                                                                \
     X(ggml_row_size)                                                                               \
@@ -32,6 +34,7 @@
     X(gguf_get_val_u32)                                                                            \
     X(gguf_init_from_file)                                                                         \
     X(llama_backend_init)                                                                          \
+    X(llama_chat_apply_template)                                                                   \
     X(llama_context_default_params)                                                                \
     X(llama_decode)                                                                                \
     X(llama_free)                                                                                  \
@@ -42,6 +45,7 @@
     X(llama_memory_clear)                                                                          \
     X(llama_memory_seq_cp)                                                                         \
     X(llama_memory_seq_rm)                                                                         \
+    X(llama_model_chat_template)                                                                   \
     X(llama_model_default_params)                                                                  \
     X(llama_model_desc)                                                                            \
     X(llama_model_free)                                                                            \
@@ -51,9 +55,11 @@
     X(llama_model_n_embd)                                                                          \
     X(llama_model_n_layer)                                                                         \
     X(llama_model_n_params)                                                                        \
+    X(llama_set_adapter_cvec)                                                                      \
     X(llama_token_to_piece)                                                                        \
     X(llama_tokenize)                                                                              \
     X(llama_vocab_bos)                                                                             \
+    X(llama_vocab_is_eog)                                                                          \
     X(llama_vocab_n_tokens)
 
 typedef struct cgam_llama {
@@ -110,17 +116,46 @@ typedef struct cgam_packing {
     int64_t batch_tokens, batch_prompts; /* the most in one batch, without those shared */
 } cgam_packing;
 
-CGAM_NODISCARD cgam_status cgam_packing_new(cgam_lm *lm, int64_t count,
-                                            const cgam_lm_prompt *prompts, bool share,
-                                            int64_t batch_tokens, int64_t batch_prompts,
+/* What is run, and what is wanted of it. */
+typedef struct cgam_running {
+    cgam_lm *lm;
+    const cgam_lm_prompt *prompts; /* [count] */
+    int64_t count;
+    const cgam_edit_plan *plan;
+    const cgam_lm_observe_opts *opts;
+    const int64_t *layers; /* [layers_count] whose states are wanted */
+    int64_t layers_count;
+    cgam_lm_span_sink sink;
+    void *user;
+    /* Continuations to be scored instead: those of prompt i are candidate[first[i] .. first[i + 1]). */
+    const cgam_lm_candidate *candidate;
+    const int64_t *first;
+    double *log_p; /* [candidates] */
+    cgam_packing packing;
+} cgam_running;
+
+/* The first token of prompt i that is wanted. */
+int64_t cgam_running_from(const cgam_running *r, int64_t i);
+/* Tokens of the candidates of prompt i that are run: all but each one's last. */
+int64_t cgam_running_tail(const cgam_running *r, int64_t i);
+/* What a batch is: at most so many tokens and prompts. with_tails: those of candidates count. */
+CGAM_NODISCARD cgam_status cgam_packing_new(const cgam_running *r, int64_t batch_tokens,
+                                            int64_t batch_prompts, bool with_tails,
                                             cgam_packing *out);
 void cgam_packing_free(cgam_env *env, cgam_packing *packing);
+/* Lengths and tokens of prompts fit the model. */
+CGAM_NODISCARD cgam_status cgam_prompts_check(cgam_lm *lm, int64_t count,
+                                              const cgam_lm_prompt *prompts);
+/* The log-probabilities of the first tokens of prompt i's candidates, from the scores [vocab] that
+ * follow it; then of token k of candidate c, from those after the token before. */
+void cgam_running_first(const cgam_running *r, int64_t i, const float *scores);
+void cgam_running_next(const cgam_running *r, int64_t c, int64_t k, const float *scores);
+void cgam_running_tell(const cgam_running *r, const char *what, double done);
 
 /* The two ways to run prompts. */
-cgam_status cgam_llama_run(cgam_lm *lm, const cgam_lm_prompt *prompts, const cgam_packing *packing,
-                           const cgam_lm_capture_opts *opts, cgam_lm_sink sink, void *user);
-cgam_status cgam_exact_run(cgam_lm *lm, const cgam_lm_prompt *prompts, const cgam_packing *packing,
-                           const cgam_lm_capture_opts *opts, cgam_lm_sink sink, void *user);
+cgam_status cgam_llama_observe(cgam_running *r);
+cgam_status cgam_llama_score(cgam_running *r);
+cgam_status cgam_exact_run(cgam_running *r);
 /* Whether the plain pass knows the model; a message says why not. */
 cgam_status cgam_exact_knows(const cgam_lm *lm);
 

@@ -1,31 +1,27 @@
-/* llama_capture.c: the residual stream at every layer, as libllama computes it.
- *
- * libllama shows each tensor of its graph to a callback before and after it is computed. We ask
- * for `embd` and `l_out-k` and copy the rows of the tokens that end a prompt. In the last block it
- * computes those rows alone, so a tensor has either a row per token of the batch, or one per prompt.
+/* llama_capture.c: prompts in batches - what they share, what goes together, what is handed over.
  *
  * Prompts of a batch are sequences 1, 2, ... of one cache; what all prompts begin with is computed
- * once as sequence 0, and the others are told that those cells are theirs as well. A batch is decoded
+ * once as sequence 0, and the others are told that those cells are theirs as well. An edit is part of
+ * what a token is: prompts share tokens only as far as the same happens to them. A batch is decoded
  * a piece at a time, and what a piece has finished is handed over at once. Cells are the same as in
  * one go; numbers are to rounding, and where weights are quantised within what lm.h says of batches.
  *
- * libllama aborts when it is asked for more than it was set up for, so every number is checked
- * here first. */
-#include "lm/llama.h"
+ * Candidates are sequences after those of their batch, which begin with all cells of their prompt. */
+#include "lm/llama_decode.h"
+#include "lm/scores.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum {
-    SEQUENCES_MAX = 128, /* libllama's limit is 256; more bring nothing */
-    PIECE = 64 /* tokens of one decode: some seconds on a slow machine, a stop is sooner */
-};
 
 cgam_lm_capture_opts cgam_lm_capture_opts_default(void)
 {
     return (cgam_lm_capture_opts){.exact = false};
+}
+
+cgam_lm_observe_opts cgam_lm_observe_opts_default(void)
+{
+    return (cgam_lm_observe_opts){.run = cgam_lm_capture_opts_default(), .states = true};
 }
 
 /* ---- Packing ------------------------------------------------------------------------------ */
@@ -40,16 +36,33 @@ static int longest_first(const void *a, const void *b)
     return x->which < y->which ? -1 : 1;
 }
 
-/* How many tokens all prompts begin with; each keeps at least one of its own. */
-static int64_t shared_prefix(int64_t count, const cgam_lm_prompt *prompts)
+int64_t cgam_running_from(const cgam_running *r, int64_t i)
 {
-    int64_t shared = prompts[0].count - 1;
-    for (int64_t i = 1; i < count; i++) {
-        int64_t k = 0, most = prompts[i].count - 1 < shared ? prompts[i].count - 1 : shared;
-        while (k < most && prompts[i].tokens[k] == prompts[0].tokens[k]) k++;
+    if (r->opts->from) return r->opts->from[i];
+    return r->opts->all_tokens ? 0 : r->prompts[i].count - 1;
+}
+
+int64_t cgam_running_tail(const cgam_running *r, int64_t i)
+{
+    int64_t tokens = 0;
+    if (!r->candidate) return 0;
+    for (int64_t c = r->first[i]; c < r->first[i + 1]; c++) tokens += r->candidate[c].length - 1;
+    return tokens;
+}
+
+/* How many tokens all prompts begin with; each keeps at least one of its own. */
+static int64_t shared_prefix(const cgam_running *r)
+{
+    int64_t shared = r->prompts[0].count - 1;
+    for (int64_t i = 1; i < r->count; i++) {
+        const cgam_lm_prompt *p = &r->prompts[i];
+        int64_t k = 0, most = p->count - 1 < shared ? p->count - 1 : shared;
+        while (k < most && p->tokens[k] == r->prompts[0].tokens[k] &&
+               cgam_edit_plan_same(r->plan, 0, i, k))
+            k++;
         shared = k;
     }
-    return count > 1 ? shared : 0;
+    return r->count > 1 ? shared : 0;
 }
 
 void cgam_packing_free(cgam_env *env, cgam_packing *packing)
@@ -59,25 +72,39 @@ void cgam_packing_free(cgam_env *env, cgam_packing *packing)
     *packing = (cgam_packing){0};
 }
 
-cgam_status cgam_packing_new(cgam_lm *lm, int64_t count, const cgam_lm_prompt *prompts, bool share,
-                             int64_t tokens_max, int64_t prompts_max, cgam_packing *out)
+static cgam_status check_tokens(cgam_lm *lm, const char *what, int64_t which, int64_t count,
+                                const int32_t *tokens)
 {
-    enum { WORTH_SHARING = 4 };
-    cgam_env *env = lm->env;
-    *out = (cgam_packing){0};
-    for (int64_t i = 0; i < count; i++) {
+    for (int64_t k = 0; k < count; k++)
+        if (tokens[k] < 0 || tokens[k] >= lm->info.vocab)
+            return cgam_fail(lm->env, CGAM_E_ARG, "%s %lld: token %d is not one of %lld", what,
+                             (long long)which, tokens[k], (long long)lm->info.vocab);
+    return CGAM_OK;
+}
+
+cgam_status cgam_prompts_check(cgam_lm *lm, int64_t count, const cgam_lm_prompt *prompts)
+{
+    cgam_status status = CGAM_OK;
+    for (int64_t i = 0; i < count && status == CGAM_OK; i++) {
         if (prompts[i].count < 1)
-            return cgam_fail(env, CGAM_E_ARG, "prompt %lld has no tokens", (long long)i);
+            return cgam_fail(lm->env, CGAM_E_ARG, "prompt %lld has no tokens", (long long)i);
         if (prompts[i].count > lm->info.context)
             return cgam_fail(
-                env, CGAM_E_ARG, "prompt %lld has %lld tokens, the model's context is %lld",
+                lm->env, CGAM_E_ARG, "prompt %lld has %lld tokens, the model's context is %lld",
                 (long long)i, (long long)prompts[i].count, (long long)lm->info.context);
-        for (int64_t k = 0; k < prompts[i].count; k++)
-            if (prompts[i].tokens[k] < 0 || prompts[i].tokens[k] >= lm->info.vocab)
-                return cgam_fail(env, CGAM_E_ARG, "prompt %lld: token %d is not one of %lld",
-                                 (long long)i, prompts[i].tokens[k], (long long)lm->info.vocab);
+        status = check_tokens(lm, "prompt", i, prompts[i].count, prompts[i].tokens);
     }
-    if (share && count > 0) out->shared = shared_prefix(count, prompts);
+    return status;
+}
+
+cgam_status cgam_packing_new(const cgam_running *r, int64_t tokens_max, int64_t prompts_max,
+                             bool with_tails, cgam_packing *out)
+{
+    enum { WORTH_SHARING = 4 };
+    cgam_env *env = r->lm->env;
+    int64_t count = r->count;
+    *out = (cgam_packing){0};
+    if (!r->opts->run.no_sharing && count > 0) out->shared = shared_prefix(r);
     if (out->shared < WORTH_SHARING) out->shared = 0;
     out->order = cgam_alloc(env, (size_t)count, sizeof *out->order);
     out->first = cgam_alloc(env, (size_t)count + 1, sizeof *out->first);
@@ -88,8 +115,9 @@ cgam_status cgam_packing_new(cgam_lm *lm, int64_t count, const cgam_lm_prompt *p
         return cgam_fail_nomem(env, "the order of the prompts");
     }
     for (int64_t i = 0; i < count; i++) {
-        left[i] = (sized){i, prompts[i].count - out->shared};
-        out->tokens += left[i].tokens;
+        left[i] = (sized){i, r->prompts[i].count - out->shared};
+        out->tokens += left[i].tokens + cgam_running_tail(r, i);
+        if (with_tails) left[i].tokens += cgam_running_tail(r, i);
     }
     out->tokens += out->shared;
     if (count > 0) qsort(left, (size_t)count, sizeof *left, longest_first);
@@ -117,347 +145,411 @@ cgam_status cgam_packing_new(cgam_lm *lm, int64_t count, const cgam_lm_prompt *p
     return CGAM_OK;
 }
 
-/* ---- Running ------------------------------------------------------------------------------ */
-typedef struct watcher {
-    cgam_lm *lm;
-    int64_t tokens, prompts; /* of the batch in flight; prompts 0: nothing is wanted */
-    const int64_t *ends;     /* [prompts] where each one's last token is */
-    float *states;           /* [prompts, L + 1, d] */
-    float *normed;           /* [d] of the first prompt, from libllama's final norm */
-    bool *shown;             /* [L + 1] which layers came by */
-    int64_t layers_seen;
-    bool has_norm;
-    cgam_status status;
-} watcher;
-
-/* The layer a tensor shows, L + 1 for the final norm, -1 for none. The embedding is shown again by
- * models that scale it or add positions to it, and the last word counts. */
-static int64_t layer_of(const watcher *w, const char *name)
+/* ---- States and scores of prompts ---------------------------------------------------------- */
+void cgam_running_tell(const cgam_running *r, const char *what, double done)
 {
-    static const char *const embeddings[] = {"embd", "inp_embd", "inp_scaled", "inpL"};
-    for (size_t i = 0; i < sizeof embeddings / sizeof *embeddings; i++)
-        if (strcmp(name, embeddings[i]) == 0) return 0;
-    if (strcmp(name, "result_norm") == 0) return w->lm->info.layers + 1;
-    if (strncmp(name, "l_out-", 6) != 0) return -1;
-    char *end;
-    long k = strtol(name + 6, &end, 10);
-    return *end == '\0' && k >= 0 && k < w->lm->info.layers ? k + 1 : -1;
+    cgam_progress_tell(&r->opts->run.progress,
+                       (cgam_progress_at){what, done, (double)r->packing.tokens, "tokens", NAN});
 }
 
-static bool watch(struct ggml_tensor *t, bool ask, void *user)
-{
-    watcher *w = user;
-    int64_t d = w->lm->info.width, L = w->lm->info.layers, layer = layer_of(w, t->name);
-    if (layer < 0 || w->prompts == 0) return !ask;
-    if (ask) return true;
-    bool all = t->ne[1] == w->tokens, last = t->ne[1] == w->prompts;
-    if (t->type != GGML_TYPE_F32 || t->ne[0] != d || t->ne[2] != 1 || t->ne[3] != 1 ||
-        (!all && !last)) {
-        w->status = cgam_fail(w->lm->env, CGAM_E_UNSUPPORTED,
-                              "libllama's %s is %lld x %lld for %lld tokens of %lld prompts",
-                              t->name, (long long)t->ne[0], (long long)t->ne[1],
-                              (long long)w->tokens, (long long)w->prompts);
-        return false;
-    }
-    int64_t wanted = layer > L ? 1 : w->prompts;
-    for (int64_t i = 0; i < wanted; i++) {
-        /* A batch of prompts of one token each has as many of the ones as of the others. */
-        int64_t row = all ? w->ends[i] : i;
-        float *to = layer > L ? w->normed : w->states + (i * (L + 1) + layer) * d;
-        w->lm->f->ggml_backend_tensor_get(t, to, (size_t)row * t->nb[1], (size_t)d * sizeof *to);
-    }
-    if (layer > L) w->has_norm = true;
-    else if (!w->shown[layer]) {
-        w->shown[layer] = true;
-        w->layers_seen++;
-    }
-    return true;
-}
-
-/* libllama's own final norm of the first prompt, against ours of its last layer: the same tensor,
- * the same token. 1e-3 leaves room for how it sums. */
-static cgam_status check_norm(const watcher *w, const float *gain, const float *bias,
-                              cgam_lm_norm norm)
-{
-    int64_t d = w->lm->info.width;
-    const float *h = w->states + w->lm->info.layers * d;
-    double sum = 0, square = 0, off = 0, size = 0;
-    for (int64_t j = 0; j < d; j++) sum += (double)h[j];
-    double m = norm.centred ? sum / (double)d : 0;
-    for (int64_t j = 0; j < d; j++) square += ((double)h[j] - m) * ((double)h[j] - m);
-    double factor = 1 / sqrt(square / (double)d + norm.epsilon);
-    for (int64_t j = 0; j < d; j++) {
-        double want = ((double)h[j] - m) * factor * (double)gain[j] + (double)bias[j];
-        double delta = (double)w->normed[j] - want;
-        off += delta * delta;
-        size += want * want;
-    }
-    if (sqrt(off) <= 1e-3 * sqrt(size)) return CGAM_OK;
-    return cgam_fail(
-        w->lm->env, CGAM_E_UNSUPPORTED,
-        "the last layer of this %s model is not what its final norm reads: off by %.3g "
-        "of it",
-        w->lm->info.architecture, sqrt(off / size));
-}
-
-typedef struct run {
-    cgam_lm *lm;
-    struct llama_context *context;
-    watcher seen;
-    llama_token *token; /* the batch, [room] each */
-    llama_pos *pos;
-    int32_t *n_seq;
-    llama_seq_id *seq, **seq_at;
-    int8_t *logits;
-    int64_t *ends;
-    float *gain, *bias; /* final norm; NULL when it is of another kind */
-    cgam_lm_norm norm;
-} run;
-
-static void run_free(run *r)
-{
-    cgam_env *env = r->lm->env;
-    if (r->context) r->lm->f->llama_free(r->context);
-    void *blocks[] = {r->token, r->pos,  r->n_seq, r->seq,         r->seq_at,      r->logits,
-                      r->ends,  r->gain, r->bias,  r->seen.states, r->seen.normed, r->seen.shown};
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) cgam_free(env, blocks[i]);
-}
-
-/* Asked by libllama after every product. */
-static bool stop(void *env) { return cgam_interrupted(env); }
-
-static cgam_status run_new(run *r, cgam_lm *lm, int64_t room, int64_t cells, int64_t prompts,
-                           bool states)
-{
-    cgam_env *env = lm->env;
-    const cgam_llama *f = lm->f;
-    size_t n = (size_t)room, d = (size_t)lm->info.width;
-    *r = (run){.lm = lm};
-    r->token = cgam_alloc(env, n, sizeof *r->token);
-    r->pos = cgam_alloc(env, n, sizeof *r->pos);
-    r->n_seq = cgam_alloc(env, n, sizeof *r->n_seq);
-    r->seq = cgam_alloc(env, n, sizeof *r->seq);
-    r->seq_at = cgam_alloc(env, n, sizeof *r->seq_at);
-    r->logits = cgam_alloc(env, n, sizeof *r->logits);
-    r->ends = cgam_alloc(env, (size_t)prompts, sizeof *r->ends);
-    r->gain = cgam_alloc(env, d, sizeof *r->gain);
-    r->bias = cgam_alloc(env, d, sizeof *r->bias);
-    r->seen.normed = cgam_alloc(env, d, sizeof *r->seen.normed);
-    r->seen.shown = cgam_zalloc(env, (size_t)lm->info.layers + 1, sizeof *r->seen.shown);
-    r->seen.states = cgam_alloc(env, (size_t)prompts * (size_t)(lm->info.layers + 1) * d,
-                                sizeof *r->seen.states);
-    if (!r->token || !r->pos || !r->n_seq || !r->seq || !r->seq_at || !r->logits || !r->ends ||
-        !r->gain || !r->bias || !r->seen.normed || !r->seen.shown || !r->seen.states)
-        return cgam_fail_nomem(env, "a batch of prompts");
-    if (cgam_lm_final_norm(lm, r->gain, r->bias, &r->norm) != CGAM_OK) {
-        cgam_free(env, r->gain);
-        r->gain = NULL;
-    }
-    r->seen.lm = lm;
-
-    struct llama_context_params p = f->llama_context_default_params();
-    /* It aborts on more sequences than tokens in a batch: prompts of one token each would be that. */
-    int64_t least = prompts + 1;
-    p.n_ctx = (uint32_t)(cells > least ? cells : least);
-    p.n_batch = p.n_ubatch = (uint32_t)(PIECE > least ? PIECE : least);
-    p.n_seq_max = (uint32_t)least;
-    p.n_threads = p.n_threads_batch = cgam_env_threads(env);
-    p.kv_unified = true; /* tokens then stay in our order, and copying a prefix is free */
-    p.type_k = p.type_v = GGML_TYPE_F32;
-    p.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
-    p.no_perf = true;
-    p.abort_callback = stop;
-    p.abort_callback_data = env;
-    if (states) {
-        p.cb_eval = watch;
-        p.cb_eval_user_data = &r->seen;
-    }
-    cgam_llama_complaint_reset();
-    r->context = f->llama_init_from_model(lm->model, p);
-    return r->context
-               ? CGAM_OK
-               : cgam_fail(env, CGAM_E_INTERNAL, "libllama gives no context of %lld tokens: %s",
-                           (long long)cells, cgam_llama_complaint());
-}
-
-/* Appends tokens [from, to) as sequence `seq`. */
-static int64_t append(run *r, int64_t at, const cgam_lm_prompt *prompt, int64_t from, int64_t to,
-                      int32_t seq)
-{
-    for (int64_t k = from; k < to; k++, at++) {
-        r->token[at] = prompt->tokens[k];
-        r->pos[at] = (llama_pos)k;
-        r->n_seq[at] = 1;
-        r->seq[at] = seq;
-        r->seq_at[at] = &r->seq[at];
-        r->logits[at] = 0;
-    }
-    return at;
-}
-
-/* Tokens [from, from + tokens) of the batch. */
-static cgam_status decode(run *r, int64_t from, int64_t tokens)
-{
-    struct llama_batch batch = {.n_tokens = (int32_t)tokens,
-                                .token = r->token + from,
-                                .pos = r->pos + from,
-                                .n_seq_id = r->n_seq + from,
-                                .seq_id = r->seq_at + from,
-                                .logits = r->logits + from};
-    if (cgam_interrupted(r->lm->env)) return CGAM_E_INTERRUPTED;
-    /* libllama wants an output in every batch of some models */
-    if (r->seen.prompts == 0) r->logits[from + tokens - 1] = 1;
-    r->seen.tokens = tokens;
-    r->seen.layers_seen = 0;
-    memset(r->seen.shown, 0, (size_t)r->lm->info.layers + 1);
-    r->seen.has_norm = false;
-    r->seen.status = CGAM_OK;
-    cgam_llama_complaint_reset();
-    int32_t code = r->lm->f->llama_decode(r->context, batch);
-    if (r->seen.status != CGAM_OK) return r->seen.status;
-    if (code != 0 && cgam_interrupted(r->lm->env)) return CGAM_E_INTERRUPTED;
-    if (code != 0)
-        return cgam_fail(r->lm->env, CGAM_E_INTERNAL, "libllama: decoding %lld tokens gave %d: %s",
-                         (long long)tokens, code, cgam_llama_complaint());
-    return CGAM_OK;
-}
-
-/* What all prompts begin with. */
-static cgam_status decode_prefix(run *r, const cgam_lm_prompt *prompt, int64_t shared)
-{
-    cgam_status status = CGAM_OK;
-    r->seen.prompts = 0;
-    for (int64_t from = 0; from < shared && status == CGAM_OK; from += PIECE) {
-        int64_t n = shared - from < PIECE ? shared - from : PIECE;
-        append(r, 0, prompt, from, from + n, 0);
-        status = decode(r, 0, n);
-    }
-    return status;
-}
-
-/* Where the states of a batch go. */
 typedef struct handing {
-    const cgam_packing *packing;
-    const cgam_lm_capture_opts *opts;
-    cgam_lm_sink sink;
-    void *user;
+    cgam_running *r;
+    float *states,
+        *scores;  /* [layers, CGAM_PIECE, d], [CGAM_PIECE, vocab] as they are handed over */
     int64_t done; /* tokens */
 } handing;
 
-/* Of the prompts that ended in a piece, which [ended]. */
-static cgam_status hand_over(run *r, handing *h, int64_t ended, const int64_t *which)
+/* Outputs [begin, end) of a piece, which are of one sequence, to prompt `which`. */
+static cgam_status hand_over(handing *h, cgam_decoder *d, int64_t which, int64_t begin, int64_t end)
 {
-    const cgam_lm_info *info = &r->lm->info;
-    int64_t states = r->seen.prompts;
+    const cgam_running *r = h->r;
+    int64_t width = r->lm->info.width, vocab = r->lm->info.vocab,
+            from = cgam_running_from(r, which);
+    while (begin < end && d->row[d->from + d->output[begin]].position < from) begin++;
+    if (begin == end) return CGAM_OK;
+    cgam_lm_span span = {
+        .which = which, .first = d->row[d->from + d->output[begin]].position, .count = end - begin};
+    for (int64_t l = 0; l < r->layers_count; l++)
+        memcpy(h->states + l * span.count * width, d->states + (l * CGAM_PIECE + begin) * width,
+               (size_t)(span.count * width) * sizeof *h->states);
+    for (int64_t k = begin; k < end && r->opts->scores; k++) {
+        const float *scores = cgam_decoder_scores(d, k);
+        if (!scores) return cgam_fail(r->lm->env, CGAM_E_INTERNAL, "libllama gave no scores");
+        memcpy(h->scores + (k - begin) * vocab, scores, (size_t)vocab * sizeof *scores);
+    }
+    span.states = r->layers_count > 0 ? h->states : NULL;
+    span.scores = r->opts->scores ? h->scores : NULL;
+    return r->sink(r->user, &span);
+}
+
+/* What a piece has finished; what all prompts begin with is each one's. */
+static cgam_status take(void *user, cgam_decoder *d)
+{
+    handing *h = user;
+    const cgam_running *r = h->r;
     cgam_status status = CGAM_OK;
-    if (states > 0 && r->seen.layers_seen != info->layers + 1)
-        status = cgam_fail(
-            r->lm->env, CGAM_E_UNSUPPORTED, "libllama showed %lld of %lld layers of this %s model",
-            (long long)r->seen.layers_seen, (long long)info->layers + 1, info->architecture);
-    if (status == CGAM_OK && states > 0 && r->gain && r->seen.has_norm)
-        status = check_norm(&r->seen, r->gain, r->bias, r->norm);
-    for (int64_t i = 0; i < states && status == CGAM_OK; i++)
-        status = h->sink(h->user, which[i], r->seen.states + i * (info->layers + 1) * info->width);
-    if (status == CGAM_OK && ended > 0 && h->opts->batch_end) status = h->opts->batch_end(h->user);
+    int64_t ended = 0;
+    bool want = d->wanted && (r->layers_count > 0 || r->opts->scores);
+    for (int64_t k = 0, end; k < d->outputs && d->wanted && status == CGAM_OK; k = end) {
+        const cgam_decoder_row *row = &d->row[d->from + d->output[k]];
+        for (end = k; end < d->outputs && d->row[d->from + d->output[end]].seq == row->seq;) end++;
+        if (row->seq > 0) ended++;
+        if (want && row->seq > 0) status = hand_over(h, d, row->prompt, k, end);
+        for (int64_t i = 0; i < r->count && want && row->seq == 0 && status == CGAM_OK; i++)
+            status = hand_over(h, d, i, k, end);
+    }
+    if (status == CGAM_OK && ended > 0 && r->opts->run.batch_end)
+        status = r->opts->run.batch_end(r->user);
+    h->done += d->tokens;
+    cgam_running_tell(r, "capture", (double)h->done);
     return status;
 }
 
-/* Pieces of about the same size; h NULL: nothing is handed over. */
-static cgam_status run_batch(run *r, const cgam_lm_prompt *prompts, const int64_t *which,
-                             int64_t count, int64_t shared, handing *h)
+/* What all prompts begin with, as sequence 0. */
+static cgam_status run_prefix(const cgam_running *r, cgam_decoder *d, cgam_decoder_taken taken,
+                              void *user)
 {
-    const cgam_llama *f = r->lm->f;
-    llama_memory_t memory = f->llama_get_memory(r->context);
-    int64_t tokens = 0, ended = 0;
+    int64_t from = INT64_MAX, shared = r->packing.shared, first = r->packing.order[0];
+    for (int64_t i = 0; i < r->count && !r->candidate; i++)
+        from = cgam_running_from(r, i) < from ? cgam_running_from(r, i) : from;
+    cgam_status status = CGAM_OK;
+    for (int64_t at = 0; at < shared && status == CGAM_OK; at += CGAM_PIECE) {
+        int64_t n = shared - at < CGAM_PIECE ? shared - at : CGAM_PIECE;
+        cgam_decoder_append(d, r->prompts[first].tokens + at, n, at, first, 0, from);
+        status = cgam_decoder_run(d, taken, user);
+    }
+    return status;
+}
+
+/* The prompts of batch b, as sequences 1, 2, ... */
+static cgam_status run_batch(const cgam_running *r, cgam_decoder *d, int64_t b,
+                             cgam_decoder_taken taken, void *user)
+{
+    const cgam_packing *p = &r->packing;
+    for (int64_t i = p->first[b]; i < p->first[b + 1]; i++) {
+        int64_t which = p->order[i];
+        int32_t seq = (int32_t)(i - p->first[b]) + 1;
+        const cgam_lm_prompt *prompt = &r->prompts[which];
+        cgam_decoder_forget(d, seq);
+        if (p->shared > 0) cgam_decoder_share(d, 0, seq);
+        cgam_decoder_append(d, prompt->tokens + p->shared, prompt->count - p->shared, p->shared,
+                            which, seq,
+                            r->candidate ? prompt->count - 1 : cgam_running_from(r, which));
+    }
+    return cgam_decoder_run(d, taken, user);
+}
+
+static void forget_batch(const cgam_running *r, cgam_decoder *d, int64_t b)
+{
+    for (int64_t i = r->packing.first[b]; i < r->packing.first[b + 1]; i++)
+        cgam_decoder_forget(d, (int32_t)(i - r->packing.first[b]) + 1);
+}
+
+cgam_status cgam_llama_observe(cgam_running *r)
+{
+    cgam_env *env = r->lm->env;
+    const cgam_packing *p = &r->packing;
+    cgam_decoder d;
+    handing h = {.r = r};
+    cgam_decoder_opts o = {.room = p->batch_tokens,
+                           .cells = p->batch_tokens + p->shared,
+                           .sequences = p->batch_prompts + 1,
+                           .layers = r->layers,
+                           .layers_count = r->layers_count,
+                           .scores = r->opts->scores,
+                           .plan = r->plan};
+    h.states = cgam_alloc(env, (size_t)(r->layers_count * CGAM_PIECE * r->lm->info.width),
+                          sizeof *h.states);
+    h.scores = cgam_alloc(env, r->opts->scores ? (size_t)(CGAM_PIECE * r->lm->info.vocab) : 1,
+                          sizeof *h.scores);
+    cgam_status status = cgam_decoder_open(r->lm, &o, &d);
+    if (status == CGAM_OK && ((r->layers_count > 0 && !h.states) || !h.scores))
+        status = cgam_fail_nomem(env, "states");
+    if (status == CGAM_OK) status = run_prefix(r, &d, take, &h);
+    for (int64_t b = 0; b < p->batches && status == CGAM_OK; b++) {
+        status = run_batch(r, &d, b, take, &h);
+        forget_batch(r, &d, b);
+    }
+    cgam_decoder_close(&d);
+    cgam_free(env, h.states);
+    cgam_free(env, h.scores);
+    return status;
+}
+
+/* ---- Candidates --------------------------------------------------------------------------- */
+void cgam_running_first(const cgam_running *r, int64_t i, const float *scores)
+{
+    cgam_softmax all = cgam_scores_softmax(scores, r->lm->info.vocab);
+    for (int64_t c = r->first[i]; c < r->first[i + 1]; c++)
+        r->log_p[c] = cgam_scores_log_p(&all, (double)scores[r->candidate[c].tokens[0]]);
+}
+
+void cgam_running_next(const cgam_running *r, int64_t c, int64_t k, const float *scores)
+{
+    cgam_softmax all = cgam_scores_softmax(scores, r->lm->info.vocab);
+    r->log_p[c] += cgam_scores_log_p(&all, (double)scores[r->candidate[c].tokens[k]]);
+}
+
+typedef struct tails {
+    cgam_running *r;
+    int64_t *candidate; /* [sequences] of the tails in flight */
+    int64_t first;      /* the sequence of the first of them */
+    int64_t done;
+} tails;
+
+static cgam_status take_scores(void *user, cgam_decoder *d)
+{
+    tails *t = user;
+    const cgam_running *r = t->r;
+    t->done += d->tokens;
+    for (int64_t k = 0; k < d->outputs && d->wanted; k++) {
+        const cgam_decoder_row *row = &d->row[d->from + d->output[k]];
+        const float *scores = cgam_decoder_scores(d, k);
+        if (!scores) return cgam_fail(r->lm->env, CGAM_E_INTERNAL, "libllama gave no scores");
+        if (row->seq < t->first) cgam_running_first(r, row->prompt, scores);
+        else
+            cgam_running_next(r, t->candidate[row->seq - t->first],
+                              row->position - r->prompts[row->prompt].count + 1, scores);
+    }
+    cgam_running_tell(r, "score", (double)t->done);
+    return CGAM_OK;
+}
+
+/* The candidates of a batch's prompts, as many at once as there are sequences and room for. */
+static cgam_status run_tails(tails *t, cgam_decoder *d, int64_t b)
+{
+    const cgam_running *r = t->r;
+    const cgam_packing *p = &r->packing;
+    cgam_status status = CGAM_OK;
+    int64_t flying = 0;
+    for (int64_t i = p->first[b]; i < p->first[b + 1] && status == CGAM_OK; i++) {
+        int64_t which = p->order[i];
+        int32_t prompt = (int32_t)(i - p->first[b]) + 1;
+        for (int64_t c = r->first[which]; c < r->first[which + 1] && status == CGAM_OK; c++) {
+            int64_t n = r->candidate[c].length - 1;
+            if (n == 0) continue;
+            if (flying == CGAM_SEQUENCES_MAX || (flying > 0 && d->rows + n > CGAM_PIECE)) {
+                status = cgam_decoder_run(d, take_scores, t);
+                for (; flying > 0; flying--)
+                    cgam_decoder_forget(d, (int32_t)(t->first + flying) - 1);
+            }
+            int32_t seq = (int32_t)(t->first + flying);
+            t->candidate[flying++] = c;
+            cgam_decoder_share(d, prompt, seq);
+            cgam_decoder_append(d, r->candidate[c].tokens, n, r->prompts[which].count, which, seq,
+                                0);
+        }
+    }
+    if (status == CGAM_OK && flying > 0) status = cgam_decoder_run(d, take_scores, t);
+    for (; flying > 0; flying--) cgam_decoder_forget(d, (int32_t)(t->first + flying) - 1);
+    return status;
+}
+
+cgam_status cgam_llama_score(cgam_running *r)
+{
+    const cgam_packing *p = &r->packing;
+    int64_t in_flight[CGAM_SEQUENCES_MAX], longest = CGAM_PIECE;
+    for (int64_t c = 0; c < r->first[r->count]; c++)
+        longest = r->candidate[c].length > longest ? r->candidate[c].length : longest;
+    tails t = {.r = r, .candidate = in_flight, .first = p->batch_prompts + 1};
+    cgam_decoder d;
+    cgam_decoder_opts o = {.room = p->batch_tokens > longest ? p->batch_tokens : longest,
+                           .cells = p->batch_tokens + p->shared + longest,
+                           .sequences = p->batch_prompts + 1 + CGAM_SEQUENCES_MAX,
+                           .scores = true,
+                           .plan = r->plan};
+    cgam_status status = cgam_decoder_open(r->lm, &o, &d);
+    if (status == CGAM_OK) status = run_prefix(r, &d, take_scores, &t);
+    for (int64_t b = 0; b < p->batches && status == CGAM_OK; b++) {
+        status = run_batch(r, &d, b, take_scores, &t);
+        if (status == CGAM_OK) status = run_tails(&t, &d, b);
+        forget_batch(r, &d, b);
+    }
+    cgam_decoder_close(&d);
+    return status;
+}
+
+/* ---- The calls ---------------------------------------------------------------------------- */
+/* Tokens of a batch: as asked for, or what suits the engine. */
+static cgam_status choose_batch(const cgam_running *r, int64_t *tokens)
+{
+    enum { BATCH = 512, BATCH_EXACT = 2048, BATCH_EXACT_LEAST = 64, BATCH_MAX = 1 << 16 };
+    const double work = 6e11; /* some seconds for two cores, two operations a parameter and token */
+    const cgam_lm_capture_opts *o = &r->opts->run;
+    if (o->batch_tokens < 0 || o->batch_tokens > BATCH_MAX)
+        return cgam_fail(r->lm->env, CGAM_E_ARG, "batches of %lld tokens: 1 to %d are possible",
+                         (long long)o->batch_tokens, BATCH_MAX);
+    *tokens = o->batch_tokens > 0 ? o->batch_tokens : BATCH;
+    if (o->batch_tokens == 0 && o->exact) {
+        /* every batch computes what is shared anew: it has at least as many tokens of its own */
+        double least = o->no_sharing ? 0 : (double)shared_prefix(r);
+        *tokens = (int64_t)fmin(BATCH_EXACT, fmax(fmax(BATCH_EXACT_LEAST, least),
+                                                  work / (2 * (double)r->lm->info.parameters + 1)));
+    }
+    return CGAM_OK;
+}
+
+/* Plans the edits, packs the prompts and runs them. */
+static cgam_status carry_out(cgam_running *r, int64_t prompts_max,
+                             cgam_status (*llama)(cgam_running *r))
+{
+    const cgam_lm_capture_opts *o = &r->opts->run;
+    cgam_env *env = r->lm->env;
+    int64_t tokens = 0, longest = 0;
+    cgam_edit_plan plan = {0};
+    for (int64_t c = 0; r->candidate && c < r->first[r->count]; c++)
+        longest = r->candidate[c].length - 1 > longest ? r->candidate[c].length - 1 : longest;
+    cgam_edit_reach reach = {r->opts->prompt_tokens, longest};
+    cgam_status status = o->exact ? cgam_exact_knows(r->lm) : CGAM_OK;
+    if (status == CGAM_OK) status = cgam_prompts_check(r->lm, r->count, r->prompts);
+    if (status == CGAM_OK)
+        status = cgam_edit_plan_make(env, &r->lm->info, r->count, r->prompts, reach, o->edits,
+                                     o->edits_each, &plan);
+    r->plan = &plan;
+    if (status == CGAM_OK) status = choose_batch(r, &tokens);
+    if (status == CGAM_OK)
+        status =
+            cgam_packing_new(r, tokens, o->exact ? tokens : prompts_max, o->exact, &r->packing);
+    if (status == CGAM_OK) status = (o->exact ? cgam_exact_run : llama)(r);
+    cgam_packing_free(env, &r->packing);
+    cgam_edit_plan_clear(env, &plan);
+    return status;
+}
+
+static cgam_status check_wanted(cgam_lm *lm, int64_t count, const cgam_lm_prompt *prompts,
+                                const cgam_lm_observe_opts *o)
+{
+    for (int64_t i = 0; i < o->layers_count && o->layers; i++)
+        if (o->layers[i] < 0 || o->layers[i] > lm->info.layers ||
+            (i > 0 && o->layers[i] <= o->layers[i - 1]))
+            return cgam_fail(lm->env, CGAM_E_ARG,
+                             "layer %lld: layers are 0 to %lld, each once, in rising order",
+                             (long long)o->layers[i], (long long)lm->info.layers);
     for (int64_t i = 0; i < count; i++) {
-        llama_seq_id seq = (llama_seq_id)i + 1;
-        f->llama_memory_seq_rm(memory, seq, -1, -1);
-        if (shared > 0) f->llama_memory_seq_cp(memory, 0, seq, -1, -1);
-        tokens = append(r, tokens, &prompts[which[i]], shared, prompts[which[i]].count, seq);
-        r->logits[tokens - 1] = 1;
-        r->ends[i] = tokens - 1;
+        int64_t from = o->from ? o->from[i] : 0, own = o->prompt_tokens ? o->prompt_tokens[i] : 1;
+        if (from < 0 || from >= prompts[i].count || own < 1 || own > prompts[i].count)
+            return cgam_fail(lm->env, CGAM_E_ARG, "token %lld of prompt %lld: it has %lld tokens",
+                             (long long)(from < 0 || from >= prompts[i].count ? from : own),
+                             (long long)i, (long long)prompts[i].count);
     }
-    int64_t pieces = (tokens + PIECE - 1) / PIECE;
-    cgam_status status = CGAM_OK;
-    for (int64_t p = 0; p < pieces && status == CGAM_OK; p++) {
-        int64_t from = p * tokens / pieces, to = (p + 1) * tokens / pieces, first = ended;
-        for (; ended < count && r->ends[ended] < to; ended++) r->ends[ended] -= from;
-        r->seen.ends = r->ends + first;
-        r->seen.prompts = h && !h->opts->no_states ? ended - first : 0;
-        status = decode(r, from, to - from);
-        if (!h) continue;
-        if (status == CGAM_OK) status = hand_over(r, h, ended - first, which + first);
-        h->done += to - from;
-        cgam_progress_tell(&h->opts->progress,
-                           (cgam_progress_at){"capture", (double)h->done,
-                                              (double)h->packing->tokens, "tokens", NAN});
-    }
-    for (int64_t i = 0; i < count; i++) f->llama_memory_seq_rm(memory, (llama_seq_id)i + 1, -1, -1);
+    return CGAM_OK;
+}
+
+cgam_status cgam_lm_observe(cgam_lm *lm, int64_t count, const cgam_lm_prompt *prompts,
+                            const cgam_lm_observe_opts *opts, cgam_lm_span_sink sink, void *user)
+{
+    cgam_lm_observe_opts o = opts ? *opts : cgam_lm_observe_opts_default();
+    if (count < 1) return CGAM_OK;
+    cgam_status status = cgam_prompts_check(lm, count, prompts);
+    if (status == CGAM_OK) status = check_wanted(lm, count, prompts, &o);
+    if (status != CGAM_OK) return status;
+    int64_t L = lm->info.layers;
+    int64_t *all = cgam_alloc(lm->env, (size_t)L + 1, sizeof *all);
+    if (!all) return cgam_fail_nomem(lm->env, "layers");
+    for (int64_t l = 0; l <= L; l++) all[l] = l;
+    cgam_running r = {.lm = lm,
+                      .prompts = prompts,
+                      .count = count,
+                      .opts = &o,
+                      .layers = o.layers ? o.layers : all,
+                      .layers_count = !o.states  ? 0
+                                      : o.layers ? o.layers_count
+                                                 : L + 1,
+                      .sink = sink,
+                      .user = user};
+    status = carry_out(&r, CGAM_SEQUENCES_MAX, cgam_llama_observe);
+    cgam_free(lm->env, all);
     return status;
 }
 
-cgam_status cgam_llama_run(cgam_lm *lm, const cgam_lm_prompt *prompts, const cgam_packing *packing,
-                           const cgam_lm_capture_opts *opts, cgam_lm_sink sink, void *user)
+typedef struct capturing {
+    cgam_lm_sink sink;
+    cgam_status (*batch_end)(void *user);
+    void *user;
+} capturing;
+
+static cgam_status pass_on(void *user, const cgam_lm_span *span)
 {
-    run r;
-    handing h = {packing, opts, sink, user, packing->shared};
-    int64_t room = packing->batch_tokens > PIECE ? packing->batch_tokens : PIECE;
-    cgam_status status =
-        run_new(&r, lm, room, room + packing->shared, packing->batch_prompts, !opts->no_states);
-    if (status == CGAM_OK && packing->shared > 0)
-        status = decode_prefix(&r, &prompts[packing->order[0]], packing->shared);
-    for (int64_t b = 0; b < packing->batches && status == CGAM_OK; b++)
-        status = run_batch(&r, prompts, packing->order + packing->first[b],
-                           packing->first[b + 1] - packing->first[b], packing->shared, &h);
-    run_free(&r);
-    return status;
+    capturing *c = user;
+    return c->sink(c->user, span->which, span->states);
+}
+
+static cgam_status end_batch(void *user)
+{
+    capturing *c = user;
+    return c->batch_end(c->user);
 }
 
 cgam_status cgam_lm_capture(cgam_lm *lm, int64_t count, const cgam_lm_prompt *prompts,
                             const cgam_lm_capture_opts *opts, cgam_lm_sink sink, void *user)
 {
-    enum { BATCH = 512, BATCH_EXACT = 2048, BATCH_EXACT_LEAST = 64, BATCH_MAX = 1 << 16 };
-    const double work = 6e11; /* some seconds for two cores, two operations a parameter and token */
-    cgam_lm_capture_opts o = opts ? *opts : cgam_lm_capture_opts_default();
-    if (o.batch_tokens < 0 || o.batch_tokens > BATCH_MAX)
-        return cgam_fail(lm->env, CGAM_E_ARG, "batches of %lld tokens: 1 to %d are possible",
-                         (long long)o.batch_tokens, BATCH_MAX);
-    if (count < 1) return CGAM_OK;
-    if (o.batch_tokens == 0 && o.exact) {
-        /* every batch computes what is shared anew: it has at least as many tokens of its own */
-        double least = o.no_sharing ? 0 : (double)shared_prefix(count, prompts);
-        o.batch_tokens =
-            (int64_t)fmin(BATCH_EXACT, fmax(fmax(BATCH_EXACT_LEAST, least),
-                                            work / (2 * (double)lm->info.parameters + 1)));
-    }
-    if (o.batch_tokens == 0) o.batch_tokens = BATCH;
-    if (o.exact && o.no_states)
+    cgam_lm_observe_opts o = cgam_lm_observe_opts_default();
+    if (opts) o.run = *opts;
+    capturing c = {sink, o.run.batch_end, user};
+    if (o.run.exact && o.run.no_states)
         return cgam_fail(lm->env, CGAM_E_ARG, "exact and no_states exclude each other");
-    cgam_status status = o.exact ? cgam_exact_knows(lm) : CGAM_OK;
-    cgam_packing packing = {0};
-    if (status == CGAM_OK)
-        status = cgam_packing_new(lm, count, prompts, !o.no_sharing, o.batch_tokens,
-                                  o.exact ? o.batch_tokens : SEQUENCES_MAX, &packing);
-    if (status == CGAM_OK)
-        status = (o.exact ? cgam_exact_run : cgam_llama_run)(lm, prompts, &packing, &o, sink, user);
-    cgam_packing_free(lm->env, &packing);
+    o.states = !o.run.no_states;
+    if (o.run.batch_end) o.run.batch_end = end_batch;
+    return cgam_lm_observe(lm, count, prompts, &o, pass_on, &c);
+}
+
+cgam_status cgam_lm_score(cgam_lm *lm, int64_t count, const cgam_lm_prompt *prompts,
+                          int64_t candidates, const cgam_lm_candidate *candidate,
+                          const cgam_lm_capture_opts *opts, double *out)
+{
+    cgam_lm_observe_opts o = cgam_lm_observe_opts_default();
+    if (opts) o.run = *opts;
+    cgam_env *env = lm->env;
+    if (count < 1 || candidates < 1) return CGAM_OK;
+    int64_t *first = cgam_zalloc(env, (size_t)count + 1, sizeof *first);
+    cgam_status status = first ? CGAM_OK : cgam_fail_nomem(env, "candidates");
+    if (status == CGAM_OK) status = cgam_prompts_check(lm, count, prompts);
+    for (int64_t c = 0; c < candidates && status == CGAM_OK; c++) {
+        int64_t p = candidate[c].prompt, n = candidate[c].length;
+        if (p < 0 || p >= count || (c > 0 && p < candidate[c - 1].prompt))
+            status = cgam_fail(env, CGAM_E_ARG,
+                               "candidate %lld is of prompt %lld: they come in the "
+                               "order of the %lld prompts",
+                               (long long)c, (long long)p, (long long)count);
+        else if (n < 1 || n > lm->info.context - prompts[p].count)
+            status = cgam_fail(env, CGAM_E_ARG,
+                               "candidate %lld has %lld tokens after a prompt of %lld, the model's "
+                               "context is %lld",
+                               (long long)c, (long long)n, (long long)prompts[p].count,
+                               (long long)lm->info.context);
+        else status = check_tokens(lm, "candidate", c, n, candidate[c].tokens);
+        if (status == CGAM_OK) first[p + 1]++;
+    }
+    for (int64_t i = 0; i < count && status == CGAM_OK; i++) first[i + 1] += first[i];
+    cgam_running r = {.lm = lm,
+                      .prompts = prompts,
+                      .count = count,
+                      .opts = &o,
+                      .candidate = candidate,
+                      .first = first,
+                      .log_p = out};
+    if (status == CGAM_OK) status = carry_out(&r, CGAM_SEQUENCES_MAX - 2, cgam_llama_score);
+    cgam_free(env, first);
     return status;
+}
+
+typedef struct scores {
+    float *out;
+    int64_t vocab;
+} scores;
+
+static cgam_status copy_scores(void *user, const cgam_lm_span *span)
+{
+    scores *s = user;
+    memcpy(s->out, span->scores, (size_t)s->vocab * sizeof *s->out);
+    return CGAM_OK;
 }
 
 cgam_status cgam_lm_logits(cgam_lm *lm, const cgam_lm_prompt *prompt, float *out)
 {
-    cgam_packing packing;
-    cgam_status status = cgam_packing_new(lm, 1, prompt, false, prompt->count, 1, &packing);
-    if (status != CGAM_OK) return status;
-    run r;
-    status = run_new(&r, lm, prompt->count, prompt->count, 1, false);
-    if (status == CGAM_OK) status = run_batch(&r, prompt, &(int64_t){0}, 1, 0, NULL);
-    if (status == CGAM_OK) {
-        const float *scores = lm->f->llama_get_logits_ith(r.context, -1);
-        if (scores) memcpy(out, scores, (size_t)lm->info.vocab * sizeof *out);
-        else status = cgam_fail(lm->env, CGAM_E_INTERNAL, "libllama gave no scores");
-    }
-    run_free(&r);
-    cgam_packing_free(lm->env, &packing);
-    return status;
+    cgam_lm_observe_opts o = cgam_lm_observe_opts_default();
+    o.states = false;
+    o.scores = true;
+    scores s = {out, lm->info.vocab};
+    return cgam_lm_observe(lm, 1, prompt, &o, copy_scores, &s);
 }

@@ -10,18 +10,18 @@
  *
  * It goes through the layers once per batch with all of the batch's tokens. A matrix is read
  * and widened a few rows at a time by the thread that multiplies with them, so no matrix is ever
- * held whole. Tokens that all prompts begin with are one segment that the others attend to. */
+ * held whole. Tokens that prompts share are a segment that the others attend to; tokens of earlier
+ * passes are in a cache, where one is kept. Edits are applied to x between the blocks. */
 #include "base/blas.h"
-#include "lm/llama.h"
+#include "lm/exact.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-typedef struct shape {
-    int64_t layers, width, heads, heads_kv, head, ff; /* head: numbers per head */
-    double epsilon, rope_base, rope_scale;
-} shape;
+typedef cgam_exact_shape shape;
+typedef cgam_exact_segment segment;
+typedef cgam_exact pass;
 
 static cgam_status shape_of(const cgam_lm *lm, shape *s)
 {
@@ -65,29 +65,13 @@ cgam_status cgam_exact_knows(const cgam_lm *lm)
     return shape_of(lm, &s);
 }
 
-/* A run of consecutive tokens of one prompt. Segment 0 is what all begin with; it may be empty. */
-typedef struct segment {
-    int64_t begin, count; /* rows of the batch */
-    int64_t position;     /* of its first token */
-} segment;
-
-typedef struct pass {
-    cgam_lm *lm;
-    shape s;
-    const float *factors; /* [head / 2] divides the rotary angles, or NULL */
-    int64_t tokens, segments;
-    segment *segment;
-    int32_t *token;                           /* [tokens] */
-    float *x, *n, *q, *k, *v, *a, *gate, *up; /* [tokens, .] */
-    float *gain, *rope_factors;
-} pass;
-
 /* ---- Products ----------------------------------------------------------------------------- */
 typedef struct product {
     pass *p;
     const cgam_weights *w;
-    const float *x; /* [tokens, columns] */
-    float *y;       /* [tokens, rows] */
+    int64_t count;
+    const float *x; /* [count, columns] */
+    float *y;       /* [count, rows] */
     bool add;
 } product;
 
@@ -102,7 +86,7 @@ static cgam_status multiply_rows(void *arg, int64_t i)
     float *rows = cgam_alloc(env, (size_t)(count * w->columns), sizeof *rows);
     if (!rows) return cgam_fail_nomem(env, "rows of a weight matrix");
     cgam_weights_get(w, begin, count, rows);
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)job->p->tokens, (int)count,
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)job->count, (int)count,
                 (int)w->columns, 1, job->x, (int)w->columns, rows, (int)w->columns,
                 job->add ? 1.0F : 0.0F, job->y + begin, (int)w->rows);
     cgam_free(env, rows);
@@ -122,8 +106,18 @@ static cgam_status multiply(pass *p, const char *part, int64_t layer, const floa
         return cgam_fail(p->lm->env, CGAM_E_FORMAT, "%s is %lld x %lld, %lld x %lld is expected",
                          name, (long long)w.rows, (long long)w.columns, (long long)rows,
                          (long long)columns);
-    product job = {p, &w, x, y, add};
+    product job = {p, &w, p->tokens, x, y, add};
     return cgam_parallel(p->lm->env, (rows + ROWS - 1) / ROWS, multiply_rows, &job);
+}
+
+/* With the gains in p->gain. */
+static void norm_row(const pass *p, const float *x, float *n)
+{
+    int64_t d = p->s.width;
+    double square = 0;
+    for (int64_t j = 0; j < d; j++) square += (double)x[j] * (double)x[j];
+    float factor = (float)(1 / sqrt(square / (double)d + p->s.epsilon));
+    for (int64_t j = 0; j < d; j++) n[j] = x[j] * factor * p->gain[j];
 }
 
 static cgam_status norm(pass *p, const char *part, int64_t layer)
@@ -138,14 +132,7 @@ static cgam_status norm(pass *p, const char *part, int64_t layer)
         return cgam_fail(p->lm->env, CGAM_E_FORMAT, "%s has %lld gains, %lld are expected", name,
                          (long long)w.columns, (long long)d);
     cgam_weights_get(&w, 0, 1, p->gain);
-    for (int64_t t = 0; t < p->tokens; t++) {
-        const float *x = p->x + t * d;
-        float *n = p->n + t * d;
-        double square = 0;
-        for (int64_t j = 0; j < d; j++) square += (double)x[j] * (double)x[j];
-        float factor = (float)(1 / sqrt(square / (double)d + p->s.epsilon));
-        for (int64_t j = 0; j < d; j++) n[j] = x[j] * factor * p->gain[j];
-    }
+    for (int64_t t = 0; t < p->tokens; t++) norm_row(p, p->x + t * d, p->n + t * d);
     return CGAM_OK;
 }
 
@@ -172,49 +159,106 @@ static void turn(const pass *p, float *rows, int64_t heads)
     }
 }
 
-/* One head of one segment: scores against the shared tokens and its own, softmax, readout. */
+/* Rows of keys and values that a segment sees. */
+typedef struct sight {
+    const float *k, *v;
+    int64_t count;
+} sight;
+
+enum { DEPTH = 4 }; /* a segment, what it continues, what that continues .. */
+
+/* Row `position` of a sequence of the cache, in the block in hand. */
+static int64_t cache_row(const pass *p, int64_t sequence, int64_t position)
+{
+    const cgam_exact_cache *c = &p->cache;
+    return ((p->layer * c->sequences + sequence) * c->room + position) * p->s.heads_kv * p->s.head;
+}
+
+static void remember(pass *p)
+{
+    int64_t kd = p->s.heads_kv * p->s.head;
+    for (int64_t g = 0; g < p->segments; g++) {
+        const segment *seg = &p->segment[g];
+        if (seg->cache < 0) continue;
+        int64_t at = cache_row(p, seg->cache, seg->position);
+        size_t size = (size_t)(seg->count * kd) * sizeof *p->k;
+        memcpy(p->cache.k + at, p->k + seg->begin * kd, size);
+        memcpy(p->cache.v + at, p->v + seg->begin * kd, size);
+    }
+}
+
+/* What a segment sees, first tokens first; its own rows are the last of them. */
+static int gather(const pass *p, const segment *seg, sight *out)
+{
+    int64_t kd = p->s.heads_kv * p->s.head;
+    const segment *chain[DEPTH];
+    int depth = 0, n = 0;
+    for (const segment *s = seg; s; s = s->parent >= 0 ? &p->segment[s->parent] : NULL)
+        if (depth < DEPTH) chain[depth++] = s;
+    while (depth-- > 0) {
+        const segment *s = chain[depth];
+        int64_t at = s->cache >= 0 ? cache_row(p, s->cache, 0) : s->begin * kd;
+        out[n] = s->cache >= 0 ? (sight){p->cache.k + at, p->cache.v + at, s->position + s->count}
+                               : (sight){p->k + at, p->v + at, s->count};
+        if (out[n].count > 0) n++;
+    }
+    return n;
+}
+
+/* Row t sees all before the segment, itself and what came before it there. */
+static void soften(float *row, int64_t seen, int64_t width)
+{
+    float top = row[0], sum = 0;
+    for (int64_t j = 1; j < seen; j++) top = row[j] > top ? row[j] : top;
+    for (int64_t j = 0; j < seen; j++) sum += row[j] = expf(row[j] - top);
+    for (int64_t j = 0; j < seen; j++) row[j] /= sum;
+    for (int64_t j = seen; j < width; j++) row[j] = 0;
+}
+
+/* One head of one segment: scores against what it sees, softmax, readout. */
 static cgam_status attend(void *arg, int64_t item)
 {
     pass *p = arg;
     const shape *s = &p->s;
     cgam_env *env = p->lm->env;
     const segment *seg = &p->segment[item / s->heads];
-    const segment *shared = &p->segment[0];
-    int64_t h = item % s->heads, group = h / (s->heads / s->heads_kv);
-    int64_t before = seg == shared ? 0 : shared->count, T = seg->count, width = before + T;
+    int64_t h = item % s->heads, group = h / (s->heads / s->heads_kv), T = seg->count, width = 0;
     int qd = (int)(s->heads * s->head), kd = (int)(s->heads_kv * s->head), head = (int)s->head;
     if (T == 0) return CGAM_OK;
+    sight seen[DEPTH];
+    int n = gather(p, seg, seen);
+    for (int i = 0; i < n; i++) width += seen[i].count;
     float *S = cgam_alloc(env, (size_t)(T * width), sizeof *S);
     if (!S) return cgam_fail_nomem(env, "attention scores");
     const float *q = p->q + seg->begin * qd + h * head;
-    const float *k = p->k + seg->begin * kd + group * head;
-    const float *v = p->v + seg->begin * kd + group * head;
-    const float *k0 = p->k + shared->begin * kd + group * head;
-    const float *v0 = p->v + shared->begin * kd + group * head;
     float *a = p->a + seg->begin * qd + h * head, scale = 1 / sqrtf((float)head);
-    if (before > 0)
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)T, (int)before, head, scale, q,
-                    qd, k0, kd, 0, S, (int)width);
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)T, (int)T, head, scale, q, qd, k, kd,
-                0, S + before, (int)width);
-    for (int64_t t = 0; t < T; t++) {
-        float *row = S + t * width, top = row[0], sum = 0;
-        int64_t seen = before + t + 1; /* a token sees itself and what came before */
-        for (int64_t j = 1; j < seen; j++) top = row[j] > top ? row[j] : top;
-        for (int64_t j = 0; j < seen; j++) sum += row[j] = expf(row[j] - top);
-        for (int64_t j = 0; j < seen; j++) row[j] /= sum;
-        for (int64_t j = seen; j < width; j++) row[j] = 0;
+    int64_t at = 0;
+    for (int i = 0; i < n; at += seen[i++].count)
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)T, (int)seen[i].count, head,
+                    scale, q, qd, seen[i].k + group * head, kd, 0, S + at, (int)width);
+    for (int64_t t = 0; t < T; t++) soften(S + t * width, width - T + t + 1, width);
+    for (int i = n - 1; i >= 0; i--) {
+        at -= seen[i].count;
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)T, head, (int)seen[i].count, 1,
+                    S + at, (int)width, seen[i].v + group * head, kd, i == n - 1 ? 0 : 1, a, qd);
     }
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)T, head, (int)T, 1, S + before,
-                (int)width, v, kd, 0, a, qd);
-    if (before > 0)
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)T, head, (int)before, 1, S,
-                    (int)width, v0, kd, 1, a, qd);
     cgam_free(env, S);
     return CGAM_OK;
 }
 
-static cgam_status block(pass *p, int64_t l)
+/* What happens to x after a layer. */
+static void edit(pass *p, int64_t layer)
+{
+    if (!p->plan || !p->plan->any || !p->plan->layer[layer]) return;
+    for (int64_t g = 0; g < p->segments; g++) {
+        const segment *seg = &p->segment[g];
+        for (int64_t t = 0; t < seg->count; t++)
+            cgam_edit_plan_apply(p->plan, seg->prompt, layer, seg->position + t,
+                                 p->x + (seg->begin + t) * p->s.width);
+    }
+}
+
+cgam_status cgam_exact_block(pass *p, int64_t l)
 {
     const shape *s = &p->s;
     int64_t d = s->width, qd = s->heads * s->head, kd = s->heads_kv * s->head;
@@ -225,6 +269,8 @@ static cgam_status block(pass *p, int64_t l)
     if (status != CGAM_OK) return status;
     turn(p, p->q, s->heads);
     turn(p, p->k, s->heads_kv);
+    p->layer = l;
+    remember(p);
     status = cgam_parallel(p->lm->env, p->segments * s->heads, attend, p);
     if (status == CGAM_OK) status = multiply(p, "attn_output", l, p->a, qd, p->x, d, true);
     if (status == CGAM_OK) status = norm(p, "ffn_norm", l);
@@ -233,22 +279,26 @@ static cgam_status block(pass *p, int64_t l)
     if (status != CGAM_OK) return status;
     for (int64_t i = 0; i < p->tokens * s->ff; i++)
         p->up[i] *= p->gate[i] / (1 + expf(-p->gate[i])); /* silu */
-    return multiply(p, "ffn_down", l, p->up, s->ff, p->x, d, true);
+    status = multiply(p, "ffn_down", l, p->up, s->ff, p->x, d, true);
+    if (status == CGAM_OK) edit(p, l + 1);
+    return status;
 }
 
 /* ---- Batches ------------------------------------------------------------------------------ */
-static void pass_free(pass *p)
+void cgam_exact_free(pass *p)
 {
     cgam_env *env = p->lm->env;
-    void *blocks[] = {p->segment, p->token, p->x,    p->n,  p->q,    p->k,
-                      p->v,       p->a,     p->gate, p->up, p->gain, p->rope_factors};
+    void *blocks[] = {p->segment, p->token,  p->x,    p->n,  p->q,    p->k,
+                      p->v,       p->a,      p->gate, p->up, p->gain, p->rope_factors,
+                      p->cache.k, p->cache.v};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) cgam_free(env, blocks[i]);
 }
 
-static cgam_status pass_new(pass *p, cgam_lm *lm, int64_t tokens, int64_t segments)
+cgam_status cgam_exact_new(pass *p, cgam_lm *lm, int64_t tokens, int64_t segments, int64_t cached,
+                           int64_t cache_room)
 {
     cgam_env *env = lm->env;
-    *p = (pass){.lm = lm};
+    *p = (pass){.lm = lm, .tokens_max = tokens, .segments_max = segments};
     cgam_status status = shape_of(lm, &p->s);
     if (status != CGAM_OK) return status;
     size_t T = (size_t)tokens, d = (size_t)p->s.width, ff = (size_t)p->s.ff;
@@ -267,6 +317,11 @@ static cgam_status pass_new(pass *p, cgam_lm *lm, int64_t tokens, int64_t segmen
         *planes[i].to = cgam_alloc(env, T * planes[i].width, sizeof(float));
         fine = fine && *planes[i].to;
     }
+    p->cache = (cgam_exact_cache){.sequences = cached, .room = cache_room};
+    size_t kept = (size_t)(p->s.layers * cached * cache_room) * kd;
+    p->cache.k = cached > 0 ? cgam_alloc(env, kept, sizeof(float)) : NULL;
+    p->cache.v = cached > 0 ? cgam_alloc(env, kept, sizeof(float)) : NULL;
+    fine = fine && (cached == 0 || (p->cache.k && p->cache.v));
     if (!fine) return cgam_fail_nomem(env, "the activations of a batch");
     cgam_weights w;
     if (lm->f->gguf_find_tensor(lm->gguf, "rope_freqs.weight") >= 0) {
@@ -280,67 +335,36 @@ static cgam_status pass_new(pass *p, cgam_lm *lm, int64_t tokens, int64_t segmen
     return status;
 }
 
-static void add_segment(pass *p, const cgam_lm_prompt *prompt, int64_t from, int64_t to)
+void cgam_exact_append(pass *p, const int32_t *tokens, int64_t count, segment seg)
 {
-    p->segment[p->segments++] = (segment){p->tokens, to - from, from};
-    for (int64_t k = from; k < to; k++) p->token[p->tokens++] = prompt->tokens[k];
+    seg.begin = p->tokens;
+    seg.count = count;
+    p->segment[p->segments++] = seg;
+    for (int64_t k = 0; k < count; k++) p->token[p->tokens++] = tokens[k];
 }
 
-static cgam_status embed(pass *p)
+cgam_status cgam_exact_embed(pass *p)
 {
     cgam_weights w;
     cgam_status status = cgam_weights_find(p->lm, "token_embd.weight", &w);
     for (int64_t t = 0; t < p->tokens && status == CGAM_OK; t++)
         cgam_weights_get(&w, p->token[t], 1, p->x + t * p->s.width);
+    if (status == CGAM_OK) edit(p, 0);
     return status;
 }
 
-/* Layer l of the states of every prompt of the batch, which are segments 1, 2, ... */
-static void keep(const pass *p, int64_t l, float *states)
+cgam_status cgam_exact_scores(pass *p, int64_t count, const int64_t *rows, float *out)
 {
+    cgam_weights w;
+    cgam_lm *lm = p->lm;
     int64_t d = p->s.width;
-    for (int64_t i = 0; i + 1 < p->segments; i++) {
-        const segment *seg = &p->segment[i + 1];
-        memcpy(states + (i * (p->s.layers + 1) + l) * d, p->x + (seg->begin + seg->count - 1) * d,
-               (size_t)d * sizeof *states);
-    }
-}
-
-cgam_status cgam_exact_run(cgam_lm *lm, const cgam_lm_prompt *prompts, const cgam_packing *packing,
-                           const cgam_lm_capture_opts *opts, cgam_lm_sink sink, void *user)
-{
-    int64_t most = packing->batch_prompts, done = packing->shared;
-    pass p;
-    size_t one = (size_t)((lm->info.layers + 1) * lm->info.width);
-    cgam_status status = pass_new(&p, lm, packing->shared + packing->batch_tokens, most + 1);
-    float *states = cgam_alloc(lm->env, (size_t)most * one, sizeof *states);
-    if (status == CGAM_OK && !states) status = cgam_fail_nomem(lm->env, "states");
-    for (int64_t b = 0; b < packing->batches && status == CGAM_OK; b++) {
-        const int64_t *which = packing->order + packing->first[b];
-        int64_t count = packing->first[b + 1] - packing->first[b];
-        p.tokens = p.segments = 0;
-        add_segment(&p, &prompts[which[0]], 0, packing->shared);
-        for (int64_t i = 0; i < count; i++)
-            add_segment(&p, &prompts[which[i]], packing->shared, prompts[which[i]].count);
-        int64_t fresh = p.tokens - packing->shared;
-        status = embed(&p);
-        if (status == CGAM_OK) keep(&p, 0, states);
-        for (int64_t l = 0; l < p.s.layers && status == CGAM_OK; l++) {
-            status = cgam_interrupted(lm->env) ? CGAM_E_INTERRUPTED : block(&p, l);
-            if (status == CGAM_OK) keep(&p, l + 1, states);
-            double through = (double)(l + 1) / (double)p.s.layers;
-            if (status == CGAM_OK)
-                cgam_progress_tell(&opts->progress,
-                                   (cgam_progress_at){"exact capture",
-                                                      (double)done + (double)fresh * through,
-                                                      (double)packing->tokens, "tokens", NAN});
-        }
-        for (int64_t i = 0; i < count && status == CGAM_OK; i++)
-            status = sink(user, which[i], states + (size_t)i * one);
-        if (status == CGAM_OK && opts->batch_end) status = opts->batch_end(user);
-        done += fresh;
-    }
-    cgam_free(lm->env, states);
-    pass_free(&p);
+    cgam_status status = cgam_weights_find(lm, "output_norm.weight", &w);
+    if (status != CGAM_OK) return status;
+    cgam_weights_get(&w, 0, 1, p->gain);
+    for (int64_t i = 0; i < count; i++) norm_row(p, p->x + rows[i] * d, p->n + i * d);
+    status = cgam_weights_find(lm, lm->info.tied ? "token_embd.weight" : "output.weight", &w);
+    product job = {p, &w, count, p->n, out, false};
+    if (status == CGAM_OK)
+        status = cgam_parallel(lm->env, (w.rows + ROWS - 1) / ROWS, multiply_rows, &job);
     return status;
 }

@@ -1,0 +1,59 @@
+/* exact.h: the plain forward pass as a batch of segments goes through it. */
+#ifndef CGAM_SRC_LM_EXACT_H
+#define CGAM_SRC_LM_EXACT_H
+
+#include "lm/llama.h"
+
+typedef struct cgam_exact_shape {
+    int64_t layers, width, heads, heads_kv, head, ff; /* head: numbers per head */
+    double epsilon, rope_base, rope_scale;
+} cgam_exact_shape;
+
+/* A run of consecutive tokens of one prompt. */
+typedef struct cgam_exact_segment {
+    int64_t begin, count; /* rows of the batch */
+    int64_t position;     /* of its first token */
+    int64_t parent;       /* the segment whose tokens come before, or -1 */
+    int64_t cache;        /* the sequence of the cache that it continues, or -1 */
+    int64_t prompt;       /* whose edits it has */
+} cgam_exact_segment;
+
+/* Keys and values of sequences, kept between passes: row `position` of a sequence after each layer. */
+typedef struct cgam_exact_cache {
+    int64_t sequences, room; /* room: tokens of each */
+    float *k, *v;            /* [layers, sequences, room, heads_kv head] */
+} cgam_exact_cache;
+
+typedef struct cgam_exact {
+    cgam_lm *lm;
+    cgam_exact_shape s;
+    const float *factors; /* [head / 2] divides the rotary angles, or NULL */
+    int64_t tokens, segments;
+    int64_t tokens_max, segments_max;
+    cgam_exact_segment *segment;
+    int32_t *token;                           /* [tokens] */
+    float *x, *n, *q, *k, *v, *a, *gate, *up; /* [tokens, .] */
+    float *gain, *rope_factors;
+    cgam_exact_cache cache;
+    int64_t layer; /* the block in hand */
+    const cgam_edit_plan *plan;
+} cgam_exact;
+
+/* Room for batches of that size; cached: with a cache of so many sequences and tokens of each, 0:
+ * none. Always followed by cgam_exact_free, also after a failure. */
+CGAM_NODISCARD cgam_status cgam_exact_new(cgam_exact *p, cgam_lm *lm, int64_t tokens,
+                                          int64_t segments, int64_t cached, int64_t cache_room);
+void cgam_exact_free(cgam_exact *p);
+
+/* Appends a segment to the batch, which p->tokens = p->segments = 0 empties; seg has its
+ * position, parent, cache and prompt. */
+void cgam_exact_append(cgam_exact *p, const int32_t *tokens, int64_t count, cgam_exact_segment seg);
+/* x = the embeddings, edited; then block l (0 .. L - 1) and the edits after it. */
+CGAM_NODISCARD cgam_status cgam_exact_embed(cgam_exact *p);
+CGAM_NODISCARD cgam_status cgam_exact_block(cgam_exact *p, int64_t l);
+/* out [count, vocab]: the scores that rows [count] of x, which has been through all blocks, give. Uses n;
+ * count at most tokens_max. */
+CGAM_NODISCARD cgam_status cgam_exact_scores(cgam_exact *p, int64_t count, const int64_t *rows,
+                                             float *out);
+
+#endif

@@ -1,0 +1,353 @@
+/* llama_decode.c: the residual stream at every layer as libllama computes it, read and edited.
+ *
+ * libllama shows each tensor of its graph to a callback before and after it is computed. We ask
+ * for `embd` and `l_out-k`, write edits into them and copy the rows that are wanted. In the last block it
+ * computes rows that have an output alone, so a tensor has either a row per token, or one per output.
+ * Where no scores are wanted the callback ends the graph after the final norm: the product with the
+ * unembedding, which nobody would read, is left out.
+ *
+ * Edits that are adds at all positions and layers 2 .. L go through libllama's control-vector adapter,
+ * which costs nothing; its graph is looked at to see that it has them, and where an architecture has no
+ * place for the adapter they are written like any other.
+ *
+ * libllama aborts when it is asked for more than it was set up for, so every number is checked
+ * by those who call. */
+#include "lm/llama_decode.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Watching ----------------------------------------------------------------------------- */
+/* The layer a tensor shows, L + 1 for the final norm, -1 for none. The embedding is shown again by
+ * models that scale it or add positions to it, and the last word counts. */
+static int64_t layer_of(const cgam_decoder *d, const char *name)
+{
+    static const char *const embeddings[] = {"embd", "inp_embd", "inp_scaled", "inpL"};
+    for (size_t i = 0; i < sizeof embeddings / sizeof *embeddings; i++)
+        if (strcmp(name, embeddings[i]) == 0) return 0;
+    if (strcmp(name, "result_norm") == 0) return d->lm->info.layers + 1;
+    if (strncmp(name, "l_out-", 6) != 0) return -1;
+    char *end;
+    long k = strtol(name + 6, &end, 10);
+    return *end == '\0' && k >= 0 && k < d->lm->info.layers ? k + 1 : -1;
+}
+
+/* Whether this is the sum of a layer and the adapter's vector. */
+static bool has_adapter(const cgam_decoder *d, const struct ggml_tensor *t)
+{
+    if (!d->adapted || t->op != GGML_OP_ADD) return false;
+    for (int i = 0; i < 2; i++) {
+        const struct ggml_tensor *s = t->src[i];
+        if (s && s->op == GGML_OP_NONE && s->ne[0] == d->lm->info.width && s->ne[1] == 1)
+            return true;
+    }
+    return false;
+}
+
+static bool is_edited(const cgam_decoder *d, int64_t layer, const struct ggml_tensor *t)
+{
+    const cgam_edit_plan *plan = d->o.plan;
+    if (!plan || !plan->any || layer > d->lm->info.layers || !plan->layer[layer]) return false;
+    if (layer == 0 && strcmp(t->name, d->embedding) != 0) return false;
+    return !has_adapter(d, t);
+}
+
+/* Row k of a tensor is this row of the piece. */
+static int64_t row_at(const cgam_decoder *d, const struct ggml_tensor *t, int64_t k)
+{
+    return t->ne[1] == d->tokens ? k : d->output[k];
+}
+
+static void edit(cgam_decoder *d, int64_t layer, struct ggml_tensor *t)
+{
+    const cgam_llama *f = d->lm->f;
+    size_t size = (size_t)d->lm->info.width * sizeof *d->edit;
+    for (int64_t k = 0; k < t->ne[1]; k++) {
+        const cgam_decoder_row *row = &d->row[d->from + row_at(d, t, k)];
+        if (!cgam_edit_plan_touches(d->o.plan, row->prompt, layer, row->position)) continue;
+        f->ggml_backend_tensor_get(t, d->edit, (size_t)k * t->nb[1], size);
+        cgam_edit_plan_apply(d->o.plan, row->prompt, layer, row->position, d->edit);
+        f->ggml_backend_tensor_set(t, d->edit, (size_t)k * t->nb[1], size);
+    }
+}
+
+static void keep(cgam_decoder *d, int64_t layer, const struct ggml_tensor *t)
+{
+    int64_t width = d->lm->info.width, L = d->lm->info.layers;
+    size_t size = (size_t)width * sizeof(float);
+    for (int64_t k = 0; k < (layer > L ? 1 : d->outputs); k++) {
+        int64_t row = t->ne[1] == d->tokens ? d->output[k] : k;
+        float *to = layer > L ? d->normed : d->states + (d->slot[layer] * CGAM_PIECE + k) * width;
+        d->lm->f->ggml_backend_tensor_get(t, to, (size_t)row * t->nb[1], size);
+    }
+    if (layer > L) d->has_norm = true;
+}
+
+static bool watch(struct ggml_tensor *t, bool ask, void *user)
+{
+    cgam_decoder *d = user;
+    int64_t L = d->lm->info.layers, layer = layer_of(d, t->name);
+    if (layer < 0) return !ask;
+    bool kept = d->wanted && d->o.layers_count > 0 && (layer > L || d->slot[layer] >= 0);
+    bool edited = is_edited(d, layer, t);
+    if (layer <= L) d->shown[layer] = true;
+    if (ask && layer == 0 && !d->o.plan) snprintf(d->embedding, sizeof d->embedding, "%s", t->name);
+    if (ask) return kept || edited;
+    if (!kept && !edited) return true;
+    if (t->type != GGML_TYPE_F32 || t->ne[0] != d->lm->info.width || t->ne[2] != 1 ||
+        t->ne[3] != 1 || (t->ne[1] != d->tokens && t->ne[1] != d->outputs)) {
+        d->status = cgam_fail(d->lm->env, CGAM_E_UNSUPPORTED,
+                              "libllama's %s is %lld x %lld for %lld tokens with %lld outputs",
+                              t->name, (long long)t->ne[0], (long long)t->ne[1],
+                              (long long)d->tokens, (long long)d->outputs);
+        return false;
+    }
+    if (edited) edit(d, layer, t);
+    if (kept) keep(d, layer, t);
+    return layer <= L || d->o.scores; /* nobody reads what comes after the norm */
+}
+
+/* libllama's own final norm of the first output, against ours of its last layer: the same tensor,
+ * the same token. 1e-3 leaves room for how it sums. */
+static cgam_status check_norm(const cgam_decoder *d)
+{
+    int64_t width = d->lm->info.width, slot = d->slot[d->lm->info.layers];
+    if (!d->gain || !d->has_norm || slot < 0) return CGAM_OK;
+    const float *h = d->states + slot * CGAM_PIECE * width;
+    double sum = 0, square = 0, off = 0, size = 0;
+    for (int64_t j = 0; j < width; j++) sum += (double)h[j];
+    double m = d->norm.centred ? sum / (double)width : 0;
+    for (int64_t j = 0; j < width; j++) square += ((double)h[j] - m) * ((double)h[j] - m);
+    double factor = 1 / sqrt(square / (double)width + d->norm.epsilon);
+    for (int64_t j = 0; j < width; j++) {
+        double want = ((double)h[j] - m) * factor * (double)d->gain[j] + (double)d->bias[j];
+        double delta = (double)d->normed[j] - want;
+        off += delta * delta;
+        size += want * want;
+    }
+    if (sqrt(off) <= 1e-3 * sqrt(size)) return CGAM_OK;
+    return cgam_fail(
+        d->lm->env, CGAM_E_UNSUPPORTED,
+        "the last layer of this %s model is not what its final norm reads: off by %.3g "
+        "of it",
+        d->lm->info.architecture, sqrt(off / size));
+}
+
+/* ---- Opening ------------------------------------------------------------------------------ */
+void cgam_decoder_close(cgam_decoder *d)
+{
+    cgam_env *env = d->lm->env;
+    if (d->context) d->lm->f->llama_free(d->context);
+    void *blocks[] = {d->row,    d->token,  d->pos,    d->n_seq, d->seq,
+                      d->seq_at, d->logits, d->output, d->slot,  d->states,
+                      d->normed, d->edit,   d->shown,  d->gain,  d->bias};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) cgam_free(env, blocks[i]);
+}
+
+/* Asked by libllama after every product. */
+static bool stop(void *env) { return cgam_interrupted(env); }
+
+static cgam_status get_room(cgam_decoder *d)
+{
+    cgam_env *env = d->lm->env;
+    size_t n = (size_t)d->o.room, width = (size_t)d->lm->info.width;
+    size_t L = (size_t)d->lm->info.layers;
+    d->row = cgam_alloc(env, n, sizeof *d->row);
+    d->token = cgam_alloc(env, n, sizeof *d->token);
+    d->pos = cgam_alloc(env, n, sizeof *d->pos);
+    d->n_seq = cgam_alloc(env, n, sizeof *d->n_seq);
+    d->seq = cgam_alloc(env, n, sizeof *d->seq);
+    d->seq_at = cgam_alloc(env, n, sizeof *d->seq_at);
+    d->logits = cgam_alloc(env, n, sizeof *d->logits);
+    d->output = cgam_alloc(env, CGAM_PIECE, sizeof *d->output);
+    d->slot = cgam_alloc(env, L + 1, sizeof *d->slot);
+    d->shown = cgam_zalloc(env, L + 1, sizeof *d->shown);
+    d->gain = cgam_alloc(env, width, sizeof *d->gain);
+    d->bias = cgam_alloc(env, width, sizeof *d->bias);
+    d->normed = cgam_alloc(env, width, sizeof *d->normed);
+    d->edit = cgam_alloc(env, width, sizeof *d->edit);
+    /* one layer more than asked for, so that it is never nothing */
+    d->states =
+        cgam_alloc(env, (size_t)(d->o.layers_count + 1) * CGAM_PIECE * width, sizeof *d->states);
+    if (!d->row || !d->token || !d->pos || !d->n_seq || !d->seq || !d->seq_at || !d->logits ||
+        !d->output || !d->slot || !d->shown || !d->gain || !d->bias || !d->normed || !d->edit ||
+        !d->states)
+        return cgam_fail_nomem(env, "a batch of prompts");
+    for (size_t l = 0; l <= L; l++) d->slot[l] = -1;
+    for (int64_t i = 0; i < d->o.layers_count; i++) d->slot[d->o.layers[i]] = i;
+    return CGAM_OK;
+}
+
+/* One vector a layer, from layer 2 on, as the adapter takes them. */
+static cgam_status adapt(cgam_decoder *d)
+{
+    const cgam_edit_plan *plan = d->o.plan;
+    int64_t width = d->lm->info.width, L = d->lm->info.layers, from = L + 1, to = 0;
+    if (!plan || !plan->any || !plan->everywhere || plan->layer[0] || (L > 0 && plan->layer[1]))
+        return CGAM_OK;
+    float *data = cgam_zalloc(d->lm->env, (size_t)(L * width), sizeof *data);
+    if (!data) return cgam_fail_nomem(d->lm->env, "a control vector");
+    for (int64_t l = 2; l <= L; l++) {
+        if (!plan->layer[l]) continue;
+        cgam_edit_plan_apply(plan, 0, l, 0, data + (l - 2) * width);
+        from = l < from ? l : from;
+        to = l;
+    }
+    int32_t code =
+        d->lm->f->llama_set_adapter_cvec(d->context, data, (size_t)((L - 1) * width),
+                                         (int32_t)width, (int32_t)from - 1, (int32_t)to - 1);
+    cgam_free(d->lm->env, data);
+    d->adapted = code == 0; /* where it is not, the callback writes */
+    return CGAM_OK;
+}
+
+static cgam_status decode(cgam_decoder *d, int64_t from, int64_t tokens);
+
+/* Edits of layer 0 must fall on the tensor that block 1 reads, which only a look at the graph tells. */
+static cgam_status find_embedding(cgam_decoder *d)
+{
+    const cgam_edit_plan *plan = d->o.plan;
+    int32_t token = 0;
+    d->o.plan = NULL;
+    cgam_decoder_append(d, &token, 1, 0, 0, 0, 1);
+    cgam_status status = decode(d, 0, 1);
+    d->rows = 0;
+    d->o.plan = plan;
+    cgam_decoder_forget(d, 0);
+    return status;
+}
+
+cgam_status cgam_decoder_open(cgam_lm *lm, const cgam_decoder_opts *opts, cgam_decoder *d)
+{
+    cgam_env *env = lm->env;
+    const cgam_llama *f = lm->f;
+    *d = (cgam_decoder){.lm = lm, .o = *opts};
+    if (d->o.room < CGAM_PIECE) d->o.room = CGAM_PIECE;
+    if (d->o.cells < d->o.room) d->o.cells = d->o.room;
+    cgam_status status = get_room(d);
+    if (status != CGAM_OK) return status;
+    if (cgam_lm_final_norm(lm, d->gain, d->bias, &d->norm) != CGAM_OK) {
+        cgam_free(env, d->gain);
+        d->gain = NULL;
+    }
+    struct llama_context_params p = f->llama_context_default_params();
+    /* It aborts on more sequences than tokens in a batch: prompts of one token each would be that. */
+    int64_t least = d->o.sequences;
+    p.n_ctx = (uint32_t)(d->o.cells > least ? d->o.cells : least);
+    p.n_batch = p.n_ubatch = (uint32_t)(CGAM_PIECE > least ? CGAM_PIECE : least);
+    p.n_seq_max = (uint32_t)least;
+    p.n_threads = p.n_threads_batch = cgam_env_threads(env);
+    p.kv_unified = true; /* tokens then stay in our order, and copying a prefix is free */
+    p.type_k = p.type_v = GGML_TYPE_F32;
+    p.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
+    p.no_perf = true;
+    p.abort_callback = stop;
+    p.abort_callback_data = env;
+    if (d->o.layers_count > 0 || (d->o.plan && d->o.plan->any)) {
+        p.cb_eval = watch;
+        p.cb_eval_user_data = d;
+    }
+    cgam_llama_complaint_reset();
+    d->context = f->llama_init_from_model(lm->model, p);
+    if (!d->context)
+        return cgam_fail(env, CGAM_E_INTERNAL, "libllama gives no context of %lld tokens: %s",
+                         (long long)d->o.cells, cgam_llama_complaint());
+    status = adapt(d);
+    if (status == CGAM_OK && d->o.plan && d->o.plan->any && d->o.plan->layer[0])
+        status = find_embedding(d);
+    return status;
+}
+
+/* ---- Decoding ----------------------------------------------------------------------------- */
+void cgam_decoder_append(cgam_decoder *d, const int32_t *tokens, int64_t count, int64_t position,
+                         int64_t which, int32_t seq, int64_t wanted)
+{
+    for (int64_t k = 0; k < count; k++, d->rows++) {
+        int64_t at = d->rows;
+        d->row[at] = (cgam_decoder_row){tokens[k], seq, position + k, which};
+        d->token[at] = tokens[k];
+        d->pos[at] = (llama_pos)(position + k);
+        d->n_seq[at] = 1;
+        d->seq[at] = seq;
+        d->seq_at[at] = &d->seq[at];
+        d->logits[at] = position + k >= wanted;
+    }
+}
+
+/* Every layer whose states or edits are wanted must have come by. */
+static cgam_status check_shown(const cgam_decoder *d)
+{
+    const cgam_lm_info *info = &d->lm->info;
+    const cgam_edit_plan *plan = d->o.plan;
+    for (int64_t l = 0; l <= info->layers; l++) {
+        bool needed = (d->wanted && d->slot[l] >= 0) || (plan && plan->any && plan->layer[l]);
+        if (needed && !d->shown[l])
+            return cgam_fail(d->lm->env, CGAM_E_UNSUPPORTED,
+                             "libllama did not show layer %lld of this %s model", (long long)l,
+                             info->architecture);
+    }
+    return d->wanted ? check_norm(d) : CGAM_OK;
+}
+
+/* Rows [from, from + tokens). */
+static cgam_status decode(cgam_decoder *d, int64_t from, int64_t tokens)
+{
+    if (cgam_interrupted(d->lm->env)) return CGAM_E_INTERRUPTED;
+    d->from = from;
+    d->tokens = tokens;
+    d->outputs = 0;
+    for (int64_t k = 0; k < tokens; k++)
+        if (d->logits[from + k]) d->output[d->outputs++] = k;
+    d->wanted = d->outputs > 0;
+    if (!d->wanted) { /* libllama wants an output in every batch of some models */
+        d->logits[from + tokens - 1] = 1;
+        d->output[d->outputs++] = tokens - 1;
+    }
+    struct llama_batch batch = {.n_tokens = (int32_t)tokens,
+                                .token = d->token + from,
+                                .pos = d->pos + from,
+                                .n_seq_id = d->n_seq + from,
+                                .seq_id = d->seq_at + from,
+                                .logits = d->logits + from};
+    memset(d->shown, 0, (size_t)d->lm->info.layers + 1);
+    d->has_norm = false;
+    d->status = CGAM_OK;
+    cgam_llama_complaint_reset();
+    int32_t code = d->lm->f->llama_decode(d->context, batch);
+    if (d->status != CGAM_OK) return d->status;
+    if (code != 0 && cgam_interrupted(d->lm->env)) return CGAM_E_INTERRUPTED;
+    if (code != 0)
+        return cgam_fail(d->lm->env, CGAM_E_INTERNAL, "libllama: decoding %lld tokens gave %d: %s",
+                         (long long)tokens, code, cgam_llama_complaint());
+    return check_shown(d);
+}
+
+cgam_status cgam_decoder_run(cgam_decoder *d, cgam_decoder_taken taken, void *user)
+{
+    int64_t rows = d->rows, pieces = (rows + CGAM_PIECE - 1) / CGAM_PIECE;
+    cgam_status status = CGAM_OK;
+    for (int64_t p = 0; p < pieces && status == CGAM_OK; p++) {
+        int64_t from = p * rows / pieces, to = (p + 1) * rows / pieces;
+        status = decode(d, from, to - from);
+        if (status == CGAM_OK && taken) status = taken(user, d);
+    }
+    d->rows = 0;
+    return status;
+}
+
+const float *cgam_decoder_scores(const cgam_decoder *d, int64_t k)
+{
+    return d->lm->f->llama_get_logits_ith(d->context, (int32_t)d->output[k]);
+}
+
+void cgam_decoder_forget(cgam_decoder *d, int32_t seq)
+{
+    d->lm->f->llama_memory_seq_rm(d->lm->f->llama_get_memory(d->context), seq, -1, -1);
+}
+
+void cgam_decoder_share(cgam_decoder *d, int32_t from, int32_t to)
+{
+    d->lm->f->llama_memory_seq_cp(d->lm->f->llama_get_memory(d->context), from, to, -1, -1);
+}

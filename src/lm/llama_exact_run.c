@@ -1,0 +1,240 @@
+/* llama_exact_run.c: prompts through the plain pass, a batch at a time.
+ *
+ * Segment 0 of a batch is what all prompts begin with; prompts continue it and candidates continue
+ * prompts. */
+#include "lm/exact.h"
+
+#include <string.h>
+
+enum { AT_ONCE = 64 }; /* tokens handed over together, and whose scores are held */
+
+typedef struct batch {
+    cgam_running *r;
+    cgam_exact p;
+    float *states; /* [layers, rows_max, d] of the rows of the batch that are wanted */
+    int64_t *rows; /* [tokens_max] which they are */
+    int64_t *slot; /* [tokens_max] a row's place among them */
+    int64_t wanted;
+    float *span_states, *scores; /* [layers, AT_ONCE, d], [AT_ONCE, vocab] */
+    int64_t done;
+} batch;
+
+static void empty(batch *b)
+{
+    cgam_env *env = b->r->lm->env;
+    cgam_exact_free(&b->p);
+    void *blocks[] = {b->states, b->rows, b->slot, b->span_states, b->scores};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) cgam_free(env, blocks[i]);
+}
+
+/* The most rows that are wanted of one batch. */
+static int64_t most_wanted(const cgam_running *r)
+{
+    const cgam_packing *k = &r->packing;
+    int64_t most = 0;
+    for (int64_t b = 0; b < k->batches; b++) {
+        int64_t wanted = k->shared;
+        for (int64_t i = k->first[b]; i < k->first[b + 1]; i++)
+            wanted += r->prompts[k->order[i]].count - cgam_running_from(r, k->order[i]);
+        most = wanted > most ? wanted : most;
+    }
+    return most;
+}
+
+static cgam_status prepare(batch *b, cgam_running *r)
+{
+    cgam_env *env = r->lm->env;
+    const cgam_packing *k = &r->packing;
+    int64_t tails = 0, tokens = k->shared + k->batch_tokens, d = r->lm->info.width;
+    for (int64_t i = 0; i < k->batches && r->candidate; i++) {
+        int64_t of_batch = 0;
+        for (int64_t j = k->first[i]; j < k->first[i + 1]; j++)
+            of_batch += r->first[k->order[j] + 1] - r->first[k->order[j]];
+        tails = of_batch > tails ? of_batch : tails;
+    }
+    *b = (batch){.r = r, .done = k->shared};
+    cgam_status status = cgam_exact_new(&b->p, r->lm, tokens, k->batch_prompts + 1 + tails, 0, 0);
+    if (status != CGAM_OK) return status;
+    b->p.plan = r->plan;
+    bool scores = r->candidate || r->opts->scores;
+    int64_t rows = r->layers_count > 0 ? most_wanted(r) : 1;
+    int64_t layers = r->layers_count > 0 ? r->layers_count : 1;
+    b->states = cgam_alloc(env, (size_t)(layers * rows * d), sizeof *b->states);
+    b->span_states = cgam_alloc(env, (size_t)(layers * AT_ONCE * d), sizeof *b->span_states);
+    b->scores =
+        cgam_alloc(env, scores ? (size_t)(AT_ONCE * r->lm->info.vocab) : 1, sizeof *b->scores);
+    b->rows = cgam_alloc(env, (size_t)tokens, sizeof *b->rows);
+    b->slot = cgam_alloc(env, (size_t)tokens, sizeof *b->slot);
+    if (!b->states || !b->span_states || !b->scores || !b->rows || !b->slot)
+        return cgam_fail_nomem(env, "states");
+    return CGAM_OK;
+}
+
+/* Segment 0, then a segment for each prompt, then one for each candidate that needs it. */
+static void fill(batch *b, int64_t number)
+{
+    const cgam_running *r = b->r;
+    const cgam_packing *k = &r->packing;
+    cgam_exact *p = &b->p;
+    int64_t shared = k->shared, first = k->order[k->first[number]], count;
+    p->tokens = p->segments = 0;
+    cgam_exact_append(p, r->prompts[first].tokens, shared,
+                      (cgam_exact_segment){.parent = -1, .cache = -1, .prompt = first});
+    for (int64_t i = k->first[number]; i < k->first[number + 1]; i++) {
+        const cgam_lm_prompt *prompt = &r->prompts[k->order[i]];
+        cgam_exact_append(p, prompt->tokens + shared, prompt->count - shared,
+                          (cgam_exact_segment){
+                              .position = shared, .parent = 0, .cache = -1, .prompt = k->order[i]});
+    }
+    count = k->first[number + 1] - k->first[number];
+    for (int64_t i = 0; i < count && r->candidate; i++) {
+        int64_t which = k->order[k->first[number] + i];
+        for (int64_t c = r->first[which]; c < r->first[which + 1]; c++)
+            if (r->candidate[c].length > 1)
+                cgam_exact_append(p, r->candidate[c].tokens, r->candidate[c].length - 1,
+                                  (cgam_exact_segment){.position = r->prompts[which].count,
+                                                       .parent = i + 1,
+                                                       .cache = -1,
+                                                       .prompt = which});
+    }
+    b->wanted = 0;
+    int64_t least = shared;
+    for (int64_t i = 1; i <= count; i++) {
+        int64_t from = cgam_running_from(r, p->segment[i].prompt);
+        least = from < least ? from : least;
+    }
+    for (int64_t g = 0; g <= count && r->layers_count > 0; g++) {
+        const cgam_exact_segment *seg = &p->segment[g];
+        int64_t from = g == 0 ? least : cgam_running_from(r, seg->prompt);
+        for (int64_t t = 0; t < seg->count; t++) {
+            if (seg->position + t < from) continue;
+            b->slot[seg->begin + t] = b->wanted;
+            b->rows[b->wanted++] = seg->begin + t;
+        }
+    }
+}
+
+static void keep(batch *b, int64_t layer)
+{
+    const cgam_running *r = b->r;
+    int64_t d = b->p.s.width;
+    for (int64_t i = 0; i < r->layers_count; i++)
+        for (int64_t k = 0; k < b->wanted && r->layers[i] == layer; k++)
+            memcpy(b->states + (i * b->wanted + k) * d, b->p.x + b->rows[k] * d,
+                   (size_t)d * sizeof *b->states);
+}
+
+static cgam_status run_blocks(batch *b, int64_t fresh)
+{
+    const cgam_running *r = b->r;
+    cgam_exact *p = &b->p;
+    cgam_status status = cgam_exact_embed(p);
+    if (status == CGAM_OK) keep(b, 0);
+    for (int64_t l = 0; l < p->s.layers && status == CGAM_OK; l++) {
+        status = cgam_interrupted(r->lm->env) ? CGAM_E_INTERRUPTED : cgam_exact_block(p, l);
+        if (status != CGAM_OK) break;
+        keep(b, l + 1);
+        cgam_running_tell(r, r->candidate ? "exact score" : "exact capture",
+                          (double)b->done + (double)fresh * (double)(l + 1) / (double)p->s.layers);
+    }
+    return status;
+}
+
+/* Tokens of segment g to prompt `which`, from the first that it wants. */
+static cgam_status hand_over(batch *b, int64_t g, int64_t which)
+{
+    const cgam_running *r = b->r;
+    const cgam_exact_segment *seg = &b->p.segment[g];
+    int64_t d = b->p.s.width, from = cgam_running_from(r, which) - seg->position, rows[AT_ONCE];
+    cgam_status status = CGAM_OK;
+    for (int64_t t = from > 0 ? from : 0; t < seg->count && status == CGAM_OK; t += AT_ONCE) {
+        int64_t n = seg->count - t < AT_ONCE ? seg->count - t : AT_ONCE;
+        cgam_lm_span span = {.which = which, .first = seg->position + t, .count = n};
+        for (int64_t i = 0; i < r->layers_count; i++)
+            memcpy(b->span_states + i * n * d,
+                   b->states + (i * b->wanted + b->slot[seg->begin + t]) * d,
+                   (size_t)(n * d) * sizeof *b->states);
+        for (int64_t k = 0; k < n; k++) rows[k] = seg->begin + t + k;
+        if (r->opts->scores) status = cgam_exact_scores(&b->p, n, rows, b->scores);
+        span.states = r->layers_count > 0 ? b->span_states : NULL;
+        span.scores = r->opts->scores ? b->scores : NULL;
+        if (status == CGAM_OK) status = r->sink(r->user, &span);
+    }
+    return status;
+}
+
+static cgam_status hand_over_all(batch *b, int64_t count)
+{
+    const cgam_running *r = b->r;
+    cgam_status status = CGAM_OK;
+    for (int64_t i = 1; i <= count && status == CGAM_OK; i++) {
+        status = hand_over(b, 0, b->p.segment[i].prompt);
+        if (status == CGAM_OK) status = hand_over(b, i, b->p.segment[i].prompt);
+    }
+    if (status == CGAM_OK && r->opts->run.batch_end) status = r->opts->run.batch_end(r->user);
+    return status;
+}
+
+/* Who asked for the scores of a row: a prompt (token 0 of its candidates), or a candidate. */
+typedef struct asker {
+    int64_t prompt, candidate, token;
+} asker;
+
+static cgam_status flush(batch *b, int64_t n, const int64_t *rows, const asker *who)
+{
+    const cgam_running *r = b->r;
+    cgam_status status = cgam_exact_scores(&b->p, n, rows, b->scores);
+    for (int64_t k = 0; k < n && status == CGAM_OK; k++) {
+        const float *scores = b->scores + k * r->lm->info.vocab;
+        if (who[k].token == 0) cgam_running_first(r, who[k].prompt, scores);
+        else cgam_running_next(r, who[k].candidate, who[k].token, scores);
+    }
+    return status;
+}
+
+/* The prompts' last rows first, then every row of a candidate. */
+static cgam_status score(batch *b, int64_t count)
+{
+    const cgam_running *r = b->r;
+    int64_t rows[AT_ONCE], n = 0, g = count + 1;
+    asker who[AT_ONCE];
+    cgam_status status = CGAM_OK;
+    for (int64_t i = 1; i <= count && status == CGAM_OK; i++) {
+        const cgam_exact_segment *seg = &b->p.segment[i];
+        rows[n] = seg->begin + seg->count - 1;
+        who[n++] = (asker){.prompt = seg->prompt};
+        if (n < AT_ONCE && i < count) continue;
+        status = flush(b, n, rows, who);
+        n = 0;
+    }
+    for (int64_t i = 1; i <= count && status == CGAM_OK; i++) {
+        int64_t which = b->p.segment[i].prompt;
+        for (int64_t c = r->first[which]; c < r->first[which + 1] && status == CGAM_OK; c++) {
+            const cgam_exact_segment *seg = &b->p.segment[g];
+            for (int64_t k = 1; k < r->candidate[c].length && status == CGAM_OK; k++) {
+                rows[n] = seg->begin + k - 1;
+                who[n++] = (asker){which, c, k};
+                if (n == AT_ONCE) status = flush(b, n, rows, who), n = 0;
+            }
+            g += r->candidate[c].length > 1;
+        }
+    }
+    return status == CGAM_OK && n > 0 ? flush(b, n, rows, who) : status;
+}
+
+cgam_status cgam_exact_run(cgam_running *r)
+{
+    const cgam_packing *k = &r->packing;
+    batch b;
+    cgam_status status = prepare(&b, r);
+    for (int64_t i = 0; i < k->batches && status == CGAM_OK; i++) {
+        int64_t count = k->first[i + 1] - k->first[i];
+        fill(&b, i);
+        int64_t fresh = b.p.tokens - k->shared;
+        status = run_blocks(&b, fresh);
+        if (status == CGAM_OK) status = r->candidate ? score(&b, count) : hand_over_all(&b, count);
+        b.done += fresh;
+    }
+    empty(&b);
+    return status;
+}
