@@ -85,7 +85,7 @@ install: build ## under PREFIX=/usr/local, staged in DESTDIR when given
 soak: build ## tests under ASan and UBSan again and again, then fuzzing, SOAK_SECONDS=600 each; RIGOUR=10000000 recalls judged (tools/rigour), then every bound broken once
 	@$(compile) $(BUILD) -j $(JOBS) --target rigour_campaign
 	@tools/rigour $(BUILD) $(RIGOUR) $(JOBS)
-	@tests/rigour/broken --folder $(BUILD)/broken
+	@tests/rigour/broken --build $(BUILD)
 	@$(configure) -B $(BUILD)/asan -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCGAM_SANITIZE=address >/dev/null
 	@$(compile) $(BUILD)/asan -j $(JOBS)
 	@tools/soak $(BUILD)/asan $(SOAK_SECONDS)

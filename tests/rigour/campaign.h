@@ -70,7 +70,8 @@ typedef struct tally {
     int64_t made[CLAIMS];     /* times the claim was stated as proved */
     int64_t estimate[CLAIMS]; /* or as an estimate */
     int64_t wrong[CLAIMS], open[CLAIMS];
-    int64_t ordinary[2][CLAIMS]; /* in ordinary ranges: stated, and proved */
+    int64_t ordinary[CLAIMS]; /* proved in ordinary ranges */
+    int64_t lost[CLAIMS];     /* an estimate there, and proved if rounding were not counted */
     int64_t instances, refused, queries, judged, edges, normalized, projected, weighted;
     int64_t ends[16], ordinary_ends[16], paths[8], dtypes[8], regimes[4];
     double seconds;

@@ -350,14 +350,45 @@ typedef struct trial {
     tally *t;
 } trial;
 
+/* What is said to be an estimate (docs/theorems/rounding.md, Limits): mode first beyond alpha_crit on
+ * more than 192 memories; and without --certify on a large bank, gates in mode first, and p_error of
+ * recalls that went together. */
+static bool limited(const instance *x, const cgam_gate_info *g, claim what)
+{
+    bool large = x->size == LARGE && !x->opts.certify;
+    if (what == P_LOWER_BOUND)
+        return (x->n > 192 && g->regime != CGAM_SUBCRITICAL) || (large && x->context);
+    return what == P_ERROR && large;
+}
+
+/* Would this claim, which is an estimate, be proved in exact arithmetic? */
+static bool lost(court *c, const cgam_gate_info *g, int64_t k, const answer *a, claim what)
+{
+    if (what == TWO || limited(c->x, g, what)) return false; /* two: depends on a search */
+    if (what != UNIQUE && what != P_ERROR) return true;
+    court_ask(c, k);
+    if (decide_contraction(c, 1) == RIGHT) return true;
+    const cgam_result *r = &a->result;
+    const cgam_recall_opts *o = &c->x->opts;
+    double theta = r->local_contraction, eta = g->eta_min;
+    if (what == UNIQUE || !(theta < 1) || !(eta > 0)) return false;
+    court_doubles(c, a->s, c->s); /* the basin lemma, at |grad E| as it is */
+    court_softmax(c, c->s, c->p);
+    court_gradient(c);
+    arb_dot(c->t, NULL, 0, c->g, 1, c->g, 1, c->n, c->prec);
+    double step = sqrt(arf_get_d(arb_midref(c->t), ARF_RND_UP) / eta);
+    double radius = sqrt(eta) / (2 * o->beta * o->lambda) * log((1 + theta) / (2 * theta));
+    return radius > 4 * step / (1 - theta);
+}
+
 static void claimed(const trial *j, int64_t k, const answer *a, claim what, bool proved)
 {
     court *c = j->c;
     tally *t = j->t;
-    t->ordinary[0][what] += j->ordinary;
-    t->ordinary[1][what] += j->ordinary && proved;
+    t->ordinary[what] += j->ordinary && proved;
     if (!proved) {
         t->estimate[what]++;
+        t->lost[what] += j->ordinary && lost(c, j->gate, k, a, what);
         return;
     }
     t->made[what]++;

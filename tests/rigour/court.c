@@ -212,13 +212,12 @@ bool court_scores(court *c, const answer *a)
     return true;
 }
 
-/* g = A s - u - lambda p. */
-static void gradient(court *c, arb_srcptr s, arb_srcptr p, arb_ptr g)
+void court_gradient(court *c)
 {
-    c->kind->apply(c, s, g);
+    c->kind->apply(c, c->s, c->g);
     for (slong i = 0; i < c->n; i++) {
-        arb_sub(g + i, g + i, c->u + i, c->prec);
-        arb_submul(g + i, c->lambda, p + i, c->prec);
+        arb_sub(c->g + i, c->g + i, c->u + i, c->prec);
+        arb_submul(c->g + i, c->lambda, c->p + i, c->prec);
     }
 }
 
@@ -266,7 +265,7 @@ bool court_fixed_point(court *c)
     for (int k = 0; k < NEWTON_MAX; k++) {
         middle(c->s, c->n);
         court_softmax(c, c->s, c->p);
-        gradient(c, c->s, c->p, c->g);
+        court_gradient(c);
         if (!c->kind->solve(c, c->l2b, c->p, c->g, c->step, false)) return false;
         middle(c->step, c->n);
         bool still = true;

@@ -61,6 +61,7 @@ void court_ask(court *c, int64_t query);                   /* b and u */
 void court_softmax(court *c, arb_srcptr s, arb_ptr p);     /* p = softmax(beta (b + lambda s)) */
 void court_doubles(court *c, const double *x, arb_ptr to); /* exactly */
 void court_distance(court *c, arb_srcptr p, arb_srcptr q, arb_t to); /* |p - q|_2 */
+void court_gradient(court *c);                                       /* g = A s - u - lambda p */
 /* E(s) = s'As / 2 - u's - log sum exp(beta (b + lambda s)) / beta, and the size of its terms. */
 void court_energy(court *c, arb_srcptr s, arb_t energy, arb_t size);
 /* The exact s and p that an answer stands for: mode first, the gates themselves; mode coupled, the s

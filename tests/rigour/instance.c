@@ -188,7 +188,8 @@ bool instance_make(cgam_env *env, bank_size size, uint64_t seed, uint64_t number
 
     int64_t batch = cgam_rng_below(&rng, size == SMALL ? 40 : 3);
     if (size == LARGE) batch = (int64_t)(number / 2 % 2);
-    x->queries = batch == 0 ? QUERIES_MAX : 1 + (cgam_rng_below(&rng, 8) == 0);
+    int64_t many = size == LARGE ? 16 : QUERIES_MAX; /* eight or more go together */
+    x->queries = batch == 0 ? many : 1 + (cgam_rng_below(&rng, 8) == 0);
     x->q = calloc((size_t)(x->queries * x->d), sizeof *x->q);
     x->c = calloc((size_t)(x->queries * x->d), sizeof *x->c);
     choose_vectors(&rng, x);
@@ -209,9 +210,9 @@ bool instance_make(cgam_env *env, bank_size size, uint64_t seed, uint64_t number
     else if (o.P) o.P = NULL; /* P is as large as d rows of W */
     if (o.P || o.W) o.d_c = x->d_c;
     if (cgam_rng_below(&rng, 4) == 0) o.tol = power(&rng, -14, -2);
-    /* Of a large bank all ways come in turn; 64 certificates of it would take a minute. */
+    /* Of a large bank all ways come in turn; 16 certificates of it would take too long. */
     if (size == LARGE) o.mode = number % 2 ? CGAM_FIRST : CGAM_COUPLED;
-    if (size == LARGE && x->queries == QUERIES_MAX) o.certify = false;
+    if (size == LARGE && batch == 0) o.certify = false;
     x->opts = o;
     if (x->edge) choose_edge(&hostile, x);
     x->vectors = o.mode == CGAM_COUPLED || cgam_rng_below(&rng, size == LARGE ? 8 : 2) == 1;
