@@ -125,30 +125,27 @@ static void bound_error(const cgam_recall *plan, const cgam_query *m, const cgam
     }
 }
 
-/* How far the map may move p, whose scores it changes by at most x / beta each: softmax is
- * Lipschitz, and beside a clear winner w nothing moves by more than sqrt 2 (1 - p_w) e^2x. */
-static double moves(const cgam_recall *plan, const cgam_query *m, const cgam_doubt *doubt)
-{
-    double x = plan->opts.beta * plan->opts.lambda * doubt->gradient / plan->gate->info.eta_min;
-    double most = 0, rest = 0;
-    if (plan->opts.lambda == 0) return doubt->p;
-    for (int64_t i = 0; i < plan->bank->Z.n; i++) {
-        rest += fmin(m->p[i], most);
-        most = fmax(m->p[i], most);
-    }
-    return fmin(0.5 * x + doubt->p,
-                rest > 0 ? sqrt(2) * exp(log(rest) + 2 * x + doubt->weights) : 0);
-}
-
-/* What the energy may seem to rise by: its own terms, rounded, and gates that do not quite solve
- * their equation. */
+/* What the energy may seem to rise by between two steps whose scores are off by at most rho, by the
+ * theorem of docs/theorems/rounding.md:  3 rho + lambda^2 epsilon^2 / (2 eta) + 2 w,
+ *     epsilon = |p - softmax(exact scores)|,   w the rounding of the energy's own terms,
+ *     u ((m + 12 log n + 16) / beta + 8 |lse| / beta + 4 |u's0| / 2) + gamma_{n+16} (lambda^2 / eta + rho) .
+ * rho is measured at the end, and where refined steps took over from streamed ones. A Newton step may
+ * rise by 8 u of the same terms, a step in f32 has epsilon <= 2^-20. Where that is more than a millionth
+ * of E's terms, or of 1 / beta, so much will do. */
 static double energy_doubt(const cgam_recall *plan, const cgam_query *m, const cgam_doubt *doubt)
 {
-    double eta = plan->gate->info.eta_min,
-           size = fabs(m->half_us0) + fabs(m->lse) / plan->opts.beta;
-    for (int64_t i = 0; i < plan->bank->Z.n; i++) size += m->p[i] * (fabs(m->r[i]) + fabs(m->a[i]));
-    double solve = isfinite(doubt->gradient) && eta > 0 ? doubt->gradient / eta : 0;
-    return 0x1p-40 * size + 8 * plan->opts.lambda * solve + 8 * doubt->scores;
+    const cgam_recall_opts *o = &plan->opts;
+    double n = (double)plan->bank->Z.n, eta = plan->gate->info.eta_min;
+    double rho = doubt->step + m->streamed;
+    double feedback = o->lambda * o->lambda / eta, lse = fabs(m->lse) / o->beta + 1.5 * feedback;
+    double epsilon = doubt->p + expm1(fmin(2 * o->beta * rho, 1)), half = fabs(m->half_us0);
+    if (!(eta > 0) || !(2 * o->beta * rho <= 1)) epsilon = sqrt(2);
+    double terms = doubt->sum / o->beta + (12 * log(n) + 16) * CGAM_U / o->beta +
+                   CGAM_U * (8 * lse + 4 * half) + cgam_gamma(n + 16) * (feedback + rho);
+    double newton = 8 * CGAM_U * (double)m->newton_steps * (half + feedback + 2 * lse);
+    double f32 = m->together ? (double)m->iterations * 0x1p-40 : 0;
+    double bound = 3 * rho + (0.5 * epsilon * epsilon + f32) * feedback + 2 * terms + newton;
+    return fmin(bound * CGAM_SLACK, SETTLED * (half + (fabs(m->lse) + 1) / o->beta));
 }
 
 /* How far p may still be from its fixed point, to first order: the last step over 1 - rate. Two
@@ -264,7 +261,7 @@ cgam_status cgam_query_certify(const cgam_recall *plan, const cgam_query *m, cga
     double still = fmax(SETTLED, 2 * o->tol * fmax(1, out->contraction));
     bool rose = m->energy_rise > energy_doubt(plan, m, &doubt);
     if (out->end == CGAM_END_CONVERGED &&
-        (rose || (isfinite(doubt.gradient) && !(moves(plan, m, &doubt) <= still))))
+        (rose || (isfinite(doubt.gradient) && !(doubt.moves <= still))))
         out->end = CGAM_END_STALLED;
     if (o->certify && plan->gate->A && out->unique < 0 && out->end == CGAM_END_CONVERGED)
         status = look_for_second(plan, m, out);

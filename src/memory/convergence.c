@@ -15,7 +15,7 @@ void cgam_books_direct(cgam_query *m, bool finite)
 void cgam_books_open(cgam_query *m, double energy)
 {
     m->iterations = m->newton_steps = m->newton_after = m->since = 0;
-    m->change = m->change_norm = m->rate = m->energy_rise = 0;
+    m->change = m->change_norm = m->rate = m->energy_rise = m->streamed = 0;
     m->best = INFINITY;
     m->energy_start = m->energy_end = energy;
 }

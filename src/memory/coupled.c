@@ -119,16 +119,18 @@ static void sum_again(const cgam_recall *plan, cgam_query *m)
 }
 
 /* p = exp(beta (r - top)) / sum, which keeps the digits that exp(beta r - lse) would lose to the
- * size of r, and how far that is from the p before. False: not a number. */
-static bool settle(const cgam_recall *plan, cgam_query *m, double *change)
+ * size of r, and how far that is from the p before; the energy of levelled scores. False: not a number. */
+static bool settle(const cgam_recall *plan, cgam_query *m, double *energy, double *change)
 {
     settling job = {.plan = plan, .m = m};
     int64_t chunks = cgam_rows_chunks(&plan->bank->Z);
     double largest = 0, squares = 0;
     if (!isfinite(m->lse)) return false;
     if (m->level && plan->twins) {
+        double before = m->lse;
         cgam_twins_level(plan->twins, m->r);
         sum_again(plan, m);
+        *energy += (before - m->lse) / plan->opts.beta;
     }
     if (cgam_parallel(plan->bank->env, chunks, settle_chunk, &job) != CGAM_OK) return false;
     for (int64_t c = 0; c < chunks; c++) {
@@ -173,10 +175,13 @@ static cgam_status finish(const cgam_recall *plan, cgam_query *m, double *work)
     m->best = INFINITY;
     m->since = m->iterations;
     while (more && status == CGAM_OK) {
-        double energy, change;
+        double energy, change, *before = m->s; /* which is known at the end */
+        memcpy(before, m->r, (size_t)plan->bank->Z.n * sizeof *before);
         status = step_apart(plan, m, true, work, &energy);
         if (status != CGAM_OK) break;
-        if (!settle(plan, m, &change)) {
+        for (int64_t i = 0; m->best == INFINITY && i < plan->bank->Z.n; i++)
+            if (m->p[i] > 0) m->streamed = fmax(m->streamed, fabs(m->r[i] - before[i]));
+        if (!settle(plan, m, &energy, &change)) {
             m->end = CGAM_END_DIVERGED;
             break;
         }
@@ -209,7 +214,7 @@ static cgam_status step(const cgam_recall *plan, cgam_query *m, double energy, d
                         double *work, bool *done)
 {
     double change;
-    bool finite = settle(plan, m, &change), moved = false;
+    bool finite = settle(plan, m, &energy, &change), moved = false;
     if (!finite) m->end = CGAM_END_DIVERGED;
     if (m->energy_start == INFINITY) m->energy_start = m->energy_end = energy;
     *done = !finite || book(plan, m, energy, change);

@@ -78,22 +78,24 @@ static bool counts(const cgam_recall *plan, const cgam_query *m, int64_t i, doub
     return !(plan->opts.beta * (m->top - m->r[i] - 4 * off) * (1 - 0x1p-20) > NOTHING);
 }
 
-/* A s - u - lambda p, or A s - u. At alpha = 0 rows are on their own, and some count for nothing. */
-static cgam_status residual(const cgam_recall *plan, const cgam_query *m, bool gates, double *out)
+/* |(A s - u - lambda p)_i| in rows[n], and *out its norm; with `gates` A s - u. At alpha = 0 rows are on
+ * their own, and some count for nothing. */
+static cgam_status residual(const cgam_recall *plan, const cgam_query *m, bool gates, double *rows,
+                            double *out)
 {
     cgam_env *env = plan->bank->env;
     int64_t n = plan->bank->Z.n, d = plan->bank->Z.d;
-    double lambda = gates ? 0 : plan->opts.lambda, off, total = 0, terms = 0;
+    double lambda = gates ? 0 : plan->opts.lambda, total = 0;
     double *y = cgam_zalloc(env, (size_t)(2 * n + d), sizeof *y), *u = y + n, *v = u + n;
     if (!y) return cgam_fail_nomem(env, "a residual");
     bool apart = plan->gate->a == 0;
     cgam_status status = CGAM_OK;
+    memset(rows, 0, (size_t)n * sizeof *rows);
     if (apart) {
         memcpy(y, m->s, (size_t)n * sizeof *y);
-        off = 0;
     } else {
         cgam_dplr_spec A = cgam_gate_hessian(plan->gate, 1, 0, NULL);
-        status = cgam_dplr_apply_bounded(env, &A, plan->gate->A, m->s, y, &off);
+        status = cgam_dplr_apply_bounded(env, &A, plan->gate->A, m->s, y, rows);
     }
     if (m->c && plan->opts.W) {
         cblas_dgemv(CblasRowMajor, CblasNoTrans, (int)n, (int)plan->d_c, 1, plan->opts.W,
@@ -105,17 +107,57 @@ static cgam_status residual(const cgam_recall *plan, const cgam_query *m, bool g
     double product = product_error(plan), wide = m->c ? product * context_size(plan, m->c) : 0;
     product *= norm(d, m->q);
     for (int64_t i = 0; i < n && status == CGAM_OK; i++) {
-        double p = lambda > 0 ? lambda * m->p[i] : 0, g = y[i] - u[i] - p;
-        double e = wide * (plan->opts.W ? 1 : length(plan, i)) +
-                   4 * CGAM_U * (fabs(y[i]) + fabs(u[i]) + p);
-        double doubt = row_doubt(plan, m, i, product) + plan->opts.lambda * (fabs(g) + e);
-        if (apart && !counts(plan, m, i, doubt)) continue;
-        total += g * g;
-        terms += e * e;
+        double p = lambda > 0 ? lambda * m->p[i] : 0;
+        rows[i] += fabs(y[i] - u[i] - p) + wide * (plan->opts.W ? 1 : length(plan, i)) +
+                   4 * CGAM_U * (fabs(y[i]) + fabs(u[i]) + p) + 64 * CGAM_TINY;
+        double doubt = row_doubt(plan, m, i, product) + plan->opts.lambda * rows[i];
+        if (!apart || counts(plan, m, i, doubt)) total += rows[i] * rows[i];
     }
-    *out = (sqrt(total) + sqrt(terms) + off) * (1 + 0x1p-18) + 64 * (double)n * CGAM_TINY;
+    *out = sqrt(total) * (1 + 0x1p-18);
     cgam_free(env, y);
     return status;
+}
+
+/* How far the map may move p, from what it may change the scores by. With y = A^-1 g
+ *     |y_i| <= |g_i| + alpha |zeta_i| |Z|_F |y|,   |y| <= |g| / eta,
+ * so that a row knows little of the doubt about longer ones. Softmax is (beta / 2)-Lipschitz; and memories
+ * alike the winner keep the same share, whatever their score, so that p moves by no more than thrice
+ * what the others have. */
+static cgam_status moves(const cgam_recall *plan, const cgam_query *m, const double *rows,
+                         cgam_doubt *doubt)
+{
+    cgam_env *env = plan->bank->env;
+    int64_t n = plan->bank->Z.n, d = plan->bank->Z.d, winner = 0;
+    double beta = plan->opts.beta, lambda = plan->opts.lambda, size = 0, rest = 0, squares = 0;
+    double *off = cgam_alloc(env, (size_t)(n + 2 * d), sizeof *off);
+    if (!off) return cgam_fail_nomem(env, "a bound");
+    for (int64_t i = 0; i < n; i++) size += plan->bank->norm2[i];
+    double all = doubt->gradient / plan->gate->info.eta_min, product = product_error(plan);
+    double far = plan->gate->a * sqrt(size) * (1 + cgam_norm_error(d)) * all;
+    product *= norm(d, m->q);
+    for (int64_t i = 0; i < n; i++) {
+        off[i] = lambda > 0 ? lambda * fmin(rows[i] + far * length(plan, i), all) : 0;
+        if (m->r[i] > m->r[winner]) winner = i;
+    }
+    double most = off[winner] + row_doubt(plan, m, winner, product);
+    bool alike = !m->c || !plan->opts.W;
+    for (int64_t i = 0; i < n; i++) {
+        double gap = m->r[winner] - m->r[i] - row_doubt(plan, m, i, product) - off[i] - most;
+        double x = -beta * gap;
+        if (!(x <= -NOTHING + 40)) {
+            squares += off[i] * off[i];
+            doubt->step = fmax(doubt->step, off[i] + row_doubt(plan, m, i, product));
+        }
+        if (i == winner || (alike && m->r[i] == m->r[winner] && m->p[i] == m->p[winner] &&
+                            cgam_twins_alike(plan->bank, i, winner, off + n)))
+            continue;
+        rest += x < 0 ? exp(x) : 1;
+    }
+    double change = lambda > 0 ? fmin(sqrt(squares), lambda * all) : 0;
+    doubt->moves = fmin(0.5 * beta * change + doubt->p, 3 * rest + (double)n * 0x1p-50);
+    if (!(doubt->moves >= 0)) doubt->moves = INFINITY;
+    cgam_free(env, off);
+    return CGAM_OK;
 }
 
 cgam_status cgam_doubt_measure(const cgam_recall *plan, const cgam_query *m, bool measure,
@@ -124,7 +166,7 @@ cgam_status cgam_doubt_measure(const cgam_recall *plan, const cgam_query *m, boo
     int64_t n = plan->bank->Z.n;
     double beta = plan->opts.beta, lambda = plan->opts.lambda, apart = 0, squares = 0, span = 0;
     double tilt = 0, most = 0;
-    *out = (cgam_doubt){.gradient = INFINITY};
+    *out = (cgam_doubt){.gradient = INFINITY, .moves = INFINITY};
     double product = m->q ? product_error(plan) * norm(plan->bank->Z.d, m->q) : 0;
     for (int64_t i = 0; i < n; i++) {
         double x = beta * (m->top - m->r[i]), off = row_doubt(plan, m, i, product);
@@ -143,9 +185,15 @@ cgam_status cgam_doubt_measure(const cgam_recall *plan, const cgam_query *m, boo
     out->p = fmin(0.5 * beta * sqrt(squares), sqrt(most) * expm1(fmin(moved, 1))) * CGAM_SLACK +
              CGAM_U * (sums + 4 * tilt) * CGAM_SLACK;
     if (!(moved <= 1)) out->p = sqrt(2);
+    out->step = out->scores + 0x1p-40 * lambda * lambda / plan->gate->info.eta_min;
     if (!measure || !m->q) return CGAM_OK;
-    cgam_status status = residual(plan, m, gates, &out->gradient);
+    out->step = 0;
+    double *rows = cgam_alloc(plan->bank->env, (size_t)n, sizeof *rows);
+    if (!rows) return cgam_fail_nomem(plan->bank->env, "a residual");
+    cgam_status status = residual(plan, m, gates, rows, &out->gradient);
+    if (status == CGAM_OK && !gates) status = moves(plan, m, rows, out);
     if (!gates) out->gradient += lambda * out->p * CGAM_SLACK;
     if (!(out->gradient >= 0)) out->gradient = INFINITY;
+    cgam_free(plan->bank->env, rows);
     return status;
 }

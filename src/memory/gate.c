@@ -252,9 +252,8 @@ cgam_dplr_spec cgam_gate_hessian(const cgam_gate *gate, double factor, double sh
 cgam_status cgam_gate_apply(const cgam_gate *gate, const double *x, double *y)
 {
     cgam_dplr_spec spec = cgam_gate_hessian(gate, 1, 0, NULL);
-    double error;
     if (gate->A) return cgam_dplr_apply(gate->A, x, y);
-    return cgam_dplr_apply_bounded(gate->bank->env, &spec, NULL, x, y, &error);
+    return cgam_dplr_apply_bounded(gate->bank->env, &spec, NULL, x, y, NULL);
 }
 
 /* Conjugate gradients with D as preconditioner, restarted once from the true residual: that

@@ -47,17 +47,19 @@ typedef struct newton {
     double radius;              /* its radius in the A-norm */
 } newton;
 
-/* E(s) with A s = u + lambda pi: (lambda pi's - u's) / 2 - lse / beta, and u's = 2 half_us0 +
- * lambda s0'pi. Sets r, f (in m->p) and lse at s. */
+/* E(s) with A s = u + lambda pi: (lambda pi's - u's) / 2 - lse / beta, u's = 2 half_us0 + lambda s0'pi.
+ * Sets r, f (in m->p) and lse at s. */
 static double energy_at(newton *w, const double *s, const double *pi)
 {
     cgam_query *m = w->m;
     int64_t n = w->plan->bank->Z.n;
-    double lambda = w->plan->opts.lambda;
-    for (int64_t i = 0; i < n; i++) m->r[i] = m->b[i] + lambda * s[i];
+    double lambda = w->plan->opts.lambda, feedback = 0;
+    for (int64_t i = 0; i < n; i++) {
+        m->r[i] = m->b[i] + lambda * s[i];
+        feedback += pi[i] * (s[i] - m->s0[i]);
+    }
     cgam_query_softmax(w->plan, m);
-    double us = 2 * m->half_us0 + lambda * cgam_vec_dot(n, m->s0, pi);
-    return 0.5 * (lambda * cgam_vec_dot(n, pi, s) - us) - m->lse / w->plan->opts.beta;
+    return 0.5 * lambda * feedback - m->half_us0 - m->lse / w->plan->opts.beta;
 }
 
 /* Is the trial point within the ball? A (s - s_first) = lambda (pi - pi_first). */
@@ -122,7 +124,7 @@ static cgam_status step(newton *w, double *energy, bool *done)
         if (!inside(w)) continue;
         double value = energy_at(w, w->s_try, w->pi_try);
         /* near the end E is flat to rounding, so equal within rounding counts as falling */
-        if (value <= *energy + 8 * 0x1p-53 * (fabs(*energy) + fabs(m->lse))) {
+        if (value <= *energy + 8 * 0x1p-53 * (fabs(*energy) + fabs(m->lse) / o->beta)) {
             memcpy(m->s, w->s_try, (size_t)n * sizeof *m->s);
             memcpy(w->pi, w->pi_try, (size_t)n * sizeof *w->pi);
             *energy = value;

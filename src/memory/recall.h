@@ -45,7 +45,9 @@ typedef struct cgam_query {
     double best;                      /* the least change so far, */
     int64_t since;                    /* and the iteration that made it */
     double energy_start, energy_end, energy_rise;
-    double time; /* of a flow's end, else NAN */
+    double
+        streamed; /* max |r| that refined steps found streamed ones off by, 0 where there are none */
+    double time;  /* of a flow's end, else NAN */
 } cgam_query;
 
 /* v[d] = P c: what the context looks like in memory space. */
@@ -124,6 +126,8 @@ typedef struct cgam_doubt {
     double sum;      /* of the sum of weights, relative: 1 - p_i of a winner is off by as much */
     double p;        /* |p - exact|_2 */
     double gradient; /* |A s - u - lambda p|_2; INFINITY where it was not measured */
+    double moves;    /* |softmax(beta (b + lambda A^-1 (u + lambda p))) - p|_2, from the same */
+    double step;     /* what the scores of the last step may be off by, gates included */
 } cgam_doubt;
 
 /* Scores of gates that are not solved for: |b + lambda Z v| by two sums of d products a row. */

@@ -51,8 +51,7 @@ static cgam_status hash_chunk(void *arg, int64_t k)
     return CGAM_OK;
 }
 
-/* Are rows i and j equal in value? rows: [2, d] scratch. */
-static bool alike(const cgam_bank *bank, int64_t i, int64_t j, double *rows)
+bool cgam_twins_alike(const cgam_bank *bank, int64_t i, int64_t j, double *rows)
 {
     int64_t d = bank->Z.d, k = 0;
     cgam_rows_get(&bank->Z, i, 1, rows);
@@ -78,7 +77,8 @@ static void collect(const cgam_bank *bank, mark *marks, int64_t n, double *rows,
         int64_t first = used;
         twins->member[used++] = marks[i].row;
         for (int64_t j = i + 1; j < n && marks[j].hash == marks[i].hash; j++) {
-            if (marks[j].row < 0 || !alike(bank, marks[i].row, marks[j].row, rows)) continue;
+            if (marks[j].row < 0 || !cgam_twins_alike(bank, marks[i].row, marks[j].row, rows))
+                continue;
             twins->member[used++] = marks[j].row;
             marks[j].row = -1;
         }

@@ -11,6 +11,9 @@ typedef struct cgam_twins cgam_twins;
 cgam_status cgam_twins_find(const cgam_bank *bank, cgam_twins **out);
 void cgam_twins_free(cgam_env *env, cgam_twins *twins); /* NULL is fine */
 
+/* Are rows i and j equal in value? rows: [2, d] scratch. */
+bool cgam_twins_alike(const cgam_bank *bank, int64_t i, int64_t j, double *rows);
+
 /* Gives all members of a family the mean of their entries of y [n]; NULL twins: nothing to do. */
 void cgam_twins_level(const cgam_twins *twins, double *y);
 

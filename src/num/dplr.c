@@ -87,17 +87,13 @@ static cgam_status build_dense(cgam_dplr *T, const cgam_dplr_spec *spec)
     int64_t n = T->n;
     T->K = cgam_alloc(T->env, (size_t)(n * n), sizeof *T->K);
     if (!T->K) return cgam_fail_nomem(T->env, "the gate operator in memory space");
-    cgam_status status = cgam_dplr_matrix(T->env, spec, T->K, &T->error);
+    double error;
+    cgam_status status = cgam_dplr_matrix(T->env, spec, T->K, &error);
     if (status != CGAM_OK) return status;
     for (int64_t i = 0; i < n; i++) {
         for (int64_t j = 0; j < i; j++) T->K[j * n + i] = T->K[i * n + j];
         T->D[i] = T->K[i * n + i];
         T->norm = fmax(T->norm, fabs(T->D[i]));
-    }
-    for (int64_t i = 0; i < n; i++) {
-        double total = 0;
-        for (int64_t j = 0; j < n; j++) total += fabs(T->K[i * n + j]);
-        T->size = fmax(T->size, total * (1 + 0x1p-20));
     }
     return factor(T, n, &T->negative);
 }

@@ -49,7 +49,8 @@ bool cgam_dplr_singular(const cgam_dplr *T);
 /* y = T x, two passes over Z. */
 cgam_status cgam_dplr_apply(const cgam_dplr *T, const double *x, double *y);
 
-/* The same for sigma = 0, with |y - T x|_2 <= *error. T: spec factored, or NULL where it is not. */
+/* The same for sigma = 0, with |y_i - (T x)_i| <= error[i]; error may be NULL. T: spec factored, or
+ * NULL where it is not. */
 cgam_status cgam_dplr_apply_bounded(cgam_env *env, const cgam_dplr_spec *spec, const cgam_dplr *T,
                                     const double *x, double *y, double *error);
 

@@ -19,10 +19,9 @@ struct cgam_dplr {
                            itself is in the upper one */
     lapack_int *pivots;
     int64_t negative;
-    bool singular;      /* K has an exact zero pivot: no solves */
-    bool vanishing;     /* pivots had to be shifted: singular to working precision */
-    double norm;        /* largest |diagonal entry| of T, a lower bound of |T| */
-    double error, size; /* dense: of the entries, in the spectral norm, and the row-sum norm of T */
+    bool singular;  /* K has an exact zero pivot: no solves */
+    bool vanishing; /* pivots had to be shifted: singular to working precision */
+    double norm;    /* largest |diagonal entry| of T, a lower bound of |T| */
 };
 
 /* y = Z Z'x, and |Z'x| from above, if asked for. */

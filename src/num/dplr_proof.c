@@ -49,6 +49,11 @@ double cgam_dplr_pivot(const cgam_dplr_spec *s, int64_t i, double *error)
     return s->level - take - load;
 }
 
+static bool is_careful(const cgam_rows *Z)
+{
+    return (double)Z->n * (double)Z->n * (double)Z->d <= CAREFUL;
+}
+
 /* <zeta_i, zeta_j> as if in twice the precision, over what dsyrk has left; *error as well. */
 static double careful(const cgam_rows *Z, const double *row, int64_t j, double *other,
                       double *error)
@@ -64,7 +69,7 @@ cgam_status cgam_dplr_matrix(cgam_env *env, const cgam_dplr_spec *s, double *T, 
     double *rows = cgam_alloc(env, (size_t)(2 * d + 2 * n), sizeof *rows);
     if (!rows) return cgam_fail_nomem(env, "rows of a matrix");
     double *other = rows + d, *size = other + d, *off = size + n; /* |zeta|, sums of errors */
-    bool all = (double)n * (double)n * (double)d <= CAREFUL;
+    bool all = is_careful(Z);
     double gamma = cgam_gamma((double)d + 2), factor = scale_error(Z);
     cgam_status status = CGAM_OK;
     if (s->a > 0 && !all) status = cgam_rows_gram_outer(env, Z, T);
@@ -272,32 +277,55 @@ done:
     return status;
 }
 
+/* Rows of a matrix T: each entry is off by (u + 2 u) of itself and by what its product may be, see
+ * cgam_dplr_matrix. */
+static void matrix_errors(const cgam_dplr_spec *s, const cgam_dplr *T, const double *x,
+                          double lengths, double *error)
+{
+    int64_t n = T->n;
+    double gamma = cgam_gamma((double)s->Z->d + 2), sums = cgam_gamma((double)n + 8);
+    double pair = (is_careful(s->Z) ? gamma * gamma : gamma) + scale_error(s->Z), total = 0;
+    for (int64_t i = 0; i < n; i++) error[i] = fabs(T->D[i] * x[i]);
+    for (int64_t i = 0; i < n; i++) {
+        total += fabs(x[i]);
+        for (int64_t j = i + 1; j < n; j++) { /* by the upper triangle, where T still is */
+            double entry = fabs(T->K[i * n + j]);
+            error[i] += entry * fabs(x[j]);
+            error[j] += entry * fabs(x[i]);
+        }
+    }
+    double tiny = (s->a * 5 * (double)s->Z->d + 2) * CGAM_TINY * total;
+    for (int64_t i = 0; i < n; i++)
+        error[i] = (sums * error[i] + s->a * pair * sqrt(s->norm2[i]) * lengths) * CGAM_SLACK *
+                       (1 + 2 * cgam_norm_error(s->Z->d)) +
+                   tiny;
+}
+
 cgam_status cgam_dplr_apply_bounded(cgam_env *env, const cgam_dplr_spec *s, const cgam_dplr *T,
                                     const double *x, double *y, double *error)
 {
     const cgam_rows *Z = s->Z;
     int64_t n = Z->n;
-    double size = cgam_vec_norm(n, x) * (1 + 2 * (double)n * CGAM_U), lengths = 0, total = 0, t = 0;
+    double lengths = 0, t = 0;
+    for (int64_t i = 0; s->a > 0 && i < n; i++) lengths += fabs(x[i]) * sqrt(s->norm2[i]);
     if (T && T->dense) {
-        *error = ((T->error + cgam_gamma((double)n + 4) * T->size) * size) * CGAM_SLACK;
+        if (error) matrix_errors(s, T, x, lengths, error);
         return cgam_dplr_apply(T, x, y);
     }
-    if (s->a > 0) {
-        cgam_status status = cgam_dplr_outer(env, Z, x, y, &t);
-        if (status != CGAM_OK) return status;
-        for (int64_t i = 0; i < n; i++) lengths += fabs(x[i]) * sqrt(s->norm2[i]);
-    }
+    cgam_status status = s->a > 0 ? cgam_dplr_outer(env, Z, x, y, &t) : CGAM_OK;
+    if (status != CGAM_OK) return status;
     double norms = cgam_norm_error(Z->d), scaled = scale_error(Z);
     double part = (cgam_gamma((double)n + 8) + scaled) * lengths * (1 + norms);
     double row = s->a * ((cgam_gamma((double)Z->d + 8) + scaled) * t + part) * (1 + norms);
     for (int64_t i = 0; i < n; i++) {
         double load = s->a * s->norm2[i], D = cgam_dplr_pivot(s, i, NULL);
-        double off = row * sqrt(s->norm2[i]) +
-                     (6 * CGAM_U * (1 + fabs(D) + load) + load * norms) * fabs(x[i]);
         y[i] = s->a > 0 ? D * x[i] + s->a * y[i] : D * x[i];
-        total += off * off;
+        if (error)
+            error[i] = (row * sqrt(s->norm2[i]) +
+                        (6 * CGAM_U * (1 + fabs(D) + load) + load * norms) * fabs(x[i])) *
+                           CGAM_SLACK +
+                       CGAM_TINY;
     }
-    *error = sqrt(total) * CGAM_SLACK + (double)n * CGAM_TINY;
     return CGAM_OK;
 }
 

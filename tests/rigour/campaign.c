@@ -22,6 +22,7 @@
 
 /* In ordinary ranges, of what exact arithmetic would prove, rounding may leave this share unproved. */
 static const double SHARE_LOST = 0.01;
+static const double SHARE_STALLED = 0.0014; /* of coupled recalls there, at most */
 static const int64_t ENOUGH[SIZES] = {10000, 100,
                                       10}; /* for shares and coverage to mean something */
 static const double TIME_SHARE[SIZES] = {0.6, 0.2, 0.2};
@@ -201,7 +202,12 @@ static int64_t print(bank_size size, const tally *t)
         bad += t->wrong[k] + t->open[k] + fewer;
         if (size == SMALL && t->instances >= ENOUGH[size] && !t->made[k]) never++;
     }
-    return bad;
+    double stalled = (double)t->ordinary_ends[CGAM_END_STALLED],
+           done = stalled + (double)t->ordinary_ends[CGAM_END_CONVERGED];
+    bool often = t->instances >= ENOUGH[size] && stalled > SHARE_STALLED * done;
+    if (often)
+        printf("%.3f %% of coupled recalls stall in ordinary ranges\n", 100 * stalled / done);
+    return bad + often;
 }
 
 int main(int argc, char **argv)

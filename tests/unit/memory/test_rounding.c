@@ -2,6 +2,8 @@
  * or has to be the same at every scale. */
 #include "support/check.h"
 
+#include "memory/recall.h"
+
 #include <cgam/cgam.h>
 
 #include <math.h>
@@ -222,6 +224,60 @@ static void equal_memories_share_what_there_is(void **state)
     cgam_bank_free(bank);
 }
 
+/* Scores of 1e9 are known to 1e-7, but equal memories have equal ones; and a memory of norm 1e5 beside
+ * them does not make theirs any less known. */
+static void doubt_of_one_memory_is_not_that_of_another(void **state)
+{
+    (void)state;
+    const double banks[2][9] = {{3e4, 1e4, 0, 3e4, 1e4, 0, 1e4, -2e4, 1},
+                                {1, 0.3, 0.1, 0.9, 0.1, 0.2, -1e8, 3e7, 2e7}};
+    for (int k = 0; k < 2; k++) {
+        cgam_bank *bank = bank_of(banks[k], 3, 3);
+        cgam_recall_opts o = cgam_recall_opts_default();
+        o.mode = CGAM_COUPLED;
+        o.alpha = k == 0 ? 5e-10 : 1e-18;
+        o.beta = 1.3;
+        double L = k == 0 ? 3e4 : 1, q[3] = {L, L, 0}, c[3] = {L, 0, L};
+        cgam_result result;
+        CHECK_STATUS(env, cgam_recall_once(bank, q, c, &o, &result));
+        assert_int_equal(result.end, CGAM_END_CONVERGED);
+        if (k == 0) CHECK_CLOSE(result.p, 0.5, 1e-15);
+        cgam_bank_free(bank);
+    }
+}
+
+static void an_energy_that_rose_has_not_converged(void **state)
+{
+    (void)state;
+    enum { N = 5, D = 3 };
+    double Z[N * D], q[D] = {1, 0.2, -0.4}, room[6 * N];
+    for (int i = 0; i < N * D; i++) Z[i] = sin(1.0 + (double)(i * i));
+    cgam_bank *bank = bank_of(Z, N, D);
+    cgam_recall_opts o = cgam_recall_opts_default();
+    o.mode = CGAM_COUPLED;
+    o.alpha = 0.1;
+    o.beta = 3;
+    cgam_recall *plan;
+    CHECK_STATUS(env, cgam_recall_new(bank, &o, &plan));
+    cgam_query m = {.q = q, .s0 = room + N, .a = room + 2 * N, .s = room + 3 * N};
+    m.r = room + 4 * N;
+    m.p = room + 5 * N;
+    CHECK_STATUS(env, cgam_bank_score(bank, q, room));
+    m.b = room;
+    memset(m.s0, 0, N * sizeof *m.s0);
+    memcpy(m.a, room, N * sizeof *m.a);
+    CHECK_STATUS(env, cgam_coupled_solve(plan, 1, &m, NULL));
+    const double rises[] = {0, 0x1p-52, 1e-11, 1e-9, 1, INFINITY};
+    for (int k = 0; k < 6; k++) {
+        cgam_result result = {.end = m.end};
+        m.energy_rise = rises[k];
+        CHECK_STATUS(env, cgam_query_certify(plan, &m, &result));
+        assert_int_equal(result.end, k < 2 ? CGAM_END_CONVERGED : CGAM_END_STALLED);
+    }
+    cgam_recall_free(plan);
+    cgam_bank_free(bank);
+}
+
 static void extreme_parameters_end_in_a_result_or_are_named(void **state)
 {
     (void)state;
@@ -265,6 +321,8 @@ int main(void)
         cmocka_unit_test(the_diagonal_of_the_gate_operator_is_one),
         cmocka_unit_test(no_scale_matters),
         cmocka_unit_test(equal_memories_share_what_there_is),
+        cmocka_unit_test(doubt_of_one_memory_is_not_that_of_another),
+        cmocka_unit_test(an_energy_that_rose_has_not_converged),
         cmocka_unit_test(extreme_parameters_end_in_a_result_or_are_named),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
