@@ -19,10 +19,12 @@ CGAM_API void cgam_baseline_shift(int64_t queries, int64_t layers, int64_t width
 CGAM_API double cgam_baseline_cosine(int64_t n, const float *x, const float *y); /* NAN: a zero */
 
 /* scores [queries, labels]; target [queries], -1: left out. Label k's mean score over the other
- * half of the queries is taken off before the largest is chosen. right [queries]. */
+ * half of the queries is taken off before the largest is chosen; own: over the query's own half, for
+ * choosing something on that half. right [queries]. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_baseline_centred(cgam_env *env, int64_t queries,
                                                           int64_t labels, const double *scores,
-                                                          const int32_t *target, bool *right);
+                                                          const int32_t *target, bool own,
+                                                          bool *right);
 
 /* The best accuracy that any threshold on the score reaches in calling label 1, on the very data:
  * a bound on what moving the border can do with two classes. apart: each half of the queries has a

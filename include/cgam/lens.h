@@ -53,6 +53,8 @@ CGAM_API bool cgam_lens_linear(const cgam_lens *lens);
 CGAM_API const float *cgam_lens_offset(const cgam_lens *lens);
 CGAM_API cgam_lm_norm cgam_lens_norm(const cgam_lens *lens);
 CGAM_API const float *cgam_lens_row(const cgam_lens *lens, int64_t token); /* zeta, [width] */
+/* |zeta|, times the norm's weights but for RAW: what a score is large by. */
+CGAM_API double cgam_lens_row_norm(const cgam_lens *lens, cgam_lens_kind kind, int64_t token);
 
 /* The score of one token for one state, in double. */
 CGAM_API double cgam_lens_dot(const cgam_lens *lens, cgam_lens_kind kind, int64_t token,

@@ -26,12 +26,14 @@ CGAM_API cgam_interval cgam_sweep_interval(int64_t n, const float *a, const floa
 /* The step function of a set of intervals: how many hold a coupling. */
 typedef struct cgam_step {
     int64_t count;        /* the most that hold one coupling */
-    cgam_interval lambda; /* the widest range with that many, as (to - from)/(to + from) */
+    cgam_interval lambda; /* the widest range with that many, as (to - from)/(to + from); of those
+                             within a hundredth of the widest the one with the smallest couplings */
 } cgam_step;
 CGAM_API CGAM_NODISCARD cgam_status cgam_sweep_step(cgam_env *env, int64_t n,
                                                     const cgam_interval *of, cgam_step *out);
 CGAM_API int64_t cgam_sweep_count(int64_t n, const cgam_interval *of, double lambda);
-/* A coupling inside a range: its middle, or twice its beginning where it has no end. */
+/* A coupling inside a range: its geometric middle, ranges being ratios; half its end where it begins
+ * at 0, twice its beginning where it has no end, 1 where it is everything. */
 CGAM_API double cgam_sweep_inside(cgam_interval range);
 
 /* ---- The sweep ---------------------------------------------------------------------------- */
@@ -50,8 +52,10 @@ typedef struct cgam_sweep_input {
     bool in_sample;        /* contexts from all queries; default: from the other half */
 } cgam_sweep_input;
 
-/* Contexts: one vector per half of the queries. Query i belongs to half i % 2 and meets vector
- * half[1 - i % 2], which was made from the other half; in_sample: both are the same. */
+/* Contexts: one vector per half of the queries, made from it. Query i belongs to half i % 2. It is
+ * counted with half[1 - i % 2], made from the other half; where couplings are chosen on one half, its
+ * queries meet that half's own. in_sample: both are the same. With `relative`, half[h] is rescaled to
+ * the mean norm of the queries of half h, in sample of all. */
 typedef struct cgam_sweep_context {
     const float *half[2]; /* [width] */
 } cgam_sweep_context;
@@ -66,7 +70,7 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_sweep_sums(const cgam_lens *lens,
 typedef struct cgam_sweep cgam_sweep;
 
 /* Intervals for every (context, query layer, query), over the labels and over the whole
- * vocabulary. progress NULL = silence. */
+ * vocabulary. Their ends are those of the scores in double. progress NULL = silence. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_sweep_new(const cgam_lens *lens,
                                                    const cgam_sweep_input *input, int64_t contexts,
                                                    const cgam_sweep_context *context,
@@ -77,7 +81,8 @@ typedef enum cgam_sweep_over { CGAM_OVER_LABELS, CGAM_OVER_VOCABULARY } cgam_swe
 CGAM_API const char *cgam_sweep_over_name(cgam_sweep_over over); /* "restricted", "full" */
 CGAM_API bool cgam_sweep_over_find(const char *name, cgam_sweep_over *out);
 
-/* [queries] intervals of a pair; belong to the sweep. NULL in a sweep on a grid. */
+/* [queries] intervals of a pair under the context of the other half; belong to the sweep. NULL in a
+ * sweep on a grid. */
 CGAM_API const cgam_interval *cgam_sweep_intervals(const cgam_sweep *sweep, cgam_sweep_over over,
                                                    int64_t context, int64_t query_layer);
 /* How many queries of a pair are right at a coupling; on a grid it must be one of the grid's. */
@@ -92,15 +97,17 @@ typedef struct cgam_sweep_best {
     int64_t context, query_layer; /* of the pair with the best accuracy on all queries */
     cgam_interval lambda;
     double accuracy;
-    double held_out;      /* pair and coupling chosen on each half, counted on the other */
+    double held_out;      /* context, pair and coupling from each half, counted on the other */
     double held_out_ties; /* the same, averaged over all pairs that did equally well there */
     double tied;          /* how many those were, the mean of both halves */
 } cgam_sweep_best;
 
 /* The best pair among contexts [first, first + count). Of pairs that do equally well the one with
  * the widest range of couplings is taken: with few queries many share the top, and a narrow range
- * there is most often luck. held_out_ties needs no such rule and says what it is worth. right
- * [queries], or NULL: whether the held-out choice was right about each query. */
+ * there is most often luck. Of those within a hundredth of the widest it is the latest query layer,
+ * then the latest context, so that no choice hangs on rounding. held_out_ties needs no such rule and
+ * says what it is worth. right [queries], or NULL: whether the held-out choice was right about each
+ * query. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_sweep_choose(const cgam_sweep *sweep, cgam_sweep_over over,
                                                       int64_t first, int64_t count, bool *right,
                                                       cgam_sweep_best *out);

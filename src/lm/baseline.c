@@ -33,7 +33,8 @@ double cgam_baseline_cosine(int64_t n, const float *x, const float *y)
 }
 
 cgam_status cgam_baseline_centred(cgam_env *env, int64_t queries, int64_t labels,
-                                  const double *scores, const int32_t *target, bool *right)
+                                  const double *scores, const int32_t *target, bool own,
+                                  bool *right)
 {
     double *mean = cgam_zalloc(env, 2 * (size_t)labels, sizeof *mean); /* of each half */
     if (!mean) return cgam_fail_nomem(env, "means of labels");
@@ -44,10 +45,10 @@ cgam_status cgam_baseline_centred(cgam_env *env, int64_t queries, int64_t labels
         for (int64_t k = 0; k < labels; k++) mean[i % 2 * labels + k] += scores[i * labels + k];
     }
     for (int64_t i = 0; i < queries; i++) {
-        int64_t other = 1 - i % 2, best = -1;
-        double top = -INFINITY, count = n[other] ? (double)n[other] : 1;
+        int64_t half = own ? i % 2 : 1 - i % 2, best = -1;
+        double top = -INFINITY, count = n[half] ? (double)n[half] : 1;
         for (int64_t k = 0; k < labels; k++) {
-            double score = scores[i * labels + k] - mean[other * labels + k] / count;
+            double score = scores[i * labels + k] - mean[half * labels + k] / count;
             if (!(score > top)) continue;
             top = score;
             best = k;

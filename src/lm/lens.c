@@ -165,6 +165,17 @@ const float *cgam_lens_row(const cgam_lens *lens, int64_t token)
     return lens->Z + token * lens->width;
 }
 
+double cgam_lens_row_norm(const cgam_lens *lens, cgam_lens_kind kind, int64_t token)
+{
+    const float *row = cgam_lens_row(lens, token);
+    double square = 0;
+    for (int64_t j = 0; j < lens->width; j++) {
+        double x = (double)row[j] * (kind == CGAM_LENS_RAW ? 1 : (double)lens->gain[j]);
+        square += x * x;
+    }
+    return sqrt(square);
+}
+
 /* What is taken off a state before it is weighed. */
 static double middle(const cgam_lens *lens, cgam_lens_kind kind, const float *h)
 {

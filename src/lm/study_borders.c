@@ -22,16 +22,17 @@ static int64_t label_scores(const cgam_trial *t, int64_t layer, double *scores, 
     return used;
 }
 
-/* Of right [layers, n], the layer that does best on one half, counted on the other; the verdict on
- * each query into `held`. */
-static void choose_layer(const cgam_trial *t, const bool *right, bool *held)
+/* The layer that does best on one half with that half's means, the latest of those that do equally
+ * well, counted on the other half with the same means; the verdict on each query into `held`. right
+ * [layers, n] is with the means of the other half, own of the query's own. */
+static void choose_layer(const cgam_trial *t, const bool *right, const bool *own, bool *held)
 {
     for (int half = 0; half < 2; half++) {
         int64_t best = 0, top = -1;
         for (int64_t l = 0; l < t->layers; l++) {
             int64_t hits = 0;
-            for (int64_t i = half; i < t->n; i += 2) hits += right[l * t->n + i];
-            if (hits <= top) continue;
+            for (int64_t i = half; i < t->n; i += 2) hits += own[l * t->n + i];
+            if (hits < top) continue;
             top = hits;
             best = l;
         }
@@ -39,16 +40,18 @@ static void choose_layer(const cgam_trial *t, const bool *right, bool *held)
     }
 }
 
-static json_t *centred_json(const cgam_trial *t, const bool *right, bool *held, double *by_layer)
+/* right, own [layers, n] as above; held [n] and by_layer [layers] are room. */
+static json_t *centred_json(const cgam_trial *t, const bool *right, const bool *own, bool *held,
+                            double *by_layer)
 {
     json_t *o = json_object();
     const bool *last = right + (t->layers - 1) * t->n;
     for (int64_t l = 0; l < t->layers; l++)
         by_layer[l] = cgam_trial_share(t, right + l * t->n).mean;
-    choose_layer(t, right, held);
-    cgam_share own = cgam_trial_share(t, last), best = cgam_trial_share(t, held);
-    cgam_json_put_real(o, "accuracy", own.mean);
-    cgam_json_put_real(o, "accuracy_se", own.se);
+    choose_layer(t, right, own, held);
+    cgam_share at_last = cgam_trial_share(t, last), best = cgam_trial_share(t, held);
+    cgam_json_put_real(o, "accuracy", at_last.mean);
+    cgam_json_put_real(o, "accuracy_se", at_last.se);
     cgam_json_put_real(o, "held_out", best.mean);
     cgam_json_put_real(o, "held_out_se", best.se);
     cgam_json_put(o, "by_layer", cgam_json_reals(by_layer, t->layers, 1));
@@ -76,7 +79,8 @@ cgam_status cgam_trial_put_borders(const cgam_trial *t, json_t *baselines)
     double *scores = cgam_alloc(env, (size_t)(t->n * t->labels), sizeof *scores);
     double *gap = cgam_alloc(env, (size_t)t->n, sizeof *gap);
     int32_t *target = cgam_alloc(env, (size_t)t->n, sizeof *target);
-    bool *right = cgam_zalloc(env, (size_t)((t->layers + 1) * t->n), sizeof *right);
+    bool *right = cgam_zalloc(env, (size_t)((2 * t->layers + 1) * t->n), sizeof *right);
+    bool *own = right ? right + t->layers * t->n : NULL;
     double *column = cgam_alloc(env, 3 * (size_t)t->layers, sizeof *column);
     double *bound = column, *auc = column ? column + t->layers : NULL;
     cgam_status status = CGAM_OK;
@@ -84,7 +88,9 @@ cgam_status cgam_trial_put_borders(const cgam_trial *t, json_t *baselines)
     if (!scores || !gap || !target || !right || !column) status = cgam_fail_nomem(env, "baselines");
     for (int64_t l = 0; l < t->layers && status == CGAM_OK; l++) {
         used = label_scores(t, l, scores, target);
-        status = cgam_baseline_centred(env, t->n, used, scores, target, right + l * t->n);
+        status = cgam_baseline_centred(env, t->n, used, scores, target, false, right + l * t->n);
+        if (status == CGAM_OK)
+            status = cgam_baseline_centred(env, t->n, used, scores, target, true, own + l * t->n);
         if (status != CGAM_OK || used != 2) continue;
         for (int64_t i = 0; i < t->n; i++) gap[i] = scores[2 * i + 1] - scores[2 * i];
         auc[l] = cgam_baseline_auc(t->n, gap, target);
@@ -92,7 +98,7 @@ cgam_status cgam_trial_put_borders(const cgam_trial *t, json_t *baselines)
     }
     if (status == CGAM_OK) {
         cgam_json_put(baselines, "centred",
-                      centred_json(t, right, right + t->layers * t->n, column + 2 * t->layers));
+                      centred_json(t, right, own, own + t->layers * t->n, column + 2 * t->layers));
         cgam_json_put(baselines, "threshold",
                       used == 2 ? threshold_json(t, bound, auc) : json_null());
     }

@@ -4,11 +4,56 @@
 
 #include <cgam/sweep.h>
 
+/* A query under the context of the other half, and under that of its own. */
+enum { CGAM_SWEEP_CROSSED, CGAM_SWEEP_OWN, CGAM_SWEEP_PLANES };
+
+struct cgam_sweep {
+    cgam_env *env;
+    cgam_sweep_input in; /* arrays borrowed only while it is made */
+    int64_t contexts, counted;
+    int planes;             /* 1 in sample, where both contexts are the same */
+    cgam_interval *over[2]; /* [planes, contexts, layers, queries]; NULL on a grid */
+    uint32_t *marks[2];     /* the same: bit g is set where lambda[g] is right */
+    double lambda[CGAM_SWEEP_GRID];
+};
+
+/* Where the queries of a pair begin. */
+static inline int64_t cgam_sweep_cell(const cgam_sweep *s, int plane, int64_t context,
+                                      int64_t query_layer)
+{
+    return ((plane * s->contexts + context) * s->in.layers + query_layer) * s->in.queries;
+}
+
+/* What of the lens is linear: the norm divides by a factor later. */
+static inline cgam_lens_kind cgam_sweep_linear_part(const cgam_sweep *s)
+{
+    return s->in.lens == CGAM_LENS_RAW ? CGAM_LENS_RAW : CGAM_LENS_GAIN;
+}
+
 /* How wide a range is for its size, from 0 to 1: a factor of two is as wide anywhere. */
 double cgam_sweep_breadth(cgam_interval x);
+/* Is a breadth as good as the widest? A hundredth less is: what differs by rounding alone ties. */
+static inline bool cgam_sweep_as_wide(double breadth, double widest)
+{
+    return breadth >= 0.99 * widest;
+}
 
-/* cgam_sweep_interval that looks at the tokens hint [hints] first. */
-cgam_interval cgam_sweep_interval_from(int64_t n, const float *a, const float *b, int64_t y,
-                                       int hints, const int64_t *hint);
+/* Takes off what a rival wins whose score leads by gap - lambda rise, on ties if it stands before;
+ * false: nothing is left. */
+bool cgam_sweep_narrow(double gap, double rise, bool before, cgam_interval *x);
+
+/* All tokens: their scores in f32, what these may be off, and where they come from. */
+typedef struct cgam_sweep_rivals {
+    const cgam_lens *lens;
+    cgam_lens_kind kind; /* RAW or GAIN */
+    const float *q, *c;  /* [width] query and context */
+    const float *a, *b;  /* [vocab] their scores */
+    double slack_a, slack_b;
+} cgam_sweep_rivals;
+
+/* Where token y, with scores ay and by in double, is first. Tokens that f32 cannot decide are scored
+ * in double. hint: two tokens to look at first. */
+cgam_interval cgam_sweep_interval_sure(const cgam_sweep_rivals *of, int64_t y, double ay, double by,
+                                       const int64_t hint[2]);
 
 #endif

@@ -13,24 +13,28 @@
 
 static const cgam_interval none = {INFINITY, -INFINITY};
 
-/* Takes token m's half-line off; false: y cannot win any more. */
-static bool narrow(const float *a, const float *b, int64_t y, int64_t m, cgam_interval *x)
+bool cgam_sweep_narrow(double gap, double rise, bool before, cgam_interval *x)
 {
-    double rise = (double)b[y] - (double)b[m], gap = (double)a[m] - (double)a[y], r = gap / rise;
-    /* y itself gives 0/0, which no comparison holds for */
+    double r = gap / rise;
     if (rise > 0 && r > x->from) x->from = r;
     if (rise < 0 && r < x->to) x->to = r;
-    return x->from < x->to && !(rise == 0 && (gap > 0 || (gap == 0 && m < y)));
+    return x->from < x->to && !(rise == 0 && (gap > 0 || (gap == 0 && before)));
 }
 
-cgam_interval cgam_sweep_interval_from(int64_t n, const float *a, const float *b, int64_t y,
-                                       int hints, const int64_t *hint)
+/* Takes token m's half-line off; y has the scores ay and by. */
+static bool narrow(const float *a, const float *b, double ay, double by, int64_t y, int64_t m,
+                   cgam_interval *x)
+{
+    return m == y || cgam_sweep_narrow((double)a[m] - ay, by - (double)b[m], m < y, x);
+}
+
+static cgam_interval interval_of(int64_t n, const float *a, const float *b, double ay, double by,
+                                 int64_t y, int hints, const int64_t *hint)
 {
     enum { PIECE = 512 };
-    const double ay = (double)a[y], by = (double)b[y];
     cgam_interval x = {0, INFINITY};
     for (int k = 0; k < hints; k++)
-        if (!narrow(a, b, y, hint[k], &x)) return none;
+        if (!narrow(a, b, ay, by, y, hint[k], &x)) return none;
     for (int64_t begin = 0; begin < n; begin += PIECE) {
         int64_t end = begin + PIECE < n ? begin + PIECE : n;
         /* Does any token of the piece change the interval? Products say so without a division:
@@ -43,14 +47,45 @@ cgam_interval cgam_sweep_interval_from(int64_t n, const float *a, const float *b
             touched |= (rise == 0) & (gap >= 0) & (m != y);
         }
         for (int64_t m = begin; m < end && touched; m++)
-            if (!narrow(a, b, y, m, &x)) return none;
+            if (!narrow(a, b, ay, by, y, m, &x)) return none;
     }
     return x;
 }
 
 cgam_interval cgam_sweep_interval(int64_t n, const float *a, const float *b, int64_t y)
 {
-    return cgam_sweep_interval_from(n, a, b, y, 0, NULL);
+    return interval_of(n, a, b, (double)a[y], (double)b[y], y, 0, NULL);
+}
+
+/* y raised by the slack wins wherever it truly does. Inside that interval a rival may win only if it
+ * does so at an end, scores being linear; those that f32 cannot rule out there are scored again. */
+cgam_interval cgam_sweep_interval_sure(const cgam_sweep_rivals *of, int64_t y, double ay, double by,
+                                       const int64_t hint[2])
+{
+    enum { PIECE = 512 };
+    const float *a = of->a, *b = of->b;
+    int64_t n = cgam_lens_vocab(of->lens);
+    cgam_interval wide = interval_of(n, a, b, ay + of->slack_a, by + of->slack_b, y, 2, hint);
+    if (wide.from >= wide.to) return none;
+    cgam_interval x = {0, INFINITY};
+    const double low_a = ay - of->slack_a, low_b = by - of->slack_b;
+    const double end = isfinite(wide.to) ? wide.to : 1, flat = isfinite(wide.to) ? 1 : 0;
+    for (int64_t begin = 0; begin < n; begin += PIECE) {
+        int64_t stop = begin + PIECE < n ? begin + PIECE : n;
+        int near = 0;
+        for (int64_t m = begin; m < stop; m++) {
+            double rise = low_b - (double)b[m], gap = (double)a[m] - low_a;
+            near |= (gap >= wide.from * rise) | (flat * gap >= end * rise);
+        }
+        for (int64_t m = begin; m < stop && near; m++) {
+            double rise = low_b - (double)b[m], gap = (double)a[m] - low_a;
+            if (m == y || !((gap >= wide.from * rise) | (flat * gap >= end * rise))) continue;
+            double am = cgam_lens_dot(of->lens, of->kind, m, of->q);
+            double bm = cgam_lens_dot(of->lens, of->kind, m, of->c);
+            if (!cgam_sweep_narrow(am - ay, by - bm, m < y, &x)) return none;
+        }
+    }
+    return x;
 }
 
 /* ---- Step functions ----------------------------------------------------------------------- */
@@ -78,20 +113,27 @@ cgam_status cgam_sweep_step(cgam_env *env, int64_t n, const cgam_interval *of, c
     edge *edges = cgam_alloc(env, 2 * (size_t)n, sizeof *edges);
     if (!edges) return cgam_fail_nomem(env, "a step function");
     int64_t used = 0, held = 0;
+    double widest = 0;
     for (int64_t i = 0; i < n; i++) {
         if (of[i].from >= of[i].to) continue;
         edges[used++] = (edge){of[i].from, 1};
         if (isfinite(of[i].to)) edges[used++] = (edge){of[i].to, -1};
     }
     if (used > 0) qsort(edges, (size_t)used, sizeof *edges, by_place);
-    for (int64_t i = 0; i < used; i++) {
-        held += edges[i].change;
-        cgam_interval here = {edges[i].at, i + 1 < used ? edges[i + 1].at : INFINITY};
-        if (!(here.to > here.from)) continue;
-        bool wider = cgam_sweep_breadth(here) > cgam_sweep_breadth(out->lambda);
-        if (held > out->count || (held == out->count && held > 0 && wider))
-            *out = (cgam_step){held, here};
-    }
+    for (int pass = 0; pass < 2; pass++, held = 0) /* how many and how wide; then where first */
+        for (int64_t i = 0; i < used; i++) {
+            held += edges[i].change;
+            cgam_interval here = {edges[i].at, i + 1 < used ? edges[i + 1].at : INFINITY};
+            if (!(here.to > here.from) || held == 0 || held < out->count) continue;
+            double breadth = cgam_sweep_breadth(here);
+            if (pass == 0) {
+                widest = held > out->count ? breadth : fmax(widest, breadth);
+                out->count = held;
+            } else if (cgam_sweep_as_wide(breadth, widest)) {
+                out->lambda = here;
+                break;
+            }
+        }
     cgam_free(env, edges);
     return CGAM_OK;
 }
@@ -105,6 +147,7 @@ int64_t cgam_sweep_count(int64_t n, const cgam_interval *of, double lambda)
 
 double cgam_sweep_inside(cgam_interval range)
 {
-    if (isfinite(range.to)) return range.from + (range.to - range.from) / 2;
-    return range.from > 0 ? 2 * range.from : 1;
+    if (range.from >= range.to) return range.from; /* of a grid, and exactly that */
+    if (!isfinite(range.to)) return range.from > 0 ? 2 * range.from : 1;
+    return range.from > 0 ? sqrt(range.from) * sqrt(range.to) : range.to / 2;
 }

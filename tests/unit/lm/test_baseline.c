@@ -81,16 +81,21 @@ static void centring_mends_a_bias(void **state)
         n += target[i] >= 0;
         plain += target[i] >= 0 && (score[i] > 0) == (target[i] == 1);
     }
-    CHECK_STATUS(env, cgam_baseline_centred(env, N, 2, two, target, right));
+    CHECK_STATUS(env, cgam_baseline_centred(env, N, 2, two, target, false, right));
     for (int i = 0; i < N; i++) centred += right[i];
     CHECK_LE((double)plain / (double)n, 0.52);   /* says "0" to nearly all */
     CHECK_LE(0.62, (double)centred / (double)n); /* Phi(1/2) = 0.69 */
     /* Held out: a bias that the other half does not have is not mended. */
     for (int i = 1; i < N; i += 2) two[2 * i + 1] += 100;
-    CHECK_STATUS(env, cgam_baseline_centred(env, N, 2, two, target, right));
+    CHECK_STATUS(env, cgam_baseline_centred(env, N, 2, two, target, false, right));
     centred = 0;
     for (int i = 0; i < N; i++) centred += right[i];
     CHECK_LE((double)centred / (double)n, 0.55);
+    /* Its own half has it. */
+    CHECK_STATUS(env, cgam_baseline_centred(env, N, 2, two, target, true, right));
+    centred = 0;
+    for (int i = 0; i < N; i++) centred += right[i];
+    CHECK_LE(0.62, (double)centred / (double)n);
 }
 
 static void the_area_counts_pairs(void **state)
