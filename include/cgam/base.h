@@ -96,8 +96,9 @@ CGAM_API cgam_env_opts cgam_env_opts_default(void);
  * is asked for one thread per call, since the env's own threads call it: results then do not depend on
  * how many threads there are. Where it does not know the CPU, it is told. Both go through the variables
  * OPENBLAS_NUM_THREADS and OPENBLAS_CORETYPE, which have other values during that call: make the first
- * env before other threads look at the environment. A program that has loaded OpenBLAS already keeps
- * its kernels, and loses only its threads.
+ * env before other threads look at the environment. A program that has loaded OpenBLAS already (NumPy
+ * does) loses its threads, and gets other kernels where OpenBLAS did not know the CPU: no other thread
+ * may be in a BLAS function during that call.
  * Where address space is limited (ulimit -v) and BLAS finds no room, 128 MB for each thread, making a
  * bank, a network, a lens or a study gives CGAM_E_NOMEM. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_env_new(const cgam_env_opts *opts, cgam_env **out);

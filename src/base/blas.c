@@ -48,15 +48,19 @@ static void *open_first(const char *const *names)
     return library;
 }
 
-/* What OPENBLAS_CORETYPE should have been, NULL when OpenBLAS has chosen well: "Prescott" is its
- * answer to a CPU it does not know. */
+/* Has OpenBLAS not known this CPU? "Prescott" is its answer then. */
+static bool core_unknown(void *library)
+{
+    char *(*corename)(void) = NULL;
+    *(void **)&corename = dlsym(library, "openblas_get_corename");
+    return corename && strcmp(corename(), "Prescott") == 0;
+}
+
+/* What OPENBLAS_CORETYPE should have been, NULL when OpenBLAS has chosen well. */
 static const char *core_wanted(void *library)
 {
 #if defined(__x86_64__)
-    char *(*corename)(void) = NULL;
-    *(void **)&corename = dlsym(library, "openblas_get_corename");
-    if (!corename || getenv("OPENBLAS_CORETYPE") || strcmp(corename(), "Prescott") != 0)
-        return NULL;
+    if (getenv("OPENBLAS_CORETYPE") || !core_unknown(library)) return NULL;
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return NULL;
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                    __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")
@@ -68,8 +72,20 @@ static const char *core_wanted(void *library)
 #endif
 }
 
-/* OpenBLAS with one thread and this CPU's kernels, as far as it lets itself be told: where the program
- * has loaded it before, it stays as it is but for the threads. Any other BLAS is left alone. */
+/* Has an OpenBLAS that stays loaded choose its kernels again. Its tables are static, so what has been
+ * computed with others is not touched; nobody may be inside it meanwhile. */
+static void choose_again(void *library)
+{
+    void (*forget)(void) = NULL, (*choose)(void) = NULL;
+    *(void **)&forget = dlsym(library, "gotoblas_dynamic_quit");
+    *(void **)&choose = dlsym(library, "gotoblas_dynamic_init");
+    if (!forget || !choose) return;
+    forget();
+    choose();
+}
+
+/* OpenBLAS with one thread and this CPU's kernels, also where the program has loaded it before. Any
+ * other BLAS is left alone. */
 static void *open_blas(void)
 {
     static const char *const names[] = {"libopenblas.so.0", "libopenblas.so", "libblas.so.3", NULL};
@@ -80,6 +96,7 @@ static void *open_blas(void)
         borrowed type = borrow("OPENBLAS_CORETYPE", core);
         dlclose(library);
         library = open_first(names);
+        if (library && core_unknown(library)) choose_again(library);
         give_back(type);
     }
     give_back(threads);
