@@ -7,8 +7,10 @@
 #include <cgam/base.h>
 #include <cgam/baseline.h>
 #include <cgam/dataset.h>
+#include <cgam/door.h>
 #include <cgam/flow.h>
 #include <cgam/gate.h>
+#include <cgam/inspect.h>
 #include <cgam/io.h>
 #include <cgam/lens.h>
 #include <cgam/lm.h>

@@ -41,7 +41,7 @@ typedef struct cgam_args cgam_args;
 
 typedef struct cgam_verb cgam_verb;
 
-/* One call of a verb. */
+/* One call of a verb; doors make it and go through cgam_call_run. */
 typedef struct cgam_call {
     const cgam_verb *verb;
     cgam_env *env;
@@ -60,6 +60,9 @@ struct cgam_verb {
     cgam_status (*run)(cgam_call *call);
     void (*print)(const json_t *doc, FILE *to);
 };
+
+/* Runs call->verb, which fills call->doc; CGAM_E_NOMEM where the document could not take everything. */
+CGAM_NODISCARD cgam_status cgam_call_run(cgam_call *call);
 
 /* NULL ends. */
 extern const cgam_verb *const cgam_verbs[];
@@ -87,6 +90,8 @@ void cgam_near_try(cgam_near *near, const char *name, size_t length);
 const cgam_verb *cgam_verb_find(int argc, const char *const *argv, int *used);
 /* The verb, or the first word of several, closest to what was typed. */
 cgam_near cgam_verb_suggest(const char *typed);
+/* CGAM_E_ARG: "no verb 'lm gte'; did you mean lm get? see: cgam help". count >= 1. */
+cgam_status cgam_verb_fail(cgam_env *env, int count, const char *const *words);
 
 /* ---- Values ------------------------------------------------------------------------------- */
 /* Three ways to fill them, one set of checks: words of a command line; a JSON object, whose members

@@ -14,8 +14,7 @@ static const cgam_param help_params[] = {
     CGAM_PARAM_END,
 };
 
-/* "no verb 'lm gte'; did you mean lm get? see: cgam help" */
-static cgam_status fail_verb(cgam_env *env, int count, const char *const *words)
+cgam_status cgam_verb_fail(cgam_env *env, int count, const char *const *words)
 {
     char typed[80];
     int used;
@@ -52,7 +51,7 @@ static cgam_status help_run(cgam_call *call)
     int count = (int)cgam_args_words(call->args, "VERB", &words), used = 0;
     const cgam_verb *verb = cgam_verb_find(count, words, &used);
     if (count == 1 && cgam_verb_group(words[0])) group = words[0];
-    if (count != used && !group) return fail_verb(call->env, count, words);
+    if (count != used && !group) return cgam_verb_fail(call->env, count, words);
     if (verb) {
         json_t *about = cgam_help_json(verb);
         json_object_update(call->doc, about);

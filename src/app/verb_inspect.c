@@ -12,42 +12,35 @@ static const cgam_param params[] = {
 static cgam_status fill(cgam_call *call, cgam_bank *bank)
 {
     json_t *doc = call->doc;
-    cgam_bank_info info = cgam_bank_describe(bank);
     double alpha = cgam_args_real(call->args, "alpha"), beta = cgam_args_real(call->args, "beta");
     double lambda = cgam_args_real(call->args, "lambda");
-    cgam_gram_info gram;
-    cgam_gate *gate;
-    cgam_gate_opts opts = cgam_gate_opts_default();
-    opts.effort = CGAM_EFFORT_FULL;
-    cgam_status status = cgam_bank_gram(bank, &gram);
-    if (status == CGAM_OK) status = cgam_gate_new(bank, alpha, &opts, &gate);
+    cgam_inspection in;
+    cgam_status status = cgam_bank_inspect(bank, alpha, beta, lambda, &in);
     if (status != CGAM_OK) return status;
-    cgam_gate_info g = cgam_gate_describe(gate);
-    cgam_gate_free(gate);
-    double contraction = cgam_contraction(beta, lambda, g.eta_min);
-    cgam_json_put_int(doc, "n", info.n);
-    cgam_json_put_int(doc, "d", info.d);
-    cgam_json_put_text(doc, "dtype", cgam_dtype_name(info.dtype));
-    cgam_json_put_bool(doc, "mapped", info.mapped);
-    cgam_json_put_real(doc, "norm_min", info.norm_min);
-    cgam_json_put_real(doc, "norm_max", info.norm_max);
-    cgam_json_put_bool(doc, "unit", info.unit);
-    cgam_json_put_int(doc, "zero_memories", info.zero_rows);
-    cgam_json_put_real(doc, "mu_min", gram.mu_min);
-    cgam_json_put_real(doc, "mu_max", gram.mu_max);
-    cgam_json_put_int(doc, "rank", gram.rank);
+    cgam_json_put_int(doc, "n", in.bank.n);
+    cgam_json_put_int(doc, "d", in.bank.d);
+    cgam_json_put_text(doc, "dtype", cgam_dtype_name(in.bank.dtype));
+    cgam_json_put_bool(doc, "mapped", in.bank.mapped);
+    cgam_json_put_real(doc, "norm_min", in.bank.norm_min);
+    cgam_json_put_real(doc, "norm_max", in.bank.norm_max);
+    cgam_json_put_bool(doc, "unit", in.bank.unit);
+    cgam_json_put_int(doc, "zero_memories", in.bank.zero_rows);
+    cgam_json_put_real(doc, "mu_min", in.gram.mu_min);
+    cgam_json_put_real(doc, "mu_max", in.gram.mu_max);
+    cgam_json_put_int(doc, "rank", in.gram.rank);
     cgam_json_put_real(doc, "alpha", alpha);
     cgam_json_put_real(doc, "lambda", lambda);
     cgam_json_put_real(doc, "beta", beta);
-    cgam_json_put_real(doc, "alpha_crit", g.critical.alpha);
-    cgam_json_put(doc, "alpha_crit_bounds",
-                  cgam_json_reals((double[]){g.critical.alpha_lo, g.critical.alpha_hi}, 2, 1));
-    cgam_json_put_real(doc, "eta_min", g.eta_min);
-    cgam_json_put_text(doc, "regime", cgam_regime_name(g.regime));
-    cgam_json_put(doc, "negative_modes", json_integer(g.negative));
-    cgam_json_put_real(doc, "contraction", contraction);
-    cgam_json_put(doc, "unique", contraction < 1 ? json_true() : json_null());
-    cgam_json_put_real(doc, "lambda_unique_max", cgam_contraction_lambda_max(beta, g.eta_min));
+    cgam_json_put_real(doc, "alpha_crit", in.gate.critical.alpha);
+    cgam_json_put(
+        doc, "alpha_crit_bounds",
+        cgam_json_reals((double[]){in.gate.critical.alpha_lo, in.gate.critical.alpha_hi}, 2, 1));
+    cgam_json_put_real(doc, "eta_min", in.gate.eta_min);
+    cgam_json_put_text(doc, "regime", cgam_regime_name(in.gate.regime));
+    cgam_json_put(doc, "negative_modes", json_integer(in.gate.negative));
+    cgam_json_put_real(doc, "contraction", in.contraction);
+    cgam_json_put(doc, "unique", in.unique ? json_true() : json_null());
+    cgam_json_put_real(doc, "lambda_unique_max", in.lambda_unique_max);
     return CGAM_OK;
 }
 

@@ -141,6 +141,13 @@ int cgam_env_threads(const cgam_env *env) { return env->opts.threads; }
 
 const char *cgam_env_message(const cgam_env *env) { return env->message; }
 
+void cgam_env_message_copy(cgam_env *env, char *text, size_t size)
+{
+    pthread_mutex_lock(&env->lock);
+    if (size > 0) snprintf(text, size, "%s", env->message);
+    pthread_mutex_unlock(&env->lock);
+}
+
 /* The smallest kept block that holds so much without wasting more, or NULL. */
 static void *take_kept(cgam_env *env, size_t bytes)
 {

@@ -1,0 +1,68 @@
+/* door.c: a verb by its name, with options from JSON; and what every door does around a verb. */
+#include "app/verbs.h"
+#include "base/env.h"
+
+#include <cgam/door.h>
+#include <string.h>
+
+cgam_ask_opts cgam_ask_opts_default(void) { return (cgam_ask_opts){.progress = false}; }
+
+cgam_status cgam_call_run(cgam_call *call)
+{
+    if (!call->doc) return cgam_fail_nomem(call->env, "the document");
+    cgam_status status = call->verb->run(call);
+    if (status == CGAM_OK && json_object_get(call->doc, "incomplete"))
+        status = cgam_fail_nomem(call->env, "the document");
+    return status;
+}
+
+/* Cuts the text at its blanks, in place; how many words, one more than `most` for too many. */
+static int split(char *text, const char **words, int most)
+{
+    int count = 0;
+    for (char *rest = text, *word; (word = strtok_r(rest, " ", &rest)); count++) {
+        if (count == most) return most + 1;
+        words[count] = word;
+    }
+    return count;
+}
+
+static cgam_status find_verb(cgam_env *env, const char *name, const cgam_verb **out)
+{
+    enum { WORDS = 4 };
+    const char *words[WORDS] = {""};
+    char text[80];
+    int used = 0;
+    snprintf(text, sizeof text, "%s", name);
+    int count = split(text, words, WORDS);
+    *out = count <= WORDS ? cgam_verb_find(count, words, &used) : NULL;
+    if (*out && used == count) return CGAM_OK;
+    return cgam_verb_fail(env, count < 1 ? 1 : count < WORDS ? count : WORDS, words);
+}
+
+cgam_status cgam_ask(cgam_env *env, const char *verb, const char *options,
+                     const cgam_ask_opts *opts, cgam_document *out)
+{
+    *out = (cgam_document){0};
+    cgam_ask_opts o = opts ? *opts : cgam_ask_opts_default();
+    cgam_call call = {.env = env, .progress = o.progress};
+    json_t *object = NULL;
+    cgam_args *args = NULL;
+    cgam_status status = find_verb(env, verb, &call.verb);
+    if (status == CGAM_OK && options)
+        status = cgam_json_parse(env, "options", options, strlen(options), &object);
+    if (status == CGAM_OK && !object && !(object = json_object()))
+        status = cgam_fail_nomem(env, "options");
+    if (status == CGAM_OK) status = cgam_args_json(env, call.verb, object, &args);
+    if (status == CGAM_OK) {
+        call.args = args;
+        call.doc = json_object();
+        status = cgam_call_run(&call);
+    }
+    if (status == CGAM_OK) status = cgam_json_text(env, call.doc, &out->text);
+    out->negative = status == CGAM_OK && call.negative;
+    json_decref(call.doc);
+    json_decref(object);
+    cgam_args_free(args);
+    return status;
+}

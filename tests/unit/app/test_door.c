@@ -1,0 +1,116 @@
+/* Verbs by name, options from JSON: the same documents and the same refusals as on the command line. */
+#include "io/json.h"
+#include "support/failing_alloc.h"
+#include "support/objects.h"
+
+#include <cgam/door.h>
+#include <cgam/inspect.h>
+#include <math.h>
+#include <string.h>
+
+static cgam_env *env;
+
+static int set_up(void **state)
+{
+    (void)state;
+    env = object_env(1);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    cgam_env_free(env);
+    return 0;
+}
+
+static void a_verb_answers_with_its_document(void **state)
+{
+    (void)state;
+    cgam_document answer;
+    json_t *doc;
+    CHECK_STATUS(env, cgam_ask(env, "version", NULL, NULL, &answer));
+    CHECK_STATUS(env, cgam_json_parse(env, "answer", answer.text, strlen(answer.text), &doc));
+    assert_string_equal(cgam_json_get_text(doc, "version"), cgam_version());
+    assert_false(answer.negative);
+    json_decref(doc);
+    cgam_text_free(env, answer.text);
+    CHECK_STATUS(env, cgam_ask(env, " help ", "{\"VERB\": [\"lm\", \"get\"]}", NULL, &answer));
+    assert_non_null(strstr(answer.text, "libllama"));
+    cgam_text_free(env, answer.text);
+}
+
+static void what_is_wrong_is_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *verb, *options, *message;
+        cgam_status status;
+    } cases[] = {
+        {"recal", NULL, "no verb 'recal'; did you mean recall?", CGAM_E_ARG},
+        {"", NULL, "no verb ''", CGAM_E_ARG},
+        {"a b c d e f", NULL, "no verb 'a'", CGAM_E_ARG},
+        {"recall", NULL, "bank", CGAM_E_ARG},
+        {"recall", "{\"bnk\": 1}", "bnk", CGAM_E_ARG},
+        {"recall", "{\"bank\": \"Z\", \"query\": \"q\", \"alpha\": -1}", "alpha is -1", CGAM_E_ARG},
+        {"recall", "{\"bank\"", "options:1", CGAM_E_FORMAT},
+        {"recall", "[]", "one JSON object", CGAM_E_ARG},
+        {"inspect", "{\"bank\": \"/nonexistent/Z.npy\"}", "/nonexistent/Z.npy", CGAM_E_NOT_FOUND},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        cgam_document answer = {(char *)&answer, true};
+        char copy[512];
+        CHECK_FAILS(env, cases[i].status,
+                    cgam_ask(env, cases[i].verb, cases[i].options, NULL, &answer));
+        CHECK_MESSAGE(env, cases[i].message);
+        assert_null(answer.text);
+        assert_false(answer.negative);
+        cgam_env_message_copy(env, copy, sizeof copy);
+        assert_string_equal(copy, cgam_env_message(env));
+        cgam_env_message_copy(env, copy, 4);
+        assert_int_equal(strlen(copy), strlen(cgam_env_message(env)) < 3 ? strlen(copy) : 3);
+    }
+}
+
+static void inspection_of_an_orthogonal_bank(void **state)
+{
+    (void)state;
+    const double Z[] = {2, 0, 0, 2};
+    cgam_bank *bank = object_bank(env, 2, 2, Z);
+    cgam_inspection in;
+    CHECK_STATUS(env, cgam_bank_inspect(bank, 0.5, 4, 0.5, &in));
+    assert_true(isinf(in.gate.critical.alpha) && in.gram.rank == 2);
+    /* A = I: contraction beta lambda^2 / 2 = 1/2, largest lambda sqrt(2 / beta) */
+    assert_true(in.contraction >= 0.5 && in.contraction < 0.5 + 1e-8 && in.unique);
+    assert_true(fabs(in.lambda_unique_max - sqrt(0.5)) < 1e-8);
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_bank_inspect(bank, 0.5, 0, 1, &in));
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_bank_inspect(bank, 0.5, 1, NAN, &in));
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_bank_inspect(bank, -1, 1, 1, &in));
+    cgam_bank_free(bank);
+}
+
+static int ask_version(cgam_env *on, void *arg)
+{
+    (void)arg;
+    cgam_document answer;
+    cgam_status status = cgam_ask(on, "version", "{\"threads\": 1}", NULL, &answer);
+    cgam_text_free(on, answer.text);
+    return status;
+}
+
+static void survives_every_failed_allocation(void **state)
+{
+    (void)state;
+    check_every_allocation(ask_version, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_verb_answers_with_its_document, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_is_wrong_is_named, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(inspection_of_an_orthogonal_bank, set_up, tear_down),
+        cmocka_unit_test(survives_every_failed_allocation),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
