@@ -1,0 +1,228 @@
+/* bank.c: banks over buffers and files. */
+#include "core.h"
+
+static field info_fields[] = {
+    {"n", 'q', offsetof(cgam_bank_info, n), NULL, NULL},
+    {"d", 'q', offsetof(cgam_bank_info, d), NULL, NULL},
+    {"norm_min", 'd', offsetof(cgam_bank_info, norm_min), NULL, NULL},
+    {"norm_max", 'd', offsetof(cgam_bank_info, norm_max), NULL, NULL},
+    {"equal_norms", 'b', offsetof(cgam_bank_info, equal_norms), NULL, NULL},
+    {"unit", 'b', offsetof(cgam_bank_info, unit), NULL, NULL},
+    {"zero_rows", 'q', offsetof(cgam_bank_info, zero_rows), NULL, NULL},
+    {"mapped", 'b', offsetof(cgam_bank_info, mapped), NULL, NULL},
+    {NULL, 0, 0, NULL, NULL},
+};
+
+/* Rows of the view as the library wants them: two axes, elements side by side, rows apart by a whole
+ * number of elements. errors are ValueErrors. */
+static int check_rows(const Py_buffer *v, cgam_dtype dtype, int64_t *stride)
+{
+    const char *why = NULL;
+    if (v->ndim != 2) why = "two axes are expected, (N, d)";
+    else if (v->itemsize != (Py_ssize_t)cgam_dtype_size(dtype)) why = "elements of another size";
+    else if (v->shape[0] < 1 || v->shape[1] < 1) why = "it is empty";
+    else if (v->shape[1] > 1 && v->strides[1] != v->itemsize)
+        why = "the numbers of a row are not side by side (Fortran order?); copy=True copies them";
+    else if (v->shape[0] > 1 &&
+             (v->strides[0] < v->shape[1] * v->itemsize || v->strides[0] % v->itemsize != 0))
+        why = "its rows run backwards or overlap; copy=True copies them";
+    else if ((uintptr_t)v->buf % (size_t)v->itemsize != 0)
+        why = "its numbers are not aligned; copy=True copies them";
+    if (why) {
+        PyErr_Format(PyExc_ValueError, "bank: %s", why);
+        return -1;
+    }
+    *stride = v->shape[0] > 1 ? v->strides[0] / v->itemsize : v->shape[1];
+    return 0;
+}
+
+/* bank_new(array, dtype, normalize, threads): borrows the array as long as the bank lives. */
+static PyObject *bank_new(PyObject *self, PyObject *args)
+{
+    (void)self;
+    PyObject *array;
+    const char *name;
+    int normalize, threads;
+    cgam_dtype dtype;
+    if (!PyArg_ParseTuple(args, "Ospi:bank_new", &array, &name, &normalize, &threads)) return NULL;
+    if (!cgam_dtype_find(name, &dtype))
+        return PyErr_Format(PyExc_ValueError, "bank: dtype %s", name);
+    env_box *box = env_take(threads);
+    handle *h = box ? handle_new(BANK, box, NULL) : NULL;
+    if (!h) return NULL;
+    cgam_bank_opts opts = cgam_bank_opts_default();
+    opts.normalize = normalize != 0;
+    cgam_bank *bank = NULL;
+    if (PyObject_GetBuffer(array, &h->view[0], PyBUF_STRIDES) != 0) goto failed;
+    h->views = 1;
+    if (check_rows(&h->view[0], dtype, &opts.stride) != 0) goto failed;
+    call c;
+    call_begin(&c);
+    cgam_status status = cgam_bank_new(box->env, h->view[0].buf, dtype, h->view[0].shape[0],
+                                       h->view[0].shape[1], &opts, &bank);
+    call_end(&c);
+    h->it = bank;
+    if (status == CGAM_OK) return (PyObject *)h;
+    raise_status(box->env, status);
+failed:
+    Py_DECREF(h);
+    return NULL;
+}
+
+/* bank_load(path, normalize, threads) */
+static PyObject *bank_load(PyObject *self, PyObject *args)
+{
+    (void)self;
+    const char *path;
+    int normalize, threads;
+    if (!PyArg_ParseTuple(args, "spi:bank_load", &path, &normalize, &threads)) return NULL;
+    env_box *box = env_take(threads);
+    handle *h = box ? handle_new(BANK, box, NULL) : NULL;
+    if (!h) return NULL;
+    cgam_bank_opts opts = cgam_bank_opts_default();
+    opts.normalize = normalize != 0;
+    cgam_bank *bank = NULL;
+    call c;
+    call_begin(&c);
+    cgam_status status = cgam_bank_load(box->env, path, &opts, &bank);
+    call_end(&c);
+    h->it = bank;
+    if (status == CGAM_OK) return (PyObject *)h;
+    raise_status(box->env, status);
+    Py_DECREF(h);
+    return NULL;
+}
+
+static PyObject *bank_info(PyObject *self, PyObject *object)
+{
+    (void)self;
+    const cgam_bank *bank = handle_it(object, BANK);
+    if (!bank) return NULL;
+    cgam_bank_info info = cgam_bank_describe(bank);
+    PyObject *dict = fields_dict(info_fields, &info);
+    PyObject *dtype = dict ? PyUnicode_FromString(cgam_dtype_name(info.dtype)) : NULL;
+    if (!dtype || PyDict_SetItemString(dict, "dtype", dtype) != 0) Py_CLEAR(dict);
+    Py_XDECREF(dtype);
+    return dict;
+}
+
+/* One pass over the bank: out = Z x, or Z' w. */
+typedef cgam_status (*product)(const cgam_bank *, const double *, double *);
+static PyObject *run_product(PyObject *args, product f, bool score)
+{
+    PyObject *object, *in, *out;
+    if (!PyArg_ParseTuple(args, "OOO", &object, &in, &out)) return NULL;
+    handle *h = handle_of(object, BANK);
+    if (!h) return NULL;
+    cgam_bank_info info = cgam_bank_describe(h->it);
+    arrays a = {0};
+    const double *x = array_in(&a, in, score ? "x" : "w", score ? info.d : info.n, NULL);
+    double *y = x ? array_out(&a, out, "out", score ? info.n : info.d) : NULL;
+    cgam_status status = CGAM_OK;
+    if (x && y) {
+        call c;
+        call_begin(&c);
+        status = f(h->it, x, y);
+        call_end(&c);
+    }
+    arrays_release(&a);
+    if (PyErr_Occurred()) return NULL;
+    if (status != CGAM_OK) return raise_status(h->box->env, status);
+    Py_RETURN_NONE;
+}
+
+static PyObject *bank_score(PyObject *self, PyObject *args)
+{
+    (void)self;
+    return run_product(args, cgam_bank_score, true);
+}
+
+static PyObject *bank_combine(PyObject *self, PyObject *args)
+{
+    (void)self;
+    return run_product(args, cgam_bank_combine, false);
+}
+
+/* bank_row(bank, i, out) */
+static PyObject *bank_row(PyObject *self, PyObject *args)
+{
+    (void)self;
+    PyObject *object, *out;
+    long long i;
+    if (!PyArg_ParseTuple(args, "OLO:bank_row", &object, &i, &out)) return NULL;
+    handle *h = handle_of(object, BANK);
+    if (!h) return NULL;
+    arrays a = {0};
+    double *y = array_out(&a, out, "out", cgam_bank_describe(h->it).d);
+    cgam_status status = y ? cgam_bank_row(h->it, i, y) : CGAM_OK;
+    arrays_release(&a);
+    if (PyErr_Occurred()) return NULL;
+    if (status != CGAM_OK) return raise_status(h->box->env, status);
+    Py_RETURN_NONE;
+}
+
+static const char *regime_text(int regime) { return cgam_regime_name((cgam_regime)regime); }
+
+static field inspection_fields[] = {
+    {"n", 'q', offsetof(cgam_inspection, bank.n), NULL, NULL},
+    {"d", 'q', offsetof(cgam_inspection, bank.d), NULL, NULL},
+    {"norm_min", 'd', offsetof(cgam_inspection, bank.norm_min), NULL, NULL},
+    {"norm_max", 'd', offsetof(cgam_inspection, bank.norm_max), NULL, NULL},
+    {"mu_min", 'd', offsetof(cgam_inspection, gram.mu_min), NULL, NULL},
+    {"mu_max", 'd', offsetof(cgam_inspection, gram.mu_max), NULL, NULL},
+    {"rank", 'q', offsetof(cgam_inspection, gram.rank), NULL, NULL},
+    {"alpha", 'd', offsetof(cgam_inspection, gate.alpha), NULL, NULL},
+    {"alpha_crit", 'd', offsetof(cgam_inspection, gate.critical.alpha), NULL, NULL},
+    {"alpha_crit_from", 'd', offsetof(cgam_inspection, gate.critical.alpha_lo), NULL, NULL},
+    {"alpha_crit_to", 'd', offsetof(cgam_inspection, gate.critical.alpha_hi), NULL, NULL},
+    {"eta_min", 'd', offsetof(cgam_inspection, gate.eta_min), NULL, NULL},
+    {"regime", 'n', offsetof(cgam_inspection, gate.regime), regime_text, NULL},
+    {"negative_modes", 'q', offsetof(cgam_inspection, gate.negative), NULL, NULL},
+    {"contraction", 'd', offsetof(cgam_inspection, contraction), NULL, NULL},
+    {"lambda_unique_max", 'd', offsetof(cgam_inspection, lambda_unique_max), NULL, NULL},
+    {NULL, 0, 0, NULL, NULL},
+};
+
+/* bank_inspect(bank, alpha, beta, lam): None = the default of a recall. */
+static PyObject *bank_inspect(PyObject *self, PyObject *args)
+{
+    (void)self;
+    PyObject *object, *given[3];
+    if (!PyArg_ParseTuple(args, "OOOO:bank_inspect", &object, &given[0], &given[1], &given[2]))
+        return NULL;
+    handle *h = handle_of(object, BANK);
+    if (!h) return NULL;
+    cgam_recall_opts usual = cgam_recall_opts_default();
+    double value[3] = {usual.alpha, usual.beta, usual.lambda};
+    for (int i = 0; i < 3; i++) {
+        if (given[i] != Py_None) value[i] = PyFloat_AsDouble(given[i]);
+        if (PyErr_Occurred()) return NULL;
+    }
+    cgam_inspection in;
+    call c;
+    call_begin(&c);
+    cgam_status status = cgam_bank_inspect(h->it, value[0], value[1], value[2], &in);
+    call_end(&c);
+    if (status != CGAM_OK) return raise_status(h->box->env, status);
+    PyObject *dict = fields_dict(inspection_fields, &in);
+    PyObject *unique = in.unique ? Py_True : Py_None;
+    PyObject *beta = PyFloat_FromDouble(value[1]), *lambda = PyFloat_FromDouble(value[2]);
+    if (!dict || !beta || !lambda || PyDict_SetItemString(dict, "unique", unique) != 0 ||
+        PyDict_SetItemString(dict, "beta", beta) != 0 ||
+        PyDict_SetItemString(dict, "lam", lambda) != 0)
+        Py_CLEAR(dict);
+    Py_XDECREF(beta);
+    Py_XDECREF(lambda);
+    return dict;
+}
+
+PyMethodDef bank_methods[] = {
+    {"bank_new", bank_new, METH_VARARGS, NULL},
+    {"bank_load", bank_load, METH_VARARGS, NULL},
+    {"bank_info", bank_info, METH_O, NULL},
+    {"bank_score", bank_score, METH_VARARGS, NULL},
+    {"bank_combine", bank_combine, METH_VARARGS, NULL},
+    {"bank_row", bank_row, METH_VARARGS, NULL},
+    {"bank_inspect", bank_inspect, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};

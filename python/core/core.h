@@ -1,0 +1,106 @@
+/* core.h: the extension module cgam._core - the C API as functions over buffers.
+ *
+ * Everything that a user sees is made in Python (python/cgam); this side takes arrays that are what
+ * they should be, lets go of the interpreter's lock, calls the library and hands plain values back.
+ * Only the stable ABI of CPython 3.11 is used, so one file serves every later one.
+ */
+#ifndef CGAM_PYTHON_CORE_H
+#define CGAM_PYTHON_CORE_H
+
+#ifndef Py_LIMITED_API
+#define Py_LIMITED_API 0x030B0000
+#endif
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <cgam/cgam.h>
+
+#include <locale.h>
+#include <signal.h>
+
+/* ---- calls ------------------------------------------------------------------------------------ */
+/* Between call_begin and call_end the interpreter's lock is free, Ctrl-C asks the library to stop
+ * (main thread only, as everywhere in Python), BLAS has one thread, and numbers are written with a
+ * point. Nothing of Python may be touched there. */
+typedef struct call {
+    PyThreadState *thread;
+    locale_t locale;
+    bool catching;
+    struct sigaction old;
+} call;
+void call_begin(call *c);
+void call_end(call *c);
+/* The same for work of microseconds: nobody could press a key so fast. */
+void call_begin_brief(call *c);
+void call_end_brief(call *c);
+
+/* Raises what a status means, with the env's message; NULL, so that it can be returned. env may be
+ * NULL. An exception that a Python callback left behind goes first. */
+PyObject *raise_status(cgam_env *env, cgam_status status);
+
+/* ---- envs and handles ------------------------------------------------------------------------- */
+/* Objects share an env, which lives as long as any of them; those that asked for a number of threads
+ * have one of their own. */
+typedef struct env_box {
+    cgam_env *env;
+    int refs;
+    bool shared;
+} env_box;
+env_box *env_take(int threads); /* 0 = the shared one; NULL: an exception is set */
+void env_drop(env_box *box);    /* NULL is fine */
+
+typedef enum kind { BANK, PLAN, GATE, SPECTRUM, NET, MODEL, KINDS } kind;
+
+/* Whatever the library gives. Frees it, then lets go of what it stands on. */
+typedef struct handle {
+    PyObject_HEAD kind what;
+    unsigned born; /* before how many forks */
+    void *it;
+    env_box *box;
+    bool brief;     /* a plan of mode first: a query takes no longer than a pass over the bank */
+    PyObject *keep; /* other handles, callbacks; or NULL */
+    int views;
+    Py_buffer view[3];
+} handle;
+/* Takes the box over, also when it fails. Keeps a reference to `keep`, which may be NULL. */
+handle *handle_new(kind what, env_box *box, PyObject *keep);
+/* The library's object of a handle of that kind; NULL: an exception is set. */
+void *handle_it(PyObject *object, kind what);
+handle *handle_of(PyObject *object, kind what);
+int handle_setup(PyObject *module);
+
+/* ---- values ----------------------------------------------------------------------------------- */
+/* Buffers of one call, released together. */
+enum { ARRAYS = 16 };
+typedef struct arrays {
+    int count;
+    Py_buffer view[ARRAYS];
+} arrays;
+/* Contiguous doubles; `size` numbers, or any where it is negative, and then *got says how many.
+ * None gives NULL without an exception. Not finite is an exception that names the place. */
+const double *array_in(arrays *a, PyObject *object, const char *name, int64_t size, int64_t *got);
+double *array_out(arrays *a, PyObject *object, const char *name, int64_t size);
+void *array_raw(arrays *a, PyObject *object, const char *name, int64_t bytes); /* to write into */
+const void *array_raw_in(arrays *a, PyObject *object, const char *name, int64_t itemsize,
+                         int64_t *count);
+void arrays_release(arrays *a);
+
+/* Fields of the library's structs, by name; a NULL name ends. */
+typedef struct field {
+    const char *name;
+    char
+        type; /* d double, q int64, i int, b bool, s text, f float, z size_t, n named, t tristate */
+    size_t offset;
+    const char *(*text)(int value); /* of a named one */
+    PyObject *key;                  /* made when first needed */
+} field;
+PyObject *fields_dict(field *fields, const void *from);
+/* Sets fields from a dict; a name that is none of them is a TypeError. */
+int fields_set(field *fields, PyObject *dict, void *into);
+PyObject *fields_layout(const field *fields, size_t size); /* for a structured dtype */
+
+/* ---- the functions, by file ------------------------------------------------------------------- */
+extern PyMethodDef bank_methods[], recall_methods[], gate_methods[], theory_methods[],
+    run_methods[];
+
+#endif

@@ -1,0 +1,324 @@
+/* recall.c: plans and runs. */
+#include "core.h"
+
+#include <string.h>
+
+/* Numbers that a call reads in well under a millisecond. */
+enum { BRIEF = 1 << 20 };
+
+#define OPTION(name, type, member)                                                                 \
+    {                                                                                              \
+        name, type, offsetof(cgam_recall_opts, member), NULL, NULL                                 \
+    }
+static field option_fields[] = {
+    OPTION("alpha", 'd', alpha),
+    OPTION("beta", 'd', beta),
+    OPTION("lam", 'd', lambda),
+    OPTION("certify", 'b', certify),
+    OPTION("tol", 'd', tol),
+    OPTION("max_iter", 'q', max_iter),
+    OPTION("plain", 'b', plain),
+    OPTION("memory_max", 'z', memory_max),
+    OPTION("tau_c", 'd', tau_c),
+    OPTION("tau_s", 'd', tau_s),
+    OPTION("tau_r", 'd', tau_r),
+    OPTION("tau_q", 'd', tau_q),
+    OPTION("t_max", 'd', t_max),
+    OPTION("steady", 'd', steady),
+    OPTION("free_context", 'b', free_context),
+    OPTION("free_query", 'b', free_query),
+    {NULL, 0, 0, NULL, NULL},
+};
+
+static const char *end_text(int end) { return cgam_end_name((cgam_end)end); }
+
+#define RESULT(name, type, text)                                                                   \
+    {                                                                                              \
+#name, type, offsetof(cgam_result, name), text, NULL                                       \
+    }
+static field result_fields[] = {
+    RESULT(winner, 'q', NULL),
+    RESULT(focus, 'q', NULL),
+    RESULT(focus_rank, 'q', NULL),
+    RESULT(p, 'd', NULL),
+    RESULT(log_p, 'd', NULL),
+    RESULT(neff_entropy, 'd', NULL),
+    RESULT(neff_ipr, 'd', NULL),
+    RESULT(gap, 'd', NULL),
+    RESULT(gap_raw, 'd', NULL),
+    RESULT(gap_gate, 'd', NULL),
+    RESULT(p_lower_bound, 'd', NULL),
+    RESULT(p_lower_bound_proved, 'b', NULL),
+    RESULT(iterations, 'q', NULL),
+    RESULT(newton_steps, 'q', NULL),
+    RESULT(end, 'n', end_text),
+    RESULT(change, 'd', NULL),
+    RESULT(time, 'd', NULL),
+    RESULT(energy_start, 'd', NULL),
+    RESULT(energy_end, 'd', NULL),
+    RESULT(energy_rise, 'd', NULL),
+    RESULT(contraction, 'd', NULL),
+    RESULT(contraction_proved, 'b', NULL),
+    RESULT(unique, 't', NULL),
+    RESULT(unique_proved, 'b', NULL),
+    RESULT(fold_margin, 'd', NULL),
+    RESULT(fold_margin_exact, 'b', NULL),
+    RESULT(fold_margin_proved, 'b', NULL),
+    RESULT(p_error, 'd', NULL),
+    RESULT(p_error_proved, 'b', NULL),
+    RESULT(local_contraction, 'd', NULL),
+    RESULT(local_contraction_proved, 'b', NULL),
+    RESULT(readout_left_out, 'd', NULL),
+    {NULL, 0, 0, NULL, NULL},
+};
+
+/* A matrix that the plan borrows: kept with the handle. */
+static const double *borrow(handle *h, PyObject *object, const char *name, int64_t rows,
+                            int64_t *columns)
+{
+    if (object == Py_None) return NULL;
+    arrays a = {0};
+    int64_t size;
+    const double *x = array_in(&a, object, name, -1, &size);
+    if (!x) {
+        arrays_release(&a);
+        return NULL;
+    }
+    h->view[h->views++] = a.view[0];
+    *columns = size / rows;
+    if (a.view[0].ndim == 2 && a.view[0].shape[0] == rows && *columns > 0) return x;
+    PyErr_Format(PyExc_ValueError, "%s: (%lld, d_c) is expected", name, (long long)rows);
+    return NULL;
+}
+
+/* plan_new(bank, mode, projection, gate_weights, options) */
+static PyObject *plan_new(PyObject *self, PyObject *const *args, Py_ssize_t count)
+{
+    (void)self;
+    if (count != 5) return PyErr_Format(PyExc_TypeError, "plan_new takes 5 arguments");
+    handle *bank = handle_of(args[0], BANK);
+    if (!bank) return NULL;
+    cgam_recall_opts opts = cgam_recall_opts_default();
+    if (args[1] != Py_None) {
+        const char *mode = PyUnicode_AsUTF8AndSize(args[1], NULL);
+        if (!mode) return NULL;
+        if (!cgam_mode_find(mode, &opts.mode))
+            return PyErr_Format(PyExc_ValueError, "mode is '%s', there are first, coupled and flow",
+                                mode);
+    }
+    if (args[4] != Py_None && fields_set(option_fields, args[4], &opts) != 0) return NULL;
+    bank->box->refs++;
+    handle *h = handle_new(PLAN, bank->box, args[0]);
+    if (!h) return NULL;
+    cgam_bank_info info = cgam_bank_describe(bank->it);
+    opts.P = borrow(h, args[2], "projection", info.d, &opts.d_c);
+    if (!PyErr_Occurred()) opts.W = borrow(h, args[3], "gate_weights", info.n, &opts.d_c);
+    cgam_recall *plan = NULL;
+    if (!PyErr_Occurred()) {
+        call c;
+        call_begin(&c);
+        cgam_status status = cgam_recall_new(bank->it, &opts, &plan);
+        call_end(&c);
+        h->it = plan;
+        h->brief = opts.mode == CGAM_FIRST;
+        if (status == CGAM_OK) return (PyObject *)h;
+        raise_status(bank->box->env, status);
+    }
+    Py_DECREF(h);
+    return NULL;
+}
+
+/* What plan_run takes, in this order. */
+enum {
+    PLAN_,
+    QUERIES,
+    TOP,
+    D_C,
+    Q,
+    C,
+    TARGET,
+    RESULTS,
+    TOP_INDEX,
+    TOP_P,
+    TOP_LOG_P,
+    P,
+    S,
+    R,
+    READOUT
+};
+enum { RUN_ARGS = READOUT + 1 };
+
+static int run_in(arrays *a, PyObject *const *args, int64_t B, int64_t d, int64_t d_c,
+                  cgam_recall_in *in)
+{
+    int64_t size = 0;
+    in->queries = B;
+    in->q = array_in(a, args[Q], "query", B * d, NULL);
+    if (in->q && args[C] != Py_None) {
+        in->c = array_in(a, args[C], "context", -1, &size);
+        in->c_per_query = size == B * d_c && (B == 1 || size != d_c);
+        if (in->c && size != d_c && size != B * d_c)
+            PyErr_Format(PyExc_ValueError,
+                         "context: %lld numbers, (%lld) or (%lld, %lld) is expected",
+                         (long long)size, (long long)d_c, (long long)B, (long long)d_c);
+    }
+    if (!PyErr_Occurred() && args[TARGET] != Py_None) {
+        in->target = array_raw_in(a, args[TARGET], "target", 8, &size);
+        if (in->target && size != B)
+            PyErr_Format(PyExc_ValueError, "target: %lld indices, queries are %lld",
+                         (long long)size, (long long)B);
+    }
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+/* One query without arrays for its result: the result and the leaders in one block of bytes, which
+ * result_dict takes apart when somebody looks. */
+typedef struct block {
+    cgam_result result;
+    int64_t numbers[]; /* [top] indices, [top] p, [top] log p */
+} block;
+
+static PyObject *block_new(int64_t top, cgam_recall_out *out)
+{
+    PyObject *bytes = PyBytes_FromStringAndSize(
+        NULL, (Py_ssize_t)sizeof(block) + (Py_ssize_t)(3 * top) * (Py_ssize_t)sizeof(int64_t));
+    if (!bytes) return NULL;
+    block *b = (block *)PyBytes_AsString(bytes);
+    out->results = &b->result;
+    out->top_index = b->numbers;
+    out->top_p = (double *)(b->numbers + top);
+    out->top_log_p = out->top_p + top;
+    return bytes;
+}
+
+static int run_out(arrays *a, PyObject *const *args, int64_t B, int64_t n, int64_t d,
+                   cgam_recall_out *out)
+{
+    if (args[RESULTS] != Py_None) {
+        out->results = array_raw(a, args[RESULTS], "results", B * (int64_t)sizeof *out->results);
+        if (out->results)
+            out->top_index = array_raw(a, args[TOP_INDEX], "top_index", B * out->top * 8);
+        if (out->top_index) out->top_p = array_out(a, args[TOP_P], "top_p", B * out->top);
+        if (out->top_p) out->top_log_p = array_out(a, args[TOP_LOG_P], "top_log_p", B * out->top);
+    }
+    if (!PyErr_Occurred()) out->p = array_out(a, args[P], "p", B * n);
+    if (!PyErr_Occurred()) out->s = array_out(a, args[S], "s", B * n);
+    if (!PyErr_Occurred()) out->r = array_out(a, args[R], "r", B * n);
+    if (!PyErr_Occurred()) out->readout = array_out(a, args[READOUT], "readout", B * d);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+/* Runs queries; outputs are arrays to fill, or None. One query without `results` gives a block. d_c is
+ * what a context has. */
+static PyObject *plan_run(PyObject *self, PyObject *const *args, Py_ssize_t count)
+{
+    (void)self;
+    if (count != RUN_ARGS)
+        return PyErr_Format(PyExc_TypeError, "plan_run takes %d arguments", RUN_ARGS);
+    handle *h = handle_of(args[PLAN_], PLAN);
+    if (!h) return NULL;
+    int64_t B = PyLong_AsLongLong(args[QUERIES]), top = PyLong_AsLongLong(args[TOP]);
+    int64_t d_c = PyLong_AsLongLong(args[D_C]);
+    if (PyErr_Occurred()) return NULL;
+    cgam_bank_info info = cgam_bank_describe(((handle *)h->keep)->it);
+    bool single = args[RESULTS] == Py_None;
+    if (B < 1 || top < 0 || top > info.n || (single && B > 1))
+        return PyErr_Format(PyExc_ValueError, "queries are %lld, top is %lld", (long long)B,
+                            (long long)top);
+    cgam_recall_in in = {0};
+    cgam_recall_out out = {.top = top};
+    arrays a = {0};
+    cgam_status status = CGAM_OK;
+    PyObject *answer = single ? block_new(top, &out) : Py_NewRef(Py_None);
+    if (answer && run_in(&a, args, B, info.d, d_c, &in) == 0 &&
+        run_out(&a, args, B, info.n, info.d, &out) == 0) {
+        bool brief = h->brief && info.n * info.d <= BRIEF / B;
+        call c;
+        (brief ? call_begin_brief : call_begin)(&c);
+        status = cgam_recall_run(h->it, &in, &out);
+        (brief ? call_end_brief : call_end)(&c);
+        if (status != CGAM_OK) raise_status(h->box->env, status);
+    } else Py_CLEAR(answer);
+    arrays_release(&a);
+    if (status != CGAM_OK) Py_CLEAR(answer);
+    return answer;
+}
+
+/* result_dict(block) -> its fields */
+static PyObject *result_dict(PyObject *self, PyObject *bytes)
+{
+    (void)self;
+    char *at;
+    Py_ssize_t size;
+    if (PyBytes_AsStringAndSize(bytes, &at, &size) != 0) return NULL;
+    if (size < (Py_ssize_t)sizeof(cgam_result))
+        return PyErr_Format(PyExc_ValueError, "no result has %zd bytes", size);
+    return fields_dict(result_fields, at);
+}
+
+/* plan_route(plan, queries, vectors) -> (path, precision, group) */
+static PyObject *plan_route(PyObject *self, PyObject *args)
+{
+    (void)self;
+    PyObject *object;
+    long long queries;
+    int vectors;
+    if (!PyArg_ParseTuple(args, "OLp:plan_route", &object, &queries, &vectors)) return NULL;
+    const cgam_recall *plan = handle_it(object, PLAN);
+    if (!plan) return NULL;
+    double unused;
+    cgam_recall_in in = {.queries = queries};
+    cgam_recall_out out = {.p = vectors ? &unused : NULL};
+    cgam_route route = cgam_recall_route(plan, &in, &out);
+    return Py_BuildValue("ssL", cgam_path_name(route.path), cgam_dtype_name(route.precision),
+                         (long long)route.group);
+}
+
+static PyObject *result_layout(PyObject *self, PyObject *none)
+{
+    (void)self, (void)none;
+    return fields_layout(result_fields, sizeof(cgam_result));
+}
+
+static PyObject *end_names(PyObject *self, PyObject *none)
+{
+    (void)self, (void)none;
+    PyObject *list = PyList_New(0);
+    for (int end = 0; list && end <= CGAM_END_ROSE; end++) {
+        PyObject *name = PyUnicode_FromString(end_text(end));
+        if (!name || PyList_Append(list, name) != 0) Py_CLEAR(list);
+        Py_XDECREF(name);
+    }
+    return list;
+}
+
+/* The defaults of a recall, as the library has them. */
+static PyObject *recall_defaults(PyObject *self, PyObject *none)
+{
+    (void)self, (void)none;
+    cgam_recall_opts opts = cgam_recall_opts_default();
+    PyObject *dict = fields_dict(option_fields, &opts);
+    PyObject *mode = dict ? PyUnicode_FromString(cgam_mode_name(opts.mode)) : NULL;
+    if (!mode || PyDict_SetItemString(dict, "mode", mode) != 0) Py_CLEAR(dict);
+    Py_XDECREF(mode);
+    return dict;
+}
+
+static PyObject *plan_context_margin(PyObject *self, PyObject *object)
+{
+    (void)self;
+    const cgam_recall *plan = handle_it(object, PLAN);
+    return plan ? PyFloat_FromDouble(cgam_recall_context_margin(plan)) : NULL;
+}
+
+PyMethodDef recall_methods[] = {
+    {"plan_new", (PyCFunction)(void (*)(void))plan_new, METH_FASTCALL, NULL},
+    {"plan_run", (PyCFunction)(void (*)(void))plan_run, METH_FASTCALL, NULL},
+    {"plan_route", plan_route, METH_VARARGS, NULL},
+    {"plan_context_margin", plan_context_margin, METH_O, NULL},
+    {"result_dict", result_dict, METH_O, NULL},
+    {"result_layout", result_layout, METH_NOARGS, NULL},
+    {"end_names", end_names, METH_NOARGS, NULL},
+    {"recall_defaults", recall_defaults, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};

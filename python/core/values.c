@@ -1,0 +1,216 @@
+/* values.c: arrays in and out, and structs as dicts. */
+#include "core.h"
+
+#include <math.h>
+#include <string.h>
+
+static Py_buffer *acquire(arrays *a, PyObject *object, const char *name, int flags)
+{
+    if (a->count == ARRAYS) {
+        PyErr_SetString(PyExc_SystemError, "too many arrays in one call");
+        return NULL;
+    }
+    Py_buffer *view = &a->view[a->count];
+    if (PyObject_GetBuffer(object, view, flags | PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) != 0) {
+        PyErr_Clear();
+        PyErr_Format(PyExc_ValueError, "%s: a contiguous array is expected", name);
+        return NULL;
+    }
+    a->count++;
+    return view;
+}
+
+void arrays_release(arrays *a)
+{
+    while (a->count > 0) PyBuffer_Release(&a->view[--a->count]);
+}
+
+static bool is_double(const Py_buffer *v)
+{
+    return v->itemsize == 8 && v->format &&
+           (strcmp(v->format, "d") == 0 || strcmp(v->format, "=d") == 0);
+}
+
+static int check_size(const char *name, const Py_buffer *v, int64_t size)
+{
+    if (size < 0 || v->len == size * v->itemsize) return 0;
+    PyErr_Format(PyExc_ValueError, "%s: %lld numbers, %lld are expected", name,
+                 (long long)(v->len / v->itemsize), (long long)size);
+    return -1;
+}
+
+/* By row and column, as the library speaks of files. */
+static void raise_not_finite(const char *name, const Py_buffer *v, int64_t i)
+{
+    int64_t columns = v->ndim > 1 ? v->shape[v->ndim - 1] : 0;
+    const char *what = isnan(((const double *)v->buf)[i]) ? "NaN" : "an infinity";
+    if (columns > 0)
+        PyErr_Format(PyExc_ValueError, "%s: row %lld, column %lld is %s", name,
+                     (long long)(i / columns), (long long)(i % columns), what);
+    else PyErr_Format(PyExc_ValueError, "%s: number %lld is %s", name, (long long)i, what);
+}
+
+const double *array_in(arrays *a, PyObject *object, const char *name, int64_t size, int64_t *got)
+{
+    if (object == Py_None) return NULL;
+    const Py_buffer *v = acquire(a, object, name, PyBUF_SIMPLE);
+    if (!v) return NULL;
+    if (!is_double(v)) {
+        PyErr_Format(PyExc_ValueError, "%s: f64 is expected, the buffer has format '%s'", name,
+                     v->format ? v->format : "B");
+        return NULL;
+    }
+    if (check_size(name, v, size) != 0) return NULL;
+    const double *x = v->buf;
+    int64_t count = v->len / 8;
+    for (int64_t i = 0; i < count; i++)
+        if (!isfinite(x[i])) {
+            raise_not_finite(name, v, i);
+            return NULL;
+        }
+    if (got) *got = count;
+    return x;
+}
+
+double *array_out(arrays *a, PyObject *object, const char *name, int64_t size)
+{
+    if (object == Py_None) return NULL;
+    const Py_buffer *v = acquire(a, object, name, PyBUF_WRITABLE);
+    if (!v) return NULL;
+    if (!is_double(v)) {
+        PyErr_Format(PyExc_ValueError, "%s: f64 is expected", name);
+        return NULL;
+    }
+    return check_size(name, v, size) == 0 ? v->buf : NULL;
+}
+
+void *array_raw(arrays *a, PyObject *object, const char *name, int64_t bytes)
+{
+    if (object == Py_None) return NULL;
+    const Py_buffer *v = acquire(a, object, name, PyBUF_WRITABLE);
+    if (!v) return NULL;
+    if (v->len == bytes) return v->buf;
+    PyErr_Format(PyExc_ValueError, "%s: %zd bytes, %lld are expected", name, v->len,
+                 (long long)bytes);
+    return NULL;
+}
+
+const void *array_raw_in(arrays *a, PyObject *object, const char *name, int64_t itemsize,
+                         int64_t *count)
+{
+    if (object == Py_None) return NULL;
+    const Py_buffer *v = acquire(a, object, name, PyBUF_SIMPLE);
+    if (!v) return NULL;
+    if (v->itemsize != itemsize) {
+        PyErr_Format(PyExc_ValueError, "%s: elements of %zd bytes, %lld are expected", name,
+                     v->itemsize, (long long)itemsize);
+        return NULL;
+    }
+    *count = v->len / itemsize;
+    return v->buf;
+}
+
+/* ---- structs ---------------------------------------------------------------------------------- */
+
+static PyObject *tristate(int value)
+{
+    PyObject *it = value < 0 ? Py_None : value ? Py_True : Py_False;
+    Py_INCREF(it);
+    return it;
+}
+
+static PyObject *field_value(const field *f, const void *at)
+{
+    switch (f->type) {
+    case 'd': return PyFloat_FromDouble(*(const double *)at);
+    case 'f': return PyFloat_FromDouble((double)*(const float *)at);
+    case 'q': return PyLong_FromLongLong(*(const int64_t *)at);
+    case 'z': return PyLong_FromSize_t(*(const size_t *)at);
+    case 'i': return PyLong_FromLong(*(const int *)at);
+    case 't': return tristate(*(const int *)at);
+    case 'b': return PyBool_FromLong(*(const bool *)at);
+    case 'n': return PyUnicode_InternFromString(f->text(*(const int *)at));
+    case 's': {
+        const char *text = *(const char *const *)at;
+        return text ? PyUnicode_FromString(text) : Py_NewRef(Py_None);
+    }
+    default: PyErr_SetString(PyExc_SystemError, "no such type"); return NULL;
+    }
+}
+
+PyObject *fields_dict(field *fields, const void *from)
+{
+    PyObject *dict = PyDict_New();
+    for (field *f = fields; dict && f->name; f++) {
+        if (!f->key) f->key = PyUnicode_InternFromString(f->name);
+        PyObject *value = field_value(f, (const char *)from + f->offset);
+        if (!f->key || !value || PyDict_SetItem(dict, f->key, value) != 0) Py_CLEAR(dict);
+        Py_XDECREF(value);
+    }
+    return dict;
+}
+
+static int field_set(const field *f, PyObject *value, void *at)
+{
+    switch (f->type) {
+    case 'd': *(double *)at = PyFloat_AsDouble(value); break;
+    case 'q': *(int64_t *)at = PyLong_AsLongLong(value); break;
+    case 'z': *(size_t *)at = PyLong_AsSize_t(value); break;
+    case 'i': *(int *)at = (int)PyLong_AsLong(value); break;
+    case 'b': *(bool *)at = PyObject_IsTrue(value) > 0; break;
+    default: PyErr_SetString(PyExc_SystemError, "no such type");
+    }
+    if (!PyErr_Occurred()) return 0;
+    if (PyErr_ExceptionMatches(PyExc_TypeError)) {
+        PyErr_Clear();
+        PyErr_Format(PyExc_TypeError, "%s: a number is expected", f->name);
+    } else if (PyErr_ExceptionMatches(PyExc_OverflowError)) {
+        PyErr_Clear();
+        PyErr_Format(PyExc_ValueError, "%s: the number is out of range", f->name);
+    }
+    return -1;
+}
+
+int fields_set(field *fields, PyObject *dict, void *into)
+{
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    while (PyDict_Next(dict, &at, &key, &value)) {
+        const char *name = PyUnicode_AsUTF8AndSize(key, NULL);
+        const field *f = fields;
+        if (!name) return -1;
+        while (f->name && strcmp(f->name, name) != 0) f++;
+        if (!f->name) {
+            PyErr_Format(PyExc_TypeError, "no option '%s'", name);
+            return -1;
+        }
+        if (value != Py_None && field_set(f, value, (char *)into + f->offset) != 0) return -1;
+    }
+    return 0;
+}
+
+PyObject *fields_layout(const field *fields, size_t size)
+{
+    PyObject *names = PyList_New(0), *formats = PyList_New(0), *offsets = PyList_New(0);
+    bool fine = names && formats && offsets;
+    for (const field *f = fields; fine && f->name; f++) {
+        const char *format = f->type == 'd'   ? "f8"
+                             : f->type == 'q' ? "i8"
+                             : f->type == 'b' ? "?"
+                                              : "i4";
+        PyObject *parts[] = {PyUnicode_FromString(f->name), PyUnicode_FromString(format),
+                             PyLong_FromSize_t(f->offset)};
+        PyObject *const lists[] = {names, formats, offsets};
+        for (int i = 0; i < 3; i++) {
+            fine = fine && parts[i] && PyList_Append(lists[i], parts[i]) == 0;
+            Py_XDECREF(parts[i]);
+        }
+    }
+    PyObject *out = fine ? Py_BuildValue("{s:O,s:O,s:O,s:n}", "names", names, "formats", formats,
+                                         "offsets", offsets, "itemsize", (Py_ssize_t)size)
+                         : NULL;
+    Py_XDECREF(names);
+    Py_XDECREF(formats);
+    Py_XDECREF(offsets);
+    return out;
+}
