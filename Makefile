@@ -24,7 +24,7 @@ run_tests = ctest --output-on-failure --no-label-summary -j $(JOBS) --test-dir
 
 export CGAM_BUILD = $(abspath $(BUILD))
 
-.PHONY: help deps build run test check san fuzz bench docs install soak clean
+.PHONY: help deps build run test check san fuzz bench docs python install soak clean
 .NOTPARALLEL:
 
 help: ## this list
@@ -74,6 +74,10 @@ bench: build ## every claim about speed, as ratios
 	@$(compile) $(BUILD) -j $(JOBS) --target bench_programs
 	@set -e; for name in $(basename $(wildcard bench/bench_*.c)); do $(BUILD)/$$name; done
 	@bench/compare $(BUILD)/cgam
+
+python: build ## a wheel of the Python package in build/python/dist, for any CPython from 3.11 on
+	@$(compile) $(BUILD) -j $(JOBS) --target wheel
+	@ls $(BUILD)/python/dist/*.whl
 
 docs: build ## the man pages, and a check that no link in the documents is broken
 	@tools/links

@@ -21,6 +21,11 @@ if(TARGET completions)
   install(FILES "${completions}/cgam.fish" DESTINATION "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d")
 endif()
 
+if(TARGET wheel)
+  install(DIRECTORY "${PROJECT_BINARY_DIR}/python/cgam" DESTINATION "${python_site}"
+          USE_SOURCE_PERMISSIONS PATTERN "__pycache__" EXCLUDE)
+endif()
+
 # Documents lie to each other as in the tree, so that links between them hold.
 install(FILES README.md CHANGELOG.md LICENSE CITATION.cff DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 install(DIRECTORY docs examples DESTINATION "${CMAKE_INSTALL_DOCDIR}" FILES_MATCHING

@@ -182,3 +182,16 @@ if(TARGET headers_cpp)
   set_target_properties(headers_cpp PROPERTIES
     CXX_STANDARD 17 CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF)
 endif()
+
+# ---- the Python package, installed from its wheel; TSan and the interpreter do not get along ------
+if(TARGET wheel AND NOT CGAM_SANITIZE STREQUAL "thread")
+  set(python_runner "${PROJECT_SOURCE_DIR}/tests/python/run.sh")
+  register_test(python/wheel "${python_runner}" COMMAND "${python_runner}" "${CGAM_PYTHON}")
+  set_tests_properties(python/wheel PROPERTIES FIXTURES_SETUP wheel)
+  file(GLOB python_tests CONFIGURE_DEPENDS tests/python/test_*.py)
+  foreach(source ${python_tests})
+    get_filename_component(name ${source} NAME_WE)
+    register_test(python/${name} "${source}" COMMAND "${python_runner}" "${CGAM_PYTHON}" "${source}")
+    set_tests_properties(python/${name} PROPERTIES FIXTURES_REQUIRED wheel)
+  endforeach()
+endif()

@@ -1,0 +1,35 @@
+"""cgam: context-gated associative memory.
+
+A bank of memories is searched by a query while a *context* decides which memories may win.
+
+    >>> import numpy as np, cgam
+    >>> bank = cgam.Bank(np.eye(4))
+    >>> bank.recall([1.0, 0.9, 0, 0], context=[0, 1.0, 0, 0], beta=4.0).winner
+    1
+
+Arrays go in without copies where layout and dtype allow; the interpreter's lock is free while the C
+library works; Ctrl-C stops it. Every result says what of it is proved.
+"""
+import os as _os
+import threading as _threading
+
+import numpy as _numpy  # before the library: both then share one BLAS, and NumPy keeps its threads
+
+from . import _core
+from ._errors import Error, InputError, MachineError, MissingError, raise_status as _raise_status
+
+_core.set_up(_raise_status, _threading.main_thread().ident)
+_os.register_at_fork(after_in_child=_core.forked)
+
+from . import theory  # noqa: E402
+from .bank import Bank, Plan  # noqa: E402
+from .gate import Gate, GateInfo, Spectrum, SpectrumInfo  # noqa: E402
+from .results import Inspection, Recall, Recalls  # noqa: E402
+from .verbs import Document, run, study, verbs  # noqa: E402
+
+__version__ = _core.version()
+__all__ = [
+    "Bank", "Document", "Error", "Gate", "GateInfo", "InputError", "Inspection", "MachineError",
+    "MissingError", "Plan", "Recall", "Recalls", "Spectrum", "SpectrumInfo", "run", "study", "theory",
+    "verbs",
+]

@@ -1,0 +1,72 @@
+"""Arrays from the outside: what is taken as it is, what is converted, what is refused."""
+from typing import Any, Optional, Tuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+F64 = np.dtype(np.float64)
+I64 = np.dtype(np.int64)
+_STORED = {"float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16"}
+_NAMES = ("f64", "f32", "f16", "bf16")
+
+
+def as_array(x: Any, name: str) -> NDArray[Any]:
+    """The ndarray behind x, without a copy where x has one to share."""
+    if isinstance(x, np.ndarray):
+        return x
+    try:
+        if hasattr(x, "__array_interface__") or not hasattr(x, "__dlpack__"):
+            return np.asarray(x)
+        return np.from_dlpack(x)
+    except (TypeError, ValueError, BufferError, RuntimeError) as error:
+        raise ValueError(f"{name}: no array can be made of {type(x).__name__}: {error}") from None
+
+
+def f64(x: Any, name: str) -> Array:
+    """x as contiguous doubles; other real numbers are widened by value."""
+    if type(x) is np.ndarray and x.dtype is F64 and x.flags.c_contiguous:
+        return x
+    a = as_array(x, name)
+    if a.dtype.kind not in "fiu" and a.dtype.name != "bfloat16":
+        raise ValueError(f"{name}: dtype {a.dtype} is not a real number")
+    if a.dtype.itemsize > 8:
+        raise ValueError(f"{name}: dtype {a.dtype} does not fit into f64")
+    if a.dtype.kind in "iu" and a.dtype.itemsize == 8 and a.size and max(int(a.max()), -int(a.min())) > 2**53:
+        raise ValueError(f"{name}: an integer is beyond 2^53, which f64 does not hold exactly")
+    return np.ascontiguousarray(a, dtype=F64) if a.ndim else a.astype(F64)
+
+
+def vector(x: Any, name: str, size: Optional[int] = None) -> Array:
+    a = f64(x, name)
+    if a.ndim != 1:
+        raise ValueError(f"{name}: shape {a.shape}, one axis is expected")
+    if size is not None and a.size != size:
+        raise ValueError(f"{name}: {a.size} numbers, {size} are expected")
+    return a
+
+
+def stored(x: Any, name: str, dtype: Optional[str], copy: bool) -> Tuple[NDArray[Any], str]:
+    """Rows (N, d) and what the library calls their type. Nothing is converted; copy=True lays out anew."""
+    a = as_array(x, name)
+    if a.ndim != 2:
+        raise ValueError(f"{name}: shape {a.shape}, two axes (N, d) are expected")
+    if not a.dtype.isnative:
+        raise ValueError(f"{name}: dtype {a.dtype} has the bytes of another machine; .astype(...) turns them")
+    kind = _STORED.get(a.dtype.name)
+    if dtype is not None:
+        if not isinstance(dtype, str) or dtype not in _NAMES:
+            raise ValueError(f"{name}: dtype '{dtype}', there are {', '.join(_NAMES)}")
+        if dtype == "bf16" and a.dtype == np.uint16:
+            kind = "bf16"
+        elif kind != dtype:
+            raise ValueError(f"{name}: the array is {a.dtype}, not {dtype}")
+    if kind is None:
+        hint = "; bfloat16 kept as uint16 needs dtype='bf16'" if a.dtype == np.uint16 else ""
+        raise ValueError(f"{name}: dtype {a.dtype} is none of float64, float32, float16, bfloat16{hint}")
+    if kind == "bf16":
+        a = a.view(np.uint16)
+    if copy:
+        a = np.array(a, order="C", copy=True)
+    return a, kind

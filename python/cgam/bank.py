@@ -1,0 +1,270 @@
+"""Banks of memories and plans of recall."""
+import os
+from typing import Any, Dict, Optional, Tuple, Union
+
+import numpy as np
+
+from . import _core
+from ._arrays import F64, I64, Array, as_array, f64, stored, vector
+from .gate import Gate, GateInfo, Spectrum
+from .results import RESULT_DTYPE, Inspection, Recall, Recalls, make
+from .verbs import default
+
+_empty = np.empty
+_run = _core.plan_run
+
+
+class Plan:
+    """A recall prepared: the gate operator of one alpha factored, for any number of queries.
+
+    Made by `Bank.plan`. Threads may share it."""
+
+    __slots__ = ("bank", "_handle", "_dc", "_top", "__weakref__")
+
+    def __init__(self, bank: "Bank", mode: Optional[str] = None, *, projection: Any = None,
+                 gate_weights: Any = None, top: Optional[int] = None, **options: Any) -> None:
+        if projection is not None:
+            projection = f64(projection, "projection")
+        if gate_weights is not None:
+            gate_weights = f64(gate_weights, "gate_weights")
+        self._handle = _core.plan_new(bank._handle, mode, projection, gate_weights, options or None)
+        self.bank = bank
+        weights = gate_weights if projection is None else projection
+        self._dc: int = bank.d if weights is None else weights.shape[1]
+        self._top: int = min(_top() if top is None else _count(top, "top"), bank.n)
+
+    def recall(self, query: Any, context: Any = None, *, target: Any = None, top: Optional[int] = None,
+               vectors: bool = False, readout: bool = False) -> Union[Recall, Recalls]:
+        """A query (d,) gives a Recall, queries (B, d) give Recalls.
+
+        context  (d_c,) for all queries, or (B, d_c); None = 0
+        target   an index, or (B,) of them: what p and the gaps speak of instead of the winner
+        top      how many of the most probable memories to list
+        vectors  also p, gates s and scores r of every memory: (N,) or (B, N)
+        readout  also the mean of the memories under p: (d,) or (B, d)
+        """
+        q = f64(query, "query")
+        if context is not None:
+            context = f64(context, "context")
+        k = self._top if top is None else min(_count(top, "top"), self.bank.n)
+        if q.ndim != 1:
+            return self._many(q, context, target, k, vectors, readout)
+        if target is not None:
+            target = np.array([_index(target)], I64)
+        if context is not None and context.ndim != 1:
+            raise ValueError(f"context: shape {context.shape}, ({self._dc},) is expected for one query")
+        fields: Dict[str, Any] = {"p_all": None, "s": None, "r": None, "readout": None}
+        if vectors:
+            for name in ("p_all", "s", "r"):
+                fields[name] = _empty(self.bank.n, F64)
+        if readout:
+            fields["readout"] = _empty(self.bank.d, F64)
+        fields["_block"] = _run(self._handle, 1, k, self._dc, q, context, target, None, None, None, None,
+                                *fields.values())
+        return make(fields)
+
+    def _many(self, q: Array, c: Optional[Array], target: Any, k: int, vectors: bool,
+              readout: bool) -> Recalls:
+        bank = self.bank
+        if q.ndim != 2 or q.shape[1] != bank.d:
+            raise ValueError(f"query: shape {q.shape}, ({bank.d},) or (B, {bank.d}) is expected")
+        B, n = q.shape[0], bank.n
+        if B == 0:
+            raise ValueError("query: there are none")
+        if c is not None and c.shape not in ((self._dc,), (B, self._dc)):
+            raise ValueError(f"context: shape {c.shape}, ({self._dc},) or ({B}, {self._dc}) is expected")
+        if target is not None:
+            target = _indices(target, B)
+        results = np.zeros(B, RESULT_DTYPE)
+        index, p, log_p = _empty((B, k), I64), _empty((B, k)), _empty((B, k))
+        p_all = s = r = None
+        if vectors:
+            p_all, s, r = _empty((B, n)), _empty((B, n)), _empty((B, n))
+        out = _empty((B, bank.d)) if readout else None
+        _run(self._handle, B, k, self._dc, q, c, target, results.view(np.uint8), index, p,
+                       log_p, p_all, s, r, out)
+        return Recalls(results, index, p, log_p, p_all, s, r, out)
+
+    @property
+    def gate(self) -> GateInfo:
+        """What is known of the gate operator at the plan's alpha."""
+        return GateInfo(**_core.plan_gate(self._handle))
+
+    @property
+    def context_margin(self) -> float:
+        """Mode flow with a free context: it settles only where this is positive; NaN if it is held."""
+        margin: float = _core.plan_context_margin(self._handle)
+        return margin
+
+    def route(self, queries: int = 1, vectors: bool = False) -> Tuple[str, str, int]:
+        """The way a run takes: path, precision of most of its arithmetic, queries that go together."""
+        way: Tuple[str, str, int] = _core.plan_route(self._handle, queries, vectors)
+        return way
+
+
+class Bank:
+    """A bank of memories, the rows of Z (N, d).
+
+        bank = cgam.Bank(Z)                     # f64, f32, f16, bfloat16; shared, not copied
+        bank = cgam.Bank.open("Z.safetensors")  # mapped where the file allows
+
+    Z is an array, a memmap, or whatever has __array_interface__ or __dlpack__ (a torch tensor on the CPU).
+    The bank borrows it and keeps it alive: do not write into it meanwhile. Rows may lie apart (a slice
+    Z[:, :64] or Z[::2]); any other layout, and any other dtype, is a ValueError that says so.
+
+    normalize  divide each row by its norm, without a copy
+    dtype      "bf16": Z is uint16 that holds bfloat16
+    copy       True: lay the rows out anew
+    threads    None: shared by all banks, one per core
+    """
+
+    __slots__ = ("_handle", "n", "d", "_info", "__weakref__")
+
+    n: int  #: memories
+    d: int  #: numbers of a memory
+
+    def __init__(self, Z: Any, *, normalize: bool = False, dtype: Optional[str] = None,
+                 copy: bool = False, threads: Optional[int] = None) -> None:
+        rows, kind = stored(Z, "bank", dtype, copy)
+        self._take(_core.bank_new(rows, kind, normalize, _threads(threads)))
+
+    @classmethod
+    def open(cls, path: Union[str, "os.PathLike[str]"], *, normalize: bool = False,
+             threads: Optional[int] = None) -> "Bank":
+        """From FILE or FILE:MEMBER, .npy, .npz, .safetensors or .csv."""
+        bank = cls.__new__(cls)
+        bank._take(_core.bank_load(os.fspath(path), normalize, _threads(threads)))
+        return bank
+
+    def _take(self, handle: Any) -> None:
+        self._handle = handle
+        self._info: Dict[str, Any] = _core.bank_info(handle)
+        self.n = self._info["n"]
+        self.d = self._info["d"]
+
+    @property
+    def shape(self) -> Tuple[int, int]:
+        return self.n, self.d
+
+    @property
+    def dtype(self) -> str:
+        """How rows are stored: "f64", "f32", "f16" or "bf16"."""
+        return str(self._info["dtype"])
+
+    @property
+    def norms(self) -> Tuple[float, float]:
+        """Norms of the shortest and the longest memory."""
+        return self._info["norm_min"], self._info["norm_max"]
+
+    @property
+    def unit(self) -> bool:
+        return bool(self._info["unit"])
+
+    @property
+    def mapped(self) -> bool:
+        """Rows are pages of the file that `open` was given."""
+        return bool(self._info["mapped"])
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __repr__(self) -> str:
+        return f"Bank({self.n} x {self.d}, {self.dtype})"
+
+    def __getitem__(self, i: int) -> Array:
+        """Memory i in double, (d,)."""
+        i = _index(i)
+        if not -self.n <= i < self.n:
+            raise IndexError(f"memory {i}, there are {self.n}")
+        out = _empty(self.d)
+        _core.bank_row(self._handle, i % self.n, out)
+        return out
+
+    def plan(self, mode: Optional[str] = None, *, alpha: Optional[float] = None,
+             beta: Optional[float] = None, lam: Optional[float] = None, projection: Any = None,
+             gate_weights: Any = None, top: Optional[int] = None, **options: Any) -> Plan:
+        """Prepares recalls of one mode.
+
+        mode          "first" (default), "coupled" or "flow"
+        alpha         penalty between similar memories, 0 or more; default 0
+        beta          inverse temperature, above 0; default 1
+        lam           coupling of gates and retrieval, 0 or more; default 1
+        projection    P (d, d_c): gates see Z P c;   gate_weights  W (N, d_c): gates see W c
+        options       certify, tol, max_iter, plain, memory_max; mode flow: tau_c, tau_s, tau_r, tau_q,
+                      t_max, steady, free_context, free_query (include/cgam/recall.h says what they are)
+        """
+        if alpha is not None:
+            options["alpha"] = alpha
+        if beta is not None:
+            options["beta"] = beta
+        if lam is not None:
+            options["lam"] = lam
+        return Plan(self, mode, projection=projection, gate_weights=gate_weights, top=top, **options)
+
+    def recall(self, query: Any, context: Any = None, *, target: Any = None, top: Optional[int] = None,
+               vectors: bool = False, readout: bool = False, **options: Any) -> Union[Recall, Recalls]:
+        """A plan and a recall in one call: `options` are those of `plan`, the rest those of `Plan.recall`."""
+        return self.plan(**options).recall(query, context, target=target, top=top, vectors=vectors,
+                                           readout=readout)
+
+    def inspect(self, alpha: Optional[float] = None, *, beta: Optional[float] = None,
+                lam: Optional[float] = None) -> Inspection:
+        """Spectrum, critical penalty, and what the parameters mean for a coupled recall."""
+        return Inspection(**_core.bank_inspect(self._handle, alpha, beta, lam))
+
+    def gate(self, alpha: float, *, full: bool = False) -> Gate:
+        """The gate operator A(alpha), factored; full: also find alpha_crit, whatever it costs."""
+        return Gate(self, alpha, full=full)
+
+    def spectrum(self) -> Spectrum:
+        """One decomposition that serves every alpha."""
+        return Spectrum(self)
+
+    def score(self, x: Any) -> Array:
+        """Z x, (N,), in one pass."""
+        out = _empty(self.n)
+        _core.bank_score(self._handle, vector(x, "x", self.d), out)
+        return out
+
+    def combine(self, w: Any) -> Array:
+        """Z' w, (d,), in one pass."""
+        out = _empty(self.d)
+        _core.bank_combine(self._handle, vector(w, "w", self.n), out)
+        return out
+
+
+def _top() -> int:
+    return int(default("recall", "top"))
+
+
+def _count(x: Any, name: str) -> int:
+    k = _index(x)
+    if k < 0:
+        raise ValueError(f"{name} is {k}, 0 or more is expected")
+    return k
+
+
+def _index(x: Any) -> int:
+    try:
+        return int(x.__index__())
+    except AttributeError:
+        raise ValueError(f"an index is expected, not {type(x).__name__}") from None
+
+
+def _indices(x: Any, count: int) -> Any:
+    a = as_array(x, "target")
+    if a.dtype.kind not in "iu":
+        raise ValueError(f"target: dtype {a.dtype}, integers are expected")
+    if a.ndim == 0:
+        a = np.full(count, a)
+    if a.shape != (count,):
+        raise ValueError(f"target: shape {a.shape}, ({count},) is expected")
+    return np.ascontiguousarray(a, I64)
+
+
+def _threads(threads: Optional[int]) -> int:
+    if threads is None:
+        return 0
+    if not 1 <= _index(threads) <= 4096:
+        raise ValueError(f"threads is {threads}, 1 to 4096 is expected")
+    return _index(threads)

@@ -1,0 +1,213 @@
+"""What comes back: frozen dataclasses that show themselves in a line, and in a notebook as a table."""
+import dataclasses
+import html
+from typing import Any, Dict, List, Optional, Tuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._arrays import Array
+
+
+def show(value: Any) -> str:
+    """A value in a few characters."""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}{list(value.shape)}"
+    return repr(value)
+
+
+class Shown:
+    """A table of the fields for notebooks, and a repr of the first few."""
+
+    _short: Tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{name}={show(getattr(self, name))}" for name in self._short)
+        return f"{type(self).__name__}({parts})"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(f.name)}</th>"
+            f"<td>{html.escape(show(getattr(self, f.name)))}</td></tr>"
+            for f in dataclasses.fields(self)  # type: ignore[arg-type]
+            if getattr(self, f.name) is not None
+        )
+        return f"<table><caption>{type(self).__name__}</caption>{rows}</table>"
+
+
+_CERTIFICATES = ("p_lower_bound", "contraction", "local_contraction", "fold_margin", "p_error", "unique")
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class Recall(Shown):
+    """One query's answer. NaN marks what is undefined or was not computed; see docs/python."""
+
+    winner: int  #: the memory with the largest score; ties go to the lowest index
+    focus: int  #: the target where one was given, else the winner: p and gaps speak of it
+    focus_rank: int  #: how many memories score higher
+    p: float
+    log_p: float
+    neff_entropy: float  #: exp(entropy of p)
+    neff_ipr: float  #: 1 / sum of p squared
+    gap: float  #: lead in score over the best competitor
+    gap_raw: float
+    gap_gate: float
+    p_lower_bound: float
+    p_lower_bound_proved: bool
+    iterations: int
+    newton_steps: int
+    end: str  #: "direct", "converged", "max_iter", "stalled", "diverged", "horizon", "rose"
+    change: float
+    time: float
+    energy_start: float
+    energy_end: float
+    energy_rise: float
+    contraction: float
+    contraction_proved: bool
+    unique: Optional[bool]  #: True proved, False two fixed points were found, None not decided
+    unique_proved: bool
+    fold_margin: float
+    fold_margin_exact: bool
+    fold_margin_proved: bool
+    p_error: float
+    p_error_proved: bool
+    local_contraction: float
+    local_contraction_proved: bool
+    readout_left_out: float
+    top_index: NDArray[np.int64]  #: (k,) most probable first
+    top_p: Array  #: (k,)
+    top_log_p: Array  #: (k,)
+    p_all: Optional[Array] = None  #: (N,) where vectors were asked for
+    s: Optional[Array] = None  #: (N,) gates
+    r: Optional[Array] = None  #: (N,) scores
+    readout: Optional[Array] = None  #: (d,) the mean of the memories under p
+
+    _short = ("winner", "p", "gap", "end")
+
+    def __getattr__(self, name: str) -> Any:
+        # A recall is made of the bytes that the library wrote; its fields appear when first looked at.
+        if name not in _FIELDS or "_block" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__} has no {name}")
+        fields = self.__dict__
+        if name not in _TOP:
+            fields.update(_core.result_dict(fields["_block"]))
+        else:
+            numbers = np.frombuffer(fields["_block"], np.float64, offset=RESULT_DTYPE.itemsize)
+            for key, row in zip(_TOP, numbers.reshape(3, -1)):
+                fields[key] = row.view(np.int64) if key == "top_index" else row
+        return fields[name]
+
+    @property
+    def top(self) -> List[Tuple[int, float]]:
+        """The most probable memories as (index, p)."""
+        return list(zip(self.top_index.tolist(), self.top_p.tolist()))
+
+    @property
+    def proved(self) -> Dict[str, bool]:
+        """Which certificates are proved, rounding included; what was not computed is not in it."""
+        return {
+            name: getattr(self, name + "_proved")
+            for name in _CERTIFICATES
+            if getattr(self, name) is not None and np.isfinite(getattr(self, name))
+        }
+
+    def plot(self, ax: Any = None) -> Any:
+        """Bars of the most probable memories; needs matplotlib."""
+        ax = _axes(ax)
+        ax.bar([str(i) for i in self.top_index], self.top_p)
+        ax.axhline(self.p_lower_bound, linestyle=":", color="black", label="p is at least")
+        ax.set_xlabel("memory")
+        ax.set_ylabel("p")
+        ax.legend()
+        return ax
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class Recalls(Shown):
+    """Many queries' answers: the fields of Recall as arrays (B,), and `recalls[i]` as one of them.
+
+    `unique` is 1 proved, 0 two fixed points were found, -1 not decided."""
+
+    results: NDArray[Any]  #: (B,) structured, a field for each number of Recall
+    top_index: NDArray[np.int64]  #: (B, k)
+    top_p: Array  #: (B, k)
+    top_log_p: Array  #: (B, k)
+    p_all: Optional[Array] = None  #: (B, N)
+    s: Optional[Array] = None  #: (B, N)
+    r: Optional[Array] = None  #: (B, N)
+    readout: Optional[Array] = None  #: (B, d)
+
+    _short = ("results", "top_index")
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    def __getattr__(self, name: str) -> NDArray[Any]:
+        if name.startswith("_") or name not in self.results.dtype.names:
+            raise AttributeError(name)
+        values: NDArray[Any] = self.results[name]
+        return np.array(_END_NAMES)[values] if name == "end" else values
+
+    def __getitem__(self, i: int) -> Recall:
+        row = self.results[i]
+        fields = {name: row[name].item() for name in self.results.dtype.names}
+        fields["end"] = _END_NAMES[fields["end"]]
+        fields["unique"] = None if fields["unique"] < 0 else bool(fields["unique"])
+        for name in ("top_index", "top_p", "top_log_p", "p_all", "s", "r", "readout"):
+            whole = getattr(self, name)
+            fields[name] = None if whole is None else whole[i]
+        return make(fields)
+
+
+def make(fields: Dict[str, Any], new: Any = object.__new__, put: Any = object.__setattr__) -> Recall:
+    """A Recall whose fields are this dict, or will be: a tenth of the time of its constructor."""
+    recall: Recall = new(Recall)
+    put(recall, "__dict__", fields)
+    return recall
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class Inspection(Shown):
+    """What a bank allows at alpha, beta and lam."""
+
+    n: int
+    d: int
+    norm_min: float
+    norm_max: float
+    mu_min: float  #: eigenvalues of the Gram matrix
+    mu_max: float
+    rank: int
+    alpha: float
+    beta: float
+    lam: float
+    alpha_crit: float  #: infinite: no penalty is critical
+    alpha_crit_from: float
+    alpha_crit_to: float
+    eta_min: float  #: a proved lower bound of the gate operator's eigenvalues
+    regime: str  #: "subcritical", "critical" or "supercritical"
+    negative_modes: int
+    contraction: float
+    unique: Optional[bool]  #: True: one answer, proved; None: not decided
+    lambda_unique_max: float
+
+    _short = ("n", "d", "alpha_crit", "regime", "contraction")
+
+
+def _axes(ax: Any) -> Any:
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        raise ImportError("plot() needs matplotlib") from None
+    return pyplot.subplots()[1]
+
+
+from . import _core  # noqa: E402
+
+_END_NAMES: List[str] = _core.end_names()
+RESULT_DTYPE = np.dtype(_core.result_layout())
+_TOP = ("top_index", "top_p", "top_log_p")
+_FIELDS = frozenset(f.name for f in dataclasses.fields(Recall))

@@ -1,0 +1,256 @@
+"""Every theorem as a function that takes numbers and returns numbers; docs/theorems has a page for each."""
+import dataclasses
+from typing import TYPE_CHECKING, Any, Optional, Tuple
+
+import numpy as np
+
+from . import _core
+from ._arrays import Array, f64, vector
+from .gate import Gate, Spectrum, critical
+from .results import Shown
+
+if TYPE_CHECKING:
+    from .bank import Bank
+
+__all__ = [
+    "Bounds", "CoupledCritical", "Fold", "Gaps", "Horizon", "Winner", "attention", "context_margin",
+    "contraction", "contraction_lambda_max", "contraction_local", "coupled_critical", "coupled_energy",
+    "critical", "dense_energy", "dense_update", "fold", "fold_margin", "hopfield_bounds",
+    "hopfield_energy", "hopfield_settle", "hopfield_update", "retrieval_parts", "separation_bound",
+    "separation_gaps", "separation_threshold", "softmax_norm", "softmax_norm_bound",
+    "supercritical_horizon", "supercritical_winner",
+]
+
+
+# ---- separation
+
+def separation_bound(n: int, beta: float, gap: float, *, log: bool = False) -> float:
+    """P(mu) is at least 1 / (1 + (n-1) exp(-beta gap)); log: its logarithm."""
+    return float(_core.separation("log" if log else "bound", n, beta, gap))
+
+
+def separation_threshold(n: int, beta: float, epsilon: float) -> float:
+    """The gap that makes the bound 1 - epsilon."""
+    return float(_core.separation("threshold", n, beta, epsilon))
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Gaps(Shown):
+    """Of memory mu over its best competitor; sum = raw + lam gate is at most gap."""
+
+    gap: float
+    raw: float
+    gate: float
+    sum: float
+
+    _short = ("gap", "raw", "gate", "sum")
+
+
+def separation_gaps(b: Any, s: Any, lam: float, mu: int) -> Gaps:
+    """Gaps of r = b + lam s, b and s (N,)."""
+    return Gaps(*_core.gaps(vector(b, "b"), vector(s, "s"), lam, mu))
+
+
+# ---- the gates by themselves
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Winner(Shown):
+    """Who wins above alpha_crit; index -1: nobody, and `reason` says why."""
+
+    index: int
+    gap: float
+    gamma: float  #: growth rate
+    reason: Optional[str]
+
+    _short = ("index", "gap", "gamma", "reason")
+
+
+def supercritical_winner(spectrum: Spectrum, alpha: float, u: Any, s0: Any = None) -> Winner:
+    n = spectrum.bank.n
+    start = None if s0 is None else vector(s0, "s0", n)
+    return Winner(*_core.winner(spectrum._handle, alpha, vector(u, "u", n), start))
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Horizon(Shown):
+    """When the winner has 1 - delta; infinite: never, and `reason` says why."""
+
+    time: float
+    rest: float
+    gap: float
+    closed_form: bool
+    winner: int
+    reason: Optional[str]
+
+    _short = ("time", "winner", "closed_form", "reason")
+
+
+def supercritical_horizon(spectrum: Spectrum, alpha: float, beta: float, u: Any, *, delta: float = 0.01,
+                          tau: float = 1.0, use_rest: bool = True) -> Horizon:
+    """t* of gates that start at rest; use_rest=False takes B = 0, as the paper's study does."""
+    return Horizon(*_core.horizon(spectrum._handle, alpha, tau, beta, delta,
+                                  vector(u, "u", spectrum.bank.n), use_rest))
+
+
+# ---- with coupling
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class CoupledCritical(Shown):
+    """alpha_crit^lambda; NaN unless all five conditions hold."""
+
+    alpha: float
+    mu_perp_min: float
+    unit: bool
+    balanced: bool
+    weak: bool
+    below_one: bool
+    positive: bool
+
+    _short = ("alpha", "mu_perp_min", "balanced", "weak")
+
+
+def coupled_critical(bank: "Bank", lam: float, beta: float) -> CoupledCritical:
+    return CoupledCritical(*_core.coupled_critical(bank._handle, lam, beta))
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Fold(Shown):
+    """Where the branch of fixed points from alpha = 0 ends; NaN: not before alpha_max."""
+
+    alpha: float
+    margin: float
+    steps: int
+
+    _short = ("alpha", "margin", "steps")
+
+
+def fold(bank: "Bank", lam: float, beta: float, b: Any, u: Any, *, alpha_max: float = np.inf,
+         tol: float = 1e-9) -> Fold:
+    """Follows the coupled fixed point from alpha = 0; b and u (N,)."""
+    most = min(alpha_max, np.finfo(float).max)
+    return Fold(*_core.fold(bank._handle, lam, beta, vector(b, "b", bank.n), vector(u, "u", bank.n),
+                            most, tol))
+
+
+def contraction(beta: float, lam: float, eta_min: float) -> float:
+    """beta lam^2 / (2 eta_min), rounded up; below 1 the coupled fixed point is unique."""
+    return float(_core.contraction(beta, lam, eta_min)[0])
+
+
+def contraction_lambda_max(beta: float, eta_min: float) -> float:
+    """The largest lam with that proof, rounded down."""
+    return float(_core.contraction(beta, 0.0, eta_min)[1])
+
+
+def contraction_local(gate: Gate, beta: float, lam: float, p: Any) -> Tuple[float, bool]:
+    """(largest eigenvalue of beta lam^2 A^-1 (diag p - pp'), proved)."""
+    value, proved = _core.at_p(gate._handle, "contraction", beta, lam, vector(p, "p", gate.bank.n))
+    return value, proved
+
+
+def fold_margin(gate: Gate, beta: float, lam: float, p: Any) -> Tuple[float, bool]:
+    """(smallest eigenvalue of A - lam^2 beta (diag p - pp') from below, proved)."""
+    value, proved = _core.at_p(gate._handle, "margin", beta, lam, vector(p, "p", gate.bank.n))
+    return value, proved
+
+
+def retrieval_parts(gate: Gate, lam: float, u: Any, p: Any) -> Tuple[Array, Array]:
+    """(lam A^-1 u, lam^2 A^-1 p): what context and feedback add to b, (N,) each."""
+    n = gate.bank.n
+    bias, feedback = np.empty(n), np.empty(n)
+    _core.parts(gate._handle, lam, vector(u, "u", n), vector(p, "p", n), bias, feedback)
+    return bias, feedback
+
+
+def coupled_energy(gate: Gate, beta: float, lam: float, b: Any, u: Any, s: Any) -> Tuple[float, Array]:
+    """E(s) = s'As/2 - u's - lse(beta (b + lam s)) / beta, and its gradient (N,)."""
+    n = gate.bank.n
+    gradient = np.empty(n)
+    energy = _core.energy(gate._handle, beta, lam, vector(b, "b", n), vector(u, "u", n),
+                          vector(s, "s", n), gradient)
+    return energy, gradient
+
+
+def softmax_norm(p: Any) -> float:
+    """|diag p - pp'|, never above 1/2."""
+    return float(_core.softmax_norm(vector(p, "p"))[0])
+
+
+def softmax_norm_bound(p: Any) -> float:
+    """Its free bound, 2 max p (1 - p)."""
+    return float(_core.softmax_norm(vector(p, "p"))[1])
+
+
+def context_margin(gate: Gate, projection: Any = None) -> float:
+    """lambda_min(I - W'A^-1 W), W = Z P: a free context settles only where it is positive."""
+    if projection is None:
+        return float(_core.context_margin(gate._handle, None, gate.bank.d))
+    P = f64(projection, "projection")
+    if P.ndim != 2 or P.shape[0] != gate.bank.d:
+        raise ValueError(f"projection: shape {P.shape}, ({gate.bank.d}, d_c) is expected")
+    return float(_core.context_margin(gate._handle, P, P.shape[1]))
+
+
+# ---- memories of one stage
+
+def hopfield_energy(bank: "Bank", beta: float, xi: Any) -> float:
+    """-lse(beta, Z xi) + |xi|^2/2 + ln(N)/beta + M^2/2."""
+    return float(_core.hopfield(bank._handle, "energy", beta, 0.0, vector(xi, "xi", bank.d), None, 0.0,
+                                1)[0])
+
+
+def hopfield_update(bank: "Bank", beta: float, xi: Any) -> Array:
+    """Z' softmax(beta Z xi), (d,)."""
+    out = np.empty(bank.d)
+    _core.hopfield(bank._handle, "update", beta, 0.0, vector(xi, "xi", bank.d), out, 0.0, 1)
+    return out
+
+
+def hopfield_settle(bank: "Bank", beta: float, xi: Any, *, tol: float = 1e-12,
+                    max_iter: int = 10000) -> Tuple[Array, int, float]:
+    """Iterates from xi: (fixed point (d,), iterations, last step)."""
+    out = np.empty(bank.d)
+    _, iterations, change = _core.hopfield(bank._handle, "settle", beta, 0.0, vector(xi, "xi", bank.d),
+                                           out, tol, max_iter)
+    return out, iterations, change
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Bounds(Shown):
+    """Theorems 4 and 5 of Ramsauer et al. for one memory."""
+
+    separation: float
+    one_step: float
+    retrieval: float
+    fixed_point: float
+
+    _short = ("separation", "one_step", "retrieval")
+
+
+def hopfield_bounds(bank: "Bank", beta: float, i: int, xi: Any, x_star: Any) -> Bounds:
+    """For memory i, query xi and fixed point x_star, both (d,)."""
+    return Bounds(*_core.hopfield_bound(bank._handle, beta, i, vector(xi, "xi", bank.d),
+                                        vector(x_star, "x_star", bank.d)))
+
+
+def dense_energy(bank: "Bank", beta: float, power: float, v: Any) -> float:
+    """Of the dense associative memory with rectified powers."""
+    return float(_core.hopfield(bank._handle, "energy", beta, power, vector(v, "v", bank.d), None, 0.0,
+                                1)[0])
+
+
+def dense_update(bank: "Bank", beta: float, power: float, v: Any) -> Array:
+    """Z' max(Z a, 0)^(power - 1), a = tanh(beta v): (d,)."""
+    out = np.empty(bank.d)
+    _core.hopfield(bank._handle, "update", beta, power, vector(v, "v", bank.d), out, 0.0, 1)
+    return out
+
+
+def attention(Q: Any, K: Any, V: Any) -> Array:
+    """softmax(Q K' / sqrt(d_k)) V of Q (m, d_k), K (n, d_k), V (n, d_v): (m, d_v)."""
+    q, k, v = f64(Q, "Q"), f64(K, "K"), f64(V, "V")
+    if q.ndim != 2 or k.ndim != 2 or v.ndim != 2 or q.shape[1] != k.shape[1] or k.shape[0] != v.shape[0]:
+        raise ValueError(f"Q {q.shape}, K {k.shape}, V {v.shape}: (m, d_k), (n, d_k), (n, d_v) are expected")
+    out = np.empty((q.shape[0], v.shape[1]))
+    _core.attention(q.shape[0], k.shape[0], q.shape[1], v.shape[1], q, k, v, out)
+    return out

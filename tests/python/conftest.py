@@ -1,0 +1,36 @@
+"""What the tests of the Python package share. CGAM is the program, CGAM_SRC the tree."""
+import json
+import os
+import subprocess
+
+import numpy as np
+import pytest
+
+import cgam
+
+PROGRAM = os.environ.get("CGAM", "")
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(20261116)
+
+
+@pytest.fixture
+def program():
+    """Runs the program with --json: (document, exit status)."""
+    if not os.path.exists(PROGRAM):
+        pytest.skip("the program is not there")
+
+    def run(*words):
+        done = subprocess.run([PROGRAM, *map(str, words), "--json"], capture_output=True, text=True)
+        assert done.returncode in (0, 1), done.stderr
+        return json.loads(done.stdout), done.returncode
+
+    return run
+
+
+@pytest.fixture
+def bank(rng):
+    Z = rng.standard_normal((50, 10))
+    return cgam.Bank(Z / np.linalg.norm(Z, axis=1, keepdims=True))

@@ -1,0 +1,19 @@
+"""Every example in docs/python runs, page by page, top to bottom."""
+import os
+import pathlib
+import re
+
+import pytest
+
+PAGES = sorted((pathlib.Path(os.environ["CGAM_SRC"]) / "docs" / "python").glob("*.md"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_examples_of(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pieces = list(re.finditer(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S))
+    assert pieces
+    space = {"__name__": "page"}
+    for piece in pieces:
+        line = page.read_text()[: piece.start(1)].count("\n")
+        exec(compile("\n" * line + piece.group(1), str(page), "exec"), space)

@@ -1,0 +1,222 @@
+"""Recalls against NumPy and against the program."""
+import dataclasses
+import pickle
+
+import numpy as np
+import pytest
+
+import cgam
+
+
+def softmax(x):
+    e = np.exp(x - x.max())
+    return e / e.sum()
+
+
+def reference(Z, q, c, alpha, beta, lam, mode):
+    """Dense, from the equations: A = I + alpha (G - diag G)."""
+    G = Z @ Z.T
+    A = np.eye(len(Z)) + alpha * (G - np.diag(np.diag(G)))
+    u, b = Z @ c, Z @ q
+    p = softmax(beta * (b + lam * np.linalg.solve(A, u)))
+    s = np.linalg.solve(A, u)
+    if mode == "coupled":
+        for _ in range(20000):
+            s = np.linalg.solve(A, u + lam * p)
+            new = softmax(beta * (b + lam * s))
+            done = np.abs(new - p).max() < 1e-15
+            p = new
+            if done:
+                break
+    return p, s, b + lam * s
+
+
+@pytest.mark.parametrize("mode", ["first", "coupled"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+def test_numpy_agrees(rng, mode, dtype):
+    for alpha, lam in ((0.0, 0.3), (0.2, 0.3), (0.4, 0.5)):
+        Z = rng.standard_normal((30, 8))
+        Z = (Z / np.linalg.norm(Z, axis=1, keepdims=True)).astype(dtype)
+        q, c = rng.standard_normal(8), rng.standard_normal(8)
+        r = cgam.Bank(Z).recall(q, c, mode=mode, alpha=alpha, lam=lam, beta=2.5, vectors=True,
+                                readout=True, top=4)
+        p, s, scores = reference(Z.astype(float), q, c, alpha, 2.5, lam, mode)
+        np.testing.assert_allclose(r.p_all, p, rtol=0, atol=2e-11)
+        np.testing.assert_allclose(r.s, s, rtol=0, atol=1e-10)
+        np.testing.assert_allclose(r.r, scores, rtol=0, atol=1e-10)
+        np.testing.assert_allclose(r.readout, Z.astype(float).T @ p, atol=1e-10)
+        order = np.argsort(-p)
+        assert r.winner == order[0] and list(r.top_index) == list(order[:4])
+        assert r.p == pytest.approx(p[order[0]], abs=2e-11)
+        assert r.neff_ipr == pytest.approx(1 / (p**2).sum(), rel=1e-9)
+        assert r.p_lower_bound <= r.p + 1e-12 and r.proved["p_lower_bound"]
+
+
+def same(document, recall):
+    """A query of the program's document has the bits of a Recall."""
+    for key in ("winner", "p", "log_p", "neff_entropy", "neff_ipr", "gap", "gap_raw", "gap_gate",
+                "p_lower_bound", "iterations", "newton_steps", "change", "time", "energy_start",
+                "energy_end", "energy_rise", "contraction", "local_contraction", "fold_margin", "p_error",
+                "end", "unique", "fold_margin_exact", "readout_left_out"):
+        ours, theirs = getattr(recall, key), document[key]
+        if theirs is None:
+            assert ours is None or not np.isfinite(ours), key
+        else:
+            assert ours == theirs, (key, ours, theirs)
+    assert document["top"] == [[i, p] for i, p in recall.top]
+    assert document["top_log_p"] == recall.top_log_p.tolist()
+    assert {k: v == "proved" for k, v in document["certificates"].items()} == recall.proved
+
+
+def test_bits_of_the_program(rng, program, tmp_path):
+    """200 queries in random calls: the numbers of the command line, bit by bit."""
+    done = 0
+    while done < 200:
+        n, d, B = int(rng.integers(1, 60)), int(rng.integers(1, 20)), int(rng.integers(1, 25))
+        dtype = [np.float64, np.float32, np.float16][rng.integers(3)]
+        Z = rng.standard_normal((n, d)).astype(dtype)
+        q, c = rng.standard_normal((B, d)), rng.standard_normal((B, d))
+        mode = ["first", "coupled"][rng.integers(2)]
+        normalize = bool(rng.integers(2))
+        bank = cgam.Bank(Z, normalize=normalize)
+        crit = bank.inspect().alpha_crit
+        top = 1.0 if not np.isfinite(crit) else 0.8 * crit
+        alpha = float(rng.uniform(0, top)) if rng.integers(3) else 0.0
+        beta, lam = float(rng.uniform(0.1, 5)), float(rng.uniform(0, 1))
+        for name, array in (("Z", Z), ("q", q), ("c", c)):
+            np.save(tmp_path / f"{name}.npy", array)
+        words = ["recall", "--bank", tmp_path / "Z.npy", "--query", tmp_path / "q.npy", "--context",
+                 tmp_path / "c.npy", "--alpha", repr(alpha), "--beta", repr(beta), "--lambda", repr(lam),
+                 "--mode", mode, "--top", 3] + ["--normalize"] * normalize
+        document, status = program(*words)
+        many = bank.recall(q, c, alpha=alpha, beta=beta, lam=lam, mode=mode, top=3)
+        for i, query in enumerate(document["queries"]):
+            same(query, many[i])
+        same(document["queries"][0], bank.recall(q[0], c[0], alpha=alpha, beta=beta, lam=lam, mode=mode,
+                                                 top=3))
+        assert (status == 1) == any(e not in ("direct", "converged") for e in many.end)
+        done += B
+
+
+def test_inspect_is_the_programs(rng, program, tmp_path):
+    Z = rng.standard_normal((20, 6))
+    np.save(tmp_path / "Z.npy", Z)
+    document, _ = program("inspect", "--bank", tmp_path / "Z.npy", "--alpha", 0.05, "--lambda", 0.5)
+    found = cgam.Bank(Z).inspect(0.05, lam=0.5)
+    for key in ("n", "d", "norm_min", "norm_max", "mu_min", "mu_max", "rank", "alpha_crit", "eta_min",
+                "regime", "contraction", "unique", "lambda_unique_max", "beta"):
+        assert getattr(found, key) == document[key], key
+
+
+def test_flow_settles_where_coupled_does(bank, rng):
+    q, c = rng.standard_normal(10), rng.standard_normal(10)
+    settled = bank.recall(q, c, mode="coupled", alpha=0.2, lam=0.3, vectors=True)
+    flown = bank.recall(q, c, mode="flow", alpha=0.2, lam=0.3, vectors=True, t_max=1000.0)
+    assert flown.end == "converged"
+    np.testing.assert_allclose(flown.p_all, settled.p_all, atol=1e-7)
+
+
+def test_projection_and_weights(bank, rng):
+    q, c, P = rng.standard_normal(10), rng.standard_normal(3), rng.standard_normal((10, 3))
+    Z = np.array([bank[i] for i in range(len(bank))])
+    one = bank.recall(q, c, projection=P)
+    other = bank.recall(q, c, gate_weights=Z @ P)
+    plain = bank.recall(q, P @ c)
+    assert one.winner == other.winner == plain.winner
+    assert one.p == pytest.approx(plain.p, rel=1e-12) and other.p == pytest.approx(plain.p, rel=1e-12)
+
+
+def test_targets(bank, rng):
+    q = rng.standard_normal((4, 10))
+    r = bank.recall(q, target=[3, 1, 4, 1])
+    assert list(r.focus) == [3, 1, 4, 1]
+    assert bank.recall(q[0], target=3).p == r.p[0]
+    assert list(bank.recall(q, target=7).focus) == [7] * 4
+
+
+def test_results_are_frozen_and_show_themselves(bank, rng):
+    r = bank.recall(rng.standard_normal(10))
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        r.winner = 3
+    assert repr(r).startswith("Recall(winner=") and len(repr(r)) < 100
+    assert "<table>" in r._repr_html_() and "p_lower_bound" in r._repr_html_()
+    again = pickle.loads(pickle.dumps(r))
+    assert again.p == r.p and again.top == r.top
+    assert dataclasses.replace(r, winner=1).winner == 1
+    with pytest.raises(AttributeError):
+        r.no_such_field
+    many = bank.recall(rng.standard_normal((3, 10)))
+    assert len(many) == 3 and many.p.shape == (3,) and many.top_p.shape == (3, 5)
+    assert "<table>" in bank.inspect()._repr_html_()
+
+
+def test_theory(bank, rng):
+    t = cgam.theory
+    assert t.separation_bound(50, 2.0, 3.0) == pytest.approx(1 / (1 + 49 * np.exp(-6.0)))
+    assert t.separation_bound(50, 2.0, t.separation_threshold(50, 2.0, 0.01)) == pytest.approx(0.99)
+    Z = np.array([bank[i] for i in range(len(bank))])
+    gate = bank.gate(0.3)
+    A = np.eye(50) + 0.3 * (Z @ Z.T - np.diag((Z * Z).sum(1)))
+    x = rng.standard_normal(50)
+    np.testing.assert_allclose(gate.apply(x), A @ x, atol=1e-12)
+    np.testing.assert_allclose(gate.solve(x), np.linalg.solve(A, x), atol=1e-10)
+    np.testing.assert_allclose(bank.spectrum().solve(0.3, x), np.linalg.solve(A, x), atol=1e-10)
+    np.testing.assert_allclose(gate.solve_range(x[:10]), np.linalg.solve(A, Z @ x[:10]), atol=1e-10)
+    p = softmax(x)
+    H = A - 0.25 * 2.0 * (np.diag(p) - np.outer(p, p))
+    value, proved = t.fold_margin(gate, 2.0, 0.5, p)
+    assert proved and value == pytest.approx(np.linalg.eigvalsh(H)[0], abs=1e-8)
+    assert t.softmax_norm(p) == pytest.approx(np.linalg.norm(np.diag(p) - np.outer(p, p), 2))
+    bias, feedback = t.retrieval_parts(gate, 0.5, x, p)
+    np.testing.assert_allclose(bias, 0.5 * np.linalg.solve(A, x), atol=1e-10)
+    np.testing.assert_allclose(feedback, 0.25 * np.linalg.solve(A, p), atol=1e-10)
+    energy, gradient = t.coupled_energy(gate, 2.0, 0.5, x, p, x)
+    eps = 1e-6 * rng.standard_normal(50)
+    up, down = (t.coupled_energy(gate, 2.0, 0.5, x, p, x + e)[0] for e in (eps, -eps))
+    assert (up - down) / 2 == pytest.approx(gradient @ eps, rel=1e-5)
+    xi = rng.standard_normal(10)
+    np.testing.assert_allclose(t.hopfield_update(bank, 3.0, xi), Z.T @ softmax(3.0 * Z @ xi), atol=1e-12)
+    fixed, iterations, change = t.hopfield_settle(bank, 3.0, xi)
+    assert iterations > 1 and change <= 1e-12
+    np.testing.assert_allclose(t.hopfield_update(bank, 3.0, fixed), fixed, atol=1e-10)
+    assert t.hopfield_energy(bank, 3.0, fixed) <= t.hopfield_energy(bank, 3.0, xi)
+    Q, K, V = rng.standard_normal((3, 4)), rng.standard_normal((6, 4)), rng.standard_normal((6, 2))
+    W = np.array([softmax(row) for row in Q @ K.T / 2.0])
+    np.testing.assert_allclose(t.attention(Q, K, V), W @ V, atol=1e-12)
+    assert t.contraction(2.0, 0.5, 0.5) == pytest.approx(0.5)
+    assert t.contraction_lambda_max(2.0, 0.5) == pytest.approx(np.sqrt(0.5))
+    # 50 memories of norm 1 in 10 dimensions: alpha_crit is 1, and Z x does not reach the critical mode
+    assert t.critical(bank)[0] == pytest.approx(1.0)
+    assert t.supercritical_winner(bank.spectrum(), 1.1, Z @ xi).index == -1
+    assert t.supercritical_winner(bank.spectrum(), 1.1, x).reason is None
+    assert t.supercritical_horizon(bank.spectrum(), 1.1, 2.0, x).time > 0
+    gaps = t.separation_gaps(x, p, 0.5, int(np.argmax(x)))
+    assert gaps.sum <= gaps.gap + 1e-15
+    assert np.isnan(t.coupled_critical(bank, 0.5, 2.0).alpha)
+    assert t.fold(bank, 0.2, 2.0, x, p, alpha_max=0.5).steps >= 1
+    assert t.context_margin(gate) < 0 < t.context_margin(bank.gate(0.3), 0.01 * np.eye(10))
+    s = bank.spectrum().transient(0.3, 200.0, x)
+    np.testing.assert_allclose(s, np.linalg.solve(A, x), atol=1e-9)
+    assert t.dense_energy(bank, 1.0, 3.0, t.dense_update(bank, 1.0, 3.0, xi)) <= t.dense_energy(
+        bank, 1.0, 3.0, xi)
+    star = t.hopfield_bounds(bank, 30.0, 3, Z[3], Z[3])
+    assert star.separation == pytest.approx(1 - np.sort(Z @ Z[3])[-2])
+
+
+def test_verbs(tmp_path, rng):
+    assert "recall" in cgam.verbs() and "study coupled" in cgam.verbs()
+    np.save(tmp_path / "Z.npy", np.eye(3))
+    np.save(tmp_path / "q.npy", np.eye(3)[1])
+    document = cgam.run("recall", bank=tmp_path / "Z.npy", query=tmp_path / "q.npy", lam=0.5, top=1,
+                        max_iter=7)
+    assert document["queries"][0]["winner"] == 1 and document["lambda"] == 0.5
+    assert not document.negative
+    assert "recall" in cgam.run("help", "recall")["text"]
+    for words, message in ((("recal",), "did you mean recall"), (("recall",), "bank")):
+        with pytest.raises(cgam.Error, match=message):
+            cgam.run(*words)
+    with pytest.raises(ValueError, match="alpha"):
+        cgam.run("recall", bank="x.npy", query="x.npy", alpha=-1)
+    study = cgam.study("separation", trials=4, out=tmp_path / "s", figures="no", threads=1)
+    again = cgam.study("separation", trials=4, out=tmp_path / "t", figures="no", threads=2)
+    assert study["accuracy"] == again["accuracy"]

@@ -1,0 +1,382 @@
+"""What must not happen: copies, leaks, crashes, a library that does not stop."""
+import gc
+import os
+import resource
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import cgam
+from cgam import _core
+
+CHECKED = os.environ.get("CGAM_SANITIZE", "") != ""
+
+
+def rss():
+    with open("/proc/self/statm") as f:
+        return int(f.read().split()[1]) * resource.getpagesize()
+
+
+# ---- arrays
+
+def test_no_copies(rng):
+    Z = rng.standard_normal((40, 6))
+    bank = cgam.Bank(Z)
+    before = bank.recall(np.ones(6), vectors=True).r
+    Z[5] *= 3  # forbidden to users, and proof that the rows are shared
+    assert bank.recall(np.ones(6), vectors=True).r[5] == pytest.approx(3 * before[5])
+
+
+def test_a_large_bank_is_not_copied():
+    Z = np.ones((32000, 2048), np.float32)  # 262 MB
+    Z[7] *= 2
+    before = rss()
+    bank = cgam.Bank(Z)
+    r = bank.recall(np.ones(2048), beta=1e-3)
+    assert r.winner == 7
+    assert rss() - before < 60e6
+
+
+def test_layouts(rng):
+    Z = rng.standard_normal((12, 8))
+    q = rng.standard_normal(8)
+    want = cgam.Bank(Z[::2].copy()).recall(q)
+    assert cgam.Bank(Z[::2]).recall(q).p == want.p
+    assert cgam.Bank(Z[:, :4]).recall(q[:4]).p == cgam.Bank(Z[:, :4].copy()).recall(q[:4]).p
+    for wrong, word in ((Z.T, "Fortran"), (np.asfortranarray(Z), "Fortran"), (Z[::-1], "backwards"),
+                        (Z[:, ::2], "side by side"), (Z[0], "two axes"), (Z[None], "two axes"),
+                        (Z.astype(int), "int64"), (Z.astype(">f8"), "another machine"),
+                        (Z.astype(complex), "complex128"), (Z.astype(np.uint16), "uint16"),
+                        (Z[:0], "empty"), (Z[:, :0], "empty"), ("text", "two axes"), (None, "two axes"),
+                        (Z > 0, "bool"), (np.full((2, 2), np.nan), "row 0, column 0")):
+        with pytest.raises(ValueError, match=word):
+            cgam.Bank(wrong)
+    assert cgam.Bank(np.asfortranarray(Z), copy=True).recall(q).p == cgam.Bank(Z).recall(q).p
+    bits = (Z.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+    wide = (bits.astype(np.uint32) << 16).view(np.float32)
+    assert cgam.Bank(bits, dtype="bf16").dtype == "bf16"
+    assert cgam.Bank(bits, dtype="bf16").recall(q).p == pytest.approx(cgam.Bank(wide).recall(q).p, rel=1e-12)
+    with pytest.raises(ValueError, match="not f32"):
+        cgam.Bank(Z, dtype="f32")
+
+
+def test_interfaces_and_owners(rng, tmp_path):
+    Z = rng.standard_normal((12, 8)).astype(np.float32)
+    q = rng.standard_normal(8)
+    want = cgam.Bank(Z).recall(q).p
+
+    class Interface:
+        def __init__(self, a):
+            self.a = a
+            self.__array_interface__ = a.__array_interface__
+
+    class Dlpack:
+        def __init__(self, a):
+            self.a = a
+
+        def __dlpack__(self, **k):
+            return self.a.__dlpack__(**k)
+
+        def __dlpack_device__(self):
+            return self.a.__dlpack_device__()
+
+    for kind in (Interface, Dlpack):
+        bank = cgam.Bank(kind(Z.copy()))
+        gc.collect()
+        assert bank.recall(q).p == want
+    np.save(tmp_path / "Z.npy", Z)
+    mapped = cgam.Bank(np.load(tmp_path / "Z.npy", mmap_mode="r"))
+    gc.collect()
+    assert mapped.recall(q).p == want
+    opened = cgam.Bank.open(tmp_path / "Z.npy")
+    assert opened.mapped and opened.recall(q).p == want
+    with pytest.raises(FileNotFoundError):
+        cgam.Bank.open(tmp_path / "none.npy")
+    (tmp_path / "bad.npy").write_bytes(b"\x93NUMPY???")
+    with pytest.raises(ValueError, match="bad.npy"):
+        cgam.Bank.open(tmp_path / "bad.npy")
+
+
+def test_queries_are_widened_by_value_or_refused(bank):
+    want = bank.recall(np.arange(10.0)).p
+    for same in (np.arange(10), np.arange(10, dtype=np.float32), list(range(10)), np.arange(20.0)[::2] / 2,
+                 tuple(range(10)), np.arange(10, dtype=np.float16)):
+        assert bank.recall(same).p == want
+    for wrong in (np.zeros(9), np.zeros((2, 9)), np.zeros((1, 1, 10)), np.zeros((0, 10)), 3.0, "x", None,
+                  np.zeros(10, complex), np.zeros(10, bool), [[1] * 10, [1] * 9], np.array([2**63 - 1] * 10),
+                  np.full(10, np.inf)):
+        with pytest.raises(ValueError):
+            bank.recall(wrong)
+
+
+def test_wrong_options(bank):
+    q = np.ones(10)
+    for error, options in ((ValueError, dict(alpha=-1.0)), (ValueError, dict(beta=0.0)), (ValueError, dict(mode="x")),
+                           (TypeError, dict(gamma=1)), (TypeError, dict(alpha="1")), (ValueError, dict(alpha=np.nan)),
+                           (ValueError, dict(context=np.ones(9))), (ValueError, dict(context=np.ones((2, 10)))),
+                           (ValueError, dict(target=50)), (ValueError, dict(target=1.5)), (ValueError, dict(top=-1)),
+                           (ValueError, dict(projection=np.ones((9, 2)))), (ValueError, dict(max_iter=2**70)),
+                           (ValueError, dict(alpha=1.5, mode="coupled")), (ValueError, dict(gate_weights=np.ones(50)))):
+        with pytest.raises(error):
+            bank.recall(q, **options)
+    with pytest.raises(cgam.Error, match="alpha_crit"):
+        bank.recall(q, alpha=1.5, mode="coupled")
+
+
+# ---- memory and lifetimes
+
+def test_any_order_of_deletion(rng):
+    gc.collect()
+    before = _core.references()
+    for _ in range(30):
+        bank = cgam.Bank(rng.standard_normal((9, 4)))
+        things = [bank, bank.plan(), bank.plan("coupled"), bank.gate(0.01), bank.spectrum()]
+        cycle = {"things": things}
+        cycle["self"] = cycle
+        del bank
+        rng.shuffle(things)
+        while len(things) > 2:
+            del things[0]
+            gc.collect(0)
+        del things, cycle
+    gc.collect()
+    assert _core.references() == before
+
+
+def test_a_plan_keeps_its_bank_and_array(rng):
+    plan = cgam.Bank(rng.standard_normal((9, 4))).plan(projection=rng.standard_normal((4, 2)))
+    gc.collect()
+    assert plan.recall(np.ones(4), np.ones(2)).winner >= 0
+
+
+def test_no_growth(bank):
+    q, c = np.ones(10), np.ones(10)
+    plan = bank.plan()
+    count = 10**4 if CHECKED else 10**5
+    for _ in range(2000):
+        plan.recall(q, c).winner
+    references, before = sys.getrefcount(q), rss()
+    for _ in range(count):
+        plan.recall(q, c)
+    for _ in range(20):
+        bank.recall(q, c, alpha=0.1, mode="coupled", vectors=True)
+        with pytest.raises(ValueError):
+            plan.recall(q, np.ones(3))
+        with pytest.raises(ValueError):
+            cgam.Bank(np.full((2, 2), np.inf))
+    gc.collect()
+    assert sys.getrefcount(q) == references
+    assert rss() - before < 8e6
+
+
+# ---- threads and signals
+
+def test_threads_share_a_bank(rng):
+    Z = rng.standard_normal((3000, 64)).astype(np.float32)
+    Q, c = rng.standard_normal((8, 40, 64)), rng.standard_normal(64)
+    bank = cgam.Bank(Z)
+    plan = bank.plan(alpha=0.001, beta=0.3)
+    want = [[plan.recall(q, c).p for q in part] for part in Q]
+    got, errors = [None] * 8, []
+
+    def work(k):
+        try:
+            got[k] = [plan.recall(q, c).p for q in Q[k]]
+            with pytest.raises(ValueError):
+                bank.recall(Q[k][0], alpha=-1.0)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not errors and got == want
+
+
+def test_the_lock_is_free_while_c_works(rng):
+    bank = cgam.Bank(rng.standard_normal((20000, 256)).astype(np.float32))
+    q = rng.standard_normal((256, 256))
+    bank.recall(q[:64])
+    ticks, stop = [0], threading.Event()
+
+    def count():
+        while not stop.is_set():
+            ticks[0] += 1
+            time.sleep(0.0005)
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    bank.recall(q, mode="coupled", lam=0.01, beta=0.05)
+    stop.set()
+    thread.join()
+    assert ticks[0] > 5
+
+
+INTERRUPTED = """
+    import os, signal, threading, time
+    import numpy as np, cgam
+    rng = np.random.default_rng(1)
+    {setup}
+    threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+    start = time.monotonic()
+    try:
+        {work}
+        print("it ended by itself")
+    except KeyboardInterrupt:
+        late = time.monotonic() - start - 1.0
+        assert late < {limit}, late
+        {after}
+        print("stopped")
+"""
+
+
+@pytest.mark.parametrize("setup, work, after", [
+    ("Z = rng.standard_normal((20000, 256)).astype(np.float32); bank = cgam.Bank(Z); q = Z[:2000].astype(float)",
+     "[bank.recall(q, mode='coupled', lam=0.2, beta=0.5) for _ in range(100)]",
+     "assert bank.recall(q[3], beta=1.0).winner == 3"),
+    ("pass", "cgam.study('coupled', trials=100000, figures='no', out=os.environ['SCRATCH'])",
+     "assert cgam.run('version')['version'] == cgam.__version__"),
+])
+def test_ctrl_c(setup, work, after, tmp_path):
+    limit = 15 if CHECKED else 5  # a tenth of a second where nothing else runs
+    script = textwrap.dedent(INTERRUPTED).format(setup=setup, work=work, after=after, limit=limit)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=100,
+                          env=dict(os.environ, SCRATCH=str(tmp_path / "s")))
+    assert done.stdout.strip() == "stopped", done.stderr
+
+
+def test_handlers_of_the_user_stay():
+    seen = []
+    old = signal.signal(signal.SIGINT, lambda *_: seen.append(1))
+    try:
+        bank = cgam.Bank(np.eye(3))
+        bank.inspect()
+        assert signal.getsignal(signal.SIGINT) is not old
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.01)
+        assert seen == [1]
+    finally:
+        signal.signal(signal.SIGINT, old)
+
+
+def test_forks(bank):
+    """A child makes banks of its own; what it inherited says so instead of hanging."""
+    bank.recall(np.ones(10))
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            try:
+                bank.recall(np.ones(10))
+            except RuntimeError:
+                code = 0 if cgam.Bank(np.eye(500)).recall(np.ones(500)).winner == 0 else 2
+        finally:
+            os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_numpy_keeps_its_threads():
+    import ctypes
+    try:
+        blas = ctypes.CDLL("libopenblas.so.0")
+    except OSError:
+        pytest.skip("another BLAS")
+    before = blas.openblas_get_num_threads()
+    bank = cgam.Bank(np.random.default_rng(0).standard_normal((300, 40)))
+    bank.recall(np.ones(40), alpha=0.001)
+    bank.inspect()
+    assert blas.openblas_get_num_threads() == before
+
+
+# ---- without the others
+
+@pytest.mark.parametrize("missing", ["matplotlib", "sklearn", "ml_dtypes", "torch"])
+def test_import_without(missing):
+    script = f"""
+        import sys
+        sys.modules[{missing!r}] = None
+        import numpy as np, cgam
+        r = cgam.Bank(np.eye(3)).recall([1.0, 0, 0])
+        assert r.winner == 0
+        if {missing!r} == "matplotlib":
+            try:
+                r.plot()
+            except ImportError as error:
+                assert "matplotlib" in str(error)
+            else:
+                raise SystemExit("plotted")
+    """
+    env = dict(os.environ, CGAM_LLAMA="/nonexistent")
+    subprocess.run([sys.executable, "-c", textwrap.dedent(script)], check=True, env=env)
+
+
+def test_numbers_of_other_countries(bank):
+    import locale
+    old = locale.setlocale(locale.LC_ALL)
+    for name in ("de_DE.UTF-8", "fr_FR.UTF-8", "C.UTF-8"):
+        try:
+            locale.setlocale(locale.LC_ALL, name)
+        except locale.Error:
+            continue
+        try:
+            assert cgam.study("separation", trials=2, figures="no", sigma_c=0.25, n=5, d=3)["parameters"]["sigma_c"] == 0.25
+        finally:
+            locale.setlocale(locale.LC_ALL, old)
+
+
+# ---- anything at all
+
+def test_random_arguments(rng):
+    """Whatever comes in, an answer or an exception comes out."""
+    bank = cgam.Bank(rng.standard_normal((7, 5)))
+    plan = bank.plan("coupled", lam=0.1)
+    gate, spectrum = bank.gate(0.01), bank.spectrum()
+    odd = [None, 0, -1, 3, 2**70, 0.5, -0.5, float("nan"), float("inf"), "first", "x", "", b"y", [], {}, (),
+           True, np.zeros(5), np.zeros(7), np.zeros((7, 5)), np.zeros((5, 2)), np.zeros((3, 5)), np.zeros(0),
+           np.zeros((2, 2, 2)), np.ones(5, np.float32), np.ones(5, complex), np.array("t"), object(),
+           np.ones(5)[::-1], np.ones((3, 5), order="F"), np.array([1, 2, 3]), np.full(5, np.nan), bank, plan,
+           np.ma.masked_array(np.ones(5)), np.ones(5, [("a", "f8")]), range(5), 1j, np.float16(1)]
+
+    def pick():
+        return odd[rng.integers(len(odd))]
+
+    t = cgam.theory
+    calls = [
+        lambda: cgam.Bank(pick(), normalize=pick(), dtype=pick(), copy=bool(rng.integers(2))),
+        lambda: bank.recall(pick(), pick(), mode=pick(), alpha=pick(), target=pick()),
+        lambda: bank.recall(np.ones(5), pick(), top=pick(), beta=pick(), lam=pick()),
+        lambda: plan.recall(pick(), pick(), target=pick(), top=pick(), vectors=bool(rng.integers(2))),
+        lambda: bank.plan(projection=pick(), gate_weights=pick(), max_iter=pick(), tol=pick()),
+        lambda: bank.inspect(pick(), beta=pick(), lam=pick()),
+        lambda: bank.gate(pick()), lambda: gate.solve(pick()), lambda: gate.solve_range(pick()),
+        lambda: spectrum.solve(pick(), pick()), lambda: spectrum.transient(pick(), pick(), pick(), s0=pick()),
+        lambda: t.separation_bound(pick(), pick(), pick()), lambda: t.separation_gaps(pick(), pick(), pick(), pick()),
+        lambda: t.supercritical_winner(spectrum, pick(), pick(), pick()),
+        lambda: t.fold_margin(gate, pick(), pick(), pick()), lambda: t.softmax_norm(pick()),
+        lambda: t.hopfield_update(bank, pick(), pick()), lambda: t.attention(pick(), pick(), pick()),
+        lambda: t.hopfield_bounds(bank, pick(), pick(), pick(), pick()),
+        lambda: t.context_margin(gate, pick()), lambda: t.retrieval_parts(gate, pick(), pick(), pick()),
+        lambda: t.coupled_energy(gate, pick(), pick(), pick(), pick(), pick()),
+        lambda: bank[pick()], lambda: bank.score(pick()), lambda: bank.combine(pick()),
+        lambda: cgam.run(pick()), lambda: cgam.run("recall", pick(), bank=pick(), query=pick()),
+        lambda: _core.plan_run(*[pick() for _ in range(15)]), lambda: _core.bank_new(pick(), pick(), pick(), pick()),
+        lambda: _core.plan_new(bank._handle, pick(), pick(), pick(), pick()), lambda: _core.result_dict(pick()),
+        lambda: _core.gate_solve(pick(), pick(), pick()), lambda: _core.hopfield(*[pick() for _ in range(8)]),
+    ]
+    answers = 0
+    for _ in range(10**4):
+        try:
+            calls[rng.integers(len(calls))]()
+            answers += 1
+        except (ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError, cgam.Error, MemoryError):
+            pass
+    assert answers > 100
+    assert bank.recall(np.ones(5)).winner >= 0
