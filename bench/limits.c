@@ -7,6 +7,6 @@ CGAM_CPU_SETS(DECLARE)
 
 const cgam_limits *cgam_limits_of(const cgam_cpu *cpu)
 {
-    static const cgam_limits *const all[] = {&cgam_limits_portable, CGAM_CPU_SETS(ENTRY)};
+    static const cgam_limits *const all[] = {&cgam_limits_portable, CGAM_CPU_ROWS(ENTRY)};
     return all[cpu - cgam_cpu_all];
 }

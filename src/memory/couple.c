@@ -35,6 +35,6 @@ CGAM_CPU_SETS(DECLARE)
 
 cgam_couple *cgam_couple_of(const cgam_cpu *cpu)
 {
-    static cgam_couple *const all[] = {couple, CGAM_CPU_SETS(ENTRY)};
+    static cgam_couple *const all[] = {couple, CGAM_CPU_ROWS(ENTRY)};
     return all[cpu - cgam_cpu_all];
 }

@@ -7,7 +7,7 @@ CGAM_CPU_SETS(DECLARE)
 
 const cgam_lanes *cgam_lanes_of(const cgam_cpu *cpu)
 {
-    static const cgam_lanes *const all[] = {&cgam_lanes_portable, CGAM_CPU_SETS(ENTRY)};
+    static const cgam_lanes *const all[] = {&cgam_lanes_portable, CGAM_CPU_ROWS(ENTRY)};
     return all[cpu - cgam_cpu_all];
 }
 

@@ -6,6 +6,10 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
+#if defined(__x86_64__) && defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 static bool portable(void) { return true; }
 
@@ -22,24 +26,46 @@ static bool avx512(void)
     return avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
 }
+
+/* Tiles are 8 KB of state a thread, for which the kernel wants to be asked, once per process. It
+ * says no where they are not there, and where a signal stack would be too small for them. */
+static bool amx(void)
+{
+#if defined(__linux__)
+    enum { TILE = 1 << 24, BF16 = 1 << 22, VECTORS_BF16 = 1 << 5 };
+    enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 }; /* of arch_prctl */
+    unsigned a, b, c, d, first;
+    return avx512() && __get_cpuid_count(7, 0, &a, &b, &c, &first) &&
+           (first & (TILE | BF16)) == (TILE | BF16) && __get_cpuid_count(7, 1, &a, &b, &c, &d) &&
+           (a & VECTORS_BF16) && syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+#else
+    return false;
+#endif
+}
 #endif
 
 #define DECLARE(set)                                                                               \
     extern const cgam_f64 cgam_f64_##set;                                                          \
     extern const cgam_f32 cgam_f32_##set;                                                          \
     extern const cgam_gemm cgam_gemm_##set;
-#define ENTRY(set) {#set, set, &cgam_f64_##set, &cgam_f32_##set, &cgam_gemm_##set},
+#define ENTRY(set) {#set, set, &cgam_f64_##set, &cgam_f32_##set, &cgam_gemm_##set, NULL},
 DECLARE(plain)
 CGAM_CPU_SETS(DECLARE)
+extern const cgam_split cgam_split_amx;
 
 const cgam_cpu cgam_cpu_all[] = {
-    {"plain", portable, &cgam_f64_plain, &cgam_f32_plain, &cgam_gemm_plain},
-    CGAM_CPU_SETS(ENTRY){0},
+    {"plain", portable, &cgam_f64_plain, &cgam_f32_plain, &cgam_gemm_plain, NULL},
+    CGAM_CPU_SETS(ENTRY)
+#if defined(__x86_64__)
+        {"amx", amx, &cgam_f64_avx512, &cgam_f32_avx512, &cgam_gemm_avx512, &cgam_split_amx},
+#endif
+    {0},
 };
+
+static _Atomic(const cgam_cpu *) chosen; /* asking a CPU is slow in a virtual machine */
 
 const cgam_cpu *cgam_cpu_best(void)
 {
-    static _Atomic(const cgam_cpu *) chosen; /* asking a CPU is slow in a virtual machine */
     const cgam_cpu *best = atomic_load(&chosen);
     if (best) return best;
     for (const cgam_cpu *cpu = cgam_cpu_all; cpu->name; cpu++)
@@ -47,3 +73,5 @@ const cgam_cpu *cgam_cpu_best(void)
     atomic_store(&chosen, best);
     return best;
 }
+
+void cgam_cpu_pretend(const cgam_cpu *cpu) { atomic_store(&chosen, cpu); }

@@ -4,29 +4,35 @@
  *   portable   X_simd.c, by vectors of 16 bytes, for any CPU
  *   avx2       the same files, 32 bytes: x86-64 with AVX2, FMA and F16C (2013 on)
  *   avx512     the same files, 64 bytes: x86-64 with AVX-512 F, BW, VL and DQ
+ *   amx        the loops of avx512, and products on tiles of bf16: with AMX and AVX-512 BF16 too, where the
+ *              system lets us use them
  *
  * CMakeLists.txt compiles every X_simd.c once per set, with its name as NAME and its width as BYTES.
- * Another layer that has such a file (study/lanes_simd.c) makes a list like the one here of
- * CGAM_CPU_SETS, and finds its own by a CPU's place in cgam_cpu_all. */
+ * Another layer that has such a file (study/lanes_simd.c) declares one for each of CGAM_CPU_SETS, lists
+ * them by CGAM_CPU_ROWS, and finds its own by a CPU's place in cgam_cpu_all. */
 #ifndef CGAM_SRC_NUM_CPU_H
 #define CGAM_SRC_NUM_CPU_H
 
 #include "num/cpu/f32.h"
 #include "num/cpu/f64.h"
 #include "num/cpu/gemm.h"
+#include "num/cpu/split.h"
 
 #if defined(__x86_64__)
 #define CGAM_CPU_SETS(X) X(portable) X(avx2) X(avx512)
+#define CGAM_CPU_ROWS(X) X(portable) X(avx2) X(avx512) X(avx512) /* the last for amx */
 #else
 #define CGAM_CPU_SETS(X) X(portable)
+#define CGAM_CPU_ROWS(X) X(portable)
 #endif
 
 typedef struct cgam_cpu {
     const char *name;
-    bool (*usable)(void);  /* does this CPU run it */
-    const cgam_f64 *f64;   /* rows scored and read out in double; softmax */
-    const cgam_f32 *f32;   /* the same in f32, where that is exact enough */
-    const cgam_gemm *gemm; /* products of matrices, softmax by columns */
+    bool (*usable)(void);    /* does this CPU run it */
+    const cgam_f64 *f64;     /* rows scored and read out in double; softmax */
+    const cgam_f32 *f32;     /* the same in f32, where that is exact enough */
+    const cgam_gemm *gemm;   /* products of matrices, softmax by columns */
+    const cgam_split *split; /* products by tiles of bf16; NULL without such a unit */
 } cgam_cpu;
 
 /* Plain first, then by rising speed; a NULL name ends. Entries may be unusable here. */
@@ -34,5 +40,8 @@ extern const cgam_cpu cgam_cpu_all[];
 
 /* The fastest usable one. */
 const cgam_cpu *cgam_cpu_best(void);
+/* From now on the best is `cpu`, which must be usable; NULL = as the CPU is. For tests and benches, while
+ * nothing else runs. */
+void cgam_cpu_pretend(const cgam_cpu *cpu);
 
 #endif

@@ -1,0 +1,149 @@
+/* Products by tiles of bf16 against sums in long double, within the bound that split.h states. */
+#include "support/check.h"
+#include "support/dense.h"
+
+#include "num/cpu/cpu.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const cgam_split *split;
+
+static void need_unit(void)
+{
+    for (int i = 0; cgam_cpu_all[i].name; i++)
+        if (cgam_cpu_all[i].split && cgam_cpu_all[i].usable()) split = cgam_cpu_all[i].split;
+    if (!split) {
+        print_message("skipped: no tile unit here, or the system does not lend it\n");
+        skip();
+    }
+}
+
+enum { PANEL = CGAM_SPLIT_PANEL };
+
+static char *panels(int64_t rows, int64_t depth)
+{
+    size_t count = (size_t)((rows + PANEL - 1) / PANEL);
+    char *room = aligned_alloc(64, count * split->room(depth));
+    assert_non_null(room);
+    memset(room, 0xff, count * split->room(depth)); /* NaN, should any be left as it was */
+    return room;
+}
+
+/* C[columns, ldc], rows of A and B as close as can be. */
+static void multiply(int64_t rows, int64_t columns, int64_t depth, const float *A, const float *B,
+                     float *C, int64_t ldc, bool add)
+{
+    char *a = panels(rows, depth), *b = panels(columns, depth);
+    for (int64_t r = 0; r < (rows + PANEL - 1) / PANEL * PANEL; r++)
+        split->left(r % PANEL, depth, r < rows ? A + r * depth : NULL,
+                    a + (size_t)(r / PANEL) * split->room(depth));
+    for (int64_t c = 0; c < columns; c += PANEL)
+        split->right(columns - c < PANEL ? columns - c : PANEL, depth, B + c * depth, depth,
+                     b + (size_t)(c / PANEL) * split->room(depth));
+    split->mul(rows, columns, depth, a, b, C, ldc, add);
+    free(a);
+    free(b);
+}
+
+static float *floats(int64_t n) { return (float *)(void *)dense_room(n / 2 + 1); }
+
+static void compare(cgam_rng *rng, int64_t rows, int64_t columns, int64_t depth, double spread)
+{
+    int64_t ldc = rows + 3;
+    float *A = floats(rows * depth), *B = floats(columns * depth), *C = floats(columns * ldc);
+    bool add = depth % 2;
+    for (int64_t i = 0; i < rows * depth; i++)
+        A[i] = (float)(cgam_rng_normal(rng) * exp2(spread * cgam_rng_normal(rng)));
+    for (int64_t i = 0; i < columns * depth; i++)
+        B[i] = (float)(cgam_rng_normal(rng) * exp2(spread * cgam_rng_normal(rng)));
+    for (int64_t i = 0; i < columns * ldc; i++) C[i] = (float)i;
+    multiply(rows, columns, depth, A, B, C, ldc, add);
+    for (int64_t c = 0; c < columns; c++)
+        for (int64_t r = 0; r < ldc; r++) {
+            long double was = (long double)(c * ldc + r), want = add || r >= rows ? was : 0;
+            long double size = 0;
+            for (int64_t k = 0; k < depth && r < rows; k++) {
+                long double term = (long double)A[r * depth + k] * B[c * depth + k];
+                want += term;
+                size += fabsl(term);
+            }
+            double sums = (double)((depth + CGAM_SPLIT_DEPTH - 1) / CGAM_SPLIT_DEPTH);
+            double allowed = cgam_split_roundings(depth) * 0x1p-24 * (double)size;
+            if (add && r < rows) allowed += sums * 0x1p-24 * (double)(was + size);
+            CHECK_CLOSE(C[c * ldc + r], (double)want, allowed);
+        }
+    dense_reset();
+}
+
+static void every_shape_is_within_the_stated_bound(void **state)
+{
+    (void)state;
+    need_unit();
+    cgam_rng rng = cgam_rng_stream(21, 0);
+    for (int64_t size = 1; size <= 70; size++) {
+        compare(&rng, size, 1 + size * 7 % 70, 1 + size * 3 % 70, 0);
+        compare(&rng, 1 + size * 5 % 70, size, 1 + size * 11 % 70, 8);
+        compare(&rng, 3, 2, size, 0);
+    }
+    compare(&rng, 40, 33, CGAM_SPLIT_DEPTH, 0);
+    compare(&rng, 17, 50, CGAM_SPLIT_DEPTH + 1, 3);
+    compare(&rng, 33, 17, 2 * CGAM_SPLIT_DEPTH + 500, 0);
+}
+
+/* One term a number, sums below 2^24: nothing is rounded. */
+static void small_whole_numbers_are_multiplied_exactly(void **state)
+{
+    (void)state;
+    need_unit();
+    enum { ROWS = 37, COLUMNS = 45, DEPTH = 1500 };
+    cgam_rng rng = cgam_rng_stream(22, 0);
+    float *A = floats(ROWS * DEPTH), *B = floats(COLUMNS * DEPTH), *C = floats(ROWS * COLUMNS);
+    for (int i = 0; i < ROWS * DEPTH; i++) A[i] = (float)cgam_rng_below(&rng, 201) - 100;
+    for (int i = 0; i < COLUMNS * DEPTH; i++) B[i] = (float)cgam_rng_below(&rng, 201) - 100;
+    multiply(ROWS, COLUMNS, DEPTH, A, B, C, ROWS, false);
+    for (int c = 0; c < COLUMNS; c++)
+        for (int r = 0; r < ROWS; r++) {
+            int64_t want = 0;
+            for (int k = 0; k < DEPTH; k++)
+                want += (int64_t)A[r * DEPTH + k] * (int64_t)B[c * DEPTH + k];
+            assert_true(C[c * ROWS + r] == (float)want);
+        }
+    dense_reset();
+}
+
+static void a_sum_does_not_depend_on_its_neighbours(void **state)
+{
+    (void)state;
+    need_unit();
+    enum { ROWS = 50, COLUMNS = 70, DEPTH = 1100 };
+    cgam_rng rng = cgam_rng_stream(23, 0);
+    float *A = floats(ROWS * DEPTH), *B = floats(COLUMNS * DEPTH), *C = floats(ROWS * COLUMNS);
+    for (int i = 0; i < ROWS * DEPTH; i++) A[i] = (float)cgam_rng_normal(&rng);
+    for (int i = 0; i < COLUMNS * DEPTH; i++) B[i] = (float)cgam_rng_normal(&rng);
+    multiply(ROWS, COLUMNS, DEPTH, A, B, C, ROWS, false);
+    for (int c = 0; c < COLUMNS; c += 3)
+        for (int r = 0; r < ROWS; r += 7) {
+            float alone;
+            multiply(1, 1, DEPTH, A + r * DEPTH, B + c * DEPTH, &alone, 1, false);
+            assert_memory_equal(&alone, C + c * ROWS + r, sizeof alone);
+        }
+    /* NaN and infinity are noticed, where they are */
+    A[2 * DEPTH + 5] = NAN;
+    B[9 * DEPTH + 1099] = INFINITY;
+    multiply(ROWS, COLUMNS, DEPTH, A, B, C, ROWS, false);
+    for (int c = 0; c < COLUMNS; c++)
+        for (int r = 0; r < ROWS; r++) assert_true(isfinite(C[c * ROWS + r]) == (r != 2 && c != 9));
+    dense_reset();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_shape_is_within_the_stated_bound),
+        cmocka_unit_test(small_whole_numbers_are_multiplied_exactly),
+        cmocka_unit_test(a_sum_does_not_depend_on_its_neighbours),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
