@@ -7,6 +7,7 @@
 #include "base/env.h"
 #include "io/file.h"
 #include "lm/edit_plan.h"
+#include "lm/iq2.h"
 
 #include <cgam/lm.h>
 #include <gguf.h>
@@ -66,6 +67,7 @@ typedef struct cgam_llama {
 #define CGAM_LLAMA_FIELD(name) __typeof__(&name) name;
     CGAM_LLAMA_FUNCTIONS(CGAM_LLAMA_FIELD)
 #undef CGAM_LLAMA_FIELD
+    const cgam_iq2 *iq2; /* how it widens IQ2_XXS; NULL: not as we know it */
 } cgam_llama;
 
 /* Loads libllama the first time, and gives the same table ever after. Any thread. */

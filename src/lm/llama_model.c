@@ -83,6 +83,8 @@ void cgam_weights_get(const cgam_weights *w, int64_t begin, int64_t count, float
 {
     const uint8_t *from = w->data + (size_t)begin * w->row_bytes;
     if (w->type == GGML_TYPE_F32) memcpy(out, from, (size_t)count * w->row_bytes);
+    else if (w->type == GGML_TYPE_IQ2_XXS && w->lm->f->iq2)
+        cgam_iq2_widen(w->lm->f->iq2, from, count * w->columns, out);
     else
         for (int64_t i = 0; i < count; i++)
             w->lm->f->ggml_get_type_traits(w->type)->to_float(from + (size_t)i * w->row_bytes,

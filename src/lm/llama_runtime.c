@@ -102,6 +102,9 @@ static cgam_status load(cgam_env *env)
     }
     t.ggml_backend_load_all_from_path(folder);
     t.llama_backend_init();
+    static cgam_iq2 iq2;
+    cgam_to_float *judge = t.ggml_get_type_traits(GGML_TYPE_IQ2_XXS)->to_float;
+    t.iq2 = judge && cgam_iq2_learn(judge, &iq2) ? &iq2 : NULL;
     table = t; /* never unloaded: its threads and registries live as long as the process */
     return CGAM_OK;
 }

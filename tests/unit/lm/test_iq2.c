@@ -1,0 +1,81 @@
+/* The 2-bit numbers: a judge with tables of its own, written number by number, is learned. */
+#include "lm/iq2.h"
+#include "support/check.h"
+
+#include <cgam/rng.h>
+#include <math.h>
+#include <string.h>
+
+static uint8_t grid[256][8]; /* any will do; ggml's holds 8, 25 and 43 */
+static int first_bit;        /* of the signs: another layout when it is not 0 */
+
+static float half_of(const uint8_t *p)
+{
+    int bits = p[0] | p[1] << 8, power = bits >> 10 & 31, digits = bits & 1023;
+    double size = power == 0 ? ldexp(digits, -24) : ldexp(1024 + digits, power - 25);
+    return (float)(bits >> 15 ? -size : size);
+}
+
+/* Signs of 8 numbers from 7 bits: an even number of them is turned. */
+static float turned(uint32_t seven, int j)
+{
+    uint32_t all = seven | (uint32_t)__builtin_parity(seven) << 7;
+    return all >> j & 1 ? -1.0F : 1.0F;
+}
+
+static void judge(const void *blocks, float *out, int64_t n)
+{
+    const uint8_t *block = blocks;
+    for (int64_t i = 0; i < n; i++) {
+        const uint8_t *b = block + i / 256 * 66, *part = b + 2 + i % 256 / 32 * 8;
+        int which = (int)(i % 32 / 8), j = (int)(i % 8);
+        uint32_t word = (uint32_t)part[4] | (uint32_t)part[5] << 8 | (uint32_t)part[6] << 16 |
+                        (uint32_t)part[7] << 24;
+        float factor = half_of(b) * (0.5F + (float)(word >> 28)) * 0.25F;
+        uint32_t seven = word >> (7 * ((which + first_bit) % 4)) & 127;
+        out[i] = factor * (float)grid[part[which]][j] * turned(seven, j);
+    }
+}
+
+static void fill(cgam_rng *rng)
+{
+    for (int k = 0; k < 256; k++)
+        for (int j = 0; j < 8; j++) grid[k][j] = (uint8_t)(1 + cgam_rng_below(rng, 100));
+}
+
+static void what_is_learned_gives_the_same_bits(void **state)
+{
+    (void)state;
+    enum { BLOCKS = 500 };
+    static cgam_iq2 tables;
+    static uint8_t blocks[BLOCKS * CGAM_IQ2_BYTES];
+    static float got[BLOCKS * CGAM_IQ2_NUMBERS], want[BLOCKS * CGAM_IQ2_NUMBERS];
+    cgam_rng rng = cgam_rng_stream(5, 0);
+    fill(&rng);
+    first_bit = 0;
+    assert_true(cgam_iq2_learn(judge, &tables));
+    for (size_t i = 0; i < sizeof blocks; i++) blocks[i] = (uint8_t)cgam_rng_below(&rng, 256);
+    for (int b = 0; b < BLOCKS; b++) blocks[b * CGAM_IQ2_BYTES + 1] &= 0xbf; /* d is finite */
+    cgam_iq2_widen(&tables, blocks, BLOCKS * CGAM_IQ2_NUMBERS, got);
+    judge(blocks, want, BLOCKS * CGAM_IQ2_NUMBERS);
+    assert_memory_equal(got, want, sizeof got);
+}
+
+static void a_judge_of_another_layout_is_not_believed(void **state)
+{
+    (void)state;
+    static cgam_iq2 tables;
+    cgam_rng rng = cgam_rng_stream(6, 0);
+    fill(&rng);
+    first_bit = 1;
+    assert_false(cgam_iq2_learn(judge, &tables));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_learned_gives_the_same_bits),
+        cmocka_unit_test(a_judge_of_another_layout_is_not_believed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
