@@ -3,6 +3,7 @@
 #define CGAM_SRC_LM_EXACT_H
 
 #include "lm/llama.h"
+#include "num/cpu/cpu.h"
 
 typedef struct cgam_exact_shape {
     int64_t layers, width, heads, heads_kv, head, ff; /* head: numbers per head */
@@ -34,6 +35,8 @@ typedef struct cgam_exact {
     int32_t *token;                           /* [tokens] */
     float *x, *n, *q, *k, *v, *a, *gate, *up; /* [tokens, .] */
     float *gain, *rope_factors;
+    const cgam_split *split; /* products on tiles; NULL: sgemm */
+    char *panels;            /* for them, what is about to be multiplied */
     cgam_exact_cache cache;
     int64_t layer; /* the block in hand */
     const cgam_edit_plan *plan;

@@ -9,6 +9,7 @@
  * Candidates are sequences after those of their batch, which begin with all cells of their prompt. */
 #include "lm/llama_decode.h"
 #include "lm/scores.h"
+#include "num/cpu/cpu.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -374,7 +375,8 @@ cgam_status cgam_llama_score(cgam_running *r)
 static cgam_status choose_batch(const cgam_running *r, int64_t *tokens)
 {
     enum { BATCH = 512, BATCH_EXACT = 2048, BATCH_EXACT_LEAST = 64, BATCH_MAX = 1 << 16 };
-    const double work = 6e11; /* some seconds for two cores, two operations a parameter and token */
+    /* Some seconds for two cores, two operations a parameter and token. */
+    const double work = cgam_cpu_best()->split ? 2e12 : 6e11;
     const cgam_lm_capture_opts *o = &r->opts->run;
     if (o->batch_tokens < 0 || o->batch_tokens > BATCH_MAX)
         return cgam_fail(r->lm->env, CGAM_E_ARG, "batches of %lld tokens: 1 to %d are possible",

@@ -11,7 +11,10 @@
  * It goes through the layers once per batch with all of the batch's tokens. A matrix is read
  * and widened a few rows at a time by the thread that multiplies with them, so no matrix is ever
  * held whole. Tokens that prompts share are a segment that the others attend to; tokens of earlier
- * passes are in a cache, where one is kept. Edits are applied to x between the blocks. */
+ * passes are in a cache, where one is kept. Edits are applied to x between the blocks.
+ *
+ * Products are sgemm's or, where the CPU has a tile unit, those of num/cpu/split.h: as exact to a few
+ * roundings of f32, and faster. Activations are packed for it once for all matrices that they meet. */
 #include "base/blas.h"
 #include "lm/exact.h"
 
@@ -75,25 +78,52 @@ typedef struct product {
     bool add;
 } product;
 
-enum { ROWS = 128 };
+enum { ROWS = 128, PANEL = CGAM_SPLIT_PANEL };
 
-static cgam_status multiply_rows(void *arg, int64_t i)
+static int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
+
+static void multiply_plainly(const product *job, int64_t begin, int64_t count, float *rows)
 {
-    const product *job = arg;
     const cgam_weights *w = job->w;
-    int64_t begin = i * ROWS, count = w->rows - begin < ROWS ? w->rows - begin : ROWS;
-    cgam_env *env = job->p->lm->env;
-    float *rows = cgam_alloc(env, (size_t)(count * w->columns), sizeof *rows);
-    if (!rows) return cgam_fail_nomem(env, "rows of a weight matrix");
     cgam_weights_get(w, begin, count, rows);
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)job->count, (int)count,
                 (int)w->columns, 1, job->x, (int)w->columns, rows, (int)w->columns,
                 job->add ? 1.0F : 0.0F, job->y + begin, (int)w->rows);
-    cgam_free(env, rows);
+}
+
+/* room: panels for ROWS rows, then a row. */
+static void multiply_split(const product *job, int64_t begin, int64_t count, char *room)
+{
+    const cgam_weights *w = job->w;
+    const cgam_split *split = job->p->split;
+    size_t panel = split->room(w->columns);
+    float *row = (float *)(void *)(room + ROWS / PANEL * panel);
+    for (int64_t r = 0; r < (count + PANEL - 1) / PANEL * PANEL; r++) {
+        if (r < count) cgam_weights_get(w, begin + r, 1, row);
+        split->left(r % PANEL, w->columns, r < count ? row : NULL,
+                    room + (size_t)(r / PANEL) * panel);
+    }
+    split->mul(count, job->count, w->columns, room, job->p->panels, job->y + begin, w->rows,
+               job->add);
+}
+
+static cgam_status multiply_rows(void *arg, int64_t i)
+{
+    const product *job = arg;
+    const cgam_split *split = job->p->split;
+    cgam_env *env = job->p->lm->env;
+    int64_t begin = i * ROWS, count = at_most(job->w->rows - begin, ROWS);
+    size_t row = (size_t)job->w->columns * sizeof(float);
+    size_t bytes = split ? ROWS / PANEL * split->room(job->w->columns) + row : (size_t)count * row;
+    void *room = cgam_alloc(env, bytes, 1);
+    if (!room) return cgam_fail_nomem(env, "rows of a weight matrix");
+    if (split) multiply_split(job, begin, count, room);
+    else multiply_plainly(job, begin, count, room);
+    cgam_free(env, room);
     return cgam_interrupted(env) ? CGAM_E_INTERRUPTED : CGAM_OK;
 }
 
-/* y = x W', or y += x W'. */
+/* y = x W', or y += x W'; x has been laid out. */
 static cgam_status multiply(pass *p, const char *part, int64_t layer, const float *x,
                             int64_t columns, float *y, int64_t rows, bool add)
 {
@@ -110,6 +140,33 @@ static cgam_status multiply(pass *p, const char *part, int64_t layer, const floa
     return cgam_parallel(p->lm->env, (rows + ROWS - 1) / ROWS, multiply_rows, &job);
 }
 
+/* What is done to the tokens of a panel before matrices multiply them. */
+typedef struct laying {
+    pass *p;
+    int64_t count, columns;
+    const float *x;                                          /* [count, columns] */
+    void (*make)(const pass *p, int64_t begin, int64_t end); /* x of these; NULL: it is there */
+} laying;
+
+static cgam_status lay_panel(void *arg, int64_t i)
+{
+    const laying *job = arg;
+    const pass *p = job->p;
+    int64_t begin = i * PANEL, end = at_most(job->count, begin + PANEL);
+    if (job->make) job->make(p, begin, end);
+    if (p->split)
+        p->split->right(end - begin, job->columns, job->x + begin * job->columns, job->columns,
+                        p->panels + (size_t)i * p->split->room(job->columns));
+    return CGAM_OK;
+}
+
+static cgam_status lay_out(pass *p, int64_t count, const float *x, int64_t columns,
+                           void (*make)(const pass *p, int64_t begin, int64_t end))
+{
+    laying job = {p, count, columns, x, make};
+    return cgam_parallel(p->lm->env, (count + PANEL - 1) / PANEL, lay_panel, &job);
+}
+
 /* With the gains in p->gain. */
 static void norm_row(const pass *p, const float *x, float *n)
 {
@@ -118,6 +175,17 @@ static void norm_row(const pass *p, const float *x, float *n)
     for (int64_t j = 0; j < d; j++) square += (double)x[j] * (double)x[j];
     float factor = (float)(1 / sqrt(square / (double)d + p->s.epsilon));
     for (int64_t j = 0; j < d; j++) n[j] = x[j] * factor * p->gain[j];
+}
+
+static void make_normed(const pass *p, int64_t begin, int64_t end)
+{
+    for (int64_t t = begin; t < end; t++) norm_row(p, p->x + t * p->s.width, p->n + t * p->s.width);
+}
+
+static void make_gated(const pass *p, int64_t begin, int64_t end)
+{
+    for (int64_t i = begin * p->s.ff; i < end * p->s.ff; i++)
+        p->up[i] *= p->gate[i] / (1 + expf(-p->gate[i])); /* silu */
 }
 
 static cgam_status norm(pass *p, const char *part, int64_t layer)
@@ -132,8 +200,7 @@ static cgam_status norm(pass *p, const char *part, int64_t layer)
         return cgam_fail(p->lm->env, CGAM_E_FORMAT, "%s has %lld gains, %lld are expected", name,
                          (long long)w.columns, (long long)d);
     cgam_weights_get(&w, 0, 1, p->gain);
-    for (int64_t t = 0; t < p->tokens; t++) norm_row(p, p->x + t * d, p->n + t * d);
-    return CGAM_OK;
+    return lay_out(p, p->tokens, p->n, d, make_normed);
 }
 
 /* ---- Attention ---------------------------------------------------------------------------- */
@@ -272,14 +339,13 @@ cgam_status cgam_exact_block(pass *p, int64_t l)
     p->layer = l;
     remember(p);
     status = cgam_parallel(p->lm->env, p->segments * s->heads, attend, p);
+    if (status == CGAM_OK) status = lay_out(p, p->tokens, p->a, qd, NULL);
     if (status == CGAM_OK) status = multiply(p, "attn_output", l, p->a, qd, p->x, d, true);
     if (status == CGAM_OK) status = norm(p, "ffn_norm", l);
     if (status == CGAM_OK) status = multiply(p, "ffn_gate", l, p->n, d, p->gate, s->ff, false);
     if (status == CGAM_OK) status = multiply(p, "ffn_up", l, p->n, d, p->up, s->ff, false);
-    if (status != CGAM_OK) return status;
-    for (int64_t i = 0; i < p->tokens * s->ff; i++)
-        p->up[i] *= p->gate[i] / (1 + expf(-p->gate[i])); /* silu */
-    status = multiply(p, "ffn_down", l, p->up, s->ff, p->x, d, true);
+    if (status == CGAM_OK) status = lay_out(p, p->tokens, p->up, s->ff, make_gated);
+    if (status == CGAM_OK) status = multiply(p, "ffn_down", l, p->up, s->ff, p->x, d, true);
     if (status == CGAM_OK) edit(p, l + 1);
     return status;
 }
@@ -288,9 +354,9 @@ cgam_status cgam_exact_block(pass *p, int64_t l)
 void cgam_exact_free(pass *p)
 {
     cgam_env *env = p->lm->env;
-    void *blocks[] = {p->segment, p->token,  p->x,    p->n,  p->q,    p->k,
-                      p->v,       p->a,      p->gate, p->up, p->gain, p->rope_factors,
-                      p->cache.k, p->cache.v};
+    void *blocks[] = {p->segment, p->token,   p->x,     p->n,  p->q,    p->k,
+                      p->v,       p->a,       p->gate,  p->up, p->gain, p->rope_factors,
+                      p->cache.k, p->cache.v, p->panels};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) cgam_free(env, blocks[i]);
 }
 
@@ -299,6 +365,7 @@ cgam_status cgam_exact_new(pass *p, cgam_lm *lm, int64_t tokens, int64_t segment
 {
     cgam_env *env = lm->env;
     *p = (pass){.lm = lm, .tokens_max = tokens, .segments_max = segments};
+    p->split = cgam_cpu_best()->split;
     cgam_status status = shape_of(lm, &p->s);
     if (status != CGAM_OK) return status;
     size_t T = (size_t)tokens, d = (size_t)p->s.width, ff = (size_t)p->s.ff;
@@ -322,6 +389,12 @@ cgam_status cgam_exact_new(pass *p, cgam_lm *lm, int64_t tokens, int64_t segment
     p->cache.k = cached > 0 ? cgam_alloc(env, kept, sizeof(float)) : NULL;
     p->cache.v = cached > 0 ? cgam_alloc(env, kept, sizeof(float)) : NULL;
     fine = fine && (cached == 0 || (p->cache.k && p->cache.v));
+    if (p->split) {
+        size_t widest = d > ff ? d : ff;
+        widest = qd > widest ? qd : widest;
+        p->panels = cgam_alloc(env, (T + PANEL - 1) / PANEL, p->split->room((int64_t)widest));
+        fine = fine && p->panels;
+    }
     if (!fine) return cgam_fail_nomem(env, "the activations of a batch");
     cgam_weights w;
     if (lm->f->gguf_find_tensor(lm->gguf, "rope_freqs.weight") >= 0) {
@@ -363,6 +436,7 @@ cgam_status cgam_exact_scores(pass *p, int64_t count, const int64_t *rows, float
     cgam_weights_get(&w, 0, 1, p->gain);
     for (int64_t i = 0; i < count; i++) norm_row(p, p->x + rows[i] * d, p->n + i * d);
     status = cgam_weights_find(lm, lm->info.tied ? "token_embd.weight" : "output.weight", &w);
+    if (status == CGAM_OK) status = lay_out(p, count, p->n, d, NULL);
     product job = {p, &w, count, p->n, out, false};
     if (status == CGAM_OK)
         status = cgam_parallel(lm->env, (w.rows + ROWS - 1) / ROWS, multiply_rows, &job);

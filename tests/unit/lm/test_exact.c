@@ -1,0 +1,110 @@
+/* ctest: labels=threads timeout=300
+ * The plain pass on a CPU's tile unit: the states of f32, and the same bits on any number of threads. */
+#include "num/cpu/cpu.h"
+#include "support/models.h"
+#include "support/objects.h"
+
+#include <cgam/rng.h>
+#include <string.h>
+
+enum { PROMPTS = 7, LONGEST = 40 };
+
+typedef struct prompt_set {
+    int32_t tokens[PROMPTS][LONGEST];
+    cgam_lm_prompt prompt[PROMPTS];
+} prompt_set;
+
+static void fill(prompt_set *set)
+{
+    cgam_rng rng = cgam_rng_stream(4, 0);
+    for (int i = 0; i < PROMPTS; i++) {
+        for (int k = 0; k < LONGEST; k++)
+            set->tokens[i][k] = k < 5 ? 1 + k : (int32_t)cgam_rng_below(&rng, 270);
+        set->prompt[i] = (cgam_lm_prompt){set->tokens[i], 6 + (int)cgam_rng_below(&rng, 35)};
+    }
+}
+
+static const cgam_cpu *cpu_named(const char *name)
+{
+    for (int i = 0; cgam_cpu_all[i].name; i++)
+        if (strcmp(cgam_cpu_all[i].name, name) == 0) return &cgam_cpu_all[i];
+    return NULL;
+}
+
+/* Numbers of rows and columns that no panel divides, and a depth of more than one sum. */
+static const tiny_shape *shapes(int *count)
+{
+    static tiny_shape all[4];
+    *count = 4;
+    for (int i = 0; i < *count; i++) all[i] = tiny_shape_default();
+    all[1].type = TINY_Q8_0;
+    all[2].width = 96, all[2].heads = 6, all[2].heads_kv = 3, all[2].ff = 1184;
+    all[3].type = TINY_F16, all[3].width = 160, all[3].heads = 5, all[3].heads_kv = 1;
+    return all;
+}
+
+static void tiles_give_the_states_of_f32(void **state)
+{
+    (void)state;
+    const cgam_cpu *amx = cpu_named("amx"), *before = cpu_named("avx512");
+    if (!amx || !amx->usable()) {
+        print_message("skipped: no tile unit here, or the system does not lend it\n");
+        skip();
+    }
+    prompt_set set;
+    fill(&set);
+    cgam_env *env = object_env(2);
+    cgam_lm_capture_opts opts = {.exact = true};
+    int count;
+    const tiny_shape *shape = shapes(&count);
+    for (int s = 0; s < count; s++) {
+        cgam_lm *lm = model_tiny(env, shape[s]);
+        cgam_lm_info info = cgam_lm_describe(lm);
+        model_sheet tiles = model_states(env, lm, PROMPTS, set.prompt, opts);
+        cgam_cpu_pretend(before);
+        model_sheet plain = model_states(env, lm, PROMPTS, set.prompt, opts);
+        cgam_cpu_pretend(NULL);
+        assert_true(memcmp(tiles.states, plain.states, (size_t)(PROMPTS * tiles.one) * 4) != 0);
+        for (int64_t i = 0; i < PROMPTS * (info.layers + 1); i++)
+            CHECK_LE(model_distance(tiles.states + i * info.width, plain.states + i * info.width,
+                                    info.width),
+                     3e-6);
+        free(tiles.states);
+        free(plain.states);
+        cgam_lm_close(lm);
+    }
+    cgam_env_free(env);
+}
+
+static void any_number_of_threads_gives_the_same_bits(void **state)
+{
+    (void)state;
+    prompt_set set;
+    fill(&set);
+    cgam_lm_capture_opts opts = {.exact = true};
+    int count;
+    const tiny_shape *shape = shapes(&count);
+    for (int s = 0; s < count; s++) {
+        model_sheet sheet[3];
+        for (int k = 0; k < 3; k++) {
+            cgam_env *env = object_env(1 + 2 * k);
+            cgam_lm *lm = model_tiny(env, shape[s]);
+            sheet[k] = model_states(env, lm, PROMPTS, set.prompt, opts);
+            cgam_lm_close(lm);
+            cgam_env_free(env);
+        }
+        for (int k = 1; k < 3; k++)
+            assert_memory_equal(sheet[k].states, sheet[0].states,
+                                (size_t)(PROMPTS * sheet[0].one) * sizeof(float));
+        for (int k = 0; k < 3; k++) free(sheet[k].states);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tiles_give_the_states_of_f32),
+        cmocka_unit_test(any_number_of_threads_gives_the_same_bits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
