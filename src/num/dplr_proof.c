@@ -14,6 +14,7 @@
 #include <string.h>
 
 enum { CAREFUL = 1 << 17 }; /* products of pairs of rows that are always made twice as long */
+static const double PIVOT = 16;
 static const double CLOSE = 0x1p-46; /* what an entry may be off by otherwise */
 
 /* Of a product with two rows, beside what summing it does. */
@@ -137,17 +138,21 @@ typedef struct small {
     double pivots;        /* of the pivots of S */
 } small;
 
-/* Splits the rows: false where more than k pivots are not safely positive, which proves nothing. */
-static bool split(const cgam_dplr_spec *s, double floor, small *w)
+/* Splits the rows: false where more than k pivots are not safely positive, which proves nothing. A
+ * pivot is safe above `safe` of its load, which leaves M small, or above PIVOT times what it may be off
+ * by. */
+static bool split_at(const cgam_dplr_spec *s, double floor, double safe, small *w)
 {
     double load, e, sum = 0;
+    w->m = 0;
+    w->pivots = 0;
     double products = 8 * CGAM_U + cgam_gamma((double)s->Z->n) + scale_error(s->Z);
     for (int64_t i = 0; i < s->Z->n; i++) {
         double D = cgam_dplr_pivot(s, i, &e) - floor;
         e += CGAM_U * fabs(D);
         load = s->a * s->norm2[i] + (s->w ? s->sigma * s->w[i] * s->w[i] : 0);
         w->weight[i] = 0;
-        if (D - e > 1e-3 * load) {
+        if (D - e > fmax(safe * load, PIVOT * e)) {
             w->weight[i] = 1 / D;
             sum += load / D * (e / (D - e) + products); /* relative: of 1 / D, and of a sum of n */
             continue;
@@ -158,6 +163,13 @@ static bool split(const cgam_dplr_spec *s, double floor, small *w)
     }
     w->error = sum * CGAM_SLACK * (1 + cgam_norm_error(s->Z->d)) + CGAM_U;
     return true;
+}
+
+/* Norms that are equal but for f32's rounding leave pivots near 1e-8 of the load, all but k of which
+ * have to be safe. */
+static bool split(const cgam_dplr_spec *s, double floor, small *w)
+{
+    return split_at(s, floor, 1e-3, w) || split_at(s, floor, 0, w);
 }
 
 /* M = I + B_R' D_R^-1 B_R, its lower triangle and then all of it. */

@@ -108,6 +108,29 @@ static void what_f32_loses_beside_a_winner_is_granted(void **state)
     cgam_bank_free(bank);
 }
 
+static void unit_rows_of_f32_have_a_proved_critical_point(void **state)
+{
+    (void)state;
+    /* n > d and norms that are equal but for 1e-7: all pivots but d are about that small. And more
+     * rows than a matrix is made of. */
+    enum { N = 2500, D = 8 };
+    static double Z[N * D];
+    for (int64_t i = 0; i < N; i++) {
+        double length = 0;
+        for (int64_t j = 0; j < D; j++) {
+            Z[i * D + j] = sin(1.0 + (double)(i * i * 7 + j * j * j));
+            length += Z[i * D + j] * Z[i * D + j];
+        }
+        for (int64_t j = 0; j < D; j++) Z[i * D + j] = (float)(Z[i * D + j] / sqrt(length));
+    }
+    cgam_bank *bank = bank_of(Z, N, D);
+    cgam_gate_info info = gate_of(bank, 0.5);
+    assert_true(info.critical.proved && info.eta_min_exact);
+    CHECK_REL(info.critical.alpha, 1, 1e-6);
+    CHECK_LE(info.critical.alpha_hi - info.critical.alpha_lo, 1e-11);
+    cgam_bank_free(bank);
+}
+
 static void the_diagonal_of_the_gate_operator_is_one(void **state)
 {
     (void)state;
@@ -318,6 +341,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nearly_orthogonal_is_not_orthogonal),
         cmocka_unit_test(what_f32_loses_beside_a_winner_is_granted),
+        cmocka_unit_test(unit_rows_of_f32_have_a_proved_critical_point),
         cmocka_unit_test(the_diagonal_of_the_gate_operator_is_one),
         cmocka_unit_test(no_scale_matters),
         cmocka_unit_test(equal_memories_share_what_there_is),
