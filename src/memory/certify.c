@@ -24,13 +24,14 @@ static double coupling(const cgam_recall *plan)
     return cgam_widened(plan->opts.lambda * plan->opts.lambda * plan->opts.beta, 4 * CGAM_U);
 }
 
-/* 1 / (1 + (n-1) exp(-beta gap)) where the gap may be `off` smaller, from below. */
+/* 1 / (1 + e^x), x = log(n-1) - beta gap, from below, where the gap may be `off` smaller: x is raised by
+ * that and by its own rounding, so that beside a clear winner neither costs more than 1 - p. */
 static double bound_below(int64_t n, double beta, double gap, double off)
 {
     double x = log((double)(n - 1)) - beta * gap;
-    double less = beta * off + 16 * CGAM_U * (1 + fabs(x) + fabs(beta * gap));
-    double value = exp(cgam_separation_bound_log(n, beta, gap) - less * CGAM_SLACK);
-    return fmax(cgam_below(value * (1 - 16 * CGAM_U)), 0);
+    x += (beta * off + 16 * CGAM_U * (1 + fabs(x) + fabs(beta * gap))) * CGAM_SLACK;
+    double value = x > 0 ? exp(-x - log1p(exp(-x))) : exp(-log1p(exp(x)));
+    return fmax(cgam_below(value * (1 - (16 + 2 * fmax(x, 0)) * CGAM_U)), 0);
 }
 
 /* A score that is off by `scores` moves the gap by twice that. */

@@ -111,7 +111,7 @@ static void same_focus(oracle_case *k, const json_t *want, const cgam_result *go
     /* lower by what rounding may have added to the gap, in the worst case */
     const double bound = oracle_number(want, "p_lower_bound"), off = a->p + a->log_p;
     ORACLE_LE(k, got->p_lower_bound, bound + off);
-    ORACLE_LE(k, bound, got->p_lower_bound + 100 * off);
+    ORACLE_LE(k, bound, got->p_lower_bound + 4 * off);
     ORACLE_LE(k, got->p_lower_bound, got->p * (1.0 + 1e-12));
     if (!isnan(got->gap))
         ORACLE_LE(k, got->gap_raw + lambda * got->gap_gate, got->gap + 4.0 * a->r + a->s);

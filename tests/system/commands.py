@@ -50,7 +50,7 @@ def first_order(rng):
         gaps = [v[w] - np.delete(v, w).max() for v in (r, b, s)]
         close([x["gap"], x["gap_raw"], x["gap_gate"]], gaps, 1e-11, "gaps")
         bound = 1 / (1 + 39 * np.exp(-1.3 * gaps[0]))  # lower by what rounding may have added
-        check(bound - 1e-9 <= x["p_lower_bound"] <= bound * (1 + 1e-12), "bound", x["p_lower_bound"])
+        check(bound - 1e-11 <= x["p_lower_bound"] <= bound * (1 + 1e-12), "bound", x["p_lower_bound"])
         close(x["neff_entropy"], np.exp(-(p * np.log(p)).sum()), 1e-10, "N_eff")
         close(x["neff_ipr"], 1 / (p * p).sum(), 1e-10, "N_eff")
         order = np.argsort(-r, kind="stable")[:3]

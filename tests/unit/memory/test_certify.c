@@ -120,10 +120,10 @@ static void free_bounds_hold_and_certified_values_are_exact(void **state)
         CHECK_LE(free.fold_margin, full.fold_margin + noise);
         /* a bound from above, as close as rounding lets theta A - lambda^2 beta C be proved */
         CHECK_LE(local, full.local_contraction * (1 + 1e-9));
-        CHECK_LE(full.local_contraction, local + 1e-8 * (1 + local) + 1e-9 / x.eta);
+        CHECK_LE(full.local_contraction, local + 1e-8 * (1 + local) + 1e-12 / x.eta);
         exact += full.local_contraction_proved && full.fold_margin_proved;
         /* the margin is positive exactly where the local contraction is below 1 */
-        if (fabs(margin) > 1e-7) assert_int_equal(margin > 0, full.local_contraction < 1);
+        if (fabs(margin) > 1e-9) assert_int_equal(margin > 0, full.local_contraction < 1);
         dense_reset();
     }
     assert_true(exact > 700);

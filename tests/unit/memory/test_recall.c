@@ -76,7 +76,7 @@ static void first_order_is_a_solve_and_a_sum(void **state)
             CHECK_CLOSE_ALL(a.s, s, n, allowed);
             for (int64_t i = 0; i < n; i++)
                 CHECK_CLOSE(a.r[i], b[i] + opts.lambda * s[i], 1e-13 + opts.lambda * allowed);
-            check_measures(n, b, &a, opts.beta, target);
+            check_measures(n, b, &a, opts.beta, target, 1e-13 + opts.lambda * allowed);
             double *readout = dense_room(d);
             dense_combine(n, d, Z, a.p, readout);
             CHECK_CLOSE_ALL(a.readout, readout, d, 1e-14);
@@ -125,7 +125,8 @@ static void coupled_is_the_fixed_point(void **state)
         CHECK_CLOSE_ALL(a.s, s, n, 1e-11 * scale / eta * (1 + opts.lambda));
         for (int64_t i = 0; i < n; i++)
             CHECK_CLOSE(a.r[i], b[i] + opts.lambda * a.s[i], 1e-13 * (1 + opts.lambda * scale));
-        check_measures(n, b, &a, opts.beta, -1);
+        check_measures(n, b, &a, opts.beta, -1,
+                       1e-13 + opts.lambda * 1e-11 * scale / eta * (1 + opts.lambda));
         CHECK_CLOSE(a.result.energy_rise, 0, 1e-13 * (1 + fabs(a.result.energy_end)));
         CHECK_LE(a.result.energy_end,
                  a.result.energy_start + 1e-13 * (1 + fabs(a.result.energy_end)));

@@ -71,8 +71,8 @@ static void check(const problem *t, const char *what)
             1e-12 * scale + noise);
     if (!(low.lo <= want + noise && want - noise <= low.hi && low.lo <= low.value))
         fail_msg("%s: bracket [%.17g, %.17g] misses %.17g", what, low.lo, low.hi, want);
-    /* proofs by Cholesky's method cost n^2 roundings of the diagonal */
-    if (!(low.hi - low.lo <= 1e-12 * scale + 8 * (double)n * noise + 1e-300))
+    /* Cholesky's method proves to gamma_{2n+8} of the trace, taken twice: 2 (n + 4) of the noise */
+    if (!(low.hi - low.lo <= 1e-12 * scale + 3 * (double)(n + 4) * noise + 0x1p-1074))
         fail_msg("%s: bracket %.3g wide, scale %.3g", what, low.hi - low.lo, scale);
     /* a unit vector whose Rayleigh quotient is the value */
     double square = 0, quotient = 0, *Tv = dense_room(n);
