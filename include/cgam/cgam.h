@@ -11,6 +11,10 @@
 #include <cgam/flow.h>
 #include <cgam/gate.h>
 #include <cgam/inspect.h>
+#include <cgam/edit.h>
+#include <cgam/flow.h>
+#include <cgam/gate.h>
+#include <cgam/generate.h>
 #include <cgam/io.h>
 #include <cgam/lens.h>
 #include <cgam/lm.h>

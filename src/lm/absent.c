@@ -1,6 +1,7 @@
 /* absent.c: the door to language models in a build without libllama's headers. Each call says how
  * to get one with them. */
 #include "base/env.h"
+#include "lm/stream.h"
 
 #include <cgam/lm.h>
 
@@ -87,4 +88,18 @@ cgam_status cgam_lm_score(cgam_lm *lm, int64_t count, const cgam_lm_prompt *prom
                           const cgam_lm_capture_opts *opts, double *out)
 {
     return absent(lm->env);
+}
+
+cgam_status cgam_stream_open(cgam_lm *lm, const cgam_stream_opts *opts, cgam_stream **out)
+{
+    *out = NULL;
+    return absent(lm->env);
+}
+
+void cgam_stream_close(cgam_stream *stream) {}
+const float *cgam_stream_scores(const cgam_stream *stream, int64_t i) { return NULL; }
+
+cgam_status cgam_stream_step(cgam_stream *stream, const int32_t *tokens, const bool *alive)
+{
+    return CGAM_E_UNSUPPORTED;
 }

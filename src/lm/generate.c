@@ -1,0 +1,286 @@
+/* generate.c: what is drawn, and when a text ends.
+ *
+ * p = softmax(scores / temperature), cut to the smallest set of most probable words that holds top_p of
+ * it (Holtzman et al. 2020). The numbers told of a token are those of softmax(scores) itself. Text i
+ * draws from stream i of the seed, so it does not depend on what is generated beside it. */
+#include "base/env.h"
+#include "base/names.h"
+#include "lm/scores.h"
+#include "lm/stream.h"
+
+#include <cgam/generate.h>
+#include <cgam/rng.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const stop_names[] = {"eos", "length", "word", "interrupt"};
+
+const char *cgam_lm_stop_name(cgam_lm_stop stop)
+{
+    return cgam_names_at(stop_names, sizeof stop_names / sizeof *stop_names, (int)stop);
+}
+
+cgam_lm_generate_opts cgam_lm_generate_opts_default(void)
+{
+    return (cgam_lm_generate_opts){.max_tokens = 64, .top_p = 1};
+}
+
+void cgam_lm_texts_free(cgam_lm *lm, int64_t count, cgam_lm_text *texts)
+{
+    for (int64_t i = 0; i < count && texts; i++) {
+        cgam_free(cgam_lm_env(lm), texts[i].text);
+        cgam_free(cgam_lm_env(lm), texts[i].tokens);
+        texts[i] = (cgam_lm_text){0};
+    }
+}
+
+typedef struct writing {
+    cgam_lm_text *out;
+    cgam_rng rng;
+    size_t length, room; /* bytes of out->text */
+    size_t told;         /* of them, handed to `each` */
+    int64_t most;        /* tokens */
+    int32_t next;        /* drawn, to be run */
+    bool alive;
+} writing;
+
+typedef struct likely {
+    float score;
+    int32_t token;
+} likely;
+
+typedef struct generation {
+    cgam_lm *lm;
+    cgam_env *env;
+    const cgam_lm_generate_opts *o;
+    int64_t vocab;
+    likely *sorted; /* [vocab] */
+} generation;
+
+/* ---- Drawing ------------------------------------------------------------------------------ */
+static int most_likely_first(const void *a, const void *b)
+{
+    const likely *x = a, *y = b;
+    if (x->score != y->score) return x->score < y->score ? 1 : -1;
+    return x->token < y->token ? -1 : 1;
+}
+
+static int32_t sample(const generation *g, const float *scores, double top, cgam_rng *rng)
+{
+    double sum = 0, beta = 1 / g->o->temperature, u = cgam_rng_uniform(rng);
+    int64_t n = g->vocab;
+    for (int64_t k = 0; k < n; k++) g->sorted[k] = (likely){scores[k], (int32_t)k};
+    for (int64_t k = 0; k < n; k++) sum += exp(beta * ((double)scores[k] - top));
+    if (g->o->top_p < 1) {
+        double held = 0, all = sum;
+        qsort(g->sorted, (size_t)n, sizeof *g->sorted, most_likely_first);
+        for (n = 0; n < g->vocab && (n == 0 || held < g->o->top_p * all); n++)
+            held += exp(beta * ((double)g->sorted[n].score - top));
+        sum = held;
+    }
+    double passed = 0;
+    for (int64_t k = 0; k < n; k++) {
+        passed += exp(beta * ((double)g->sorted[k].score - top));
+        if (u * sum < passed) return g->sorted[k].token;
+    }
+    return g->sorted[n - 1].token; /* rounding */
+}
+
+static cgam_status draw(const generation *g, const float *scores, writing *w, cgam_lm_token *out)
+{
+    cgam_softmax all = cgam_scores_softmax(scores, g->vocab);
+    if (!isfinite(all.top) || !isfinite(all.sum))
+        return cgam_fail(g->env, CGAM_E_VALUE, "token %lld: a score is no number",
+                         (long long)w->out->count);
+    out->id = g->o->temperature > 0 ? sample(g, scores, all.top, &w->rng)
+                                    : (int32_t)cgam_scores_top(scores, g->vocab);
+    out->log_p = cgam_scores_log_p(&all, (double)scores[out->id]);
+    out->neff = exp(cgam_softmax_entropy(&all));
+    return CGAM_OK;
+}
+
+/* ---- Text --------------------------------------------------------------------------------- */
+static cgam_status append(const generation *g, writing *w, const char *piece)
+{
+    size_t n = strlen(piece);
+    if (w->length + n + 1 > w->room) {
+        size_t room = 2 * w->room + n + 64;
+        char *more = cgam_alloc(g->env, room, 1);
+        if (!more) return cgam_fail_nomem(g->env, "a text");
+        if (w->length > 0) memcpy(more, w->out->text, w->length);
+        cgam_free(g->env, w->out->text);
+        w->out->text = more;
+        w->room = room;
+    }
+    memcpy(w->out->text + w->length, piece, n + 1);
+    w->length += n;
+    return CGAM_OK;
+}
+
+/* Cuts the text before the first stop word in what was not told; whether there was one. */
+static bool cut(const generation *g, writing *w)
+{
+    const char *first = NULL;
+    for (int64_t i = 0; i < g->o->stop_count; i++) {
+        const char *at = strstr(w->out->text + w->told, g->o->stop[i]);
+        if (at && (!first || at < first)) first = at;
+    }
+    if (!first) return false;
+    w->length = (size_t)(first - w->out->text);
+    w->out->text[w->length] = '\0';
+    return true;
+}
+
+/* Bytes at the end that may become a stop word or are the beginning of a letter. */
+static size_t unsettled(const generation *g, const writing *w)
+{
+    const char *end = w->out->text + w->length;
+    size_t left = w->length - w->told, most = 0;
+    for (int64_t i = 0; i < g->o->stop_count; i++)
+        for (size_t n = strlen(g->o->stop[i]) - 1; n > most; n--)
+            if (n <= left && memcmp(end - n, g->o->stop[i], n) == 0) most = n;
+    for (size_t n = 1; n <= 3 && n <= left; n++) {
+        unsigned char c = (unsigned char)end[-(ptrdiff_t)n];
+        size_t whole = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
+        if (c >= 0xc0 && whole > n && n > most) most = n;
+        if (c >= 0xc0 || c < 0x80) break;
+    }
+    return most;
+}
+
+/* Tells what has become certain: all but the last `kept` bytes. */
+static cgam_status tell(const generation *g, writing *w, int64_t which, const cgam_lm_token *token,
+                        size_t kept)
+{
+    if (!g->o->each) return CGAM_OK;
+    size_t end = w->length - kept;
+    if (!w->out->text) return g->o->each(g->o->user, which, token, "");
+    char next = w->out->text[end];
+    w->out->text[end] = '\0';
+    cgam_status status = g->o->each(g->o->user, which, token, w->out->text + w->told);
+    w->out->text[end] = next;
+    w->told = end;
+    return status;
+}
+
+static cgam_status finish(const generation *g, writing *w, int64_t which, cgam_lm_stop stop)
+{
+    if (!w->alive) return CGAM_OK;
+    w->alive = false;
+    w->out->stop = stop;
+    return tell(g, w, which, NULL, 0);
+}
+
+/* One token more for a text, from the scores of what follows it. */
+static cgam_status advance(const generation *g, writing *w, int64_t which, const float *scores)
+{
+    char piece[512];
+    cgam_lm_token token;
+    cgam_status status = draw(g, scores, w, &token);
+    if (status != CGAM_OK) return status;
+    if (cgam_lm_ends(g->lm, token.id)) return finish(g, w, which, CGAM_LM_STOP_EOS);
+    w->out->tokens[w->out->count++] = token;
+    w->next = token.id;
+    status = append(g, w, cgam_lm_piece(g->lm, token.id, piece, sizeof piece));
+    if (status != CGAM_OK) return status;
+    bool stopped = cut(g, w);
+    status = tell(g, w, which, &token, stopped ? 0 : unsettled(g, w));
+    if (status != CGAM_OK) return status;
+    if (stopped) return finish(g, w, which, CGAM_LM_STOP_WORD);
+    if (w->out->count == w->most) return finish(g, w, which, CGAM_LM_STOP_LENGTH);
+    return CGAM_OK;
+}
+
+/* ---- Groups of texts ---------------------------------------------------------------------- */
+static cgam_status write_group(const generation *g, int64_t first, const cgam_stream_opts *so,
+                               writing *w)
+{
+    cgam_stream *stream = NULL;
+    int32_t tokens[CGAM_STREAMS_MAX];
+    bool alive[CGAM_STREAMS_MAX], any = true;
+    cgam_status status = cgam_stream_open(g->lm, so, &stream);
+    while (status == CGAM_OK && any) {
+        any = false;
+        for (int64_t i = 0; i < so->count && status == CGAM_OK; i++)
+            if (w[i].alive) status = advance(g, &w[i], first + i, cgam_stream_scores(stream, i));
+        for (int64_t i = 0; i < so->count; i++) {
+            alive[i] = w[i].alive;
+            tokens[i] = w[i].next;
+            any = any || alive[i];
+        }
+        if (status == CGAM_OK && any) status = cgam_stream_step(stream, tokens, alive);
+    }
+    cgam_stream_close(stream);
+    if (status == CGAM_E_INTERRUPTED) {
+        status = CGAM_OK;
+        for (int64_t i = 0; i < so->count && status == CGAM_OK; i++)
+            status = finish(g, &w[i], first + i, CGAM_LM_STOP_INTERRUPT);
+    }
+    return status;
+}
+
+static cgam_status begin(const generation *g, int64_t which, const cgam_lm_prompt *prompt,
+                         cgam_lm_text *out, writing *w)
+{
+    int64_t left = cgam_lm_describe(g->lm).context - prompt->count + 1; /* the last is not run */
+    *w = (writing){.out = out, .rng = cgam_rng_stream(g->o->seed, (uint64_t)which), .alive = true};
+    w->most = g->o->max_tokens < left ? g->o->max_tokens : left;
+    if (w->most < 1) w->most = 1; /* a prompt that is too long is named by whoever runs it */
+    out->tokens = cgam_alloc(g->env, (size_t)w->most, sizeof *out->tokens);
+    return out->tokens ? append(g, w, "") : cgam_fail_nomem(g->env, "a text");
+}
+
+static cgam_status check(cgam_env *env, const cgam_lm_generate_opts *o)
+{
+    enum { TOKENS_MAX = 1 << 20 };
+    if (o->max_tokens < 1 || o->max_tokens > TOKENS_MAX)
+        return cgam_fail(env, CGAM_E_ARG, "max-tokens is %lld: 1 to %d are possible",
+                         (long long)o->max_tokens, TOKENS_MAX);
+    if (!(o->temperature >= 0) || !isfinite(o->temperature))
+        return cgam_fail(env, CGAM_E_ARG, "temperature is %g, it is 0 or more", o->temperature);
+    if (!(o->top_p > 0 && o->top_p <= 1))
+        return cgam_fail(env, CGAM_E_ARG, "top-p is %g, it is above 0 and at most 1", o->top_p);
+    for (int64_t i = 0; i < o->stop_count; i++)
+        if (!o->stop[i] || !o->stop[i][0])
+            return cgam_fail(env, CGAM_E_ARG, "stop: an empty text stops nothing");
+    return CGAM_OK;
+}
+
+cgam_status cgam_lm_generate(cgam_lm *lm, int64_t count, const cgam_lm_prompt *prompts,
+                             const cgam_lm_generate_opts *opts, cgam_lm_text *out)
+{
+    enum { CELLS = 16384 }; /* of one cache */
+    cgam_lm_generate_opts o = opts ? *opts : cgam_lm_generate_opts_default();
+    cgam_env *env = cgam_lm_env(lm);
+    for (int64_t i = 0; i < count; i++) out[i] = (cgam_lm_text){0};
+    generation g = {.lm = lm, .env = env, .o = &o, .vocab = cgam_lm_describe(lm).vocab};
+    cgam_status status = check(env, &o);
+    if (status != CGAM_OK || count < 1) return status;
+    int64_t longest = 1;
+    writing w[CGAM_STREAMS_MAX];
+    g.sorted = cgam_alloc(env, (size_t)g.vocab, sizeof *g.sorted);
+    if (!g.sorted) return cgam_fail_nomem(env, "scores");
+    for (int64_t i = 0; i < count; i++)
+        longest = prompts[i].count > longest ? prompts[i].count : longest;
+    for (int64_t first = 0, n; first < count && status == CGAM_OK; first += n) {
+        int64_t more = 0;
+        n = CELLS / (longest + o.max_tokens);
+        if (n > CGAM_STREAMS_MAX) n = CGAM_STREAMS_MAX;
+        if (n > count - first) n = count - first;
+        if (n < 1) n = 1;
+        for (int64_t i = 0; i < n && status == CGAM_OK; i++) {
+            status = begin(&g, first + i, &prompts[first + i], &out[first + i], &w[i]);
+            more = w[i].most > more ? w[i].most : more;
+        }
+        cgam_stream_opts so = {.exact = o.exact,
+                               .count = n,
+                               .prompts = prompts + first,
+                               .more = more,
+                               .edits = o.edits,
+                               .edits_each = o.edits_each ? o.edits_each + first : NULL};
+        if (status == CGAM_OK) status = write_group(&g, first, &so, w);
+    }
+    cgam_free(env, g.sorted);
+    return status;
+}

@@ -1,0 +1,29 @@
+/* stream.h: texts that grow by a token at a time, on either engine. */
+#ifndef CGAM_SRC_LM_STREAM_H
+#define CGAM_SRC_LM_STREAM_H
+
+#include "lm/edit_plan.h"
+
+typedef struct cgam_stream cgam_stream;
+
+typedef struct cgam_stream_opts {
+    bool exact;
+    int64_t count;                 /* 1 .. CGAM_STREAMS_MAX */
+    const cgam_lm_prompt *prompts; /* [count], each at most the context */
+    int64_t more;                  /* tokens that may follow each */
+    cgam_lm_edits edits;
+    const cgam_lm_edits *edits_each;
+} cgam_stream_opts;
+enum { CGAM_STREAMS_MAX = 32 };
+
+/* Runs the prompts. Gives *out; cgam_stream_close. */
+CGAM_NODISCARD cgam_status cgam_stream_open(cgam_lm *lm, const cgam_stream_opts *opts,
+                                            cgam_stream **out);
+void cgam_stream_close(cgam_stream *stream); /* NULL is fine */
+/* The scores [vocab] of what follows text i; they are the stream's until the next step. */
+const float *cgam_stream_scores(const cgam_stream *stream, int64_t i);
+/* Appends tokens[i] to every text that is alive[i] and runs it. */
+CGAM_NODISCARD cgam_status cgam_stream_step(cgam_stream *stream, const int32_t *tokens,
+                                            const bool *alive);
+
+#endif

@@ -1,0 +1,361 @@
+/* ctest: timeout=600
+ * Generated text: the cache against running all tokens anew, both engines, ends and draws. */
+#include "support/models.h"
+#include "support/objects.h"
+
+#include <cgam/edit.h>
+#include <cgam/generate.h>
+#include <cgam/io.h>
+#include <cgam/rng.h>
+#include <math.h>
+#include <string.h>
+
+static cgam_env *env;
+
+static int set_up(void **state)
+{
+    (void)state;
+    env = object_env(1); /* models this small are not worth a second thread */
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    cgam_env_free(env);
+    return 0;
+}
+
+enum { PROMPTS = 5, LONGEST = 20, MOST = 12, WIDTH = 64 };
+
+typedef struct scene {
+    int32_t tokens[PROMPTS][LONGEST];
+    cgam_lm_prompt prompt[PROMPTS];
+    float vector[2][WIDTH];
+} scene;
+
+static void fill(scene *s, int shared)
+{
+    cgam_rng rng = cgam_rng_stream(21, 0);
+    for (int i = 0; i < PROMPTS; i++) {
+        for (int k = 0; k < LONGEST; k++)
+            s->tokens[i][k] = k == 0 ? 1 : 3 + (int32_t)cgam_rng_below(&rng, 260);
+        if (i > 0) memcpy(s->tokens[i], s->tokens[0], (size_t)shared * sizeof(int32_t));
+        s->prompt[i] = (cgam_lm_prompt){s->tokens[i], LONGEST - 2 * i};
+    }
+    for (int i = 0; i < 2; i++)
+        for (int j = 0; j < WIDTH; j++) s->vector[i][j] = 0.5F * (float)cgam_rng_normal(&rng);
+}
+
+typedef struct after {
+    float scores[1024];
+    int64_t vocab;
+} after;
+
+static cgam_status take_scores(void *user, const cgam_lm_span *span)
+{
+    after *a = user;
+    memcpy(a->scores, span->scores, (size_t)a->vocab * sizeof *a->scores);
+    return CGAM_OK;
+}
+
+/* The most probable token after a prompt whose first n tokens were given, all computed anew. */
+static int32_t follow(cgam_lm *lm, cgam_lm_prompt prompt, int64_t n, bool exact,
+                      cgam_lm_edits edits, double *log_p)
+{
+    static after a;
+    int64_t top = 0;
+    a.vocab = cgam_lm_describe(lm).vocab;
+    assert_true(a.vocab <= 1024);
+    cgam_lm_observe_opts o = cgam_lm_observe_opts_default();
+    o.run.exact = exact;
+    o.run.edits = edits;
+    o.states = false;
+    o.scores = true;
+    o.prompt_tokens = &n;
+    CHECK_STATUS(env, cgam_lm_observe(lm, 1, &prompt, &o, take_scores, &a));
+    double sum = 0;
+    for (int64_t k = 1; k < a.vocab; k++)
+        if (a.scores[k] > a.scores[top]) top = k;
+    for (int64_t k = 0; k < a.vocab; k++) sum += exp((double)(a.scores[k] - a.scores[top]));
+    *log_p = -log(sum);
+    return (int32_t)top;
+}
+
+static void the_cache_gives_what_running_all_anew_gives(void **state)
+{
+    (void)state;
+    scene s;
+    fill(&s, 6);
+    cgam_lm *lm = model_tiny(env, tiny_shape_default());
+    cgam_lm_edit e[] = {
+        {.layer = 1, .where = CGAM_LM_GENERATED, .scale = 1, .vector = s.vector[0]},
+        {.layer = 2,
+         .kind = CGAM_LM_REPLACE,
+         .where = CGAM_LM_LAST,
+         .scale = 1,
+         .vector = s.vector[1]},
+        {.layer = 3, .where = CGAM_LM_ALL, .scale = -1, .vector = s.vector[1]},
+        {.where = CGAM_LM_RANGE, .from = 2, .to = 11, .scale = 2, .vector = s.vector[0]}};
+    for (int exact = 0; exact < 2; exact++)
+        for (int64_t edits = 0; edits <= 4; edits += 2) {
+            cgam_lm_generate_opts o = cgam_lm_generate_opts_default();
+            o.exact = exact;
+            o.max_tokens = MOST;
+            o.edits = (cgam_lm_edits){e, edits};
+            cgam_lm_text text[PROMPTS];
+            CHECK_STATUS(env, cgam_lm_generate(lm, PROMPTS, s.prompt, &o, text));
+            for (int i = 0; i < PROMPTS; i++) {
+                int32_t whole[LONGEST + MOST];
+                int64_t n = s.prompt[i].count;
+                memcpy(whole, s.tokens[i], sizeof s.tokens[i]);
+                assert_true(text[i].count <= MOST);
+                for (int64_t k = 0; k < text[i].count; k++) {
+                    double log_p;
+                    whole[n + k] =
+                        follow(lm, (cgam_lm_prompt){whole, n + k}, n, exact, o.edits, &log_p);
+                    assert_int_equal(whole[n + k], text[i].tokens[k].id);
+                    CHECK_CLOSE(text[i].tokens[k].log_p, log_p, 1e-4);
+                    assert_true(text[i].tokens[k].neff >= 1);
+                }
+                assert_true(text[i].stop == CGAM_LM_STOP_LENGTH ||
+                            text[i].stop == CGAM_LM_STOP_EOS);
+            }
+            cgam_lm_texts_free(lm, PROMPTS, text);
+        }
+    cgam_lm_close(lm);
+}
+
+static void draws_depend_on_the_seed_alone(void **state)
+{
+    (void)state;
+    scene s;
+    fill(&s, 0);
+    cgam_lm *lm = model_tiny(env, tiny_shape_default());
+    cgam_lm_generate_opts o = cgam_lm_generate_opts_default();
+    o.temperature = 1.5;
+    o.max_tokens = MOST;
+    o.seed = 4;
+    cgam_lm_text all[PROMPTS], one, other;
+    CHECK_STATUS(env, cgam_lm_generate(lm, PROMPTS, s.prompt, &o, all));
+    CHECK_STATUS(env, cgam_lm_generate(lm, 1, s.prompt, &o, &one));
+    assert_string_equal(all[0].text, one.text);
+    o.seed = 5;
+    CHECK_STATUS(env, cgam_lm_generate(lm, 1, s.prompt, &o, &other));
+    assert_true(strcmp(one.text, other.text) != 0);
+    cgam_lm_texts_free(lm, 1, &other);
+    o.top_p = 1e-6; /* only the most probable is left: greedy */
+    CHECK_STATUS(env, cgam_lm_generate(lm, 1, s.prompt, &o, &other));
+    cgam_lm_texts_free(lm, 1, &one);
+    o.temperature = 0;
+    CHECK_STATUS(env, cgam_lm_generate(lm, 1, s.prompt, &o, &one));
+    assert_string_equal(one.text, other.text);
+    cgam_lm_texts_free(lm, PROMPTS, all);
+    cgam_lm_texts_free(lm, 1, &one);
+    cgam_lm_texts_free(lm, 1, &other);
+    cgam_lm_close(lm);
+}
+
+typedef struct heard {
+    char text[1024];
+    int tokens, ends;
+} heard;
+
+static cgam_status listen(void *user, int64_t which, const cgam_lm_token *token, const char *text)
+{
+    heard *h = user;
+    assert_int_equal(which, 0);
+    if (token) h->tokens++;
+    else h->ends++;
+    strncat(h->text, text, sizeof h->text - strlen(h->text) - 1);
+    return CGAM_OK;
+}
+
+static void a_stop_word_ends_a_text_and_is_not_told(void **state)
+{
+    (void)state;
+    scene s;
+    fill(&s, 0);
+    cgam_lm *lm = model_tiny(env, tiny_shape_default());
+    cgam_lm_generate_opts o = cgam_lm_generate_opts_default();
+    o.max_tokens = MOST;
+    cgam_lm_text whole, cut;
+    CHECK_STATUS(env, cgam_lm_generate(lm, 1, s.prompt, &o, &whole));
+    size_t length = strlen(whole.text);
+    assert_true(length > 6);
+    char word[4] = {0};
+    memcpy(word, whole.text + length / 2, 3); /* perhaps across two tokens */
+    const char *const stops[] = {"no such text", word};
+    heard h = {0};
+    o.stop = stops;
+    o.stop_count = 2;
+    o.each = listen;
+    o.user = &h;
+    CHECK_STATUS(env, cgam_lm_generate(lm, 1, s.prompt, &o, &cut));
+    assert_int_equal(cut.stop, CGAM_LM_STOP_WORD);
+    assert_int_equal(strlen(cut.text), strstr(whole.text, word) - whole.text);
+    assert_memory_equal(cut.text, whole.text, strlen(cut.text));
+    assert_string_equal(h.text, cut.text);
+    assert_int_equal(h.tokens, cut.count);
+    assert_int_equal(h.ends, 1);
+    cgam_lm_texts_free(lm, 1, &whole);
+    cgam_lm_texts_free(lm, 1, &cut);
+    cgam_lm_close(lm);
+}
+
+typedef struct patience {
+    int heard, allowed;
+} patience;
+
+static cgam_status count_tokens(void *user, int64_t which, const cgam_lm_token *token,
+                                const char *text)
+{
+    (void)which, (void)text;
+    ((patience *)user)->heard += token != NULL;
+    return CGAM_OK;
+}
+
+static bool no_longer(void *user)
+{
+    const patience *p = user;
+    return p->heard >= p->allowed;
+}
+
+static void an_interruption_leaves_what_there_is(void **state)
+{
+    (void)state;
+    scene s;
+    fill(&s, 0);
+    patience wait = {0, 4};
+    cgam_env_opts o = cgam_env_opts_default();
+    o.threads = 1;
+    o.interrupted = no_longer;
+    o.user = &wait;
+    cgam_env *impatient;
+    assert_int_equal(cgam_env_new(&o, &impatient), CGAM_OK);
+    cgam_lm *lm = model_tiny(impatient, tiny_shape_default());
+    for (int exact = 0; exact < 2; exact++) {
+        wait = (patience){0, 4};
+        cgam_lm_generate_opts g = cgam_lm_generate_opts_default();
+        g.exact = exact;
+        g.each = count_tokens;
+        g.user = &wait;
+        cgam_lm_text text;
+        CHECK_STATUS(impatient, cgam_lm_generate(lm, 1, s.prompt, &g, &text));
+        assert_int_equal(text.stop, CGAM_LM_STOP_INTERRUPT);
+        assert_int_equal(text.count, 4);
+        cgam_lm_texts_free(lm, 1, &text);
+    }
+    cgam_lm_close(lm);
+    cgam_env_free(impatient);
+}
+
+static void what_cannot_be_generated_is_named(void **state)
+{
+    (void)state;
+    scene s;
+    fill(&s, 0);
+    tiny_shape shape = tiny_shape_default();
+    shape.context = 32;
+    cgam_lm *lm = model_tiny(env, shape);
+    int32_t many[40] = {1};
+    cgam_lm_prompt long_prompt = {many, 40}, full = {many, 32};
+    cgam_lm_text text;
+    cgam_lm_generate_opts o = cgam_lm_generate_opts_default();
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_generate(lm, 1, &long_prompt, NULL, &text));
+    CHECK_MESSAGE(env, "prompt 0 has 40 tokens, the model's context is 32");
+    cgam_lm_texts_free(lm, 1, &text);
+    /* a full context: one token follows, which is not run */
+    for (int exact = 0; exact < 2; exact++) {
+        o.exact = exact;
+        CHECK_STATUS(env, cgam_lm_generate(lm, 1, &full, &o, &text));
+        assert_true(text.count <= 1 && text.stop != CGAM_LM_STOP_WORD);
+        cgam_lm_texts_free(lm, 1, &text);
+    }
+    o.temperature = -1;
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_generate(lm, 1, s.prompt, &o, &text));
+    o.temperature = 1;
+    o.top_p = 0;
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_generate(lm, 1, s.prompt, &o, &text));
+    cgam_lm_close(lm);
+}
+
+static void words_become_edits(void **state)
+{
+    (void)state;
+    scene s;
+    fill(&s, 0);
+    cgam_lm *lm = model_tiny(env, tiny_shape_default());
+    char path[] = "/tmp/cgam-edit-XXXXXX.npy", word[128];
+    int file = mkstemps(path, 4);
+    assert_true(file >= 0);
+    close(file);
+    float rows[4][WIDTH];
+    for (int l = 0; l < 4; l++)
+        for (int j = 0; j < WIDTH; j++) rows[l][j] = (float)(100 * l + j);
+    CHECK_STATUS(env, cgam_npy_write(env, path, CGAM_F32, 2, (const int64_t[]){4, WIDTH}, rows));
+    cgam_edit_set *set;
+    CHECK_STATUS(env, cgam_edit_set_new(lm, &set));
+    static const struct {
+        const char *before, *after;
+        cgam_lm_edit want;
+        int row;
+    } good[] = {
+        {"2:add:last:1.5", "", {2, CGAM_LM_ADD, CGAM_LM_LAST, 0, 0, 1.5, NULL}, 2},
+        {"0:replace:-3--1:-2", ":3", {0, CGAM_LM_REPLACE, CGAM_LM_RANGE, -3, -1, -2, NULL}, 3},
+        {"3:add:4:1e-1", ":0", {3, CGAM_LM_ADD, CGAM_LM_RANGE, 4, 4, 0.1, NULL}, 0},
+        {"1:add:generated:1", "", {1, CGAM_LM_ADD, CGAM_LM_GENERATED, 0, 0, 1, NULL}, 1}};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        snprintf(word, sizeof word, "%s:%s%s", good[i].before, path, good[i].after);
+        CHECK_STATUS(env, cgam_edit_set_word(set, word));
+        cgam_lm_edits all = cgam_edit_set_edits(set);
+        assert_int_equal(all.count, i + 1);
+        const cgam_lm_edit *e = &all.edit[i], *w = &good[i].want;
+        assert_true(e->layer == w->layer && e->kind == w->kind && e->where == w->where &&
+                    e->from == w->from && e->to == w->to && e->scale == w->scale);
+        assert_memory_equal(e->vector, rows[good[i].row], sizeof rows[0]);
+    }
+    static const struct {
+        const char *before, *after, *says;
+    } bad[] = {{"4:add:last:1", "", "the model has layers 0 to 3"},
+               {"2:sub:last:1", "", "is not of the form LAYER:add|replace:POSITIONS:X:FILE[:ROW]"},
+               {"2:add:first:1", "", "is not of the form"},
+               {"2:add:last:x", "", "is not of the form"},
+               {"2:add:last:1", ":9", "has rows 0 to 3, not 9"},
+               {"2:add:last:1", ".gone", "No such file"}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        snprintf(word, sizeof word, "%s:%s%s", bad[i].before, path, bad[i].after);
+        assert_true(cgam_edit_set_word(set, word) != CGAM_OK);
+        CHECK_MESSAGE(env, bad[i].says);
+    }
+    snprintf(word, sizeof word, "%s:2.5:1-2", path);
+    CHECK_STATUS(env, cgam_edit_set_vectors(set, word));
+    cgam_lm_edits all = cgam_edit_set_edits(set);
+    assert_int_equal(all.count, 6);
+    assert_true(all.edit[5].layer == 2 && all.edit[5].where == CGAM_LM_ALL &&
+                all.edit[5].scale == 2.5);
+    snprintf(word, sizeof word, "%s:2.5:1-4", path);
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_edit_set_vectors(set, word));
+    snprintf(word, sizeof word, "%s:much", path);
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_edit_set_vectors(set, word));
+    CHECK_STATUS(env, cgam_npy_write(env, path, CGAM_F32, 1, (const int64_t[]){3}, rows));
+    snprintf(word, sizeof word, "2:add:last:1:%s", path);
+    CHECK_FAILS(env, CGAM_E_SHAPE, cgam_edit_set_word(set, word));
+    CHECK_MESSAGE(env, "has vectors of 3 numbers, the model's have 64");
+    cgam_edit_set_free(set);
+    unlink(path);
+    cgam_lm_close(lm);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_cache_gives_what_running_all_anew_gives),
+        cmocka_unit_test(draws_depend_on_the_seed_alone),
+        cmocka_unit_test(a_stop_word_ends_a_text_and_is_not_told),
+        cmocka_unit_test(an_interruption_leaves_what_there_is),
+        cmocka_unit_test(what_cannot_be_generated_is_named),
+        cmocka_unit_test(words_become_edits),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
