@@ -36,60 +36,176 @@ static void load_linear(void)
     if (set_print) set_print(quiet);
 }
 
+/* ---- Features ----------------------------------------------------------------------------- */
+typedef struct states {
+    int64_t count, width, stride;
+    const float *H;
+    const int32_t *target;
+    int half; /* the one that is trained on: i % 2 == half */
+} states;
+
+typedef struct workspace {
+    struct feature_node *nodes, **rows; /* [count, room + 1], [count] */
+    double *mean, *factor, *row;        /* [width], [width], [width + 1] */
+    double *basis;                      /* [room, width + 1]; NULL: features as they are */
+    double *labels;                     /* [count] */
+    int *fold;                          /* [count] of the training half; -1: not in it */
+    int64_t room, rank;                 /* rank: features of a row, at most room */
+} workspace;
+
+static bool trained_on(const states *x, int64_t i) { return i % 2 == x->half && x->target[i] >= 0; }
+
 /* Mean and 1/deviation of every feature over the training half; a feature that never changes
  * becomes 0. */
-static void scale_of(int64_t count, int64_t width, const float *H, int64_t stride,
-                     const int32_t *target, int half, double *mean, double *factor)
+static void standardise(const states *x, workspace *w)
 {
-    for (int64_t j = 0; j < width; j++) {
+    for (int64_t j = 0; j < x->width; j++) {
         cgam_moments all = {0};
-        for (int64_t i = half; i < count; i += 2)
-            if (target[i] >= 0) cgam_moments_add(&all, (double)H[i * stride + j]);
-        mean[j] = all.mean;
+        for (int64_t i = x->half; i < x->count; i += 2)
+            if (trained_on(x, i)) cgam_moments_add(&all, (double)x->H[i * x->stride + j]);
+        w->mean[j] = all.mean;
         double sd = cgam_moments_sd(&all);
-        factor[j] = sd > 0 ? 1 / (sd * sqrt((double)width)) : 0;
+        w->factor[j] = sd > 0 ? 1 / sd : 0;
     }
 }
 
-typedef struct workspace {
-    struct feature_node *nodes, **rows; /* [count * (width + 2)], [count] */
-    double *mean, *factor, *labels;     /* [width] each, [count] */
-} workspace;
-
-/* Trains on `half`, counts hits on the other. */
-static cgam_status one_way(cgam_env *env, workspace *w, int64_t count, int64_t width,
-                           const float *H, int64_t stride, const int32_t *target, int half,
-                           int64_t *hits, bool *possible)
+/* State i, standardised, with a last feature 1 for the bias. */
+static void read_row(const states *x, const workspace *w, int64_t i, double *row)
 {
-    scale_of(count, width, H, stride, target, half, w->mean, w->factor);
-    for (int64_t i = 0; i < count; i++) {
-        struct feature_node *row = w->nodes + i * (width + 2);
-        for (int64_t j = 0; j < width; j++)
-            row[j] = (struct feature_node){(int)j + 1,
-                                           ((double)H[i * stride + j] - w->mean[j]) * w->factor[j]};
-        row[width] = (struct feature_node){(int)width + 1, 1}; /* the bias */
-        row[width + 1] = (struct feature_node){-1, 0};
+    for (int64_t j = 0; j < x->width; j++)
+        row[j] = ((double)x->H[i * x->stride + j] - w->mean[j]) * w->factor[j];
+    row[x->width] = 1;
+}
+
+/* Takes the basis' part off row, its coordinates into `at`; returns what is left of its norm. */
+static double project(const states *x, const workspace *w, double *row, double *at)
+{
+    int64_t d = x->width + 1;
+    double square = 0;
+    for (int64_t k = 0; k < w->rank; k++) at[k] = 0;
+    for (int turn = 0; turn < 2; turn++) /* twice is enough (Kahan; Parlett 1980) */
+        for (int64_t k = 0; k < w->rank; k++) {
+            const double *b = w->basis + k * d;
+            double dot = 0;
+            for (int64_t j = 0; j < d; j++) dot += b[j] * row[j];
+            for (int64_t j = 0; j < d; j++) row[j] -= dot * b[j];
+            at[k] += dot;
+        }
+    for (int64_t j = 0; j < d; j++) square += row[j] * row[j];
+    return sqrt(square);
+}
+
+/* The weights of a penalised regression are sums of training rows. With fewer rows than features
+ * their coordinates in an orthonormal basis of those rows give the same regression, and a test state
+ * has the same scores: what lies outside meets no weight. */
+static void make_nodes(const states *x, workspace *w, double *at)
+{
+    int64_t d = x->width + 1;
+    w->rank = 0;
+    for (int64_t i = x->half; i < x->count && w->basis; i += 2) {
+        if (!trained_on(x, i)) continue;
+        read_row(x, w, i, w->row);
+        double size = 0, left;
+        for (int64_t j = 0; j < d; j++) size += w->row[j] * w->row[j];
+        left = project(x, w, w->row, at);
+        if (!(left > 1e-9 * sqrt(size))) continue; /* a sum of the others */
+        for (int64_t j = 0; j < d; j++) w->basis[w->rank * d + j] = w->row[j] / left;
+        w->rank++;
     }
+    if (!w->basis) w->rank = d;
+    for (int64_t i = 0; i < x->count; i++) {
+        struct feature_node *node = w->nodes + i * (w->room + 1);
+        read_row(x, w, i, w->row);
+        if (w->basis) project(x, w, w->row, at);
+        for (int64_t k = 0; k < w->rank; k++)
+            node[k] = (struct feature_node){(int)k + 1, w->basis ? at[k] : w->row[k]};
+        node[w->rank] = (struct feature_node){-1, 0};
+    }
+}
+
+/* ---- Regressions -------------------------------------------------------------------------- */
+enum { FOLDS = 5 };
+
+/* The s-th state of a class, counted within the training half, is of fold s % FOLDS. */
+static void make_folds(const states *x, workspace *w)
+{
+    for (int64_t i = 0; i < x->count; i++) {
+        int s = 0;
+        for (int64_t j = x->half; j < i; j += 2) s += x->target[j] == x->target[i];
+        w->fold[i] = trained_on(x, i) ? s % FOLDS : -1;
+    }
+}
+
+/* Trains on the training half but for one fold (-1: on all of it); counts hits on that fold, or on
+ * the other half. *possible false: there is one class only to train on. */
+static cgam_status train_once(cgam_env *env, const states *x, workspace *w, double C, int fold,
+                              int64_t *hits, bool *possible)
+{
     int n = 0;
     bool several = false;
-    for (int64_t i = half; i < count; i += 2) {
-        if (target[i] < 0) continue;
-        w->rows[n] = w->nodes + i * (width + 2);
-        w->labels[n++] = target[i];
+    for (int64_t i = 0; i < x->count; i++) {
+        if (w->fold[i] < 0 || w->fold[i] == fold) continue;
+        w->rows[n] = w->nodes + i * (w->room + 1);
+        w->labels[n++] = x->target[i];
         several = several || w->labels[n - 1] != w->labels[0];
     }
-    *possible = *possible && several;
+    *possible = several;
     if (!several) return CGAM_OK;
-    struct problem problem = {.l = n, .n = (int)width + 1, .y = w->labels, .x = w->rows, .bias = 1};
-    struct parameter how = {.solver_type = L2R_LR, .eps = 1e-4, .C = 1};
+    struct problem problem = {.l = n, .n = (int)w->rank, .y = w->labels, .x = w->rows, .bias = -1};
+    struct parameter how = {.solver_type = L2R_LR, .eps = 1e-6, .C = C};
     const char *wrong = linear.check_parameter(&problem, &how);
     if (wrong) return cgam_fail(env, CGAM_E_INTERNAL, "liblinear: %s", wrong);
     struct model *model = linear.train(&problem, &how);
     if (!model) return cgam_fail(env, CGAM_E_NOMEM, "out of memory: a probe");
-    for (int64_t i = 1 - half; i < count; i += 2)
-        if (target[i] >= 0)
-            *hits += (int32_t)linear.predict(model, w->nodes + i * (width + 2)) == target[i];
+    for (int64_t i = 0; i < x->count; i++) {
+        bool asked = fold < 0 ? x->target[i] >= 0 && i % 2 != x->half : w->fold[i] == fold;
+        if (asked)
+            *hits += (int32_t)linear.predict(model, w->nodes + i * (w->room + 1)) == x->target[i];
+    }
     linear.free_model(&model);
+    return CGAM_OK;
+}
+
+/* Trains on one half with the C that is right most often within it, the smallest of several; counts
+ * hits on the other half. */
+static cgam_status one_way(cgam_env *env, const states *x, workspace *w, int64_t *hits,
+                           bool *possible)
+{
+    static const double grid[] = {1e-4, 1e-3, 1e-2, 1e-1, 1, 10};
+    standardise(x, w);
+    make_nodes(x, w, w->labels); /* a row has no more coordinates than there are states */
+    make_folds(x, w);
+    double C = grid[0];
+    int64_t most = -1;
+    cgam_status status = CGAM_OK;
+    for (size_t g = 0; g < sizeof grid / sizeof *grid; g++) {
+        int64_t right = 0;
+        bool there;
+        for (int fold = 0; fold < FOLDS && status == CGAM_OK; fold++)
+            status = train_once(env, x, w, grid[g], fold, &right, &there);
+        if (right > most) most = right, C = grid[g];
+    }
+    bool several = false;
+    if (status == CGAM_OK) status = train_once(env, x, w, C, -1, hits, &several);
+    *possible = *possible && several;
+    return status;
+}
+
+static cgam_status workspace_new(cgam_env *env, const states *x, workspace *w)
+{
+    size_t n = (size_t)x->count, d = (size_t)x->width;
+    bool few = x->count < x->width; /* rows of a half are at most half as many as features */
+    *w = (workspace){.room = few ? (x->count + 1) / 2 : x->width + 1};
+    w->nodes = cgam_alloc(env, n * ((size_t)w->room + 1), sizeof *w->nodes);
+    w->rows = cgam_alloc(env, n, sizeof(struct feature_node *));
+    w->mean = cgam_alloc(env, 3 * d + 1 + n, sizeof *w->mean);
+    w->basis = few ? cgam_alloc(env, (size_t)w->room * (d + 1), sizeof *w->basis) : NULL;
+    w->fold = cgam_alloc(env, n, sizeof *w->fold);
+    if (!w->nodes || !w->rows || !w->mean || (few && !w->basis) || !w->fold)
+        return cgam_fail_nomem(env, "a probe");
+    w->factor = w->mean + d;
+    w->row = w->factor + d;
+    w->labels = w->row + d + 1;
     return CGAM_OK;
 }
 
@@ -101,22 +217,17 @@ cgam_status cgam_probe_separability(cgam_env *env, int64_t count, int64_t width,
     if (!linear.found)
         return cgam_fail(env, CGAM_E_NOT_FOUND, "probes need %s, which cannot be loaded",
                          CGAM_LIBLINEAR);
-    size_t n = (size_t)count, d = (size_t)width;
-    workspace w = {.nodes = cgam_alloc(env, n * (d + 2), sizeof *w.nodes),
-                   .rows = cgam_alloc(env, n, sizeof(struct feature_node *)),
-                   .mean = cgam_alloc(env, 2 * d + n, sizeof *w.mean)};
-    cgam_status status = w.nodes && w.rows && w.mean ? CGAM_OK : cgam_fail_nomem(env, "a probe");
-    w.factor = w.mean ? w.mean + d : NULL;
-    w.labels = w.mean ? w.mean + 2 * d : NULL;
+    states x = {count, width, stride, H, target, 0};
+    workspace w;
+    cgam_status status = workspace_new(env, &x, &w);
     int64_t hits = 0, counted = 0;
     bool possible = true;
-    for (int half = 0; half < 2 && status == CGAM_OK; half++)
-        status = one_way(env, &w, count, width, H, stride, target, half, &hits, &possible);
+    for (; x.half < 2 && status == CGAM_OK; x.half++)
+        status = one_way(env, &x, &w, &hits, &possible);
     for (int64_t i = 0; i < count; i++) counted += target[i] >= 0;
     if (status == CGAM_OK && possible && counted > 0) *accuracy = (double)hits / (double)counted;
-    cgam_free(env, w.nodes);
-    cgam_free(env, w.rows);
-    cgam_free(env, w.mean);
+    void *blocks[] = {w.nodes, w.rows, w.mean, w.basis, w.fold};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) cgam_free(env, blocks[i]);
     return status;
 }
 

@@ -49,6 +49,30 @@ static void classes_apart_are_told_apart_and_noise_is_not(void **state)
     assert_true(isnan(alone));
 }
 
+/* Classes that differ by a fifth of what all features share: a penalty of 1 on features that were
+ * divided by sqrt(width) hides them, half of the states being wrong. With fewer states than features
+ * the regression is solved among the states; both ways must see it. */
+static void small_differences_are_found(void **state)
+{
+    (void)state;
+    enum { WIDE = 260 };
+    static float X[N * WIDE];
+    static const int64_t widths[] = {D, WIDE}; /* fewer features than states, and more */
+    for (int k = 0; k < 2; k++) {
+        cgam_rng rng = cgam_rng_stream(9, 0);
+        int64_t width = widths[k];
+        double found;
+        for (int64_t i = 0; i < N; i++) {
+            double common = cgam_rng_normal(&rng);
+            for (int64_t j = 0; j < width; j++)
+                X[i * width + j] =
+                    (float)(common + 0.05 * cgam_rng_normal(&rng) + 0.2 * (j % 8 == target[i]));
+        }
+        CHECK_STATUS(env, cgam_probe_separability(env, N, width, X, width, target, &found));
+        CHECK_LE(0.95, found);
+    }
+}
+
 static void states_point_at_their_word(void **state)
 {
     (void)state;
@@ -85,6 +109,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(classes_apart_are_told_apart_and_noise_is_not),
+        cmocka_unit_test(small_differences_are_found),
         cmocka_unit_test(states_point_at_their_word),
         cmocka_unit_test(every_allocation_may_fail),
     };
