@@ -21,15 +21,16 @@ from ._errors import Error, InputError, MachineError, MissingError, raise_status
 _core.set_up(_raise_status, _threading.main_thread().ident)
 _os.register_at_fork(after_in_child=_core.forked)
 
-from . import theory  # noqa: E402
+from . import net, theory  # noqa: E402
 from .bank import Bank, Plan  # noqa: E402
 from .gate import Gate, GateInfo, Spectrum, SpectrumInfo  # noqa: E402
+from .net import Flow, Layer, Net  # noqa: E402
 from .results import Inspection, Recall, Recalls  # noqa: E402
 from .verbs import Document, run, study, verbs  # noqa: E402
 
 __version__ = _core.version()
 __all__ = [
-    "Bank", "Document", "Error", "Gate", "GateInfo", "InputError", "Inspection", "MachineError",
-    "MissingError", "Plan", "Recall", "Recalls", "Spectrum", "SpectrumInfo", "run", "study", "theory",
-    "verbs",
+    "Bank", "Document", "Error", "Flow", "Gate", "GateInfo", "InputError", "Inspection", "Layer",
+    "MachineError", "MissingError", "Net", "Plan", "Recall", "Recalls", "Spectrum", "SpectrumInfo", "net",
+    "run", "study", "theory", "verbs",
 ]

@@ -31,7 +31,7 @@ class Shown:
         rows = "".join(
             f"<tr><th style='text-align:left'>{html.escape(f.name)}</th>"
             f"<td>{html.escape(show(getattr(self, f.name)))}</td></tr>"
-            for f in dataclasses.fields(self)  # type: ignore[arg-type]
+            for f in dataclasses.fields(self)
             if getattr(self, f.name) is not None
         )
         return f"<table><caption>{type(self).__name__}</caption>{rows}</table>"
@@ -115,7 +115,7 @@ class Recall(Shown):
 
     def plot(self, ax: Any = None) -> Any:
         """Bars of the most probable memories; needs matplotlib."""
-        ax = _axes(ax)
+        ax = axes(ax)
         ax.bar([str(i) for i in self.top_index], self.top_p)
         ax.axhline(self.p_lower_bound, linestyle=":", color="black", label="p is at least")
         ax.set_xlabel("memory")
@@ -145,14 +145,16 @@ class Recalls(Shown):
         return len(self.results)
 
     def __getattr__(self, name: str) -> NDArray[Any]:
-        if name.startswith("_") or name not in self.results.dtype.names:
-            raise AttributeError(name)
+        if name not in _NUMBERS:
+            raise AttributeError(f"Recalls has no {name}")
         values: NDArray[Any] = self.results[name]
-        return np.array(_END_NAMES)[values] if name == "end" else values
+        if name == "end":
+            values = np.array(_END_NAMES)[values]
+        return values
 
     def __getitem__(self, i: int) -> Recall:
         row = self.results[i]
-        fields = {name: row[name].item() for name in self.results.dtype.names}
+        fields = {name: row[name].item() for name in _NUMBERS}
         fields["end"] = _END_NAMES[fields["end"]]
         fields["unique"] = None if fields["unique"] < 0 else bool(fields["unique"])
         for name in ("top_index", "top_p", "top_log_p", "p_all", "s", "r", "readout"):
@@ -195,7 +197,7 @@ class Inspection(Shown):
     _short = ("n", "d", "alpha_crit", "regime", "contraction")
 
 
-def _axes(ax: Any) -> Any:
+def axes(ax: Any) -> Any:
     if ax is not None:
         return ax
     try:
@@ -209,5 +211,6 @@ from . import _core  # noqa: E402
 
 _END_NAMES: List[str] = _core.end_names()
 RESULT_DTYPE = np.dtype(_core.result_layout())
+_NUMBERS: Tuple[str, ...] = RESULT_DTYPE.names or ()
 _TOP = ("top_index", "top_p", "top_log_p")
 _FIELDS = frozenset(f.name for f in dataclasses.fields(Recall))

@@ -127,7 +127,7 @@ class Fold(Shown):
 def fold(bank: "Bank", lam: float, beta: float, b: Any, u: Any, *, alpha_max: float = np.inf,
          tol: float = 1e-9) -> Fold:
     """Follows the coupled fixed point from alpha = 0; b and u (N,)."""
-    most = min(alpha_max, np.finfo(float).max)
+    most = min(float(alpha_max), float(np.finfo(np.float64).max))
     return Fold(*_core.fold(bank._handle, lam, beta, vector(b, "b", bank.n), vector(u, "u", bank.n),
                             most, tol))
 

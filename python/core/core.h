@@ -101,6 +101,10 @@ PyObject *fields_layout(const field *fields, size_t size); /* for a structured d
 
 /* ---- the functions, by file ------------------------------------------------------------------- */
 extern PyMethodDef bank_methods[], recall_methods[], gate_methods[], theory_methods[],
-    run_methods[];
+    run_methods[], net_methods[];
+
+/* ---- nets, between net.c and flow.c ------------------------------------------------------------ */
+PyObject *net_raise(handle *net, cgam_status status);
+PyObject *net_flow(PyObject *self, PyObject *args);
 
 #endif

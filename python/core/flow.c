@@ -1,0 +1,166 @@
+/* flow.c: networks in time. */
+#include "core.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define OPTION(name, type)                                                                         \
+    {                                                                                              \
+#name, type, offsetof(cgam_flow_opts, name), NULL, NULL                                    \
+    }
+static field option_fields[] = {
+    OPTION(t_end, 'd'),       OPTION(rtol, 'd'),      OPTION(atol, 'd'),   OPTION(step, 'd'),
+    OPTION(step_max, 'd'),    OPTION(max_steps, 'q'), OPTION(steady, 'd'), OPTION(settle, 'd'),
+    OPTION(energy_tol, 'd'),  OPTION(limit, 'd'),     OPTION(watch, 'i'),  OPTION(sample, 'd'),
+    {NULL, 0, 0, NULL, NULL},
+};
+
+static const char *end_text(int end) { return cgam_flow_end_name((cgam_flow_end)end); }
+static const char *method_text(int m) { return cgam_flow_method_name((cgam_flow_method)m); }
+
+#define REPORT(name, type, text)                                                                   \
+    {                                                                                              \
+#name, type, offsetof(cgam_flow_report, name), text, NULL                                  \
+    }
+static field report_fields[] = {
+    REPORT(end, 'n', end_text),        REPORT(method, 'n', method_text),
+    REPORT(time, 'd', NULL),           REPORT(steps, 'q', NULL),
+    REPORT(evaluations, 'q', NULL),    REPORT(jacobians, 'q', NULL),
+    REPORT(energy_start, 'd', NULL),   REPORT(energy_end, 'd', NULL),
+    REPORT(energy_rise, 'd', NULL),    REPORT(rise_time, 'd', NULL),
+    REPORT(power, 'd', NULL),          REPORT(residual, 'd', NULL),
+    REPORT(settled, 'd', NULL),        REPORT(winner, 'q', NULL),
+    REPORT(winner_changes, 'q', NULL), REPORT(winner_time, 'd', NULL),
+    {NULL, 0, 0, NULL, NULL},
+};
+
+enum { CLAMPS_MAX = 64 };
+
+/* From a tuple of (layer, from, to, value or None, per state). */
+static int clamps_of(const cgam_net *net, PyObject *tuple, int64_t batch, arrays *a,
+                     cgam_clamp *clamps)
+{
+    Py_ssize_t count = PyTuple_Size(tuple);
+    if (count > CLAMPS_MAX || count > ARRAYS - 1) {
+        PyErr_Format(PyExc_ValueError, "clamps: %zd, at most %d go into a flow", count, ARRAYS - 1);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *value;
+        int each;
+        cgam_clamp *k = &clamps[i];
+        if (!PyArg_ParseTuple(PyTuple_GetItem(tuple, i), "iddOp", &k->layer, &k->from, &k->to,
+                              &value, &each))
+            return -1;
+        if (k->layer < 0 || k->layer >= cgam_net_layers(net)) {
+            PyErr_Format(PyExc_ValueError, "clamps: no layer %d", k->layer);
+            return -1;
+        }
+        k->per_state = each != 0;
+        int64_t size = cgam_net_layer(net, k->layer).size;
+        k->value = array_in(a, value, "clamp", each ? batch * size : size, NULL);
+        if (PyErr_Occurred()) return -1;
+    }
+    return (int)count;
+}
+
+static PyObject *bytes_of(const void *data, int64_t count)
+{
+    return data ? PyBytes_FromStringAndSize(data, count * 8) : Py_NewRef(Py_None);
+}
+
+static PyObject *trajectory_of(const cgam_net *net, const cgam_trajectory *t)
+{
+    if (!t) Py_RETURN_NONE;
+    cgam_trajectory_view v = cgam_trajectory_look(t);
+    int64_t n = v.count;
+    return Py_BuildValue("LNNNNNNNN", (long long)n, bytes_of(v.time, n), bytes_of(v.energy, n),
+                         bytes_of(v.power, n), bytes_of(v.residual, n),
+                         bytes_of(v.parts, n * cgam_net_parts(net)), bytes_of(v.events, n),
+                         bytes_of(v.winner, n), bytes_of(v.states, n * cgam_net_size(net)));
+}
+
+static PyObject *reports_list(const cgam_flow_report *reports, int64_t batch)
+{
+    PyObject *list = PyList_New(0);
+    for (int64_t i = 0; list && i < batch; i++) {
+        PyObject *dict = fields_dict(report_fields, &reports[i]);
+        if (!dict || PyList_Append(list, dict) != 0) Py_CLEAR(list);
+        Py_XDECREF(dict);
+    }
+    return list;
+}
+
+static int options_of(cgam_flow_opts *o, const char *method, PyObject *options, PyObject *stop)
+{
+    if (method && !cgam_flow_method_find(method, &o->method)) {
+        PyErr_Format(PyExc_ValueError, "no method '%s'", method);
+        return -1;
+    }
+    if (stop != Py_None) {
+        o->stop = 0;
+        for (Py_ssize_t i = 0; i < PyTuple_Size(stop); i++) {
+            unsigned event = 0;
+            const char *name = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(stop, i), NULL);
+            if (!name) return -1;
+            if (!cgam_event_find(name, &event)) {
+                PyErr_Format(PyExc_ValueError, "no event '%s'", name);
+                return -1;
+            }
+            o->stop |= event;
+        }
+    }
+    return fields_set(option_fields, options, o);
+}
+
+/* net_flow(net, batch, x, method or None, options, stop, clamps, record, states)
+ *   -> (reports, trajectory or None); x goes from the start to the end */
+PyObject *net_flow(PyObject *self, PyObject *args)
+{
+    (void)self;
+    PyObject *object, *x_in, *options, *stop, *clamps_in;
+    long long batch;
+    const char *method;
+    int record, states;
+    cgam_clamp clamps[CLAMPS_MAX] = {0};
+    if (!PyArg_ParseTuple(args, "OLOzO!OO!pp:net_flow", &object, &batch, &x_in, &method,
+                          &PyDict_Type, &options, &stop, &PyTuple_Type, &clamps_in, &record,
+                          &states))
+        return NULL;
+    handle *net = handle_of(object, NET);
+    if (!net) return NULL;
+    if (stop != Py_None && !PyTuple_Check(stop))
+        return PyErr_Format(PyExc_TypeError, "stop: a tuple of events is expected");
+    cgam_flow_opts o = cgam_flow_opts_default();
+    arrays a = {0};
+    cgam_flow_report *reports = batch > 0 ? PyMem_Calloc((size_t)batch, sizeof *reports) : NULL;
+    if (!reports) return PyErr_Format(PyExc_ValueError, "x: there are no states");
+    cgam_trajectory *trajectory = NULL;
+    cgam_status status = CGAM_OK;
+    PyObject *out = NULL;
+    double *x = options_of(&o, method, options, stop) == 0
+                    ? array_out(&a, x_in, "x", batch * cgam_net_size(net->it))
+                    : NULL;
+    o.clamps = clamps;
+    o.clamp_count = x ? clamps_of(net->it, clamps_in, batch, &a, clamps) : -1;
+    if (o.clamp_count >= 0 && record)
+        status = cgam_trajectory_new(net->it, states != 0, &trajectory);
+    if (trajectory) {
+        o.monitor = cgam_trajectory_monitor;
+        o.user = trajectory;
+    }
+    if (o.clamp_count >= 0 && status == CGAM_OK) {
+        call c;
+        call_begin(&c);
+        status = cgam_flow_run(net->it, batch, x, &o, reports);
+        call_end(&c);
+        if (status == CGAM_OK && trajectory) status = cgam_trajectory_status(trajectory);
+    }
+    if (!PyErr_Occurred() && status == CGAM_OK)
+        out = Py_BuildValue("NN", reports_list(reports, batch), trajectory_of(net->it, trajectory));
+    else if (!PyErr_Occurred()) net_raise(net, status);
+    cgam_trajectory_free(trajectory);
+    PyMem_Free(reports);
+    arrays_release(&a);
+    return out;
+}

@@ -1,0 +1,188 @@
+"""Networks from Python: energies and gradients against NumPy, flows, functions in Python."""
+import gc
+
+import numpy as np
+import pytest
+
+import cgam
+from cgam.net import (Attention, Bias, Bilinear, Clamp, Coupling, Custom, Gram, Hidden, Layer, LowRank, Net,
+                      SelfEnergy, Tensor)
+
+
+def softmax(x):
+    e = np.exp(x - x.max())
+    return e / e.sum()
+
+
+class LogCosh:
+    """What the library has as tanh, in Python."""
+
+    def __init__(self, beta=1.0):
+        self.beta = beta
+
+    def value(self, x):
+        return np.log(np.cosh(self.beta * x)).sum() / self.beta
+
+    def activation(self, x):
+        return np.tanh(self.beta * x)
+
+    def hessian(self, x, v):
+        return self.beta * (1 - np.tanh(self.beta * x) ** 2) * v
+
+
+@pytest.fixture
+def parts(rng):
+    """A network of every kind of synapse, and its energy by hand."""
+    W, S, Z = rng.standard_normal((4, 6)), rng.standard_normal((6, 6)), rng.standard_normal((6, 3))
+    T, a = rng.standard_normal((4, 6, 6)), rng.standard_normal(6)
+    S = S + S.T
+    U, w = [rng.standard_normal((2, 4)), rng.standard_normal((2, 6))], rng.standard_normal(2)
+    H = rng.standard_normal((5, 6))
+    net = Net({"x": Layer(4, "tanh"), "y": Layer(6, "softmax", beta=2.0), "z": Layer(6, tau=0.5),
+               "i": Layer((3, 2)), "k": Layer((4, 2))},
+              {"b": Bilinear("x", "y", W, 0.7), "s": SelfEnergy("z", S, 0.1),
+               "g": Gram("z", Z, 0.2, diagonal=(Z * Z).sum(1)), "c": Coupling("y", "z", 0.3),
+               "a": Bias("z", a), "t": Tensor(["x", "y", "z"], T, 0.1), "l": LowRank(["x", "z"], U, w, 0.1),
+               "h": Hidden("z", H, "softmax", 0.5, beta=3.0), "att": Attention("i", "k", beta=1.5)})
+
+    def energies(x, y, z, i, k):
+        lse = lambda v, beta: np.log(np.exp(beta * v).sum()) / beta
+        ax, ay, az = np.tanh(x), softmax(2.0 * y), z
+        return {
+            "x": x @ ax - np.log(np.cosh(x)).sum(), "y": y @ ay - lse(y, 2.0), "z": z @ z / 2,
+            "i": (i * i).sum() / 2, "k": (k * k).sum() / 2,
+            "b": -0.7 * ax @ W @ ay, "s": 0.05 * az @ S @ az,
+            "g": 0.1 * az @ (Z @ Z.T - np.diag((Z * Z).sum(1))) @ az, "c": -0.3 * ay @ az, "a": -a @ az,
+            "t": -0.1 * np.einsum("ijk,i,j,k", T, ax, ay, az),
+            "l": -0.1 * (w * (U[0] @ ax) * (U[1] @ az)).sum(), "h": -0.5 * lse(H @ az, 3.0),
+            "att": -sum(lse(k @ q, 1.5) for q in i)}
+
+    return net, energies
+
+
+def test_energies_by_part(parts, rng):
+    net, energies = parts
+    x = {name: rng.standard_normal(layer.shape) for name, layer in net.layers.items()}
+    values = net.values(x)
+    want = energies(*x.values())
+    for name, energy in want.items():
+        assert values.parts[name] == pytest.approx(energy, abs=1e-12), name
+    assert values.energy == pytest.approx(sum(want.values()), abs=1e-11)
+    assert values.power <= 0
+    both = net.values({name: np.stack([v, 2 * v]) for name, v in x.items()})
+    assert both.energy[0] == values.energy and both.rate["i"].shape == (2, 3, 2)
+
+
+def test_currents_are_gradients(parts, rng):
+    """dE = (x - current)' (hess L) dx, by differences of the energy; z has the identity."""
+    net, _ = parts
+    x = {name: rng.standard_normal(layer.shape) for name, layer in net.layers.items()}
+    values = net.values(x)
+    dz = 1e-5 * rng.standard_normal(6)
+    up, down = (float(net.energy(dict(x, z=x["z"] + s * dz))) for s in (1, -1))
+    assert (up - down) / 2 == pytest.approx((x["z"] - values.current["z"]) @ dz, rel=1e-6)
+    v = rng.standard_normal(net.size)
+    state = net.state(x)
+    rate = lambda at: np.concatenate([r.ravel() for r in net.values(at).rate.values()])
+    numeric = (rate(state + 1e-6 * v) - rate(state - 1e-6 * v)) / 2e-6
+    np.testing.assert_allclose(net.jacobian(state, v), numeric, atol=1e-6)
+
+
+def test_flow_rests_where_recall_does(rng):
+    Z = rng.standard_normal((12, 5))
+    q, c = rng.standard_normal(5), rng.standard_normal(5)
+    alpha, lam, beta = 0.02, 0.4, 1.5
+    net = Net({"c": Layer(5), "s": Layer(12), "r": Layer(12, "softmax", beta=beta), "q": Layer(5)},
+              {"h1": Bilinear("s", "c", Z), "h2": Gram("s", Z, alpha, diagonal=(Z * Z).sum(1)),
+               "h3": Coupling("s", "r", lam), "h4": Bilinear("r", "q", Z)})
+    flow = net.flow({}, clamps=[Clamp("c", c), Clamp("q", q)], watch="r", record=True, t_end=1000.0)
+    want = cgam.Bank(Z).recall(q, c, mode="coupled", alpha=alpha, lam=lam, beta=beta, vectors=True)
+    assert flow.end == "steady" and flow.energy_rise <= 1e-9 and flow.winner == want.winner
+    np.testing.assert_allclose(softmax(beta * flow.layers["r"]), want.p_all, atol=1e-6)
+    path = flow.trajectory
+    assert np.all(np.diff(path.energy) <= 1e-9) and path.states["r"].shape == (len(path.time), 12)
+    np.testing.assert_allclose(sum(path.parts.values()), path.energy, atol=1e-10)
+    assert net.eigenvalues({"c": c, "q": q, "s": flow.layers["s"], "r": flow.layers["r"]}, 3,
+                           clamped=["c", "q"])[0] < 0
+    several = net.flow({"s": rng.standard_normal((3, 12))}, clamps=[Clamp("c", c), Clamp("q", q)])
+    assert [f.end for f in several] == ["steady"] * 3
+    assert "Flow(end='steady'" in repr(flow) and "<table>" in flow._repr_html_()
+
+
+def test_functions_in_python(rng):
+    W = rng.standard_normal((3, 4))
+
+    def energy(a, b):
+        return -a @ W @ b, [-W @ b, -W.T @ a]
+
+    start = rng.standard_normal(7)
+    ours = Net({"x": Layer(3, LogCosh(1.5)), "y": Layer(4)}, {"w": Custom(["x", "y"], energy)})
+    library = Net({"x": Layer(3, "tanh", beta=1.5), "y": Layer(4)}, {"w": Bilinear("x", "y", W)})
+    for key in ("energy", "power"):
+        assert getattr(ours.values(start), key) == pytest.approx(getattr(library.values(start), key), abs=1e-12)
+    a, b = ours.flow(start, t_end=5.0), library.flow(start, t_end=5.0)
+    assert a.end == b.end
+    np.testing.assert_allclose(a.layers["x"], b.layers["x"], atol=1e-6)
+    batch = ours.flow(np.stack([start] * 4), t_end=1.0)
+    assert batch[3].energy_end == batch[0].energy_end
+
+
+def test_exceptions_in_functions_come_back(rng):
+    class Broken(LogCosh):
+        def activation(self, x):
+            raise ZeroDivisionError("in a callback")
+
+    net = Net({"x": Layer(2, Broken())}, {"b": Bias("x", [1.0, 2.0])})
+    for _ in range(3):
+        with pytest.raises(ZeroDivisionError, match="in a callback"):
+            net.values([1.0, 2.0])
+        with pytest.raises(ZeroDivisionError):
+            net.flow([1.0, 2.0])
+    wrong = Net({"x": Layer(2)}, {"f": Custom(["x"], lambda a: ("no number", [a]))})
+    with pytest.raises(ValueError):
+        wrong.values([1.0, 2.0])
+    short = Net({"x": Layer(2)}, {"f": Custom(["x"], lambda a: (0.0, [np.ones(3)]))})
+    with pytest.raises(ValueError):
+        short.values([1.0, 2.0])
+
+
+def test_cycles_are_collected():
+    import weakref
+
+    class Own(LogCosh):
+        pass
+
+    def make():
+        lagrangian = Own()
+        net = Net({"x": Layer(2, lagrangian)}, {"b": Bias("x", [1.0, 2.0])})
+        lagrangian.net = net
+        return weakref.ref(lagrangian)
+
+    alive = make()
+    gc.collect()
+    assert alive() is None
+
+
+def test_wrong_networks():
+    W = np.ones((2, 3))
+    for layers, synapses, word in (
+            ({"x": Layer(2, "none")}, {}, "no Lagrangian 'none'"),
+            ({"x": Layer(2, "softmax", gamma=1.0)}, {}, "no parameter"),
+            ({"x": Layer(2)}, {"b": Bilinear("x", "y", W)}, "no layer 'y'"),
+            ({"x": Layer(2), "y": Layer(2)}, {"b": Bilinear("x", "y", W)}, "2 x 3"),
+            ({"x": Layer(2, tau=-1.0)}, {}, "tau"),
+            ({"x": Layer(2)}, {"a": Bias("x", [1.0])}, "2 are expected"),
+            ({"x": Layer(2)}, {"a": Attention("x", "x")}, "two axes"),
+            ({"x": Layer(())}, {}, "axes")):
+        with pytest.raises((ValueError, TypeError), match=word):
+            Net(layers, synapses)
+    net = Net({"x": Layer(2)}, {})
+    for call in (lambda: net.values([1.0]), lambda: net.values({"y": [1.0]}), lambda: net.values({"x": np.ones(3)}),
+                 lambda: net.flow(method="x"), lambda: net.flow(stop=["x"]), lambda: net.flow(t_end=-1.0),
+                 lambda: net.flow(clamps=[Clamp("y")]), lambda: net.values([np.nan, 1.0]),
+                 lambda: net.flow(clamps=[Clamp("x", [1.0])]), lambda: net.values(clamped=["y"])):
+        with pytest.raises(ValueError):
+            call()
+    with pytest.raises(TypeError, match="no option"):
+        net.flow(speed=3)
+    assert "softmax" in cgam.net.lagrangians()
