@@ -42,7 +42,9 @@ CGAM_API double cgam_baseline_auc(int64_t queries, const double *score, const in
 typedef struct cgam_recovery {
     double zero, icl, retrieval; /* accuracies */
     double zero_se, icl_se, retrieval_se;
-    double recovered, recovered_se; /* (retrieval - zero)/(icl - zero); NAN when icl <= zero */
+    double recovered, recovered_se; /* (retrieval - zero)/(icl - zero); NAN where icl is not above
+                                       zero by 2.33 standard errors of icl - zero: one in a hundred
+                                       would be by chance, and the ratio says nothing */
     double recovered_low, recovered_high; /* 95 % of the draws in which icl > zero lie between */
 } cgam_recovery;
 CGAM_API cgam_recovery cgam_baseline_recovery(int64_t queries, const int32_t *target,

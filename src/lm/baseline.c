@@ -168,7 +168,7 @@ cgam_recovery cgam_baseline_recovery(int64_t queries, const int32_t *target, con
     enum { KINDS = 3 };
     const bool *kind[KINDS] = {zero, icl, retrieval};
     double mean[KINDS], shares[DRAWS];
-    cgam_moments drawn[KINDS + 1] = {{0}};
+    cgam_moments drawn[KINDS + 1] = {{0}}, gain = {0};
     int64_t n;
     shares_of(queries, target, KINDS, kind, NULL, &n, mean);
     int used = 0;
@@ -177,16 +177,15 @@ cgam_recovery cgam_baseline_recovery(int64_t queries, const int32_t *target, con
         cgam_rng rng = cgam_rng_stream(seed, (uint64_t)d);
         shares_of(queries, target, KINDS, kind, &rng, &n, x);
         x[KINDS] = share(x[0], x[1], x[2]);
+        cgam_moments_add(&gain, x[1] - x[0]);
         bool there = !isnan(x[KINDS]);
         if (there) shares[used++] = x[KINDS];
         for (int k = 0; k < KINDS + there; k++) cgam_moments_add(&drawn[k], x[k]);
     }
     cgam_sort(shares, used);
-    cgam_recovery r = {.zero = mean[0],
-                       .icl = mean[1],
-                       .retrieval = mean[2],
-                       .recovered = share(mean[0], mean[1], mean[2])};
-    bool there = !isnan(r.recovered) && used > 1;
+    cgam_recovery r = {.zero = mean[0], .icl = mean[1], .retrieval = mean[2], .recovered = NAN};
+    bool there = used > 1 && mean[1] - mean[0] > 2.33 * deviation(&gain);
+    if (there) r.recovered = share(mean[0], mean[1], mean[2]);
     r.zero_se = deviation(&drawn[0]);
     r.icl_se = deviation(&drawn[1]);
     r.retrieval_se = deviation(&drawn[2]);

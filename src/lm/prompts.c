@@ -5,7 +5,8 @@
  * drawn from all. What is drawn so is shown in an order of its own: shuffling the first k of cycled
  * classes makes every balanced order of k as likely as any other, where the cycle itself never shows
  * a class twice before it has shown all. A query has a random stream of its own, by its rank among
- * the queries drawn, so a prompt can be made again alone and is the same among more queries. */
+ * the queries drawn, so a prompt can be made again alone; it is the same among more queries where
+ * demonstrations come from a file of their own. */
 #include "base/names.h"
 #include "lm/facts.h"
 

@@ -149,23 +149,42 @@ static outcome onto_labels(const question *q, cgam_claim *claim)
     return mass - cgam_claim_limit(1) * se > 0.5 ? YES : NO;
 }
 
+/* The layer at which the fewest demonstrations have brought log N_eff nearest to half of what it is
+ * without: there more of them can still lower it, and fewer would have been seen. Where the fall is
+ * largest it is most often at its end already, and more can change nothing. -1: there is none. */
+static int64_t half_way(const json_t *curves)
+{
+    const json_t *zero = json_array_get(curves, 0), *fewest = json_array_get(curves, 1);
+    int64_t best = -1;
+    double least = INFINITY;
+    for (int64_t l = 0; l < (int64_t)json_array_size(cgam_json_at(fewest, "entropy")); l++) {
+        double all = log(cgam_json_nth(zero, "entropy", l));
+        double off = fabs(log(cgam_json_nth(fewest, "entropy", l)) / all - 0.5);
+        if (!(all > 0 && off < least)) continue;
+        least = off;
+        best = l;
+    }
+    return best;
+}
+
 static outcome shots_collapse(const question *q, cgam_claim *claim)
 {
     const json_t *curves = cgam_json_at(q->study, "neff.curves");
-    const json_t *last = most_shots(q->study, "neff.curves");
-    int64_t at = deepest(last), steps = (int64_t)json_array_size(curves) - 2, good = 0;
-    if (at < 0 || steps < 1) return SILENT;
-    for (size_t i = 1; i < json_array_size(curves); i++) {
+    int64_t steps = (int64_t)json_array_size(curves) - 2, good = 0;
+    if (steps < 1 || cgam_json_get_int(json_array_get(curves, 0), "k") != 0) return SILENT;
+    int64_t at = half_way(curves);
+    if (at < 0) return SILENT;
+    cgam_claim_tell(claim, "after layer %d, ", (int)at);
+    for (size_t i = 0; i < json_array_size(curves); i++) {
         const json_t *now = json_array_get(curves, i), *before = json_array_get(curves, i - 1);
-        cgam_claim_tell(claim, "%s%.3g", i > 1 ? ", " : "", cgam_json_nth(now, "entropy", at));
-        if (i == 1) continue;
+        cgam_claim_tell(claim, "%s%.3g", i > 0 ? ", " : "", cgam_json_nth(now, "entropy", at));
+        if (i < 2) continue;
         double rise = cgam_json_nth(now, "log_drop", at) - cgam_json_nth(before, "log_drop", at);
         double se =
             hypot(cgam_json_nth(now, "log_drop_se", at), cgam_json_nth(before, "log_drop_se", at));
         good += rise > cgam_claim_limit((double)steps) * se;
     }
-    cgam_claim_tell(claim, " words after layer %d, %d of %d steps fall", (int)at, (int)good,
-                    (int)steps);
+    cgam_claim_tell(claim, " words, %d of %d steps fall", (int)good, (int)steps);
     return good == steps ? YES : NO;
 }
 
@@ -397,8 +416,8 @@ static const struct {
      "Where N_eff falls most, the labels hold significantly more than half of the probability.",
      .by = onto_labels},
     {"section 4.2 (i), fig. 4", "More demonstrations make it sharper.",
-     "After the layer of the largest fall, N_eff falls significantly from each number of shots to "
-     "the next.",
+     "After the layer where the fewest demonstrations take log N_eff nearest to half of what it is "
+     "without any, N_eff falls significantly from each number of shots to the next.",
      .by = shots_collapse},
     {"section 4.2 (ii), fig. 5",
      "Query plus λ times one context vector has most of the accuracy of in-context learning.",

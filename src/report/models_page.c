@@ -177,7 +177,9 @@ static void one_study(FILE *to, cgam_env *env, const char *out, const cgam_model
     fprintf(to,
             "<p class=\"soft\">ICL: the model with its demonstrations. Retrieval: ⟨ζ, q⟩ + λ⟨ζ, "
             "c⟩, and beside it the same with the baselines' contexts; centred: zero-shot scores "
-            "less their means. ± standard errors.</p>\n");
+            "less their means. Recovered: what retrieval gains over zero-shot as a share of what "
+            "demonstrations gain, left out where they do not gain significantly. Layers and λ are "
+            "those of the best pair on all queries. ± standard errors.</p>\n");
     pictures(to, env, out, s, steering);
     fprintf(to, "<pre>");
     cgam_html_text(to, cgam_json_get_text(s->doc, "command"));
@@ -211,8 +213,10 @@ void cgam_models_html(FILE *to, cgam_env *env, const char *folder, const cgam_mo
             "Memories are the rows of a model's unembedding; the query q is the state that a "
             "prompt leaves without demonstrations, the context c the mean of what demonstrations "
             "add to it, each after one of the layers; a word's score is ⟨ζ, q⟩ + λ⟨ζ, c⟩. "
-            "Accuracies are held out: contexts, pair of layers and λ come from the other half of "
-            "the queries. A shared context adds the same number to a label's score whatever the "
+            "Accuracies in the tables and in the panels that say so are held out: context, pair of "
+            "layers and λ all come from one half of the queries and are counted on the other. Maps of "
+            "all pairs and curves over λ are not: there λ is at its best for the queries that are "
+            "counted, or read off. A shared context adds the same number to a label's score whatever the "
             "query, so over the labels it can only move the borders between classes; the baselines "
             "say how far that carries.");
         for (int i = 0; i < models->count; i++)

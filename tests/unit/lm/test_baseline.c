@@ -152,6 +152,11 @@ static void errors_are_those_of_the_binomial(void **state)
     CHECK_CLOSE(s.mean, r.icl - r.zero, 1e-15);
     r = cgam_baseline_recovery(N, target, icl, zero, half, 3);
     assert_true(isnan(r.recovered) && isnan(r.recovered_se));
+    /* A gain of a query or two is no scale to measure by: it would be 2.2 with an error of 3.3. */
+    for (int i = 0; i < N; i++) icl[i] = i < 4 ? !zero[i] : zero[i];
+    r = cgam_baseline_recovery(N, target, zero, icl, half, 3);
+    CHECK_LE(1e-9, r.icl - r.zero);
+    assert_true(isnan(r.recovered) && isnan(r.recovered_se) && isnan(r.recovered_low));
 }
 
 int main(void)

@@ -271,6 +271,31 @@ static void each_claim_follows_its_own_numbers(void **state)
     }
 }
 
+static json_t *shots_curve(int k, double early, double late)
+{
+    return json_pack("{s:i,s:s,s:o,s:o,s:o}", "k", k, "kind", k ? "icl" : "zero", "entropy",
+                     row(early, late, 8), "log_drop", row(log(1000 / early), log(1000 / late), 8),
+                     "log_drop_se", row(0.05, 0.05, 0));
+}
+
+/* Two words are the end of what labels allow: more shots lower N_eff where one leaves it at 40. */
+static void more_shots_are_judged_where_they_can_do_something(void **state)
+{
+    (void)state;
+    for (int sharper = 0; sharper < 2; sharper++) {
+        json_t *doc = study_as_told(), *neff = common(), *curves = json_array();
+        json_array_append_new(curves, shots_curve(0, 1000, 1000));
+        json_array_append_new(curves, shots_curve(1, 40, 2));
+        json_array_append_new(curves, shots_curve(4, sharper ? 15 : 39, 2));
+        json_object_set_new(neff, "curves", curves);
+        json_object_set_new(doc, "neff", neff);
+        put_study("steps", doc);
+        decide();
+        assert_string_equal(verdict("More demonstrations"), sharper ? "holds" : "does not hold");
+        remove_study("steps");
+    }
+}
+
 /* A strong context lowers any answer; that alone is no steering away. */
 static void a_fall_that_right_facts_share_does_not_count(void **state)
 {
@@ -433,6 +458,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_the_data_show_holds),
         cmocka_unit_test(each_claim_follows_its_own_numbers),
+        cmocka_unit_test(more_shots_are_judged_where_they_can_do_something),
         cmocka_unit_test(a_fall_that_right_facts_share_does_not_count),
         cmocka_unit_test(studies_of_facts_speak_about_steering),
         cmocka_unit_test(documents_that_lack_everything_decide_nothing),
