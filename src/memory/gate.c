@@ -102,24 +102,26 @@ static void eta_of(double alpha, const cgam_critical *crit, double *lo, double *
                                               : cgam_above(1 - cgam_below(alpha / crit->alpha_hi));
 }
 
-/* Regime and eta_min from what is known of alpha_crit; where that leaves the sign of eta_min open,
- * by a proof that A is positive definite, and by the count of its factors if there is none. */
+/* Regime and eta_min from what is known of alpha_crit; where that leaves the sign of eta_min open, a
+ * factorisation proves that A is positive definite, or a vector that it is not; the count of its
+ * factors only says which of them to try. */
 static cgam_status classify(cgam_gate *gate, const cgam_dplr_spec *spec)
 {
     cgam_gate_info *info = &gate->info;
     const cgam_critical *crit = &info->critical;
     double lo, hi, near = 1 - info->alpha / crit->alpha;
-    bool positive = false;
+    bool positive = false, negative = false, open;
     cgam_status status = CGAM_OK;
     eta_of(info->alpha, crit, &lo, &hi);
     info->eta_min = lo;
     info->eta_min_exact = hi - lo <= 1e-9 * fmax(1, fabs(lo));
-    if (lo <= 0 && hi >= 0 && gate->A && info->negative == 0)
-        status = cgam_dplr_above(gate->bank->env, spec, 0, &positive);
+    open = lo <= 0 && hi >= 0 && gate->A && !(fabs(near) <= CRITICAL_BAND);
+    if (open && info->negative == 0) status = cgam_dplr_above(gate->bank->env, spec, 0, &positive);
+    else if (open) status = cgam_dplr_below(gate->bank->env, spec, 0, &negative);
     if (lo > 0) info->negative = 0;
     if (fabs(near) <= CRITICAL_BAND) info->regime = CGAM_CRITICAL;
     else if (lo > 0 || positive) info->regime = CGAM_SUBCRITICAL;
-    else if (hi < 0 || info->negative > 0) info->regime = CGAM_SUPERCRITICAL;
+    else if (hi < 0 || negative) info->regime = CGAM_SUPERCRITICAL;
     else info->regime = CGAM_CRITICAL;
     gate->gain = lo > 0 ? cgam_above(1 / lo) : INFINITY;
     if (!(lo > 0) && status == CGAM_OK && gate->A)

@@ -35,6 +35,10 @@ enum { CGAM_DPLR_SMALL = 192 }; /* memories up to which proofs go by the n x n m
  * included. */
 cgam_status cgam_dplr_above(cgam_env *env, const cgam_dplr_spec *spec, double floor, bool *proved);
 
+/* Is one of them below `ceiling`? Proved by a vector, for which T is factored once more. */
+cgam_status cgam_dplr_below(cgam_env *env, const cgam_dplr_spec *spec, double ceiling,
+                            bool *proved);
+
 /* Factors T: O(n d^2 + d^3), or O(n^2 d + n^3) when n <= d, or O(n) when a = 0. */
 cgam_status cgam_dplr_new(cgam_env *env, const cgam_dplr_spec *spec, cgam_dplr **out);
 void cgam_dplr_free(cgam_dplr *T); /* NULL is fine */

@@ -295,6 +295,71 @@ static cgam_status lowest_lanczos(search *s, double tol_abs, cgam_lowest *out)
     return CGAM_OK; /* lo and hi still hold */
 }
 
+static bool by_matrix(const cgam_dplr_spec *spec)
+{
+    return (spec->a > 0 && spec->Z->n <= spec->Z->d) || spec->Z->n <= CGAM_DPLR_SMALL;
+}
+
+/* Room for a search in the bracket [lo, hi] of an operator of this scale, and where its shift is. */
+static cgam_status search_open(search *s, double lo, double hi, double scale)
+{
+    size_t longest = (size_t)(s->n > s->spec->Z->d ? s->n : s->spec->Z->d);
+    s->shift = lo - fmax(0.1 * (hi - lo), 1e-10 * scale);
+    s->width = basis_width(s->spec->Z);
+    s->basis = cgam_alloc(s->env, (size_t)(s->width + 1) * (size_t)s->n, sizeof *s->basis);
+    s->x = cgam_alloc(s->env, longest, sizeof *s->x);
+    s->y = cgam_alloc(s->env, longest, sizeof *s->y);
+    return s->basis && s->x && s->y ? CGAM_OK
+                                    : cgam_fail_nomem(s->env, "a basis of Lanczos vectors");
+}
+
+static void search_close(search *s)
+{
+    cgam_dplr_free(s->inverse);
+    cgam_free(s->env, s->basis);
+    cgam_free(s->env, s->x);
+    cgam_free(s->env, s->y);
+}
+
+/* The largest part that an entry of the diagonal is made of, and the smallest entry. */
+static double scale_of(const cgam_dplr_spec *spec, double *least)
+{
+    double scale = 0;
+    *least = INFINITY;
+    for (int64_t i = 0; i < spec->Z->n; i++) {
+        double D = cgam_dplr_pivot(spec, i, NULL), entry = cgam_dplr_diagonal(spec, i, NULL);
+        scale = fmax(scale, fabs(D) + fabs(entry - D));
+        *least = fmin(*least, fabs(entry));
+    }
+    return scale;
+}
+
+cgam_status cgam_dplr_below(cgam_env *env, const cgam_dplr_spec *spec, double ceiling, bool *proved)
+{
+    search s = {.env = env, .spec = spec, .n = spec->Z->n};
+    double lo, hi, least, residual, value;
+    cgam_status status = cgam_dplr_bracket(env, spec, &lo, &hi);
+    *proved = status == CGAM_OK && hi < ceiling;
+    if (status != CGAM_OK || *proved) return status;
+    if (by_matrix(spec)) {
+        cgam_lowest low;
+        status = lowest_dense(env, spec, false, &low);
+        *proved = status == CGAM_OK && low.hi < ceiling;
+        return status;
+    }
+    status = search_open(&s, lo, hi, scale_of(spec, &least));
+    if (status == CGAM_OK) status = factor_shifted(&s, s.shift, &s.inverse);
+    if (status == CGAM_OK) start_vector(s.n, 0, s.x);
+    for (int round = 0; round < RESTARTS_MAX && status == CGAM_OK && !*proved; round++) {
+        status = lanczos(&s, 1e-6, &residual);
+        if (status == CGAM_OK) status = rayleigh(&s, &value, &hi);
+        *proved = status == CGAM_OK && hi < ceiling;
+        if (residual <= 1e-6) break;
+    }
+    search_close(&s);
+    return status;
+}
+
 cgam_status cgam_dplr_lowest(cgam_env *env, const cgam_dplr_spec *spec, double tol,
                              bool want_vector, cgam_lowest *out)
 {
@@ -302,28 +367,18 @@ cgam_status cgam_dplr_lowest(cgam_env *env, const cgam_dplr_spec *spec, double t
     search s = {.env = env, .spec = spec, .n = spec->Z->n};
     cgam_status status = cgam_dplr_bracket(env, spec, &out->lo, &out->hi);
     if (status != CGAM_OK) return status;
-    double scale = 0, least = INFINITY, free_lo = out->lo, free_hi = out->hi;
-    for (int64_t i = 0; i < s.n; i++) {
-        double D = cgam_dplr_pivot(spec, i, NULL), entry = cgam_dplr_diagonal(spec, i, NULL);
-        scale = fmax(scale, fabs(D) + fabs(entry - D));
-        least = fmin(least, fabs(entry));
-    }
+    double least, scale = scale_of(spec, &least), free_lo = out->lo, free_hi = out->hi;
     out->value = out->lo == out->hi ? out->lo : 0.5 * (out->lo + out->hi);
     double width = out->hi - out->lo;
-    bool matrix = (spec->a > 0 && s.n <= spec->Z->d) || s.n <= CGAM_DPLR_SMALL;
+    bool matrix = by_matrix(spec);
     if (width <= tol * (matrix ? fabs(out->value) : scale) && !want_vector) return CGAM_OK;
     if (matrix) {
         status = lowest_dense(env, spec, want_vector, out);
         goto done;
     }
     out->value = out->hi;
-    s.shift = out->lo - fmax(0.1 * width, 1e-10 * scale);
-    s.width = basis_width(spec->Z);
-    s.basis = cgam_alloc(env, (size_t)(s.width + 1) * (size_t)s.n, sizeof *s.basis);
-    s.x = cgam_alloc(env, (size_t)(s.n > spec->Z->d ? s.n : spec->Z->d), sizeof *s.x);
-    s.y = cgam_alloc(env, (size_t)(s.n > spec->Z->d ? s.n : spec->Z->d), sizeof *s.y);
-    if (!s.basis || !s.x || !s.y) status = cgam_fail_nomem(env, "a basis of Lanczos vectors");
-    else status = lowest_lanczos(&s, tol * scale, out);
+    status = search_open(&s, out->lo, out->hi, scale);
+    if (status == CGAM_OK) status = lowest_lanczos(&s, tol * scale, out);
     if (status == CGAM_OK && want_vector) {
         out->vector = s.x;
         s.x = NULL;
@@ -340,9 +395,6 @@ done:
     out->lo = fmax(out->lo, free_lo); /* all of these are proved */
     out->hi = fmin(out->hi, free_hi);
     out->value = fmin(fmax(out->value, out->lo), out->hi);
-    cgam_dplr_free(s.inverse);
-    cgam_free(env, s.basis);
-    cgam_free(env, s.x);
-    cgam_free(env, s.y);
+    search_close(&s);
     return status;
 }

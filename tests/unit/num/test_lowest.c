@@ -87,11 +87,16 @@ static void check(const problem *t, const char *what)
     CHECK_STATUS(env, cgam_dplr_lowest(env, &spec, 1e-12, false, &low));
     assert_null(low.vector);
     CHECK_CLOSE(low.value, want, 1e-12 * scale + noise);
+    bool below;
+    CHECK_STATUS(env, cgam_dplr_below(env, &spec, want + 1e-6 * scale + 8 * noise, &below));
+    if (!below && scale > 0) fail_msg("%s: no vector below %.17g was found", what, want);
+    CHECK_STATUS(env, cgam_dplr_below(env, &spec, want - noise, &below));
+    if (below) fail_msg("%s: a vector below the smallest eigenvalue %.17g", what, want);
     dense_reset();
 }
 
-static const int64_t shapes[][2] = {{1, 1},  {2, 1},  {10, 3},   {30, 29}, {60, 40},
-                                    {60, 8}, {70, 3}, {150, 10}, {20, 20}, {7, 30}};
+static const int64_t shapes[][2] = {{1, 1},  {2, 1},    {10, 3},  {30, 29}, {60, 40},  {60, 8},
+                                    {70, 3}, {150, 10}, {20, 20}, {7, 30},  {300, 12}, {400, 5}};
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
 static void of_the_overlaps_of_memories(void **state)
@@ -162,6 +167,8 @@ static int lowest(cgam_env *other, void *arg)
     cgam_lowest low = {0};
     cgam_status status = cgam_dplr_lowest(other, &spec, 1e-12, true, &low);
     cgam_free(other, low.vector);
+    bool below;
+    if (status == CGAM_OK) status = cgam_dplr_below(other, &spec, low.hi - 1, &below);
     return status;
 }
 
