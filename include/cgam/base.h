@@ -77,7 +77,7 @@ CGAM_API bool cgam_dtype_find(const char *name, cgam_dtype *out);
 typedef struct cgam_env cgam_env;
 
 typedef struct cgam_env_opts {
-    /* Worker threads, caller included; default 0 = one per core, or one where address space is limited
+    /* Worker threads, caller included; default 0 = one per core that may be used, or one where address space is limited
      * to less than BLAS needs for so many. */
     int threads;
     /* An allocator of your own; default NULL = the C library's. `align` is a power of two. */

@@ -8,6 +8,7 @@
 
 #include <malloc.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,6 +94,16 @@ cgam_env_opts cgam_env_opts_default(void) { return (cgam_env_opts){.threads = 0}
 
 static bool release_kept(cgam_env *env);
 
+/* Those that this process may run on, which taskset and containers make fewer than the machine has:
+ * two threads on one core wait for each other. */
+static int cores_allowed(void)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) return CPU_COUNT(&set);
+    long cores = sysconf(_SC_NPROCESSORS_ONLN); /* more than a set holds */
+    return cores > 0 ? (int)cores : 1;
+}
+
 cgam_status cgam_env_new(const cgam_env_opts *opts, cgam_env **out)
 {
     *out = NULL;
@@ -104,8 +115,7 @@ cgam_status cgam_env_new(const cgam_env_opts *opts, cgam_env **out)
     }
     bool by_cores = o.threads == 0;
     if (by_cores) {
-        long cores = sysconf(_SC_NPROCESSORS_ONLN);
-        o.threads = cores > 0 ? (int)cores : 1;
+        o.threads = cores_allowed();
     }
     const char *why;
     cgam_status status = cgam_blas_load(&why);

@@ -4,6 +4,7 @@
 
 #include "base/env.h"
 
+#include <sched.h>
 #include <string.h>
 
 static void every_status_has_a_text_of_its_own(void **state)
@@ -103,6 +104,23 @@ static void options_outside_their_range_are_refused(void **state)
     CHECK_FAILS(NULL, CGAM_E_ARG, cgam_env_new(&opts, &env));
     assert_int_equal(counts.requests, 0);
     cgam_env_free(NULL);
+}
+
+static void no_more_threads_than_cores_that_may_be_used(void **state)
+{
+    (void)state;
+    cpu_set_t all, one;
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    int first = 0;
+    while (!CPU_ISSET(first, &all)) first++;
+    CPU_ZERO(&one);
+    CPU_SET(first, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    cgam_env *env;
+    assert_int_equal(cgam_env_new(NULL, &env), CGAM_OK);
+    assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+    assert_int_equal(cgam_env_threads(env), 1);
+    cgam_env_free(env);
 }
 
 static void threads_are_as_many_as_asked_for(void **state)
@@ -227,6 +245,7 @@ int main(void)
         cmocka_unit_test(a_message_is_one_line_that_fits),
         cmocka_unit_test(options_outside_their_range_are_refused),
         cmocka_unit_test(threads_are_as_many_as_asked_for),
+        cmocka_unit_test(no_more_threads_than_cores_that_may_be_used),
         cmocka_unit_test(memory_is_aligned_and_sizes_do_not_wrap),
         cmocka_unit_test(interruption_is_asked_of_the_caller),
         cmocka_unit_test(the_machine_answers),
