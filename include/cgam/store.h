@@ -2,7 +2,9 @@
  *
  * One SQLite file. A row is one prompt run through one model: which file (by digest), how
  * (libllama or the plain pass), which tokens, the text they came from, and the states of all
- * layers with their digest. What has been committed stays; states on their way are lost together. */
+ * layers with their digest. Beside it stands what the prompt was asked for as, one or several times:
+ * query so-and-so of a dataset with so many demonstrations. What has been committed stays; states on
+ * their way are lost together. */
 #ifndef CGAM_STORE_H
 #define CGAM_STORE_H
 
@@ -21,10 +23,19 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_store_open(cgam_env *env, const char *p
                                                     cgam_store **out);
 CGAM_API void cgam_store_close(cgam_store *store); /* NULL is fine; what is not committed is lost */
 
+/* What a prompt is, for the index of an export. Texts NULL and numbers -1: there is none. */
+typedef struct cgam_store_place {
+    const char *source; /* dataset or file */
+    const char *demos;  /* how its demonstrations are labelled: "true", "flipped", "foreign" */
+    const char *label;  /* word of the right answer */
+    int64_t seed, shots, query;
+} cgam_store_place;
+
 typedef struct cgam_collect_opts {
-    cgam_lm_capture_opts capture; /* its batch_end is not used */
-    cgam_dtype dtype;             /* how states are stored: f32 (default), f16 or bf16 */
-    const char *note;             /* kept with each row: what the prompts are; default NULL */
+    cgam_lm_capture_opts capture;   /* its batch_end is not used */
+    cgam_dtype dtype;               /* how states are stored: f32 (default), f16 or bf16 */
+    const char *note;               /* kept with each row: what the prompts are; default NULL */
+    const cgam_store_place *places; /* [count] what each of them is; default NULL */
 } cgam_collect_opts;
 CGAM_API cgam_collect_opts cgam_collect_opts_default(void);
 
@@ -45,7 +56,8 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_lm_collect(cgam_lm *lm, cgam_store *sto
                                                     cgam_collected *report);
 
 /* The same for prompts of one's own: each is tokenised, with the model's beginning-of-sequence token
- * first, and out [count, L + 1, d] is in the order of the file. */
+ * first, and out [count, L + 1, d] is in the order of the file. Their places are number and label in
+ * the source that opts->note names, unless there are others in opts. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_lm_collect_prompts(cgam_lm *lm, cgam_store *store,
                                                             const cgam_prompt_file *prompts,
                                                             const cgam_collect_opts *opts,
@@ -68,8 +80,14 @@ typedef struct cgam_store_verdict {
 } cgam_store_verdict;
 CGAM_API CGAM_NODISCARD cgam_status cgam_store_check(cgam_store *store, cgam_store_verdict *out);
 
-/* Writes the states of one model and engine: .npy [rows, L + 1, d], or .safetensors with that as
- * `states`, and `tokens` [rows] (how many each prompt has). group NULL: the only one there is. */
+/* Writes the states of one model and engine, a row for each place a prompt was asked for in: in the order
+ * in which series of prompts (source, seed, demonstrations) were first asked for, by query within one.
+ * A prompt without a place has one row. path.npy holds states [rows, L + 1, d]; .safetensors and .npz
+ * hold them as `states`, with, for each row, `query`, `shots`, `seed` and `label` (all -1: none; labels
+ * are counted as they come), `tokens` (how many the prompt has), and all `token_ids`, those of row i from
+ * `token_first`[i] on. Beside any of them path.index.csv has a line for each row, in the same order:
+ * row, source, demos, seed, shots, query, label, tokens, token_ids, text. group NULL: the only one there
+ * is. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_store_export(cgam_store *store,
                                                       const cgam_store_group *group,
                                                       const char *path, int64_t *rows);

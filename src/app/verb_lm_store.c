@@ -1,6 +1,7 @@
 /* verb_lm_store.c: what a store holds, whether it is sound, and its states as files. */
 #include "app/params.h"
 #include "app/verbs.h"
+#include "lm/store.h"
 
 #include <string.h>
 
@@ -8,7 +9,7 @@ static const cgam_param params[] = {
     CGAM_PARAM_TEXT("store", "FILE", "to look into", .required = true),
     CGAM_PARAM_FLAG("check", "read every row and compare its digest"),
     CGAM_PARAM_TEXT("export", "FILE",
-                    "write states [rows, layers + 1, width] as .npy or .safetensors",
+                    "write states [rows, layers + 1, width] as .npy, .npz or .safetensors",
                     .writes = true),
     CGAM_PARAM_CHOICE("engine", "llama|exact", NULL, "which states to export where there are both"),
     CGAM_PARAM_TEXT("sha256", "DIGEST", "model to export"),
@@ -67,7 +68,10 @@ static cgam_status run(cgam_call *call)
         bool chosen = l.engine || l.sha256;
         status = cgam_store_export(store, chosen ? &l.last : NULL, file, &rows);
         if (status == CGAM_OK) {
+            char index[4096];
             cgam_json_put_text(call->doc, "exported", file);
+            cgam_json_put_text(call->doc, "index",
+                               cgam_store_index_path(file, index, sizeof index) ? index : NULL);
             cgam_json_put_int(call->doc, "exported_rows", rows);
         }
     }
@@ -92,8 +96,9 @@ static void print(const json_t *doc, FILE *to)
                 (long long)cgam_json_get_int(check, "bad"),
                 json_is_true(json_object_get(check, "sound")) ? "sound" : "damaged");
     if (json_object_get(doc, "exported"))
-        fprintf(to, "%lld rows written to %s\n", (long long)cgam_json_get_int(doc, "exported_rows"),
-                cgam_json_get_text(doc, "exported"));
+        fprintf(to, "%lld rows written to %s, what each is to %s\n",
+                (long long)cgam_json_get_int(doc, "exported_rows"),
+                cgam_json_get_text(doc, "exported"), cgam_json_get_text(doc, "index"));
 }
 
 const cgam_verb cgam_verb_lm_store = {
@@ -101,7 +106,9 @@ const cgam_verb cgam_verb_lm_store = {
     .summary = "list, check or export captured states",
     .about = "Lists the models whose states a store holds. --check reads every row, compares its "
              "digest and runs SQLite's own check; damage is exit status 1. --export writes the "
-             "states of one model and engine in the order they were captured.",
+             "states of one model and engine in the order they were asked for, and beside them "
+             "FILE.index.csv: for each row the query, its number of shots, label, tokens and text. "
+             ".safetensors and .npz hold these numbers too.",
     .example = "cgam lm store --store s.db --check --export states.safetensors",
     .params = params,
     .run = run,

@@ -1,9 +1,7 @@
-/* collect.c: states of prompts, from the store or from the model; and out of the store into files. */
-#include "io/file.h"
+/* collect.c: states of prompts, from the store or from the model. */
 #include "lm/store.h"
 #include "num/cpu/widen.h"
 
-#include <cgam/io.h>
 #include <string.h>
 
 cgam_collect_opts cgam_collect_opts_default(void)
@@ -27,6 +25,14 @@ typedef struct collection {
     cgam_collected *report;
 } collection;
 
+static cgam_status begin(collection *c)
+{
+    if (c->open) return CGAM_OK;
+    cgam_status status = cgam_store_do(c->store, "BEGIN IMMEDIATE");
+    c->open = status == CGAM_OK;
+    return status;
+}
+
 /* Rounds as the store does even without a store, so that both give the same numbers. */
 static cgam_status take(void *user, int64_t which, const float *states)
 {
@@ -41,14 +47,13 @@ static cgam_status take(void *user, int64_t which, const float *states)
     }
     cgam_status status = CGAM_OK;
     if (c->out) cgam_store_widen(dtype, data, c->numbers, c->out + i * c->numbers);
-    if (c->store && !c->open) {
-        status = cgam_store_do(c->store, "BEGIN IMMEDIATE");
-        c->open = status == CGAM_OK;
-    }
+    if (c->store) status = begin(c);
     c->key.prompt = c->prompts[i];
     if (c->store && status == CGAM_OK)
         status = cgam_store_put(c->store, &c->key, c->texts ? c->texts[i] : NULL, c->opts->note,
                                 data, (size_t)c->numbers * cgam_dtype_size(dtype));
+    if (c->store && c->opts->places && status == CGAM_OK)
+        status = cgam_store_put_place(c->store, &c->key, &c->opts->places[i]);
     c->report->computed++;
     c->report->tokens += c->prompts[i].count;
     return status;
@@ -73,6 +78,11 @@ static cgam_status look_up(collection *c, int64_t count, cgam_lm_prompt *run, in
         if (c->store)
             status = cgam_store_get(c->store, &c->key, c->numbers,
                                     c->out ? c->out + i * c->numbers : NULL, &found);
+        if (found && c->opts->places) {
+            status = begin(c);
+            if (status == CGAM_OK)
+                status = cgam_store_put_place(c->store, &c->key, &c->opts->places[i]);
+        }
         if (found) c->report->found++;
         else {
             run[*missing] = c->prompts[i];
@@ -114,6 +124,7 @@ cgam_status cgam_lm_collect(cgam_lm *lm, cgam_store *store, int64_t count,
     c.wide = cgam_alloc(env, (size_t)c.numbers, sizeof *c.wide);
     if (!run || !c.missing || !c.stored || !c.wide) status = cgam_fail_nomem(env, "states");
     if (status == CGAM_OK) status = look_up(&c, count, run, &missing);
+    if (status == CGAM_OK) status = commit(&c);
     if (status == CGAM_OK && missing > 0) {
         double start = cgam_clock();
         o.capture.batch_end = commit;
@@ -141,99 +152,24 @@ cgam_status cgam_lm_collect_prompts(cgam_lm *lm, cgam_store *store, const cgam_p
     int64_t n = cgam_prompt_file_count(file), made = 0;
     cgam_lm_prompt *prompts = cgam_zalloc(env, (size_t)n, sizeof *prompts);
     const char **texts = cgam_alloc(env, (size_t)n, sizeof *texts);
-    cgam_status status = prompts && texts ? CGAM_OK : cgam_fail_nomem(env, "prompts");
+    cgam_store_place *places = cgam_alloc(env, (size_t)n, sizeof *places);
+    cgam_collect_opts o = opts ? *opts : cgam_collect_opts_default();
+    cgam_status status = prompts && texts && places ? CGAM_OK : cgam_fail_nomem(env, "prompts");
     for (; made < n && status == CGAM_OK; made++) {
         int32_t *tokens = NULL;
-        texts[made] = cgam_prompt_file_get(file, made).text;
+        cgam_prompt_line line = cgam_prompt_file_get(file, made);
+        texts[made] = line.text;
+        places[made] = (cgam_store_place){
+            .source = o.note, .label = line.label, .seed = -1, .shots = -1, .query = made};
         status = cgam_lm_tokenize(lm, texts[made], true, &tokens, &prompts[made].count);
         prompts[made].tokens = tokens;
     }
-    if (status == CGAM_OK)
-        status = cgam_lm_collect(lm, store, n, prompts, texts, opts, out, report);
+    if (!o.places) o.places = places;
+    if (status == CGAM_OK) status = cgam_lm_collect(lm, store, n, prompts, texts, &o, out, report);
     for (int64_t i = 0; i < made; i++)
         cgam_lm_tokens_free(lm, (void *)(uintptr_t)prompts[i].tokens);
     cgam_free(env, prompts);
     cgam_free(env, texts);
-    return status;
-}
-
-/* ---- Export ------------------------------------------------------------------------------- */
-typedef struct pick {
-    const cgam_store_group *wanted;
-    cgam_store_group found;
-    int64_t groups;
-} pick;
-
-static cgam_status match(void *user, const cgam_store_group *g)
-{
-    pick *p = user;
-    if (p->wanted &&
-        (strcmp(p->wanted->model, g->model) != 0 || strcmp(p->wanted->engine, g->engine) != 0))
-        return CGAM_OK;
-    p->found = *g;
-    p->groups++;
-    return CGAM_OK;
-}
-
-static cgam_status read_group(cgam_store *store, const cgam_store_group *g, float *states,
-                              int64_t *tokens, int64_t *rows)
-{
-    int64_t numbers = (g->layers + 1) * g->width;
-    sqlite3_stmt *ask;
-    cgam_status status = cgam_store_ask(store,
-                                        "SELECT data, dtype, tokens, id FROM state WHERE model = ? "
-                                        "AND engine = ? ORDER BY id",
-                                        &ask);
-    if (status != CGAM_OK) return status;
-    sqlite3_bind_text(ask, 1, g->model, -1, SQLITE_STATIC);
-    sqlite3_bind_text(ask, 2, g->engine, -1, SQLITE_STATIC);
-    int code = SQLITE_DONE;
-    while (status == CGAM_OK && *rows < g->rows && (code = sqlite3_step(ask)) == SQLITE_ROW) {
-        const char *name = (const char *)sqlite3_column_text(ask, 1);
-        cgam_dtype dtype = CGAM_F32;
-        if (name) cgam_dtype_find(name, &dtype);
-        const void *data = sqlite3_column_blob(ask, 0);
-        if (!data || sqlite3_column_bytes(ask, 0) != numbers * (int64_t)cgam_dtype_size(dtype))
-            status =
-                cgam_fail(store->env, CGAM_E_FORMAT, "%s: row %lld has another size",
-                          cgam_path_tail(store->path), (long long)sqlite3_column_int64(ask, 3));
-        else cgam_store_widen(dtype, data, numbers, states + *rows * numbers);
-        tokens[(*rows)++] = sqlite3_column_int64(ask, 2);
-    }
-    if (status == CGAM_OK && code != SQLITE_ROW && code != SQLITE_DONE)
-        status = cgam_store_fail(store, code);
-    sqlite3_finalize(ask);
-    return status;
-}
-
-cgam_status cgam_store_export(cgam_store *store, const cgam_store_group *group, const char *path,
-                              int64_t *rows)
-{
-    cgam_env *env = store->env;
-    *rows = 0;
-    pick p = {.wanted = group};
-    cgam_status status = cgam_store_list(store, match, &p);
-    if (status != CGAM_OK) return status;
-    if (p.groups == 0)
-        return cgam_fail(env, CGAM_E_NOT_FOUND, "%s holds no states of that model by that engine",
-                         cgam_path_tail(store->path));
-    if (p.groups > 1)
-        return cgam_fail(env, CGAM_E_ARG, "%s holds states of %lld models or engines; name one",
-                         cgam_path_tail(store->path), (long long)p.groups);
-    const cgam_store_group *g = &p.found;
-    size_t numbers = (size_t)((g->layers + 1) * g->width);
-    float *states = cgam_alloc(env, (size_t)g->rows * numbers, sizeof *states);
-    int64_t *tokens = cgam_alloc(env, (size_t)g->rows, sizeof *tokens);
-    status = states && tokens ? read_group(store, g, states, tokens, rows)
-                              : cgam_fail_nomem(env, "the states of the store");
-    const int64_t shape[] = {*rows, g->layers + 1, g->width};
-    const cgam_named_array arrays[] = {{"states", CGAM_F32, 3, shape, states},
-                                       {"tokens", CGAM_I64, 1, shape, tokens}};
-    if (status == CGAM_OK)
-        status = cgam_path_ends(path, ".npy")
-                     ? cgam_npy_write(env, path, CGAM_F32, 3, shape, states)
-                     : cgam_arrays_write(env, path, 2, arrays);
-    cgam_free(env, states);
-    cgam_free(env, tokens);
+    cgam_free(env, places);
     return status;
 }

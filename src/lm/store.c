@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { APPLICATION = 0x6367616d, VERSION = 1 }; /* "cgam" */
+enum { APPLICATION = 0x6367616d, VERSION = 2 }; /* "cgam" */
 
 cgam_status cgam_store_fail(cgam_store *store, int code)
 {
@@ -50,16 +50,18 @@ void cgam_store_close(cgam_store *store)
     if (!store) return;
     sqlite3_finalize(store->put);
     sqlite3_finalize(store->get);
+    sqlite3_finalize(store->place);
+    sqlite3_finalize(store->ids);
     sqlite3_close(store->db);
     cgam_free(store->env, store->path);
     cgam_free(store->env, store);
 }
 
-static const char schema[] =
-    "BEGIN IMMEDIATE;"
-    "CREATE TABLE IF NOT EXISTS model (sha256 TEXT PRIMARY KEY, name TEXT, description TEXT,"
+/* What makes a store of version i one of version i + 1. */
+static const char *const steps[VERSION] = {
+    "CREATE TABLE model (sha256 TEXT PRIMARY KEY, name TEXT, description TEXT,"
     "  layers INTEGER NOT NULL, width INTEGER NOT NULL, vocab INTEGER NOT NULL);"
-    "CREATE TABLE IF NOT EXISTS state (id INTEGER PRIMARY KEY,"
+    "CREATE TABLE state (id INTEGER PRIMARY KEY,"
     "  model TEXT NOT NULL REFERENCES model (sha256), engine TEXT NOT NULL,"
     "  prompt BLOB NOT NULL," /* SHA-256 of the tokens */
     "  tokens INTEGER NOT NULL, text TEXT, note TEXT, dtype TEXT NOT NULL,"
@@ -67,8 +69,54 @@ static const char schema[] =
     "  made TEXT NOT NULL DEFAULT (datetime('now')),"
     "  UNIQUE (model, engine, prompt, dtype));"
     "PRAGMA application_id = 1667719533;" /* "cgam" */
-    "PRAGMA user_version = 1;"
-    "COMMIT;";
+    "PRAGMA user_version = 1",
+    "ALTER TABLE state ADD COLUMN ids BLOB;" /* the tokens, i32 */
+    "CREATE TABLE place (id INTEGER PRIMARY KEY, state INTEGER NOT NULL REFERENCES state (id),"
+    "  source TEXT NOT NULL, demos TEXT NOT NULL, label TEXT NOT NULL,"
+    "  seed INTEGER NOT NULL, shots INTEGER NOT NULL, query INTEGER NOT NULL,"
+    "  UNIQUE (state, source, demos, seed, shots, query));"
+    "PRAGMA user_version = 2"};
+
+/* In one transaction, so that two programs that open an old store do not both change it. */
+static cgam_status bring_up(cgam_store *store)
+{
+    int64_t version = 0;
+    cgam_status status = cgam_store_do(store, "BEGIN IMMEDIATE");
+    if (status != CGAM_OK) return status;
+    status = number(store, "PRAGMA user_version", &version);
+    for (int64_t i = version; i < VERSION && status == CGAM_OK; i++)
+        status = cgam_store_do(store, steps[i]);
+    if (status == CGAM_OK) return cgam_store_do(store, "COMMIT");
+    sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+    return status;
+}
+
+static cgam_status prepare_statements(cgam_store *store)
+{
+    const struct {
+        sqlite3_stmt **to;
+        const char *sql;
+    } all[] = {
+        /* The id stays, since places refer to it. */
+        {&store->put,
+         "INSERT INTO state (model, engine, prompt, tokens, text, note, dtype, data, digest, ids)"
+         " VALUES (?,?,?,?,?,?,?,?,?,?) ON CONFLICT (model, engine, prompt, dtype) DO UPDATE SET"
+         " tokens = excluded.tokens, text = excluded.text, note = excluded.note,"
+         " data = excluded.data, digest = excluded.digest, ids = excluded.ids"},
+        {&store->get, "SELECT data, digest FROM state WHERE model = ? AND engine = ? AND "
+                      "prompt = ? AND dtype = ?"},
+        {&store->place,
+         "INSERT OR IGNORE INTO place (state, source, demos, label, seed, shots, query)"
+         " SELECT id, ?5, ?6, ?7, ?8, ?9, ?10 FROM state WHERE model = ?1 AND engine = ?2 AND"
+         " prompt = ?3 AND dtype = ?4"},
+        {&store->ids, "UPDATE state SET ids = ?5 WHERE model = ?1 AND engine = ?2 AND prompt = ?3"
+                      " AND dtype = ?4 AND ids IS NULL"},
+    };
+    cgam_status status = CGAM_OK;
+    for (size_t i = 0; i < sizeof all / sizeof *all && status == CGAM_OK; i++)
+        status = cgam_store_ask(store, all[i].sql, all[i].to);
+    return status;
+}
 
 static cgam_status prepare(cgam_store *store)
 {
@@ -81,23 +129,13 @@ static cgam_status prepare(cgam_store *store)
     if (tables > 0 && application != APPLICATION)
         return cgam_fail(store->env, CGAM_E_FORMAT, "%s: a database, but not a store of states",
                          cgam_path_tail(store->path));
-    if (version > VERSION)
+    if (version < 0 || version > VERSION)
         return cgam_fail(store->env, CGAM_E_UNSUPPORTED,
                          "%s: a store of version %lld; this program reads up to %d",
                          cgam_path_tail(store->path), (long long)version, VERSION);
     status = cgam_store_do(store, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
-    if (status == CGAM_OK && version < VERSION) status = cgam_store_do(store, schema);
-    if (status == CGAM_OK)
-        status = cgam_store_ask(store,
-                                "INSERT OR REPLACE INTO state (model, engine, prompt, tokens, text,"
-                                " note, dtype, data, digest) VALUES (?,?,?,?,?,?,?,?,?)",
-                                &store->put);
-    if (status == CGAM_OK)
-        status = cgam_store_ask(store,
-                                "SELECT data, digest FROM state WHERE model = ? AND engine = ? AND "
-                                "prompt = ? AND dtype = ?",
-                                &store->get);
-    return status;
+    if (status == CGAM_OK && version < VERSION) status = bring_up(store);
+    return status == CGAM_OK ? prepare_statements(store) : status;
 }
 
 cgam_status cgam_store_open(cgam_env *env, const char *path, bool create, cgam_store **out)
@@ -153,6 +191,22 @@ static void bind_key(sqlite3_stmt *s, const cgam_state_key *key)
     sqlite3_bind_blob(s, 3, prompt, crypto_hash_sha256_BYTES, SQLITE_TRANSIENT);
 }
 
+static void bind_ids(sqlite3_stmt *s, int which, const cgam_state_key *key)
+{
+    sqlite3_bind_blob64(s, which, key->prompt.tokens,
+                        (size_t)key->prompt.count * sizeof *key->prompt.tokens, SQLITE_STATIC);
+}
+
+/* Runs a statement that gives no rows, and lets go of what is bound. */
+static cgam_status finish(cgam_store *store, sqlite3_stmt *s)
+{
+    int code = sqlite3_step(s);
+    cgam_status status = code == SQLITE_DONE ? CGAM_OK : cgam_store_fail(store, code);
+    sqlite3_reset(s);
+    sqlite3_clear_bindings(s);
+    return status;
+}
+
 cgam_status cgam_store_put(cgam_store *store, const cgam_state_key *key, const char *text,
                            const char *note, const void *data, size_t bytes)
 {
@@ -166,11 +220,27 @@ cgam_status cgam_store_put(cgam_store *store, const cgam_state_key *key, const c
     sqlite3_bind_text(put, 7, cgam_dtype_name(key->dtype), -1, SQLITE_STATIC);
     sqlite3_bind_blob64(put, 8, data, bytes, SQLITE_STATIC);
     sqlite3_bind_blob(put, 9, digest, sizeof digest, SQLITE_STATIC);
-    int code = sqlite3_step(put);
-    cgam_status status = code == SQLITE_DONE ? CGAM_OK : cgam_store_fail(store, code);
-    sqlite3_reset(put);
-    sqlite3_clear_bindings(put);
-    return status;
+    bind_ids(put, 10, key);
+    return finish(store, put);
+}
+
+cgam_status cgam_store_put_place(cgam_store *store, const cgam_state_key *key,
+                                 const cgam_store_place *place)
+{
+    const char *texts[] = {place->source, place->demos, place->label};
+    const int64_t numbers[] = {place->seed, place->shots, place->query};
+    sqlite3_stmt *put = store->place, *ids = store->ids;
+    bind_key(put, key);
+    sqlite3_bind_text(put, 4, cgam_dtype_name(key->dtype), -1, SQLITE_STATIC);
+    for (int i = 0; i < 3; i++)
+        sqlite3_bind_text(put, 5 + i, texts[i] ? texts[i] : "", -1, SQLITE_STATIC);
+    for (int i = 0; i < 3; i++) sqlite3_bind_int64(put, 8 + i, numbers[i]);
+    cgam_status status = finish(store, put);
+    if (status != CGAM_OK || sqlite3_changes(store->db) == 0) return status;
+    bind_key(ids, key); /* a row of version 1 has none */
+    sqlite3_bind_text(ids, 4, cgam_dtype_name(key->dtype), -1, SQLITE_STATIC);
+    bind_ids(ids, 5, key);
+    return finish(store, ids);
 }
 
 /* Whether a row whose first columns are data and digest holds so many bytes, and those. */

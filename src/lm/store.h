@@ -12,7 +12,7 @@ struct cgam_store {
     cgam_env *env;
     char *path;
     sqlite3 *db;
-    sqlite3_stmt *put, *get;
+    sqlite3_stmt *put, *get, *place, *ids;
 };
 
 /* What makes a row that row. */
@@ -32,9 +32,15 @@ CGAM_NODISCARD cgam_status cgam_store_model(cgam_store *store, cgam_lm *lm);
 CGAM_NODISCARD cgam_status cgam_store_put(cgam_store *store, const cgam_state_key *key,
                                           const char *text, const char *note, const void *data,
                                           size_t bytes);
+/* Keeps what a prompt is, once; its row must be there. Inside a transaction. */
+CGAM_NODISCARD cgam_status cgam_store_put_place(cgam_store *store, const cgam_state_key *key,
+                                                const cgam_store_place *place);
 /* Reads a row of so many numbers; out NULL: only whether it is there and sound. */
 CGAM_NODISCARD cgam_status cgam_store_get(cgam_store *store, const cgam_state_key *key,
                                           int64_t numbers, float *out, bool *found);
 void cgam_store_widen(cgam_dtype dtype, const void *data, int64_t n, float *out);
+
+/* Where the index of an export goes: states.npy has states.index.csv. False: the path is too long. */
+bool cgam_store_index_path(const char *path, char *out, size_t size);
 
 #endif

@@ -133,6 +133,7 @@ typedef struct sheet {
     char **text;
     int32_t **tokens;
     cgam_lm_prompt *prompt;
+    cgam_store_place *place;
 } sheet;
 
 static void sheet_free(const cgam_lm_study *study, int64_t n, sheet *s)
@@ -144,6 +145,7 @@ static void sheet_free(const cgam_lm_study *study, int64_t n, sheet *s)
     cgam_free(study->env, s->text);
     cgam_free(study->env, s->tokens);
     cgam_free(study->env, s->prompt);
+    cgam_free(study->env, s->place);
 }
 
 static cgam_status sheet_fill(const cgam_lm_study *study, const cgam_lm_task *task, int64_t k,
@@ -152,14 +154,21 @@ static cgam_status sheet_fill(const cgam_lm_study *study, const cgam_lm_task *ta
     cgam_env *env = study->env;
     size_t n = (size_t)task->queries;
     *s = (sheet){cgam_zalloc(env, n, sizeof *s->text), cgam_zalloc(env, n, sizeof *s->tokens),
-                 cgam_zalloc(env, n, sizeof *s->prompt)};
-    if (!s->text || !s->tokens || !s->prompt) return cgam_fail_nomem(env, "prompts");
+                 cgam_zalloc(env, n, sizeof *s->prompt), cgam_zalloc(env, n, sizeof *s->place)};
+    if (!s->text || !s->tokens || !s->prompt || !s->place) return cgam_fail_nomem(env, "prompts");
     cgam_status status = CGAM_OK;
     for (int64_t i = 0; i < task->queries && status == CGAM_OK; i++) {
         status = cgam_prompts_text(task->prompts, i, k, demos, &s->text[i]);
         if (status != CGAM_OK) break;
         status = cgam_lm_tokenize(study->lm, s->text[i], true, &s->tokens[i], &s->prompt[i].count);
         s->prompt[i].tokens = s->tokens[i];
+        s->place[i] = (cgam_store_place){
+            .source = task->name,
+            .demos = cgam_demos_name(demos),
+            .label = cgam_dataset_word(task->eval, cgam_prompts_label(task->prompts, i)),
+            .seed = (int64_t)study->seed,
+            .shots = k,
+            .query = i};
     }
     return status;
 }
@@ -186,6 +195,7 @@ cgam_status cgam_lm_states(cgam_lm_study *study, const cgam_lm_task *task, int64
     opts.capture.progress = study->progress;
     opts.dtype = study->dtype;
     opts.note = note;
+    opts.places = s.place;
     if (status == CGAM_OK)
         status = cgam_lm_collect(study->lm, study->store, task->queries, s.prompt,
                                  (const char *const *)s.text, &opts, out ? *out : NULL, &report);

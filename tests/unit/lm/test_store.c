@@ -279,6 +279,140 @@ static void states_are_exported_with_names_and_shapes(void **state)
     assert_int_equal(array.shape[2], info.width);
     cgam_array_close(env, &array);
     unlink(file);
+    snprintf(file, sizeof file, "%s.index.csv", path);
+    unlink(file);
+    cgam_store_close(store);
+    cgam_lm_close(lm);
+    cgam_env_free(env);
+}
+
+/* ---- The index ---------------------------------------------------------------------------- */
+static char index_file[80], states_file[80];
+
+static void name_exports(const char *ending)
+{
+    snprintf(states_file, sizeof states_file, "%.60s.x%s", path, ending);
+    snprintf(index_file, sizeof index_file, "%.60s.x.index.csv", path);
+}
+
+/* Line i of the index, without its end; "" where there is none. */
+static const char *index_line(int64_t i)
+{
+    static char line[512];
+    FILE *f = fopen(index_file, "rb");
+    assert_non_null(f);
+    line[0] = '\0';
+    for (int64_t k = 0; k <= i; k++)
+        if (!fgets(line, sizeof line, f)) line[0] = '\0';
+    fclose(f);
+    line[strcspn(line, "\n")] = '\0';
+    return line;
+}
+
+static void check_i64(cgam_env *env, const char *name, int64_t n, const int64_t *want)
+{
+    char member[120];
+    cgam_array array;
+    snprintf(member, sizeof member, "%s:%s", states_file, name);
+    CHECK_STATUS(env, cgam_array_open(env, member, &array));
+    assert_int_equal(array.size, n);
+    assert_memory_equal(array.data, want, (size_t)n * sizeof *want);
+    cgam_array_close(env, &array);
+}
+
+/* Two series; their second prompts are the same tokens, so that a state has two places. */
+static void an_index_says_what_each_row_is(void **state)
+{
+    (void)state;
+    cgam_env *env = object_env(1);
+    cgam_lm *lm = open_model(env);
+    cgam_lm_info info = cgam_lm_describe(lm);
+    const size_t one = (size_t)((info.layers + 1) * info.width);
+    remove_store();
+    cgam_store *store;
+    int64_t rows;
+    static const int32_t words[] = {70, 71, 72, 73, 74, 75};
+    const cgam_lm_prompt few[] = {{words, 2}, {words, 3}, {words, 6}};
+    const cgam_lm_prompt none[] = {{words, 1}, {words, 3}};
+    const cgam_store_place with[] = {{"set, b", "true", "up", 1, 2, 0},
+                                     {"set, b", "true", "down", 1, 2, 1},
+                                     {"set, b", "true", "up", 1, 2, 2}};
+    const cgam_store_place without[] = {{"a", NULL, "down", -1, -1, 0},
+                                        {"a", NULL, NULL, -1, -1, 1}};
+    static const char *const texts[] = {"first", "say \"no\"", "third"};
+    float *states = malloc(5 * one * sizeof *states);
+    assert_non_null(states);
+    cgam_collect_opts opts = small_batches();
+    CHECK_STATUS(env, cgam_store_open(env, path, true, &store));
+    opts.places = with;
+    CHECK_STATUS(env, cgam_lm_collect(lm, store, 3, few, texts, &opts, states, NULL));
+    opts.places = without;
+    for (int again = 0; again < 2; again++) /* places are kept once */
+        CHECK_STATUS(env, cgam_lm_collect(lm, store, 2, none, NULL, &opts, states + 3 * one, NULL));
+    name_exports(".safetensors");
+    CHECK_STATUS(env, cgam_store_export(store, NULL, states_file, &rows));
+    assert_int_equal(rows, 5);
+    assert_string_equal(index_line(0),
+                        "row,source,demos,seed,shots,query,label,tokens,token_ids,text");
+    assert_string_equal(index_line(1), "0,\"set, b\",true,1,2,0,up,2,70 71,first");
+    assert_string_equal(index_line(2),
+                        "1,\"set, b\",true,1,2,1,down,3,70 71 72,\"say \"\"no\"\"\"");
+    assert_string_equal(index_line(4), "3,a,,,,0,down,1,70,");
+    assert_string_equal(index_line(5), "4,a,,,,1,,3,70 71 72,\"say \"\"no\"\"\"");
+    assert_string_equal(index_line(6), "");
+    check_i64(env, "label", 5, (int64_t[]){0, 1, 0, 1, -1});
+    check_i64(env, "shots", 5, (int64_t[]){2, 2, 2, -1, -1});
+    check_i64(env, "token_first", 6, (int64_t[]){0, 2, 5, 11, 12, 15});
+    char member[120];
+    cgam_array array;
+    snprintf(member, sizeof member, "%s:states", states_file);
+    CHECK_STATUS(env, cgam_array_open(env, member, &array));
+    assert_memory_equal(array.data, states, 5 * one * sizeof *states);
+    cgam_array_close(env, &array);
+    unlink(states_file);
+    unlink(index_file);
+    cgam_store_close(store);
+    free(states);
+    cgam_lm_close(lm);
+    cgam_env_free(env);
+}
+
+static void a_store_of_the_first_version_is_brought_up(void **state)
+{
+    (void)state;
+    cgam_env *env = object_env(1);
+    cgam_lm *lm = open_model(env);
+    remove_store();
+    cgam_store *store;
+    cgam_collected report;
+    int64_t rows;
+    CHECK_STATUS(env, cgam_store_open(env, path, true, &store));
+    CHECK_STATUS(env, cgam_lm_collect(lm, store, 2, prompts, NULL, NULL, NULL, NULL));
+    cgam_store_close(store);
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db,
+                                  "DROP TABLE place; ALTER TABLE state DROP COLUMN ids;"
+                                  "PRAGMA user_version = 1",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    sqlite3_close(db);
+    const cgam_store_place places[] = {{"s", "true", NULL, 1, 0, 0}, {"s", "true", NULL, 1, 0, 1}};
+    cgam_collect_opts opts = cgam_collect_opts_default();
+    opts.places = places;
+    CHECK_STATUS(env, cgam_store_open(env, path, false, &store));
+    name_exports(".npy");
+    CHECK_STATUS(env, cgam_store_export(store, NULL, states_file, &rows));
+    assert_int_equal(rows, 2);
+    assert_non_null(strstr(index_line(1), "0,,,,,,,")); /* nothing is known of it */
+    CHECK_STATUS(env, cgam_lm_collect(lm, store, 2, prompts, NULL, &opts, NULL, &report));
+    assert_int_equal(report.found, 2);
+    CHECK_STATUS(env, cgam_store_export(store, NULL, states_file, &rows));
+    char want[64];
+    snprintf(want, sizeof want, "0,s,true,1,0,0,,%d,%d", (int)prompts[0].count, (int)tokens[0][0]);
+    assert_ptr_equal(strstr(index_line(1), want), index_line(1));
+    unlink(states_file);
+    unlink(index_file);
     cgam_store_close(store);
     cgam_lm_close(lm);
     cgam_env_free(env);
@@ -292,6 +426,8 @@ int main(void)
         cmocka_unit_test(damage_is_noticed_and_mended),
         cmocka_unit_test(files_that_are_no_stores_are_refused),
         cmocka_unit_test(states_are_exported_with_names_and_shapes),
+        cmocka_unit_test(an_index_says_what_each_row_is),
+        cmocka_unit_test(a_store_of_the_first_version_is_brought_up),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

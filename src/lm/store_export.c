@@ -1,0 +1,237 @@
+/* store_export.c: out of the store into files, with an index that says what each row is. */
+#include "io/file.h"
+#include "io/folder.h"
+#include "io/table.h"
+#include "lm/store.h"
+
+#include <cgam/io.h>
+#include <string.h>
+
+bool cgam_store_index_path(const char *path, char *out, size_t size)
+{
+    const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
+    int stem = (int)(dot && dot > (slash ? slash : path) ? (size_t)(dot - path) : strlen(path));
+    return snprintf(out, size, "%.*s.index.csv", stem, path) < (int)size;
+}
+
+typedef struct pick {
+    const cgam_store_group *wanted;
+    cgam_store_group found;
+    int64_t groups;
+} pick;
+
+static cgam_status match(void *user, const cgam_store_group *g)
+{
+    pick *p = user;
+    if (p->wanted &&
+        (strcmp(p->wanted->model, g->model) != 0 || strcmp(p->wanted->engine, g->engine) != 0))
+        return CGAM_OK;
+    p->found = *g;
+    p->groups++;
+    return CGAM_OK;
+}
+
+/* ---- Rows --------------------------------------------------------------------------------- */
+enum { DATA, DTYPE, TOKENS, ID, SOURCE, DEMOS, LABEL, SEED, SHOTS, QUERY, IDS, TEXT };
+
+#define WHICH " FROM state s LEFT JOIN place p ON p.state = s.id WHERE s.model = ? AND s.engine = ?"
+static const char count_rows[] = "SELECT count(*), coalesce(sum(length(s.ids)) / 4, 0)" WHICH;
+static const char each_row[] =
+    "SELECT s.data, s.dtype, s.tokens, s.id, coalesce(p.source, ''), coalesce(p.demos, ''),"
+    " coalesce(p.label, ''), coalesce(p.seed, -1), coalesce(p.shots, -1), coalesce(p.query, -1),"
+    " s.ids, coalesce(s.text, '')" WHICH
+    " ORDER BY min(p.id) OVER (PARTITION BY p.source, p.seed, p.demos, p.shots), p.query, s.id";
+
+typedef struct sheet {
+    cgam_store *store;
+    const cgam_store_group *group;
+    FILE *index;
+    int64_t rows, room, words, words_room;
+    float *states; /* [room, L + 1, d] */
+    /* [room] each; first has one more */
+    int64_t *tokens, *query, *shots, *seed, *label, *first;
+    int32_t *ids;  /* [words_room] */
+    char **labels; /* [room] those that came */
+    int64_t n_labels;
+} sheet;
+
+static void sheet_free(sheet *s)
+{
+    cgam_env *env = s->store->env;
+    for (int64_t i = 0; i < s->n_labels; i++) cgam_free(env, s->labels[i]);
+    void *blocks[] = {s->states, s->tokens, s->ids, s->labels};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) cgam_free(env, blocks[i]);
+}
+
+static cgam_status ask_group(sheet *s, const char *sql, sqlite3_stmt **ask)
+{
+    cgam_status status = cgam_store_ask(s->store, sql, ask);
+    if (status != CGAM_OK) return status;
+    sqlite3_bind_text(*ask, 1, s->group->model, -1, SQLITE_STATIC);
+    sqlite3_bind_text(*ask, 2, s->group->engine, -1, SQLITE_STATIC);
+    return CGAM_OK;
+}
+
+static cgam_status sheet_new(sheet *s)
+{
+    sqlite3_stmt *ask;
+    cgam_env *env = s->store->env;
+    cgam_status status = ask_group(s, count_rows, &ask);
+    if (status != CGAM_OK) return status;
+    int code = sqlite3_step(ask);
+    if (code == SQLITE_ROW) {
+        s->room = sqlite3_column_int64(ask, 0);
+        s->words_room = sqlite3_column_int64(ask, 1);
+    } else status = cgam_store_fail(s->store, code);
+    sqlite3_finalize(ask);
+    if (status != CGAM_OK) return status;
+    size_t n = (size_t)s->room;
+    s->states =
+        cgam_alloc(env, n * (size_t)((s->group->layers + 1) * s->group->width), sizeof *s->states);
+    s->tokens = cgam_alloc(env, 6 * n + 1, sizeof *s->tokens);
+    s->ids = cgam_alloc(env, (size_t)s->words_room, sizeof *s->ids);
+    s->labels = cgam_zalloc(env, n, sizeof *s->labels);
+    if (!s->states || !s->tokens || !s->ids || !s->labels)
+        return cgam_fail_nomem(env, "the states of the store");
+    int64_t **columns[] = {&s->query, &s->shots, &s->seed, &s->label, &s->first};
+    for (size_t i = 0; i < 5; i++) *columns[i] = s->tokens + (i + 1) * n;
+    return CGAM_OK;
+}
+
+/* The number of a label, counted as they come; -1 for none. */
+static cgam_status label_number(sheet *s, const char *word, int64_t *out)
+{
+    *out = -1;
+    if (!*word) return CGAM_OK;
+    for (*out = 0; *out < s->n_labels; ++*out)
+        if (strcmp(s->labels[*out], word) == 0) return CGAM_OK;
+    s->labels[s->n_labels] = cgam_strdup(s->store->env, word);
+    if (!s->labels[s->n_labels]) return cgam_fail_nomem(s->store->env, "a label");
+    s->n_labels++;
+    return CGAM_OK;
+}
+
+/* Columns of text are never null; what comes back so found no memory. */
+static const char *text_of(sqlite3_stmt *row, int column)
+{
+    const unsigned char *text = sqlite3_column_text(row, column);
+    return text ? (const char *)text : "";
+}
+
+static void write_number(FILE *to, int64_t number)
+{
+    if (number >= 0) fprintf(to, "%lld", (long long)number);
+    fputc(',', to);
+}
+
+static void write_line(const sheet *s, sqlite3_stmt *row)
+{
+    FILE *to = s->index;
+    int64_t i = s->rows;
+    fprintf(to, "%lld,", (long long)i);
+    cgam_csv_text(to, text_of(row, SOURCE));
+    fputc(',', to);
+    cgam_csv_text(to, text_of(row, DEMOS));
+    fputc(',', to);
+    write_number(to, s->seed[i]);
+    write_number(to, s->shots[i]);
+    write_number(to, s->query[i]);
+    cgam_csv_text(to, text_of(row, LABEL));
+    fprintf(to, ",%lld,", (long long)s->tokens[i]);
+    for (int64_t t = s->first[i]; t < s->words; t++)
+        fprintf(to, "%s%d", t > s->first[i] ? " " : "", (int)s->ids[t]);
+    fputc(',', to);
+    cgam_csv_text(to, text_of(row, TEXT));
+    fputc('\n', to);
+}
+
+static cgam_status take_row(sheet *s, sqlite3_stmt *row)
+{
+    int64_t numbers = (s->group->layers + 1) * s->group->width, i = s->rows;
+    const char *name = (const char *)sqlite3_column_text(row, DTYPE);
+    cgam_dtype dtype = CGAM_F32;
+    if (name) cgam_dtype_find(name, &dtype);
+    const void *data = sqlite3_column_blob(row, DATA), *ids = sqlite3_column_blob(row, IDS);
+    int64_t words = sqlite3_column_bytes(row, IDS) / (int64_t)sizeof *s->ids;
+    if (!data || sqlite3_column_bytes(row, DATA) != numbers * (int64_t)cgam_dtype_size(dtype) ||
+        s->words + words > s->words_room)
+        return cgam_fail(s->store->env, CGAM_E_FORMAT, "%s: row %lld has another size",
+                         cgam_path_tail(s->store->path), (long long)sqlite3_column_int64(row, ID));
+    cgam_store_widen(dtype, data, numbers, s->states + i * numbers);
+    if (words > 0) memcpy(s->ids + s->words, ids, (size_t)words * sizeof *s->ids);
+    s->first[i] = s->words;
+    s->words += words;
+    s->tokens[i] = sqlite3_column_int64(row, TOKENS);
+    s->seed[i] = sqlite3_column_int64(row, SEED);
+    s->shots[i] = sqlite3_column_int64(row, SHOTS);
+    s->query[i] = sqlite3_column_int64(row, QUERY);
+    cgam_status status = label_number(s, text_of(row, LABEL), &s->label[i]);
+    if (status != CGAM_OK) return status;
+    write_line(s, row);
+    s->rows++;
+    return CGAM_OK;
+}
+
+static cgam_status read_group(sheet *s)
+{
+    sqlite3_stmt *ask;
+    cgam_status status = ask_group(s, each_row, &ask);
+    if (status != CGAM_OK) return status;
+    int code = SQLITE_DONE;
+    fputs("row,source,demos,seed,shots,query,label,tokens,token_ids,text\n", s->index);
+    while (status == CGAM_OK && s->rows < s->room && (code = sqlite3_step(ask)) == SQLITE_ROW)
+        status = take_row(s, ask);
+    s->first[s->rows] = s->words;
+    if (status == CGAM_OK && code != SQLITE_ROW && code != SQLITE_DONE)
+        status = cgam_store_fail(s->store, code);
+    sqlite3_finalize(ask);
+    return status;
+}
+
+static cgam_status write_arrays(const sheet *s, const char *path)
+{
+    cgam_env *env = s->store->env;
+    const int64_t shape[] = {s->rows, s->group->layers + 1, s->group->width};
+    const int64_t more[] = {s->rows + 1}, words[] = {s->words};
+    const cgam_named_array arrays[] = {
+        {"states", CGAM_F32, 3, shape, s->states},    {"query", CGAM_I64, 1, shape, s->query},
+        {"shots", CGAM_I64, 1, shape, s->shots},      {"seed", CGAM_I64, 1, shape, s->seed},
+        {"label", CGAM_I64, 1, shape, s->label},      {"tokens", CGAM_I64, 1, shape, s->tokens},
+        {"token_first", CGAM_I64, 1, more, s->first}, {"token_ids", CGAM_I32, 1, words, s->ids}};
+    if (cgam_path_ends(path, ".npy"))
+        return cgam_npy_write(env, path, CGAM_F32, 3, shape, s->states);
+    return cgam_arrays_write(env, path, sizeof arrays / sizeof *arrays, arrays);
+}
+
+cgam_status cgam_store_export(cgam_store *store, const cgam_store_group *group, const char *path,
+                              int64_t *rows)
+{
+    cgam_env *env = store->env;
+    char index[CGAM_PATH_ROOM];
+    cgam_outfile *file = NULL;
+    *rows = 0;
+    pick p = {.wanted = group};
+    cgam_status status = cgam_store_list(store, match, &p);
+    if (status != CGAM_OK) return status;
+    if (p.groups == 0)
+        return cgam_fail(env, CGAM_E_NOT_FOUND, "%s holds no states of that model by that engine",
+                         cgam_path_tail(store->path));
+    if (p.groups > 1)
+        return cgam_fail(env, CGAM_E_ARG, "%s holds states of %lld models or engines; name one",
+                         cgam_path_tail(store->path), (long long)p.groups);
+    if (!cgam_store_index_path(path, index, sizeof index))
+        return cgam_fail(env, CGAM_E_ARG, "%s: the path is too long", cgam_path_tail(path));
+    sheet s = {.store = store, .group = &p.found};
+    status = sheet_new(&s);
+    if (status == CGAM_OK) status = cgam_outfile_begin(env, index, &file);
+    if (status == CGAM_OK) {
+        s.index = cgam_outfile_stream(file);
+        status = read_group(&s);
+    }
+    if (status == CGAM_OK) status = write_arrays(&s, path);
+    if (status == CGAM_OK) status = cgam_outfile_commit(file);
+    else if (file) cgam_outfile_abandon(file);
+    *rows = s.rows;
+    sheet_free(&s);
+    return status;
+}
