@@ -44,7 +44,7 @@ void instance_free(instance *x);
 /* What one query gave. */
 typedef struct answer {
     cgam_result result;
-    const double *p, *s; /* NULL where they were not asked for */
+    const double *p, *s, *r; /* NULL where they were not asked for */
 } answer;
 
 typedef enum claim {
@@ -73,6 +73,7 @@ typedef struct tally {
     int64_t ordinary[CLAIMS]; /* proved in ordinary ranges */
     int64_t lost[CLAIMS];     /* an estimate there, and proved if rounding were not counted */
     int64_t instances, refused, queries, judged, edges, normalized, projected, weighted;
+    int64_t settled, stalled; /* coupled, in ordinary ranges; the second where a query stalled */
     int64_t ends[16], ordinary_ends[16], paths[8], dtypes[8], regimes[4];
     double seconds;
 } tally;

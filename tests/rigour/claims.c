@@ -447,11 +447,15 @@ static void judge_in(const court_kind *kind, const instance *x, const cgam_gate_
 void judge(const instance *x, const cgam_gate_info *g, const answer *answers, tally *t)
 {
     t->regimes[g->regime]++;
+    bool stalled = false, coupled = x->opts.mode == CGAM_COUPLED && is_ordinary(x, g);
     for (int64_t k = 0; answers && k < x->queries; k++) {
+        stalled |= answers[k].result.end == CGAM_END_STALLED;
         t->ends[answers[k].result.end]++;
         t->ordinary_ends[answers[k].result.end] += is_ordinary(x, g);
         t->queries++;
     }
+    t->stalled += answers && coupled && stalled;
+    t->settled += answers && coupled && !stalled;
     judge_in(x->size == SMALL ? &court_small : &court_tall, x, g, answers, t);
     if (x->size != SMALL || x->number % TWICE) return;
     tally again = {0}; /* the courts judge each other; a D_i of 0 is beyond this one */

@@ -205,6 +205,13 @@ void court_energy(court *c, arb_srcptr s, arb_t energy, arb_t size)
 
 bool court_scores(court *c, const answer *a)
 {
+    if (c->x->opts.mode == CGAM_FLOW) { /* r instead of b, and no gates */
+        court_doubles(c, a->r, c->b);
+        _arb_vec_zero(c->s, c->n);
+        court_softmax(c, c->s, c->p);
+        c->query = -1;
+        return true;
+    }
     if (c->x->opts.mode == CGAM_COUPLED) court_doubles(c, a->s, c->s);
     else if (c->x->opts.lambda == 0 || _arb_vec_is_zero(c->u, c->n)) _arb_vec_zero(c->s, c->n);
     else if (!c->kind->solve(c, c->zero, NULL, c->u, c->s, true)) return false;

@@ -65,7 +65,7 @@ void court_gradient(court *c);                                       /* g = A s 
 /* E(s) = s'As / 2 - u's - log sum exp(beta (b + lambda s)) / beta, and the size of its terms. */
 void court_energy(court *c, arb_srcptr s, arb_t energy, arb_t size);
 /* The exact s and p that an answer stands for: mode first, the gates themselves; mode coupled, the s
- * returned. False where A is singular or there is nothing to go by. */
+ * returned; a flow, its r. False where A is singular or there is nothing to go by. */
 bool court_scores(court *c, const answer *a);
 /* The fixed point near c->s: then c->s and c->p enclose it. */
 bool court_fixed_point(court *c);

@@ -213,11 +213,19 @@ bool instance_make(cgam_env *env, bank_size size, uint64_t seed, uint64_t number
     /* Of a large bank all ways come in turn; 16 certificates of it would take too long. */
     if (size == LARGE) o.mode = number % 2 ? CGAM_FIRST : CGAM_COUPLED;
     if (size == LARGE && batch == 0) o.certify = false;
+    double longest = cgam_bank_describe(*bank).norm_max;
+    bool flows = size == SMALL && !wild && !x->edge && longest > 0.1 && longest < 10 &&
+                 o.alpha * longest * longest <= 10 && cgam_rng_below(&hostile, 100) == 0;
+    if (flows) { /* speaks of its own r and p, whatever brought them there; stiff ones take long */
+        o.mode = CGAM_FLOW;
+        o.t_max = PICK(&hostile, 1, 20);
+        o.free_context = x->context && cgam_rng_below(&hostile, 4) == 0;
+        o.free_query = cgam_rng_below(&hostile, 4) == 0;
+    }
     x->opts = o;
     if (x->edge) choose_edge(&hostile, x);
-    x->vectors = o.mode == CGAM_COUPLED || cgam_rng_below(&rng, size == LARGE ? 8 : 2) == 1;
-    double longest = cgam_bank_describe(*bank).norm_max;
-    x->ordinary = !wild && !x->edge && o.alpha * longest * longest <= 10;
+    x->vectors = o.mode != CGAM_FIRST || cgam_rng_below(&rng, size == LARGE ? 8 : 2) == 1;
+    x->ordinary = !wild && !x->edge && !flows && o.alpha * longest * longest <= 10;
     return true;
 }
 
