@@ -35,6 +35,32 @@ void cgam_iq2_widen(const cgam_iq2 *tables, const void *blocks, int64_t n, float
     }
 }
 
+void cgam_iq2_decode(const cgam_iq2 *tables, const void *blocks, int64_t n, uint8_t *codes,
+                     float (*values)[8])
+{
+    const uint8_t *at = blocks;
+    for (int64_t b = 0; b < n / CGAM_IQ2_NUMBERS; b++, at += CGAM_IQ2_BYTES) {
+        float d = (float)cgam_stored(CGAM_F16, at, 0);
+        for (int part = 0; part < PARTS; part++, values++) {
+            const uint8_t *which = at + 2 + PARTS * part;
+            uint32_t word;
+            memcpy(&word, which + PATTERNS, sizeof word);
+            float factor = d * (0.5F + (float)(word >> 28)) * 0.25F;
+            for (int k = 0; k < 4; k++) {
+                (*values)[k] = factor * tables->number[k];
+                (*values)[k + 4] = -(*values)[k];
+            }
+            for (int i = 0; i < PATTERNS; i++, codes += LANES) {
+                uint64_t code, sign;
+                memcpy(&code, tables->pattern_code[which[i]], sizeof code);
+                memcpy(&sign, tables->sign_code[word >> 7 * i & 127], sizeof sign);
+                code |= sign;
+                memcpy(codes, &code, sizeof code);
+            }
+        }
+    }
+}
+
 /* A block of factor 1 in which everything is pattern `pattern` with the signs `sign`. */
 static void uniform(int pattern, uint32_t sign, uint8_t *block)
 {
@@ -63,6 +89,22 @@ static bool agrees(cgam_to_float *judge, const cgam_iq2 *tables)
     return true;
 }
 
+static bool learn_codes(cgam_iq2 *t)
+{
+    int count = 0;
+    for (int k = 0; k < 256 * LANES; k++) {
+        float number = t->pattern[k / LANES][k % LANES];
+        int which = 0;
+        while (which < count && t->number[which] != number) which++;
+        if (which == 4 || !(number > 0)) return false;
+        if (which == count) t->number[count++] = number;
+        t->pattern_code[k / LANES][k % LANES] = (uint8_t)which;
+    }
+    for (int k = 0; k < 128 * LANES; k++)
+        t->sign_code[k / LANES][k % LANES] = t->sign[k / LANES][k % LANES] ? 4 : 0;
+    return true;
+}
+
 bool cgam_iq2_learn(cgam_to_float *judge, cgam_iq2 *out)
 {
     uint8_t block[CGAM_IQ2_BYTES];
@@ -82,5 +124,6 @@ bool cgam_iq2_learn(cgam_to_float *judge, cgam_iq2 *out)
             out->sign[s][j] = (a ^ b) & 0x80000000U;
         }
     }
+    out->coded = learn_codes(out);
     return agrees(judge, out);
 }

@@ -19,6 +19,10 @@ enum { CGAM_IQ2_NUMBERS = 256, CGAM_IQ2_BYTES = 66 }; /* of a block */
 typedef struct cgam_iq2 {
     float pattern[256][8];
     uint32_t sign[128][8]; /* the bit to be turned */
+    /* The same as codes, where patterns have at most four numbers, all positive: which it is, + 4 if turned. */
+    bool coded;
+    float number[4];
+    uint8_t pattern_code[256][8], sign_code[128][8];
 } cgam_iq2;
 
 /* A loop that widens n numbers, as ggml has them. */
@@ -28,5 +32,9 @@ typedef void cgam_to_float(const void *blocks, float *out, int64_t n);
 bool cgam_iq2_learn(cgam_to_float *judge, cgam_iq2 *out);
 /* n: a multiple of CGAM_IQ2_NUMBERS. */
 void cgam_iq2_widen(const cgam_iq2 *tables, const void *blocks, int64_t n, float *out);
+/* The same numbers as codes [n] and values [n / 32][8]: number k is values[k / 32][codes[k]]. Only where
+ * tables->coded. */
+void cgam_iq2_decode(const cgam_iq2 *tables, const void *blocks, int64_t n, uint8_t *codes,
+                     float (*values)[8]);
 
 #endif

@@ -104,6 +104,11 @@ CGAM_NODISCARD cgam_status cgam_weights_find(const cgam_lm *lm, const char *name
 /* out[count, columns] = rows [begin, begin + count) in f32. */
 void cgam_weights_get(const cgam_weights *w, int64_t begin, int64_t count, float *out);
 
+/* Numbers [from, from + count) of a row: where they lie, and in f32. Both are multiples of 256, or
+ * the row ends there. */
+const void *cgam_weights_at(const cgam_weights *w, int64_t row, int64_t from);
+void cgam_weights_part(const cgam_weights *w, int64_t row, int64_t from, int64_t count, float *out);
+
 /* A number of the file's key `ARCHITECTURE.name`; false when it is not there or no such number. */
 bool cgam_gguf_uint(const cgam_lm *lm, const char *name, int64_t *out);
 bool cgam_gguf_real(const cgam_lm *lm, const char *name, double *out);

@@ -70,74 +70,132 @@ cgam_status cgam_exact_knows(const cgam_lm *lm)
 
 /* ---- Products ----------------------------------------------------------------------------- */
 typedef struct product {
-    pass *p;
-    const cgam_weights *w;
-    int64_t count;
-    const float *x; /* [count, columns] */
-    float *y;       /* [count, rows] */
-    bool add;
+    cgam_weights w;
+    float *y; /* [count, rows] */
 } product;
 
-enum { ROWS = 128, PANEL = CGAM_SPLIT_PANEL };
+/* Products of the same x with matrices of as many columns. */
+typedef struct products {
+    pass *p;
+    int64_t count;
+    const float *x; /* [count, columns] */
+    product *product;
+    int64_t rows; /* of a matrix, to be multiplied at once */
+    bool add;
+} products;
+
+enum { ROWS = 128, ROWS_SPLIT = 256, SLICE = CGAM_SPLIT_DEPTH, PANEL = CGAM_SPLIT_PANEL };
 
 static int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t pieces(int64_t of, int64_t size) { return (of + size - 1) / size; }
 
-static void multiply_plainly(const product *job, int64_t begin, int64_t count, float *rows)
+static cgam_status multiply_plainly(const products *all, const product *job, int64_t begin,
+                                    int64_t count)
 {
-    const cgam_weights *w = job->w;
+    const cgam_weights *w = &job->w;
+    cgam_env *env = all->p->lm->env;
+    float *rows = cgam_alloc(env, (size_t)(count * w->columns), sizeof *rows);
+    if (!rows) return cgam_fail_nomem(env, "rows of a weight matrix");
     cgam_weights_get(w, begin, count, rows);
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)job->count, (int)count,
-                (int)w->columns, 1, job->x, (int)w->columns, rows, (int)w->columns,
-                job->add ? 1.0F : 0.0F, job->y + begin, (int)w->rows);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)all->count, (int)count,
+                (int)w->columns, 1, all->x, (int)w->columns, rows, (int)w->columns,
+                all->add ? 1.0F : 0.0F, job->y + begin, (int)w->rows);
+    cgam_free(env, rows);
+    return CGAM_OK;
 }
 
-/* room: panels for ROWS rows, then a row. */
-static void multiply_split(const product *job, int64_t begin, int64_t count, char *room)
+/* Numbers [from, from + count) of a row, as row r of a panel. */
+static void pack_row(const cgam_split *split, const cgam_weights *w, int64_t row, int64_t from,
+                     int64_t count, int64_t r, void *panel)
 {
-    const cgam_weights *w = job->w;
-    const cgam_split *split = job->p->split;
-    size_t panel = split->room(w->columns);
-    float *row = (float *)(void *)(room + ROWS / PANEL * panel);
-    for (int64_t r = 0; r < (count + PANEL - 1) / PANEL * PANEL; r++) {
-        if (r < count) cgam_weights_get(w, begin + r, 1, row);
-        split->left(r % PANEL, w->columns, r < count ? row : NULL,
-                    room + (size_t)(r / PANEL) * panel);
+    const cgam_iq2 *iq2 = w->type == GGML_TYPE_IQ2_XXS ? w->lm->f->iq2 : NULL;
+    if (iq2 && iq2->coded) {
+        uint8_t codes[SLICE];
+        float values[SLICE / CGAM_SPLIT_CODED][8];
+        cgam_iq2_decode(iq2, cgam_weights_at(w, row, from), count, codes, values);
+        split->left_coded(r, count, codes, (const float(*)[8])values, panel);
+    } else {
+        float numbers[SLICE];
+        cgam_weights_part(w, row, from, count, numbers);
+        split->left(r, count, numbers, panel);
     }
-    split->mul(count, job->count, w->columns, room, job->p->panels, job->y + begin, w->rows,
-               job->add);
+}
+
+static cgam_status multiply_split(const products *all, const product *job, int64_t begin,
+                                  int64_t count)
+{
+    const cgam_weights *w = &job->w;
+    const cgam_split *split = all->p->split;
+    cgam_env *env = all->p->lm->env;
+    char *room = cgam_alloc(env, (size_t)pieces(count, PANEL), split->room(SLICE));
+    if (!room) return cgam_fail_nomem(env, "rows of a weight matrix");
+    for (int64_t from = 0; from < w->columns; from += SLICE) {
+        int64_t depth = at_most(w->columns - from, SLICE);
+        size_t panel = split->room(depth);
+        for (int64_t r = 0; r < pieces(count, PANEL) * PANEL; r++) {
+            char *to = room + (size_t)(r / PANEL) * panel;
+            if (r < count) pack_row(split, w, begin + r, from, depth, r % PANEL, to);
+            else split->left(r % PANEL, depth, NULL, to);
+        }
+        split->mul(count, all->count, depth, room,
+                   all->p->panels +
+                       (size_t)(from / SLICE * pieces(all->count, PANEL)) * split->room(SLICE),
+                   job->y + begin, w->rows, all->add || from > 0);
+    }
+    cgam_free(env, room);
+    return CGAM_OK;
 }
 
 static cgam_status multiply_rows(void *arg, int64_t i)
 {
-    const product *job = arg;
-    const cgam_split *split = job->p->split;
-    cgam_env *env = job->p->lm->env;
-    int64_t begin = i * ROWS, count = at_most(job->w->rows - begin, ROWS);
-    size_t row = (size_t)job->w->columns * sizeof(float);
-    size_t bytes = split ? ROWS / PANEL * split->room(job->w->columns) + row : (size_t)count * row;
-    void *room = cgam_alloc(env, bytes, 1);
-    if (!room) return cgam_fail_nomem(env, "rows of a weight matrix");
-    if (split) multiply_split(job, begin, count, room);
-    else multiply_plainly(job, begin, count, room);
-    cgam_free(env, room);
-    return cgam_interrupted(env) ? CGAM_E_INTERRUPTED : CGAM_OK;
+    const products *all = arg;
+    const product *job = all->product;
+    for (; i >= pieces(job->w.rows, all->rows); job++) i -= pieces(job->w.rows, all->rows);
+    int64_t begin = i * all->rows, count = at_most(job->w.rows - begin, all->rows);
+    cgam_status status =
+        (all->p->split ? multiply_split : multiply_plainly)(all, job, begin, count);
+    if (status != CGAM_OK) return status;
+    return cgam_interrupted(all->p->lm->env) ? CGAM_E_INTERRUPTED : CGAM_OK;
 }
 
-/* y = x W', or y += x W'; x has been laid out. */
-static cgam_status multiply(pass *p, const char *part, int64_t layer, const float *x,
-                            int64_t columns, float *y, int64_t rows, bool add)
+/* y = x W' for each, or y += x W'; x has been laid out. A sum on tiles is the same whatever the number
+ * of rows that go together, so there are pieces for all threads; sgemm's are of one size. */
+static cgam_status multiply_all(products *all, int matrices)
 {
-    char name[64];
-    snprintf(name, sizeof name, "blk.%lld.%s.weight", (long long)layer, part);
-    cgam_weights w;
-    cgam_status status = cgam_weights_find(p->lm, name, &w);
-    if (status != CGAM_OK) return status;
-    if (w.rows != rows || w.columns != columns)
-        return cgam_fail(p->lm->env, CGAM_E_FORMAT, "%s is %lld x %lld, %lld x %lld is expected",
-                         name, (long long)w.rows, (long long)w.columns, (long long)rows,
-                         (long long)columns);
-    product job = {p, &w, p->tokens, x, y, add};
-    return cgam_parallel(p->lm->env, (rows + ROWS - 1) / ROWS, multiply_rows, &job);
+    cgam_env *env = all->p->lm->env;
+    int64_t rows = 0, items = 0;
+    for (int m = 0; m < matrices; m++) rows += all->product[m].w.rows;
+    int64_t share = pieces(pieces(rows, 4 * (int64_t)cgam_env_threads(env)), PANEL) * PANEL;
+    all->rows = all->p->split ? at_most(share, ROWS_SPLIT) : ROWS;
+    for (int m = 0; m < matrices; m++) items += pieces(all->product[m].w.rows, all->rows);
+    return cgam_parallel(env, items, multiply_rows, all);
+}
+
+typedef struct matrix {
+    const char *part;
+    float *y;
+    int64_t rows;
+} matrix;
+
+enum { MATRICES = 3 }; /* at most, of one x */
+
+static cgam_status multiply(pass *p, int64_t layer, const float *x, int64_t columns, int matrices,
+                            const matrix *m, bool add)
+{
+    product to[MATRICES];
+    for (int i = 0; i < matrices; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "blk.%lld.%s.weight", (long long)layer, m[i].part);
+        cgam_weights *w = &to[i].w;
+        cgam_status status = cgam_weights_find(p->lm, name, w);
+        if (status != CGAM_OK) return status;
+        if (w->rows != m[i].rows || w->columns != columns)
+            return cgam_fail(p->lm->env, CGAM_E_FORMAT,
+                             "%s is %lld x %lld, %lld x %lld is expected", name, (long long)w->rows,
+                             (long long)w->columns, (long long)m[i].rows, (long long)columns);
+        to[i].y = m[i].y;
+    }
+    return multiply_all(&(products){p, p->tokens, x, to, 0, add}, matrices);
 }
 
 /* What is done to the tokens of a panel before matrices multiply them. */
@@ -154,9 +212,13 @@ static cgam_status lay_panel(void *arg, int64_t i)
     const pass *p = job->p;
     int64_t begin = i * PANEL, end = at_most(job->count, begin + PANEL);
     if (job->make) job->make(p, begin, end);
-    if (p->split)
-        p->split->right(end - begin, job->columns, job->x + begin * job->columns, job->columns,
-                        p->panels + (size_t)i * p->split->room(job->columns));
+    for (int64_t from = 0; p->split && from < job->columns; from += SLICE) {
+        int64_t depth = at_most(job->columns - from, SLICE);
+        char *slice =
+            p->panels + (size_t)(from / SLICE * pieces(job->count, PANEL)) * p->split->room(SLICE);
+        p->split->right(end - begin, depth, job->x + begin * job->columns + from, job->columns,
+                        slice + (size_t)i * p->split->room(depth));
+    }
     return CGAM_OK;
 }
 
@@ -164,7 +226,7 @@ static cgam_status lay_out(pass *p, int64_t count, const float *x, int64_t colum
                            void (*make)(const pass *p, int64_t begin, int64_t end))
 {
     laying job = {p, count, columns, x, make};
-    return cgam_parallel(p->lm->env, (count + PANEL - 1) / PANEL, lay_panel, &job);
+    return cgam_parallel(p->lm->env, pieces(count, PANEL), lay_panel, &job);
 }
 
 /* With the gains in p->gain. */
@@ -329,10 +391,11 @@ cgam_status cgam_exact_block(pass *p, int64_t l)
 {
     const shape *s = &p->s;
     int64_t d = s->width, qd = s->heads * s->head, kd = s->heads_kv * s->head;
+    const matrix inwards[] = {{"attn_q", p->q, qd}, {"attn_k", p->k, kd}, {"attn_v", p->v, kd}};
+    const matrix upwards[] = {{"ffn_gate", p->gate, s->ff}, {"ffn_up", p->up, s->ff}};
+    const matrix outwards = {"attn_output", p->x, d}, downwards = {"ffn_down", p->x, d};
     cgam_status status = norm(p, "attn_norm", l);
-    if (status == CGAM_OK) status = multiply(p, "attn_q", l, p->n, d, p->q, qd, false);
-    if (status == CGAM_OK) status = multiply(p, "attn_k", l, p->n, d, p->k, kd, false);
-    if (status == CGAM_OK) status = multiply(p, "attn_v", l, p->n, d, p->v, kd, false);
+    if (status == CGAM_OK) status = multiply(p, l, p->n, d, 3, inwards, false);
     if (status != CGAM_OK) return status;
     turn(p, p->q, s->heads);
     turn(p, p->k, s->heads_kv);
@@ -340,12 +403,11 @@ cgam_status cgam_exact_block(pass *p, int64_t l)
     remember(p);
     status = cgam_parallel(p->lm->env, p->segments * s->heads, attend, p);
     if (status == CGAM_OK) status = lay_out(p, p->tokens, p->a, qd, NULL);
-    if (status == CGAM_OK) status = multiply(p, "attn_output", l, p->a, qd, p->x, d, true);
+    if (status == CGAM_OK) status = multiply(p, l, p->a, qd, 1, &outwards, true);
     if (status == CGAM_OK) status = norm(p, "ffn_norm", l);
-    if (status == CGAM_OK) status = multiply(p, "ffn_gate", l, p->n, d, p->gate, s->ff, false);
-    if (status == CGAM_OK) status = multiply(p, "ffn_up", l, p->n, d, p->up, s->ff, false);
+    if (status == CGAM_OK) status = multiply(p, l, p->n, d, 2, upwards, false);
     if (status == CGAM_OK) status = lay_out(p, p->tokens, p->up, s->ff, make_gated);
-    if (status == CGAM_OK) status = multiply(p, "ffn_down", l, p->up, s->ff, p->x, d, true);
+    if (status == CGAM_OK) status = multiply(p, l, p->up, s->ff, 1, &downwards, true);
     if (status == CGAM_OK) edit(p, l + 1);
     return status;
 }
@@ -392,7 +454,8 @@ cgam_status cgam_exact_new(pass *p, cgam_lm *lm, int64_t tokens, int64_t segment
     if (p->split) {
         size_t widest = d > ff ? d : ff;
         widest = qd > widest ? qd : widest;
-        p->panels = cgam_alloc(env, (T + PANEL - 1) / PANEL, p->split->room((int64_t)widest));
+        int64_t panels = pieces(tokens, PANEL) * pieces((int64_t)widest, SLICE);
+        p->panels = cgam_alloc(env, (size_t)panels, p->split->room(SLICE));
         fine = fine && p->panels;
     }
     if (!fine) return cgam_fail_nomem(env, "the activations of a batch");
@@ -435,10 +498,10 @@ cgam_status cgam_exact_scores(pass *p, int64_t count, const int64_t *rows, float
     if (status != CGAM_OK) return status;
     cgam_weights_get(&w, 0, 1, p->gain);
     for (int64_t i = 0; i < count; i++) norm_row(p, p->x + rows[i] * d, p->n + i * d);
-    status = cgam_weights_find(lm, lm->info.tied ? "token_embd.weight" : "output.weight", &w);
+    product to = {.y = out};
+    status = cgam_weights_find(lm, lm->info.tied ? "token_embd.weight" : "output.weight", &to.w);
     if (status == CGAM_OK) status = lay_out(p, count, p->n, d, NULL);
-    product job = {p, &w, count, p->n, out, false};
-    if (status == CGAM_OK)
-        status = cgam_parallel(lm->env, (w.rows + ROWS - 1) / ROWS, multiply_rows, &job);
+    products all = {p, count, p->n, &to, 0, false};
+    if (status == CGAM_OK) status = multiply_all(&all, 1);
     return status;
 }

@@ -79,16 +79,24 @@ cgam_status cgam_weights_find(const cgam_lm *lm, const char *name, cgam_weights 
     return CGAM_OK;
 }
 
+const void *cgam_weights_at(const cgam_weights *w, int64_t row, int64_t from)
+{
+    return w->data + (size_t)row * w->row_bytes + w->lm->f->ggml_row_size(w->type, from);
+}
+
+void cgam_weights_part(const cgam_weights *w, int64_t row, int64_t from, int64_t count, float *out)
+{
+    const cgam_llama *f = w->lm->f;
+    const void *data = cgam_weights_at(w, row, from);
+    if (w->type == GGML_TYPE_F32) memcpy(out, data, (size_t)count * sizeof *out);
+    else if (w->type == GGML_TYPE_IQ2_XXS && f->iq2) cgam_iq2_widen(f->iq2, data, count, out);
+    else f->ggml_get_type_traits(w->type)->to_float(data, out, count);
+}
+
 void cgam_weights_get(const cgam_weights *w, int64_t begin, int64_t count, float *out)
 {
-    const uint8_t *from = w->data + (size_t)begin * w->row_bytes;
-    if (w->type == GGML_TYPE_F32) memcpy(out, from, (size_t)count * w->row_bytes);
-    else if (w->type == GGML_TYPE_IQ2_XXS && w->lm->f->iq2)
-        cgam_iq2_widen(w->lm->f->iq2, from, count * w->columns, out);
-    else
-        for (int64_t i = 0; i < count; i++)
-            w->lm->f->ggml_get_type_traits(w->type)->to_float(from + (size_t)i * w->row_bytes,
-                                                              out + i * w->columns, w->columns);
+    for (int64_t i = 0; i < count; i++)
+        cgam_weights_part(w, begin + i, 0, w->columns, out + i * w->columns);
 }
 
 /* What the lens needs must be in the file and have the model's shape. */

@@ -8,15 +8,17 @@
  * (2 2^-24 + 2^-32) sum_k |A[r, k]| |B[c, k]|.
  *
  * Each of the six for 32 numbers is summed from zero, as two chains of 16 that are joined, and added to
- * one sum in f32. Every CGAM_SPLIT_DEPTH numbers that sum is added to C and begins anew. The terms'
- * sizes add up to at most 1.01 of the product's, so that all in all, with nothing in C before,
+ * one sum in f32, which at the end is added to C. A caller with more than CGAM_SPLIT_DEPTH numbers cuts them
+ * into slices of that depth: then a slice of A that is multiplied with many B stays in the second-level
+ * cache. The terms' sizes add up to at most 1.01 of the product's, so that all in all, slices
+ * included and with nothing in C before,
  *
  *     |error| <= cgam_split_roundings(depth) 2^-24 sum_k |A[r, k]| |B[c, k]|.
  *
  * Errors seldom add up: the largest of 35,000 sums of 2048 terms was off by 1.2 2^-24 of that sum. With two
- * terms a number, three products would be left of the six at 1.6 times the speed, but 3 2^-16 would be
+ * terms a number, three products would be left of the six, at 1.6 times the speed, but 3 2^-16 would be
  * left out: 15 times as much as rounding does. After 22 layers of the default model states were off
- * by 1.6e-5, with three terms by 2.4e-6.
+ * by 1.6e-5, with three terms by 2.2e-6.
  *
  * The unit takes what is below 2^-126 for zero, so that numbers below 2^-102 lose digits. What is not
  * finite, or rounds to infinity in bf16, makes NaN of all sums it is part of. */
@@ -27,10 +29,11 @@
 
 enum {
     CGAM_SPLIT_PANEL = 32,  /* rows of a panel */
-    CGAM_SPLIT_DEPTH = 1024 /* terms in one sum */
+    CGAM_SPLIT_DEPTH = 512, /* numbers of a slice; every ggml type has blocks that divide it */
+    CGAM_SPLIT_CODED = 32   /* numbers of a row that share a table of 8 */
 };
 
-/* Chains of 16, their sum, one for each product; one for each time C is added to; what is left out. */
+/* Chains of 16, their sum, one for each product; one for each slice; what is left out. */
 static inline double cgam_split_roundings(int64_t depth)
 {
     int64_t steps = (depth < CGAM_SPLIT_DEPTH ? depth + 31 : CGAM_SPLIT_DEPTH) / 32;
@@ -45,9 +48,13 @@ typedef struct cgam_split {
     size_t (*room)(int64_t depth);
     /* Puts row `row` of A into its panel; NULL = zeros. Every row of a panel has to be put. */
     void (*left)(int64_t row, int64_t depth, const float *a, void *panel);
+    /* The same for a row whose number k is values[k / 32][codes[k]]; codes below 8, depth a multiple of
+     * 32. */
+    void (*left_coded)(int64_t row, int64_t depth, const uint8_t *codes, const float (*values)[8],
+                       void *panel);
     /* Makes a whole panel of `rows` <= CGAM_SPLIT_PANEL rows of B, each ldb after the last. */
     void (*right)(int64_t rows, int64_t depth, const float *B, int64_t ldb, void *panel);
-    /* The product. A number of C depends on its row of A and its row of B alone, not on what else
+    /* The product, of one slice. A number of C depends on its row of A and its row of B alone, not on what else
      * is multiplied in the same call. add: to what is in C; its rows are ldc apart. */
     void (*mul)(int64_t rows, int64_t columns, int64_t depth, const void *A, const void *B,
                 float *C, int64_t ldc, bool add);

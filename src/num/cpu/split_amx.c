@@ -9,8 +9,7 @@
 #include "num/cpu/split.h"
 
 #if defined(__x86_64__)
-#include <immintrin.h>
-#include <string.h>
+#include "num/cpu/simd.h"
 
 enum { TERMS = 3, STEP = 32, TILE = 1024, SIDE = 16 };
 
@@ -19,7 +18,7 @@ static int64_t steps_of(int64_t depth) { return (depth + STEP - 1) / STEP; }
 static size_t room(int64_t depth) { return (size_t)steps_of(depth) * TERMS * 2 * TILE; }
 
 /* The terms of 32 numbers, k < 32 of them given. */
-static void terms_of(const float *x, int64_t k, __m512i out[TERMS])
+INLINE void terms_of(const float *x, int64_t k, __m512i out[TERMS])
 {
     __mmask32 given = (__mmask32)((UINT64_C(1) << k) - 1);
     __m512 low = _mm512_maskz_loadu_ps((__mmask16)given, x);
@@ -47,20 +46,42 @@ static void left(int64_t row, int64_t depth, const float *a, void *panel)
     }
 }
 
+static void left_coded(int64_t row, int64_t depth, const uint8_t *codes, const float (*values)[8],
+                       void *panel)
+{
+    char *out = (char *)panel + row / SIDE * TILE + row % SIDE * 64;
+    for (int64_t k = 0; k < depth; k += STEP, codes += STEP, values++) {
+        __m512i code = _mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i *)codes));
+        __m256 rest = _mm256_loadu_ps(*values);
+        UNROLL
+        for (int t = 0; t < TERMS; t++, out += 2 * TILE) {
+            __m128i term = (__m128i)_mm256_cvtneps_pbh(rest);
+            __m256i wide = _mm256_slli_epi32(_mm256_cvtepu16_epi32(term), 16);
+            rest = _mm256_sub_ps(rest, _mm256_castsi256_ps(wide));
+            _mm512_store_si512(out, _mm512_permutexvar_epi16(code, _mm512_castsi128_si512(term)));
+        }
+    }
+}
+
 /* Rows become columns. */
-static void transpose(__m512i r[SIDE])
+INLINE void transpose(__m512i r[SIDE])
 {
     __m512i t[SIDE];
+    UNROLL
     for (int i = 0; i < 8; i++) {
         t[2 * i] = _mm512_unpacklo_epi32(r[2 * i], r[2 * i + 1]);
         t[2 * i + 1] = _mm512_unpackhi_epi32(r[2 * i], r[2 * i + 1]);
     }
-    for (int i = 0; i < 4; i++)
+    UNROLL
+    for (int i = 0; i < 4; i++) {
+        UNROLL
         for (int j = 0; j < 2; j++) {
             r[4 * i + 2 * j] = _mm512_unpacklo_epi64(t[4 * i + j], t[4 * i + j + 2]);
             r[4 * i + 2 * j + 1] = _mm512_unpackhi_epi64(t[4 * i + j], t[4 * i + j + 2]);
         }
+    }
     /* r[4 i + j]: in each of four lanes, column 4 lane + j of rows 4 i .. 4 i + 3 */
+    UNROLL
     for (int j = 0; j < 4; j++) {
         __m512i a = _mm512_shuffle_i32x4(r[j], r[4 + j], 0x88);
         __m512i b = _mm512_shuffle_i32x4(r[j], r[4 + j], 0xdd);
@@ -71,7 +92,8 @@ static void transpose(__m512i r[SIDE])
         t[4 + j] = _mm512_shuffle_i32x4(b, d, 0x88);
         t[12 + j] = _mm512_shuffle_i32x4(b, d, 0xdd);
     }
-    memcpy(r, t, sizeof t);
+    UNROLL
+    for (int i = 0; i < SIDE; i++) r[i] = t[i];
 }
 
 static void right(int64_t rows, int64_t depth, const float *B, int64_t ldb, void *panel)
@@ -180,27 +202,22 @@ static void return_tiles(const layout *theirs)
 static void mul(int64_t rows, int64_t columns, int64_t depth, const void *A, const void *B,
                 float *C, int64_t ldc, bool add)
 {
-    enum { PANEL = CGAM_SPLIT_PANEL, DEEP = CGAM_SPLIT_DEPTH / STEP };
+    enum { PANEL = CGAM_SPLIT_PANEL };
     _Alignas(64) float sums[4 * SIDE * SIDE];
-    const int64_t steps = steps_of(depth);
     const layout theirs = take_tiles();
-    for (int64_t s = 0; s < steps; s += DEEP) {
-        size_t skip = (size_t)s * TERMS * 2 * TILE;
-        for (int64_t c = 0; c < columns; c += PANEL)
-            for (int64_t r = 0; r < rows; r += PANEL) {
-                block(at_most(steps - s, DEEP),
-                      (const char *)A + (size_t)(r / PANEL) * room(depth) + skip,
-                      (const char *)B + (size_t)(c / PANEL) * room(depth) + skip, sums);
-                for (int64_t i = 0; i < 4; i++) {
-                    int64_t at = r + i / 2 * SIDE, from = c + i % 2 * SIDE;
-                    put(sums + i * SIDE * SIDE, rows - at, columns - from, C + from * ldc + at, ldc,
-                        add || s > 0);
-                }
+    for (int64_t c = 0; c < columns; c += PANEL)
+        for (int64_t r = 0; r < rows; r += PANEL) {
+            block(steps_of(depth), (const char *)A + (size_t)(r / PANEL) * room(depth),
+                  (const char *)B + (size_t)(c / PANEL) * room(depth), sums);
+            for (int64_t i = 0; i < 4; i++) {
+                int64_t at = r + i / 2 * SIDE, from = c + i % 2 * SIDE;
+                put(sums + i * SIDE * SIDE, rows - at, columns - from, C + from * ldc + at, ldc,
+                    add);
             }
-    }
+        }
     return_tiles(&theirs);
 }
 
 extern const cgam_split cgam_split_amx;
-const cgam_split cgam_split_amx = {room, left, right, mul};
+const cgam_split cgam_split_amx = {room, left, left_coded, right, mul};
 #endif

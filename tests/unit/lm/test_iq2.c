@@ -7,6 +7,7 @@
 #include <string.h>
 
 static uint8_t grid[256][8]; /* any will do; ggml's holds 8, 25 and 43 */
+static int kinds;            /* of numbers in it */
 static int first_bit;        /* of the signs: another layout when it is not 0 */
 
 static float half_of(const uint8_t *p)
@@ -40,25 +41,33 @@ static void judge(const void *blocks, float *out, int64_t n)
 static void fill(cgam_rng *rng)
 {
     for (int k = 0; k < 256; k++)
-        for (int j = 0; j < 8; j++) grid[k][j] = (uint8_t)(1 + cgam_rng_below(rng, 100));
+        for (int j = 0; j < 8; j++)
+            grid[k][j] = (uint8_t)(1 + 17 * cgam_rng_below(rng, (uint64_t)kinds));
 }
 
 static void what_is_learned_gives_the_same_bits(void **state)
 {
     (void)state;
-    enum { BLOCKS = 500 };
+    enum { BLOCKS = 500, NUMBERS = BLOCKS * CGAM_IQ2_NUMBERS };
     static cgam_iq2 tables;
-    static uint8_t blocks[BLOCKS * CGAM_IQ2_BYTES];
-    static float got[BLOCKS * CGAM_IQ2_NUMBERS], want[BLOCKS * CGAM_IQ2_NUMBERS];
+    static uint8_t blocks[BLOCKS * CGAM_IQ2_BYTES], codes[NUMBERS];
+    static float got[NUMBERS], want[NUMBERS], values[NUMBERS / 32][8];
     cgam_rng rng = cgam_rng_stream(5, 0);
-    fill(&rng);
     first_bit = 0;
-    assert_true(cgam_iq2_learn(judge, &tables));
-    for (size_t i = 0; i < sizeof blocks; i++) blocks[i] = (uint8_t)cgam_rng_below(&rng, 256);
-    for (int b = 0; b < BLOCKS; b++) blocks[b * CGAM_IQ2_BYTES + 1] &= 0xbf; /* d is finite */
-    cgam_iq2_widen(&tables, blocks, BLOCKS * CGAM_IQ2_NUMBERS, got);
-    judge(blocks, want, BLOCKS * CGAM_IQ2_NUMBERS);
-    assert_memory_equal(got, want, sizeof got);
+    for (kinds = 1; kinds <= 12; kinds++) {
+        fill(&rng);
+        assert_true(cgam_iq2_learn(judge, &tables));
+        for (size_t i = 0; i < sizeof blocks; i++) blocks[i] = (uint8_t)cgam_rng_below(&rng, 256);
+        for (int b = 0; b < BLOCKS; b++) blocks[b * CGAM_IQ2_BYTES + 1] &= 0xbf; /* d is finite */
+        judge(blocks, want, NUMBERS);
+        cgam_iq2_widen(&tables, blocks, NUMBERS, got);
+        assert_memory_equal(got, want, sizeof got);
+        assert_true(tables.coded == (kinds <= 4)); /* no room for more */
+        if (!tables.coded) continue;
+        cgam_iq2_decode(&tables, blocks, NUMBERS, codes, values);
+        for (int i = 0; i < NUMBERS; i++) got[i] = values[i / 32][codes[i]];
+        assert_memory_equal(got, want, sizeof got);
+    }
 }
 
 static void a_judge_of_another_layout_is_not_believed(void **state)
@@ -66,6 +75,7 @@ static void a_judge_of_another_layout_is_not_believed(void **state)
     (void)state;
     static cgam_iq2 tables;
     cgam_rng rng = cgam_rng_stream(6, 0);
+    kinds = 3;
     fill(&rng);
     first_bit = 1;
     assert_false(cgam_iq2_learn(judge, &tables));

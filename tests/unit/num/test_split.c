@@ -31,20 +31,23 @@ static char *panels(int64_t rows, int64_t depth)
     return room;
 }
 
-/* C[columns, ldc], rows of A and B as close as can be. */
+/* C[columns, ldc], rows of A and B as close as can be; slice by slice. */
 static void multiply(int64_t rows, int64_t columns, int64_t depth, const float *A, const float *B,
                      float *C, int64_t ldc, bool add)
 {
-    char *a = panels(rows, depth), *b = panels(columns, depth);
-    for (int64_t r = 0; r < (rows + PANEL - 1) / PANEL * PANEL; r++)
-        split->left(r % PANEL, depth, r < rows ? A + r * depth : NULL,
-                    a + (size_t)(r / PANEL) * split->room(depth));
-    for (int64_t c = 0; c < columns; c += PANEL)
-        split->right(columns - c < PANEL ? columns - c : PANEL, depth, B + c * depth, depth,
-                     b + (size_t)(c / PANEL) * split->room(depth));
-    split->mul(rows, columns, depth, a, b, C, ldc, add);
-    free(a);
-    free(b);
+    for (int64_t from = 0; from < depth; from += CGAM_SPLIT_DEPTH) {
+        int64_t deep = depth - from < CGAM_SPLIT_DEPTH ? depth - from : CGAM_SPLIT_DEPTH;
+        char *a = panels(rows, deep), *b = panels(columns, deep);
+        for (int64_t r = 0; r < (rows + PANEL - 1) / PANEL * PANEL; r++)
+            split->left(r % PANEL, deep, r < rows ? A + r * depth + from : NULL,
+                        a + (size_t)(r / PANEL) * split->room(deep));
+        for (int64_t c = 0; c < columns; c += PANEL)
+            split->right(columns - c < PANEL ? columns - c : PANEL, deep, B + c * depth + from,
+                         depth, b + (size_t)(c / PANEL) * split->room(deep));
+        split->mul(rows, columns, deep, a, b, C, ldc, add || from > 0);
+        free(a);
+        free(b);
+    }
 }
 
 static float *floats(int64_t n) { return (float *)(void *)dense_room(n / 2 + 1); }
@@ -138,11 +141,36 @@ static void a_sum_does_not_depend_on_its_neighbours(void **state)
     dense_reset();
 }
 
+static void codes_are_packed_as_the_numbers_they_stand_for(void **state)
+{
+    (void)state;
+    need_unit();
+    enum { DEPTH = 160 };
+    cgam_rng rng = cgam_rng_stream(24, 0);
+    float values[DEPTH / CGAM_SPLIT_CODED][8], numbers[DEPTH];
+    uint8_t codes[DEPTH];
+    char *plain = panels(PANEL, DEPTH), *coded = panels(PANEL, DEPTH);
+    for (int64_t r = 0; r < PANEL; r++) {
+        for (int k = 0; k < DEPTH / CGAM_SPLIT_CODED * 8; k++)
+            values[k / 8][k % 8] = (float)(cgam_rng_normal(&rng) * exp2(cgam_rng_normal(&rng) * 9));
+        for (int k = 0; k < DEPTH; k++) {
+            codes[k] = (uint8_t)cgam_rng_below(&rng, 8);
+            numbers[k] = values[k / CGAM_SPLIT_CODED][codes[k]];
+        }
+        split->left(r, DEPTH, numbers, plain);
+        split->left_coded(r, DEPTH, codes, (const float(*)[8])values, coded);
+    }
+    assert_memory_equal(coded, plain, split->room(DEPTH));
+    free(plain);
+    free(coded);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_shape_is_within_the_stated_bound),
         cmocka_unit_test(small_whole_numbers_are_multiplied_exactly),
+        cmocka_unit_test(codes_are_packed_as_the_numbers_they_stand_for),
         cmocka_unit_test(a_sum_does_not_depend_on_its_neighbours),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
