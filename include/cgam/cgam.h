@@ -8,15 +8,14 @@
 #include <cgam/baseline.h>
 #include <cgam/dataset.h>
 #include <cgam/door.h>
-#include <cgam/flow.h>
-#include <cgam/gate.h>
-#include <cgam/inspect.h>
 #include <cgam/edit.h>
 #include <cgam/flow.h>
 #include <cgam/gate.h>
 #include <cgam/generate.h>
+#include <cgam/inspect.h>
 #include <cgam/io.h>
 #include <cgam/lens.h>
+#include <cgam/lens_view.h>
 #include <cgam/lm.h>
 #include <cgam/lm_study.h>
 #include <cgam/net.h>

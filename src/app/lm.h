@@ -52,6 +52,9 @@
  * cgam_line_clear. */
 cgam_lm_study_opts cgam_lm_opts(const cgam_call *call, cgam_line *line);
 
+/* A token's bytes as a text of a document: what is not UTF-8 is the sign for that. */
+json_t *cgam_lm_piece_json(const cgam_lm *lm, int32_t token);
+
 /* What a result leaves in the folder `out` (NULL: nothing): its tables, the figures unless --figures
  * no, and the document as PART.json. `doc` takes the result's document, `files` the names. */
 cgam_status cgam_lm_leave(cgam_call *call, const char *out, cgam_lm_part part,
