@@ -6,6 +6,7 @@
 #include <cgam/bank.h>
 #include <cgam/base.h>
 #include <cgam/baseline.h>
+#include <cgam/data.h>
 #include <cgam/dataset.h>
 #include <cgam/door.h>
 #include <cgam/edit.h>

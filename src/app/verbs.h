@@ -12,6 +12,7 @@ extern cgam_verb cgam_verb_study_kinds[]; /* by cgam_study_kind; made before mai
 extern const cgam_verb cgam_verb_net_run;
 extern const cgam_verb cgam_verb_net_show;
 extern const cgam_verb cgam_verb_demo;
+extern const cgam_verb cgam_verb_data_get;
 extern const cgam_verb cgam_verb_lm_get;
 extern const cgam_verb cgam_verb_lm_bank;
 extern const cgam_verb cgam_verb_lm_capture;

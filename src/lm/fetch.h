@@ -1,4 +1,4 @@
-/* fetch.h: the language-model runtime and the default model, from npm into the user's cache.
+/* fetch.h: what comes from npm into the user's cache: the language-model runtime, the default model, data.
  *
  * The cache is $XDG_CACHE_HOME/cgam, else $HOME/.cache/cgam. What is complete and checked appears
  * there under its own name by a rename; a download that was cut short leaves only what it had
@@ -23,6 +23,29 @@ CGAM_NODISCARD cgam_status cgam_fetch_runtime_path(cgam_env *env, char path[CGAM
 typedef cgam_status (*cgam_tick)(void *user);
 CGAM_NODISCARD cgam_status cgam_spawn(cgam_env *env, const char *const *argv, const char *log,
                                       cgam_tick tick, void *user);
+
+/* ---- Packages (npm.c) ------------------------------------------------------------------------ */
+typedef struct cgam_npm_package {
+    const char *spec;    /* name@version */
+    const char *archive; /* what npm calls the file */
+    const char *sha512;  /* base 64; NULL: what it holds is checked by the caller */
+    int64_t bytes;       /* of the archive, for the progress */
+} cgam_npm_package;
+
+typedef struct cgam_npm_job {
+    cgam_env *env;
+    const cgam_progress *progress;
+    int64_t before, total;      /* bytes of what came before, and of all */
+    const char *what, *scratch; /* private */
+} cgam_npm_job;
+
+/* The archive of a package in `folder`, fetched unless it is there whole; CGAM_E_FORMAT when it has
+ * another digest, and then it is removed. */
+CGAM_NODISCARD cgam_status cgam_npm_fetch(cgam_npm_job *job, const char *folder,
+                                          const cgam_npm_package *package);
+/* Unpacks a member of the fetched archive, and what is below it, to folder/open/MEMBER. */
+CGAM_NODISCARD cgam_status cgam_npm_unpack(cgam_env *env, const char *folder,
+                                           const cgam_npm_package *package, const char *member);
 
 /* Bytes of the regular files under a directory, however deep; 0 when there is none. */
 int64_t cgam_tree_bytes(const char *path);

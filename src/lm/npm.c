@@ -1,0 +1,79 @@
+/* npm.c: exact versions of npm packages, checked by digest.
+ *
+ * npm gives no progress when it is not on a terminal, so it is given a cache of its own and the
+ * growth of that is watched. */
+#include "io/file.h"
+#include "lm/fetch.h"
+
+#include <math.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static cgam_status watch(void *user)
+{
+    const cgam_npm_job *d = user;
+    cgam_progress_tell(
+        d->progress, (cgam_progress_at){d->what, (double)(d->before + cgam_tree_bytes(d->scratch)),
+                                        (double)d->total, "bytes", NAN});
+    return CGAM_OK;
+}
+
+static cgam_status check_sha512(cgam_env *env, const char *path, const cgam_npm_package *p)
+{
+    cgam_file file;
+    cgam_status status = cgam_file_map(env, path, &file);
+    if (status != CGAM_OK) return status;
+    uint8_t digest[crypto_hash_sha512_BYTES];
+    char text[96];
+    crypto_hash_sha512(digest, file.bytes, file.size);
+    sodium_bin2base64(text, sizeof text, digest, sizeof digest, sodium_base64_VARIANT_ORIGINAL);
+    cgam_file_unmap(&file);
+    if (strcmp(text, p->sha512) == 0) return CGAM_OK;
+    unlink(path);
+    return cgam_fail(env, CGAM_E_FORMAT, "%s: digest sha512-%s, sha512-%s was expected", p->spec,
+                     text, p->sha512);
+}
+
+cgam_status cgam_npm_fetch(cgam_npm_job *d, const char *folder, const cgam_npm_package *p)
+{
+    cgam_env *env = d->env;
+    char target[CGAM_PATH_ROOM], scratch[CGAM_PATH_ROOM], packed[CGAM_PATH_ROOM];
+    char log[CGAM_PATH_ROOM], own_cache[CGAM_PATH_ROOM];
+    cgam_status status = cgam_path_join(env, folder, p->archive, target);
+    if (status == CGAM_OK) status = cgam_path_join(env, folder, "npm", scratch);
+    if (status == CGAM_OK) status = cgam_path_join(env, scratch, "cache", own_cache);
+    if (status == CGAM_OK) status = cgam_path_join(env, scratch, p->archive, packed);
+    if (status == CGAM_OK) status = cgam_path_join(env, scratch, "log", log);
+    if (status != CGAM_OK) return status;
+    if (cgam_file_exists(target)) return p->sha512 ? check_sha512(env, target, p) : CGAM_OK;
+
+    cgam_tree_remove(scratch);
+    status = cgam_folder_make(env, scratch);
+    d->what = p->spec;
+    d->scratch = own_cache;
+    const char *argv[] = {"npm",     "pack",  "--silent", "--pack-destination", scratch, "--cache",
+                          own_cache, p->spec, NULL};
+    if (status == CGAM_OK) status = cgam_spawn(env, argv, log, watch, d);
+    if (status == CGAM_OK && p->sha512) status = check_sha512(env, packed, p);
+    if (status == CGAM_OK && rename(packed, target) != 0)
+        status = cgam_fail(env, CGAM_E_IO, "npm pack %s left no %s", p->spec, p->archive);
+    d->scratch = NULL;
+    cgam_tree_remove(scratch);
+    return status;
+}
+
+cgam_status cgam_npm_unpack(cgam_env *env, const char *folder, const cgam_npm_package *p,
+                            const char *member)
+{
+    char archive[CGAM_PATH_ROOM], into[CGAM_PATH_ROOM], log[CGAM_PATH_ROOM];
+    cgam_status status = cgam_path_join(env, folder, p->archive, archive);
+    if (status == CGAM_OK) status = cgam_path_join(env, folder, "open", into);
+    if (status == CGAM_OK) status = cgam_path_join(env, folder, "log", log);
+    if (status != CGAM_OK) return status;
+    cgam_tree_remove(into);
+    status = cgam_folder_make(env, into);
+    const char *argv[] = {"tar", "-xzf", archive, "-C", into, member, NULL};
+    return status == CGAM_OK ? cgam_spawn(env, argv, log, NULL, NULL) : status;
+}

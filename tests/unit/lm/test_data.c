@@ -1,0 +1,160 @@
+/* Word vectors in JSON and digits in IDX files: what they say is read, and no other bytes are believed. */
+#include "lm/data.h"
+#include "support/failing_alloc.h"
+#include "support/objects.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char words[] =
+    "{\"precision\":8,\"size\":2,\"dimensions\":2,\"words\":[\"a\",\"b\"],\"vectors\":{"
+    "\"caf\\u00e9 \\\"x\\\"\":[3,4,5,1],\"-1\":[-0.5,1e0,1.11803399,0]},\"unkVector\":[0]}";
+
+static cgam_env *env;
+
+static int set_up(void **state)
+{
+    (void)state;
+    env = object_env(1);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    cgam_env_free(env);
+    return 0;
+}
+
+/* From a block that ends with the last byte. */
+static cgam_status read_words(const char *text, size_t size, cgam_data_rows *rows)
+{
+    char *bytes = malloc(size + (size == 0));
+    assert_non_null(bytes);
+    memcpy(bytes, text, size);
+    cgam_file file = cgam_file_borrow(bytes, size);
+    cgam_status status = cgam_data_read_words(env, "words", &file, rows);
+    free(bytes);
+    return status;
+}
+
+static void a_word_has_the_row_of_its_rank(void **state)
+{
+    (void)state;
+    cgam_data_rows rows;
+    CHECK_STATUS(env, read_words(words, strlen(words), &rows));
+    assert_int_equal(rows.n, 2);
+    assert_int_equal(rows.d, 2);
+    assert_string_equal(rows.names[0], "-1");
+    assert_string_equal(rows.names[1], "caf\xc3\xa9 \"x\"");
+    assert_true(rows.x[0] == -0.5F && rows.x[1] == 1 && rows.x[2] == 3 && rows.x[3] == 4);
+    cgam_data_rows_free(env, &rows);
+    assert_null(rows.x);
+}
+
+static void what_is_cut_short_is_refused(void **state)
+{
+    (void)state;
+    cgam_data_rows rows;
+    const char *end = strstr(words, ",\"unk");
+    for (size_t size = 0; size < (size_t)(end - words); size++) {
+        CHECK_FAILS(env, CGAM_E_FORMAT, read_words(words, size, &rows));
+        assert_null(rows.names);
+    }
+}
+
+static void lies_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *from, *to, *message;
+    } cases[] = {
+        {"\"size\":2", "\"size\":3", "another word"},
+        {"\"size\":2", "\"size\":1", "a rank is missing"},
+        {"\"size\":2", "\"size\":9e99", "out of range"},
+        {"\"dimensions\":2", "\"dimensions\":3", "numbers of a word"},
+        {"3,4,5,1]", "3,4,5,0]", "a rank is missing"},
+        {"3,4,5,1]", "3,4,5,.5]", "numbers of a word"},
+        {"3,4,5,1]", "3,4,5.1,1]", "the norm"},
+        {"3,4,5,1]", "3,nan,5,1]", "numbers of a word"},
+        {"3,4,5,1]", "3,4,5,-1]", "a rank is missing"},
+        {"caf\\u00e9", "caf\\u000a", "not a word"},
+        {"caf\\u00e9", "caf\\q0e9", "not a word"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[512];
+        cgam_data_rows rows;
+        const char *at = strstr(words, cases[i].from);
+        assert_non_null(at);
+        snprintf(text, sizeof text, "%.*s%s%s", (int)(at - words), words, cases[i].to,
+                 at + strlen(cases[i].from));
+        CHECK_FAILS(env, CGAM_E_FORMAT, read_words(text, strlen(text), &rows));
+        CHECK_MESSAGE(env, cases[i].message);
+    }
+}
+
+static void digits_are_pixels_and_labels(void **state)
+{
+    (void)state;
+    uint8_t images[] = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2, 0, 255, 7, 128};
+    uint8_t labels[] = {0, 0, 8, 1, 0, 0, 0, 2, 9, 0};
+    cgam_file image_file = cgam_file_borrow(images, sizeof images);
+    cgam_file label_file = cgam_file_borrow(labels, sizeof labels);
+    cgam_data_rows rows;
+    CHECK_STATUS(env, cgam_data_read_digits(env, "digits", &image_file, &label_file, &rows));
+    assert_true(rows.n == 2 && rows.d == 2 && rows.x[1] == 255 && rows.x[3] == 128);
+    assert_string_equal(rows.names[0], "9");
+    cgam_data_rows_free(env, &rows);
+    for (size_t size = 0; size < sizeof images; size++) {
+        image_file.size = size;
+        CHECK_FAILS(env, CGAM_E_FORMAT,
+                    cgam_data_read_digits(env, "digits", &image_file, &label_file, &rows));
+    }
+    image_file.size = sizeof images;
+    labels[8] = 10;
+    CHECK_FAILS(env, CGAM_E_FORMAT,
+                cgam_data_read_digits(env, "digits", &image_file, &label_file, &rows));
+    labels[8] = 9;
+    memset(images + 4, 255, 12); /* as many of everything as can be written */
+    CHECK_FAILS(env, CGAM_E_FORMAT,
+                cgam_data_read_digits(env, "digits", &image_file, &label_file, &rows));
+}
+
+static int read_all(cgam_env *on, void *arg)
+{
+    (void)arg;
+    cgam_data_rows rows;
+    cgam_file file = cgam_file_borrow(words, strlen(words));
+    cgam_status status = cgam_data_read_words(on, "words", &file, &rows);
+    cgam_data_rows_free(on, &rows);
+    return status;
+}
+
+static void survives_every_failed_allocation(void **state)
+{
+    (void)state;
+    check_every_allocation(read_all, NULL);
+}
+
+static void sets_have_names(void **state)
+{
+    (void)state;
+    cgam_data_set set;
+    cgam_data got;
+    assert_true(cgam_data_set_find("mnist", &set) && set == CGAM_DATA_MNIST);
+    assert_false(cgam_data_set_find("cifar", &set));
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_data_fetch(env, (cgam_data_set)7, NULL, &got));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_word_has_the_row_of_its_rank, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_is_cut_short_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(lies_are_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(digits_are_pixels_and_labels, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(sets_have_names, set_up, tear_down),
+        cmocka_unit_test(survives_every_failed_allocation),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
