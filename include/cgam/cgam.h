@@ -24,6 +24,7 @@
 #include <cgam/prompt_file.h>
 #include <cgam/recall.h>
 #include <cgam/rng.h>
+#include <cgam/states.h>
 #include <cgam/store.h>
 #include <cgam/study.h>
 #include <cgam/sweep.h>

@@ -49,6 +49,8 @@ typedef struct cgam_call {
     json_t *doc;   /* an object to fill */
     bool negative; /* set: done, but the answer is no (exit status 1) */
     bool progress; /* show progress on standard error */
+    FILE *
+        live; /* a terminal that the printer will write to: text may be shown as it comes; or NULL */
 } cgam_call;
 
 struct cgam_verb {

@@ -4,6 +4,8 @@
 
 #define STUDY(KIND) &cgam_verb_study_kinds[CGAM_STUDY_##KIND]
 
+/* One a line. */
+/* clang-format off */
 const cgam_verb *const cgam_verbs[] = {
     &cgam_verb_recall,
     &cgam_verb_inspect,
@@ -22,6 +24,8 @@ const cgam_verb *const cgam_verbs[] = {
     &cgam_verb_data_get,
     &cgam_verb_lm_get,
     &cgam_verb_lm_bank,
+    &cgam_verb_lm_states,
+    &cgam_verb_lm_generate,
     &cgam_verb_lm_capture,
     &cgam_verb_lm_store,
     &cgam_verb_lm_neff,
@@ -37,6 +41,7 @@ const cgam_verb *const cgam_verbs[] = {
     &cgam_verb_version,
     NULL,
 };
+/* clang-format on */
 
 const cgam_param cgam_params_common[] = {
     CGAM_PARAM_INT("threads", "N", NULL, 1, 4096,

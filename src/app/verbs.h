@@ -16,6 +16,8 @@ extern const cgam_verb cgam_verb_data_get;
 extern const cgam_verb cgam_verb_lm_get;
 extern const cgam_verb cgam_verb_lm_bank;
 extern const cgam_verb cgam_verb_lm_capture;
+extern const cgam_verb cgam_verb_lm_generate;
+extern const cgam_verb cgam_verb_lm_states;
 extern const cgam_verb cgam_verb_lm_store;
 extern const cgam_verb cgam_verb_lm_neff;
 extern const cgam_verb cgam_verb_lm_sweep;

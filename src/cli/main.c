@@ -92,6 +92,7 @@ static int run(const cgam_verb *verb, int argc, const char *const *argv, FILE *t
         .verb = verb, .env = env, .doc = json_object(), .progress = isatty(STDERR_FILENO)};
     status = cgam_args_parse(env, verb, argc, argv, &args);
     call.args = args;
+    if (status == CGAM_OK && isatty(fileno(to)) && !cgam_args_flag(args, "json")) call.live = to;
     if (status == CGAM_OK) status = cgam_call_run(&call);
     int code = verdict(status, call.negative);
     if (status != CGAM_OK) {

@@ -63,6 +63,29 @@ void cgam_json_put_text(json_t *object, const char *name, const char *value)
     cgam_json_put(object, name, value ? json_string(value) : json_null());
 }
 
+/* jansson makes no string of what is not UTF-8: the longest piece that it takes, a mark for the byte
+ * that it does not, and so on. */
+json_t *cgam_json_lossy(const char *text)
+{
+    json_t *whole = json_string(text);
+    if (whole) return whole;
+    whole = json_string("");
+    while (whole && *text) {
+        size_t n = 1; /* bytes of the letter here, if it is one */
+        unsigned char c = (unsigned char)*text;
+        if (c >= 0xc0) n = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : 2;
+        json_t *letter = strnlen(text, n) == n ? json_stringn(text, n) : NULL;
+        if (!letter) n = 1;
+        json_t *longer = json_sprintf("%s%s", json_string_value(whole),
+                                      letter ? json_string_value(letter) : "\xef\xbf\xbd");
+        json_decref(letter);
+        json_decref(whole);
+        whole = longer;
+        text += n;
+    }
+    return whole;
+}
+
 void cgam_json_put_bool(json_t *object, const char *name, bool value)
 {
     cgam_json_put(object, name, json_boolean(value));

@@ -24,6 +24,8 @@ void cgam_json_put(json_t *object, const char *name, json_t *value); /* takes th
 void cgam_json_put_int(json_t *object, const char *name, int64_t value);
 void cgam_json_put_real(json_t *object, const char *name, double value);
 void cgam_json_put_text(json_t *object, const char *name, const char *value);
+/* Bytes that are no UTF-8 become U+FFFD each. */
+json_t *cgam_json_lossy(const char *text);
 void cgam_json_put_bool(json_t *object, const char *name, bool value);
 /* values[i * stride] for i below n. */
 json_t *cgam_json_reals(const double *values, int64_t n, int64_t stride);

@@ -3,6 +3,7 @@
 #define CGAM_SRC_IO_SAFETENSORS_H
 
 #include "io/array.h"
+#include "io/file.h"
 
 /* Element types by the file's names. `dtype` is -1 for those that are listed but not opened;
  * `item` is then still known, so that their offsets can be checked. */
@@ -33,5 +34,12 @@ CGAM_NODISCARD cgam_status cgam_tensor_table_parse(cgam_env *env, const char *na
                                                    const uint8_t *bytes, size_t size,
                                                    cgam_tensor_table *out);
 void cgam_tensor_table_free(cgam_env *env, cgam_tensor_table *table);
+
+/* A file with its header, to which the data are to be written: array i at begins[i] of the file.
+ * *out is NULL after a failure. */
+CGAM_NODISCARD cgam_status cgam_safetensors_begin(cgam_env *env, const char *path, int count,
+                                                  const cgam_named_array *arrays,
+                                                  const cgam_layout *layouts, uint64_t *begins,
+                                                  cgam_outfile **out);
 
 #endif

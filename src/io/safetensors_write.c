@@ -59,14 +59,37 @@ static cgam_status build_header(cgam_env *env, const char *name, int count,
     return status;
 }
 
-static cgam_status write_all(cgam_outfile *out, const char *header, int count,
-                             const cgam_named_array *arrays, const cgam_layout *layouts)
+cgam_status cgam_safetensors_begin(cgam_env *env, const char *path, int count,
+                                   const cgam_named_array *arrays, const cgam_layout *layouts,
+                                   uint64_t *begins, cgam_outfile **out)
 {
+    const char *name = cgam_path_tail(path);
+    char *header = NULL;
+    *out = NULL;
+    lay_out(count, layouts, begins);
+    cgam_status status = build_header(env, name, count, arrays, layouts, begins, &header);
+    if (status == CGAM_OK) status = cgam_outfile_begin(env, path, out);
+    if (status != CGAM_OK) {
+        free(header);
+        return status;
+    }
     size_t length = strlen(header), padded = (length + 7) / 8 * 8;
     uint64_t prefix = padded;
-    cgam_status status = cgam_outfile_write(out, &prefix, sizeof prefix);
-    if (status == CGAM_OK) status = cgam_outfile_write(out, header, length);
-    if (status == CGAM_OK) status = cgam_outfile_write(out, "       ", padded - length);
+    status = cgam_outfile_write(*out, &prefix, sizeof prefix);
+    if (status == CGAM_OK) status = cgam_outfile_write(*out, header, length);
+    if (status == CGAM_OK) status = cgam_outfile_write(*out, "       ", padded - length);
+    for (int i = 0; i < count; i++) begins[i] += sizeof prefix + padded;
+    free(header);
+    if (status == CGAM_OK) return CGAM_OK;
+    cgam_outfile_abandon(*out);
+    *out = NULL;
+    return status;
+}
+
+static cgam_status write_all(cgam_outfile *out, int count, const cgam_named_array *arrays,
+                             const cgam_layout *layouts)
+{
+    cgam_status status = CGAM_OK;
     for (size_t item = 8; item >= 2; item /= 2)
         for (int i = 0; i < count && status == CGAM_OK; i++)
             if (cgam_dtype_size((cgam_dtype)layouts[i].dtype) == item)
@@ -77,18 +100,13 @@ static cgam_status write_all(cgam_outfile *out, const char *header, int count,
 cgam_status cgam_safetensors_write(cgam_env *env, const char *path, int count,
                                    const cgam_named_array *arrays, const cgam_layout *layouts)
 {
-    const char *name = cgam_path_tail(path);
-    char *header = NULL;
-    cgam_outfile *out = NULL;
+    cgam_outfile *out;
     uint64_t *begins = cgam_alloc(env, (size_t)count, sizeof *begins);
-    if (!begins) return cgam_fail_nomem(env, name);
-    lay_out(count, layouts, begins);
-    cgam_status status = build_header(env, name, count, arrays, layouts, begins, &header);
-    if (status == CGAM_OK) status = cgam_outfile_begin(env, path, &out);
-    if (status == CGAM_OK) status = write_all(out, header, count, arrays, layouts);
+    if (!begins) return cgam_fail_nomem(env, cgam_path_tail(path));
+    cgam_status status = cgam_safetensors_begin(env, path, count, arrays, layouts, begins, &out);
+    if (status == CGAM_OK) status = write_all(out, count, arrays, layouts);
     if (status == CGAM_OK) status = cgam_outfile_commit(out);
     else cgam_outfile_abandon(out);
-    free(header);
     cgam_free(env, begins);
     return status;
 }

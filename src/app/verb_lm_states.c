@@ -1,0 +1,160 @@
+/* verb_lm_states.c: hidden states of any text. */
+#include "app/lm_inside.h"
+#include "app/verbs.h"
+
+#include <cgam/states.h>
+
+static const cgam_param params[] = {
+    CGAM_PARAM_LM_MODEL,
+    CGAM_PARAM_TEXT("prompt", "TEXT", "one text"),
+    CGAM_PARAM_TEXT("prompts", "FILE",
+                    "several: one a line, or JSON lines with \"prompt\"; - for standard input"),
+    CGAM_PARAM_INTS("layers", "all|L,L,..", "all", 0, 1e6,
+                    "0 is the embedding, L the stream after block L"),
+    CGAM_PARAM_CHOICE("tokens", "last|all", "last", "of each text"),
+    CGAM_PARAM_LM_VECTORS,
+    CGAM_PARAM_LM_EDIT,
+    CGAM_PARAM_TEXT(
+        "save", "FILE",
+        "where to: .npy, (prompts, layers, d), with --tokens all (layers, tokens, d) of "
+        "one text; .safetensors",
+        .writes = true),
+    CGAM_PARAM_LM_EXACT,
+    CGAM_PARAM_END,
+};
+
+typedef struct texts {
+    cgam_lm *lm;
+    cgam_prompt_file *file; /* NULL: --prompt */
+    int64_t count;
+    cgam_lm_prompt *prompts; /* [count] */
+} texts;
+
+static void texts_free(texts *t)
+{
+    for (int64_t i = 0; i < t->count && t->prompts; i++)
+        cgam_lm_tokens_free(t->lm, (void *)(uintptr_t)t->prompts[i].tokens);
+    if (t->lm) cgam_free(cgam_lm_env(t->lm), t->prompts);
+    cgam_prompt_file_close(t->file);
+}
+
+static cgam_status read_texts(cgam_call *call, cgam_lm *lm, texts *t)
+{
+    const char *text = cgam_args_text(call->args, "prompt");
+    const char *path = cgam_args_text(call->args, "prompts");
+    *t = (texts){.lm = lm};
+    if (!text == !path)
+        return cgam_fail(call->env, CGAM_E_ARG, "a text is missing: prompt, or prompts");
+    cgam_status status = path ? cgam_prompt_file_open(call->env, path, &t->file) : CGAM_OK;
+    if (status != CGAM_OK) return status;
+    int64_t count = path ? cgam_prompt_file_count(t->file) : 1;
+    t->prompts = cgam_zalloc(call->env, (size_t)count, sizeof *t->prompts);
+    if (!t->prompts) return cgam_fail_nomem(call->env, "prompts");
+    for (t->count = 0; t->count < count && status == CGAM_OK; t->count++) {
+        int32_t *tokens = NULL;
+        cgam_lm_prompt *p = &t->prompts[t->count];
+        status = cgam_lm_tokenize(lm, path ? cgam_prompt_file_get(t->file, t->count).text : text,
+                                  true, &tokens, &p->count);
+        p->tokens = tokens;
+    }
+    return status;
+}
+
+static json_t *prompt_list(const texts *t)
+{
+    json_t *list = json_array();
+    for (int64_t i = 0; i < t->count; i++) {
+        json_t *prompt = json_object();
+        cgam_json_put(prompt, "tokens",
+                      cgam_lm_token_list(t->lm, t->prompts[i].count, t->prompts[i].tokens));
+        json_array_append_new(list, prompt);
+    }
+    return list;
+}
+
+/* Without a file to save to, the states are run all the same: what cannot be is noticed. */
+static cgam_status drop(void *user, const cgam_lm_span *span)
+{
+    (void)user, (void)span;
+    return CGAM_OK;
+}
+
+static cgam_status run_model(cgam_call *call, cgam_lm *lm, const texts *t, cgam_lm_observe_opts *o)
+{
+    const char *save = cgam_args_text(call->args, "save");
+    cgam_edit_set *set = NULL;
+    cgam_status status = cgam_lm_edit_set(call, lm, &set);
+    if (status != CGAM_OK) return status;
+    o->run.edits = cgam_edit_set_edits(set);
+    status = save ? cgam_lm_states_write(lm, t->count, t->prompts, o, save)
+                  : cgam_lm_observe(lm, t->count, t->prompts, o, drop, NULL);
+    cgam_edit_set_free(set);
+    return status;
+}
+
+static cgam_status run(cgam_call *call)
+{
+    cgam_line line;
+    cgam_lm *lm = NULL;
+    texts t = {0};
+    cgam_lm_observe_opts o = cgam_lm_observe_opts_default();
+    cgam_status status = cgam_lm_open(call->env, cgam_args_text(call->args, "model"), &lm);
+    if (status != CGAM_OK) return status;
+    cgam_lm_info info = cgam_lm_describe(lm);
+    status = read_texts(call, lm, &t);
+    o.run.exact = cgam_args_flag(call->args, "exact");
+    o.all_tokens = cgam_args_is(call->args, "tokens", "all");
+    if (!cgam_args_is(call->args, "layers", "all"))
+        o.layers_count = cgam_args_ints(call->args, "layers", &o.layers);
+    o.run.progress = cgam_line_begin(&line, call->progress);
+    if (status == CGAM_OK) status = run_model(call, lm, &t, &o);
+    cgam_line_clear(&line);
+    if (status == CGAM_OK) {
+        json_t *layers = json_array();
+        int64_t n = o.layers ? o.layers_count : info.layers + 1;
+        for (int64_t i = 0; i < n; i++)
+            json_array_append_new(layers, json_integer(o.layers ? o.layers[i] : i));
+        cgam_put_lm(call->doc, lm);
+        cgam_json_put_int(call->doc, "width", info.width);
+        cgam_json_put(call->doc, "layers", layers);
+        cgam_json_put(call->doc, "prompts", prompt_list(&t));
+        cgam_json_put_text(call->doc, "saved", cgam_args_text(call->args, "save"));
+    }
+    texts_free(&t);
+    cgam_lm_close(lm);
+    return status;
+}
+
+static void print(const json_t *doc, FILE *to)
+{
+    size_t i, k, n = json_array_size(json_object_get(doc, "layers"));
+    json_t *prompt, *token;
+    json_array_foreach(json_object_get(doc, "prompts"), i, prompt)
+    {
+        const json_t *tokens = json_object_get(prompt, "tokens");
+        fprintf(to, "%zu tokens:", json_array_size(tokens));
+        json_array_foreach(tokens, k, token)
+            fprintf(to, "%s%s", k ? "|" : " ", cgam_json_get_text(token, "piece"));
+        fputc('\n', to);
+    }
+    fprintf(to, "%zu layer%s of %lld numbers", n, n == 1 ? "" : "s",
+            (long long)cgam_json_get_int(doc, "width"));
+    const char *saved = cgam_json_get_text(doc, "saved");
+    fprintf(to, *saved ? ", written to %s\n" : ", not kept: --save FILE keeps them%s\n", saved);
+}
+
+const cgam_verb cgam_verb_lm_states = {
+    .name = "lm states",
+    .summary = "hidden states of any text as .npy or .safetensors",
+    .about =
+        "Runs texts through a GGUF model and writes the residual stream: after the layers asked "
+        "for, of the last token or of all. Token 0 is the beginning of sequence where the model "
+        "has one. Files are written while the model runs: memory is that of one batch, whatever "
+        "the length of the text.\n\n"
+        "--vector and --edit put vectors into the stream on the way; layers before them keep "
+        "their bits. Several texts with --tokens all need .safetensors, where they are p0, p1, ..",
+    .example = "cgam lm states --prompt 'The capital of France is' --tokens all --save h.npy",
+    .params = params,
+    .run = run,
+    .print = print,
+};

@@ -1,0 +1,140 @@
+"""The verbs that look into a model and put vectors into it, on the story model."""
+import json
+import os
+import struct
+import sys
+import tempfile
+
+import numpy as np
+from harness import ask, check, close, finish, refuse, run
+from stories import EOS, Stories
+
+models = sys.argv[1]
+stories = Stories(f"{models}/stories260K.bin", f"{models}/tok512.bin")
+folder = tempfile.TemporaryDirectory()
+os.chdir(folder.name)
+stories.write_gguf("stories.gguf")
+on = ("--model", "stories.gguf", "--threads", 1)
+code, _, err = run("lm", "states", *on, "--prompt", "Once")
+if code == 2 and "libllama" in err:
+    print("skipped:", err)
+    sys.exit(77)
+
+L, d = stories.layers, stories.dim
+text = "Once upon a time, there was a little girl named Lily. She loved"
+rng = np.random.default_rng(5)
+vectors = rng.normal(size=(L + 1, d)).astype("f4")
+np.save("v.npy", vectors)
+np.save("one.npy", vectors[2])
+np.save("zero.npy", 0 * vectors)
+np.save("narrow.npy", vectors[:, :7])
+open("text.npy", "w").write("no vector\n")
+
+
+def read_safetensors(path):
+    raw = open(path, "rb").read()
+    (n,) = struct.unpack("<Q", raw[:8])
+    header = json.loads(raw[8 : 8 + n])
+    return {
+        name: np.frombuffer(raw[8 + n + t["data_offsets"][0] : 8 + n + t["data_offsets"][1]], "<f4").reshape(t["shape"])
+        for name, t in header.items()
+        if name != "__metadata__"
+    }
+
+
+def tokens_of(doc, i=0):
+    return [t["id"] for t in doc["prompts"][i]["tokens"]]
+
+
+# ---- states ------------------------------------------------------------------------------------
+for engine in ((), ("--exact",)):
+    doc = ask("lm", "states", *on, "--prompt", text, "--tokens", "all", "--save", "h.npy", *engine)
+    tokens = tokens_of(doc)
+    check(tokens[0] == 1 and "".join(t["piece"] for t in doc["prompts"][0]["tokens"][1:]) == " " + text)
+    check(doc["width"] == d and doc["layers"] == list(range(L + 1)) and doc["saved"] == "h.npy", doc)
+    want, scores = stories.run(tokens)
+    h = np.load("h.npy")
+    check(h.dtype == np.float32 and h.shape == want.shape, h.dtype, h.shape)
+    close(h, want, 2e-5 * np.abs(want).max(), "states of all tokens", engine)
+    ask("lm", "states", *on, "--prompt", text, "--layers", "0,3", "--save", "last.npy", *engine)
+    last = np.load("last.npy")
+    check(last.shape == (1, 2, d), last.shape)
+    close(last[0], want[[0, 3], -1], 2e-5 * np.abs(want).max(), "the last token")
+    open("prompts.txt", "w").write(text + "\nThe cat\n\n")
+    doc = ask("lm", "states", *on, "--prompts", "prompts.txt", "--tokens", "all", "--save", "h.safetensors", *engine)
+    both = read_safetensors("h.safetensors")
+    check(sorted(both) == ["p0", "p1"])
+    close(both["p0"], want, 2e-5 * np.abs(want).max())
+    close(both["p1"], stories.run(tokens_of(doc, 1))[0], 1e-3)
+    doc = ask("lm", "states", *on, "--prompts", "prompts.txt", "--save", "two.npy", *engine)
+    close(np.load("two.npy")[:, -1], [both["p0"][-1, -1], both["p1"][-1, -1]], 1e-4)
+    # edits, against NumPy's
+    n = len(tokens)
+    edits = ["2:add:all:1.5:v.npy", "3:replace:-2:1:v.npy:1", "0:add:1-3:-1:one.npy"]
+    words = [w for e in edits for w in ("--edit", e)]
+    ask("lm", "states", *on, "--prompt", text, "--tokens", "all", "--save", "e.npy", *words, *engine)
+    want, _ = stories.run(tokens, [(2, "add", range(n), 1.5 * vectors[2]), (3, "replace", [n - 2], vectors[1]), (0, "add", [1, 2, 3], -vectors[2])])
+    close(np.load("e.npy"), want, 2e-5 * np.abs(want).max(), "edited states", engine)
+    ask("lm", "states", *on, "--prompt", text, "--tokens", "all", "--save", "z.npy", "--vector", "zero.npy", "--edit", "1:add:all:0:v.npy", *engine)
+    check(np.load("z.npy").tobytes() == h.tobytes(), "nothing changes no bit", engine)
+
+
+# ---- generated text ----------------------------------------------------------------------------
+def greedy(tokens, count, edits):
+    """Without a cache; edits has functions of (prompt tokens, tokens)."""
+    start, told = len(tokens), []
+    while len(told) < count:
+        _, scores = stories.run(tokens, edits(start, len(tokens)))
+        z = scores[-1] - scores[-1].max()
+        p = np.exp(z) / np.exp(z).sum()
+        best = int(np.argmax(p))
+        if best == EOS:
+            break
+        told.append((best, np.log(p[best]), np.exp(-(p * np.log(p)).sum())))
+        tokens = tokens + [best]
+    return told
+
+
+cases = [
+    ([], lambda n, m: []),
+    (["--vector", "v.npy:0.3:2-3"], lambda n, m: [(l, "add", range(m), np.float32(0.3) * vectors[l]) for l in (2, 3)]),
+    (["--edit", "1:add:generated:0.7:v.npy", "--edit", "4:replace:last:1:v.npy"],
+     lambda n, m: [(1, "add", range(n, m), np.float32(0.7) * vectors[1]), (4, "replace", [n - 1], vectors[4])]),
+]
+start = tokens_of(ask("lm", "states", *on, "--prompt", "Once upon a time"))
+for words, edits in cases:
+    want = greedy(start, 24, edits)
+    for engine in ((), ("--exact",)):
+        doc = ask("lm", "generate", *on, "--prompt", "Once upon a time", "--max-tokens", 24, *words, *engine)
+        check([t["id"] for t in doc["tokens"]] == [w[0] for w in want], words, doc["text"], want)
+        close([t["log_p"] for t in doc["tokens"]], [w[1] for w in want], 1e-3, "log p", words)
+        close([t["neff"] / w[2] for t, w in zip(doc["tokens"], want)], np.ones(len(want)), 1e-3, "neff", words)
+        check(doc["prompt_tokens"] == len(start) and doc["stop"] in ("length", "eos"))
+plain = ask("lm", "generate", *on, "--prompt", "Once upon a time")["text"]
+check(plain.startswith(", there was a little girl named Lily."), plain)
+doc = ask("lm", "generate", *on, "--prompt", "Once upon a time", "--stop", "girl nam", "--stop", "nowhere")
+check(doc["text"] == plain[: plain.index("girl nam")] and doc["stop"] == "word", doc)
+drawn = [ask("lm", "generate", *on, "--prompt", "Once", "--temperature", 1, "--top-p", 0.9, "--seed", s)["text"] for s in (1, 1, 2)]
+check(drawn[0] == drawn[1] != drawn[2], drawn)
+code, out, err = run("lm", "generate", *on, "--prompt", "Once upon a time", "--max-tokens", 20)
+check(code == 0 and out.strip() and plain.startswith(out.rstrip("\n")), out)
+
+# ---- what is refused ---------------------------------------------------------------------------
+states, one = ("lm", "states", *on), ("--prompt", "Once upon a time")
+refuse(2, ["prompt"], *states)
+refuse(2, ["context is"], *states, "--prompt", "many words " * 400)
+refuse(2, ["layers 0 to 5"], *states, *one, "--edit", "6:add:last:1:v.npy")
+refuse(2, ["5 tokens"], *states, *one, "--edit", "1:add:5:1:v.npy")
+refuse(2, ["5 tokens"], *states, *one, "--edit", "1:add:-6:1:v.npy")
+refuse(2, ["7 numbers", "64"], *states, *one, "--edit", "1:add:last:1:narrow.npy")
+refuse(2, ["text.npy"], *states, *one, "--edit", "1:add:last:1:text.npy")
+refuse(2, ["absent.npy"], *states, *one, "--vector", "absent.npy")
+refuse(2, ["rows 0 to 5"], *states, *one, "--edit", "1:add:last:1:v.npy:6")
+refuse(2, ["form"], *states, *one, "--edit", "1:more:last:1:v.npy")
+refuse(2, ["layer 9"], *states, *one, "--layers", "9")
+refuse(2, [".safetensors"], *states, "--prompts", "prompts.txt", "--tokens", "all", "--save", "x.npy")
+refuse(2, ["x.txt"], *states, *one, "--save", "x.txt")
+refuse(2, ["chat template"], "lm", "generate", *on, *one, "--chat")
+refuse(2, ["chat template"], "lm", "generate", *on, *one, "--system", "be brief")
+check(not [f for f in os.listdir(".") if f.startswith((".cgam", "x."))], "nothing half-written", os.listdir("."))
+finish()
