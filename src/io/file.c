@@ -17,6 +17,7 @@
 
 enum { WAIT_MS = 100, WAITS = 20 /* 2 s */, PIPE_ROOM = 1 << 16 };
 enum { PATH_SHOWN = 240, NAME_TRIES = 16, TEMP_NAME = sizeof ".cgam-0123456789abcdef.tmp" };
+enum { OPEN_NAME = 40 };
 
 const char *cgam_path_tail(const char *path)
 {
@@ -156,12 +157,13 @@ void cgam_file_unmap(cgam_file *file)
 
 struct cgam_outfile {
     cgam_env *env;
-    FILE *stream; /* NULL when closed */
-    char *shown;  /* the path as the caller gave it, for messages */
-    char *target; /* links resolved */
-    char *temp;   /* the name until the commit */
-    bool made;    /* a file has that name */
-    int error;    /* the first errno of a failing write */
+    FILE *stream;  /* NULL when closed */
+    char *shown;   /* the path as the caller gave it, for messages */
+    char *target;  /* links resolved */
+    char *temp;    /* a name beside it; on the way to the target, or until then */
+    bool nameless; /* the file has none before the commit, so that a killed program leaves none */
+    bool made;     /* a file has the name temp */
+    int error;     /* the first errno of a failing write */
 };
 
 static void outfile_free(cgam_outfile *out)
@@ -190,20 +192,66 @@ static size_t directory_length(const char *path)
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-/* Opens a new file beside the target. Its name is random and not derived from the target's, whose
- * length may be all a directory entry can hold. Gives -1 with errno when it cannot. */
-static int open_temp(cgam_outfile *out)
+/* Another name beside the target. It is random and not derived from the target's, whose length may be
+ * all a directory entry can hold. */
+static bool name_temp(cgam_outfile *out)
 {
     size_t directory = directory_length(out->target);
-    for (int i = 0; i < NAME_TRIES; i++) {
-        unsigned long long token;
-        if (getrandom(&token, sizeof token, 0) != sizeof token) return -1;
-        memcpy(out->temp, out->target, directory);
-        snprintf(out->temp + directory, TEMP_NAME, ".cgam-%016llx.tmp", token);
-        int fd = open(out->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd >= 0 || errno != EEXIST) return fd;
-    }
+    unsigned long long token;
+    if (getrandom(&token, sizeof token, 0) != sizeof token) return false;
+    memcpy(out->temp, out->target, directory);
+    snprintf(out->temp + directory, TEMP_NAME, ".cgam-%016llx.tmp", token);
+    return true;
+}
+
+/* The name of an open file as the system sees it. */
+static void name_open(int fd, char name[OPEN_NAME])
+{
+    snprintf(name, OPEN_NAME, "/proc/self/fd/%d", fd);
+}
+
+/* A file without a name in the target's directory, where the file system has such files and /proc
+ * will give it one later; else -1. */
+static int open_nameless(cgam_outfile *out)
+{
+    size_t directory = directory_length(out->target);
+    char open_name[OPEN_NAME];
+    memcpy(out->temp, directory ? out->target : ".", directory ? directory : 1);
+    out->temp[directory ? directory : 1] = '\0';
+    int fd = open(out->temp, O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+    if (fd < 0) return -1;
+    name_open(fd, open_name);
+    if (access(open_name, F_OK) == 0) return fd;
+    close(fd);
     return -1;
+}
+
+/* Opens a new file beside the target, without a name where that can be had. Gives -1 with errno when
+ * it cannot. */
+static int open_temp(cgam_outfile *out)
+{
+    int fd = open_nameless(out);
+    out->nameless = fd >= 0;
+    for (int i = 0; i < NAME_TRIES && fd < 0; i++) {
+        if (!name_temp(out)) return -1;
+        fd = open(out->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd < 0 && errno != EEXIST) return -1;
+    }
+    out->made = fd >= 0 && !out->nameless;
+    return fd;
+}
+
+/* Gives a nameless file the name temp, from which it is renamed at once. */
+static bool give_name(cgam_outfile *out)
+{
+    char open_name[OPEN_NAME];
+    name_open(fileno(out->stream), open_name);
+    for (int i = 0; i < NAME_TRIES && out->nameless; i++) {
+        if (!name_temp(out)) return false;
+        out->made = linkat(AT_FDCWD, open_name, AT_FDCWD, out->temp, AT_SYMLINK_FOLLOW) == 0;
+        if (out->made || errno != EEXIST) return out->made;
+    }
+    return out->made;
 }
 
 cgam_status cgam_outfile_begin(cgam_env *env, const char *path, cgam_outfile **result)
@@ -234,7 +282,6 @@ cgam_status cgam_outfile_begin(cgam_env *env, const char *path, cgam_outfile **r
     } else if ((fd = open_temp(out)) < 0) {
         status = cgam_outfile_fail(out, errno);
     } else {
-        out->made = true;
         out->stream = fdopen(fd, "wb");
         if (!out->stream) {
             status = cgam_outfile_fail(out, errno);
@@ -279,7 +326,7 @@ cgam_status cgam_outfile_commit(cgam_outfile *out)
     cgam_status status = CGAM_OK;
     errno = 0;
     if (out->error || ferror(out->stream) || fflush(out->stream) != 0 ||
-        fsync(fileno(out->stream)) != 0)
+        fsync(fileno(out->stream)) != 0 || !give_name(out))
         status = cgam_outfile_fail(out, errno);
     /* Some file systems report a failed write only when the file is closed. */
     if (fclose(out->stream) != 0 && status == CGAM_OK) status = cgam_outfile_fail(out, errno);

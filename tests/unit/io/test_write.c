@@ -169,6 +169,14 @@ static void the_same_arrays_give_the_same_bytes(void **state)
     cgam_env_free(env);
 }
 
+/* Whether the folder's file system has files without names: a killed writer then leaves nothing. */
+static bool nameless_files(void)
+{
+    int fd = open(scratch_folder, O_WRONLY | O_TMPFILE, 0600);
+    if (fd >= 0) close(fd);
+    return fd >= 0;
+}
+
 static void pieces_make_a_whole(void **state)
 {
     (void)state;
@@ -193,7 +201,7 @@ static void pieces_make_a_whole(void **state)
     CHECK_FAILS(env, CGAM_E_SHAPE, cgam_npy_finish(writer));
     CHECK_MESSAGE(env, "pieces.npy: 11 elements were written; the shape has 12");
     CHECK_STATUS(env, cgam_npy_begin(env, path, CGAM_F64, 2, shape, &writer));
-    assert_int_equal(scratch_files(false), 2);
+    assert_int_equal(scratch_files(false), nameless_files() ? 1 : 2);
     cgam_npy_abandon(writer);
     assert_int_equal(scratch_files(false), 1);
     expect_bytes(env, path, CGAM_F64, 2, shape, data, sizeof data); /* the old one is still there */
