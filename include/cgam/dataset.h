@@ -102,6 +102,8 @@ CGAM_API int64_t cgam_prompts_label(const cgam_prompts *prompts, int64_t query);
 CGAM_API const cgam_dataset *cgam_prompts_dataset(const cgam_prompts *prompts);
 /* What stands between the text and the answer's blank: "\nSentiment:". */
 CGAM_API const char *cgam_prompts_cue(const cgam_prompts *prompts);
+/* The blanks between the cue and the answer, as the template has them: " ", or "" where it has none. */
+CGAM_API const char *cgam_prompts_gap(const cgam_prompts *prompts);
 
 /* The prompt of a query with k demonstrations, ending where the answer would begin. The
  * demonstrations of k are among those of any larger number. A set that has no wrong object for a

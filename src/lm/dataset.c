@@ -154,13 +154,19 @@ static const struct {
 
 cgam_status cgam_dataset_shipped(cgam_env *env, const char *name, cgam_dataset **out)
 {
+    return cgam_dataset_shipped_as(env, name, NULL, out);
+}
+
+cgam_status cgam_dataset_shipped_as(cgam_env *env, const char *name, const char *labels,
+                                    cgam_dataset **out)
+{
     *out = NULL;
     for (size_t i = 0; i < sizeof shipped / sizeof *shipped; i++) {
         if (strcmp(name, shipped[i].name) != 0) continue;
         const cgam_embedded *bytes = cgam_embedded_find(shipped[i].file);
         cgam_file file = cgam_file_borrow(bytes->bytes, bytes->size);
         return cgam_dataset_read(env, shipped[i].format, name, &file, shipped[i].template,
-                                 shipped[i].labels, out);
+                                 labels ? labels : shipped[i].labels, out);
     }
     for (size_t i = 0; cgam_dataset_tasks[i]; i++) {
         if (strcmp(name, cgam_dataset_tasks[i]) != 0) continue;
@@ -169,7 +175,7 @@ cgam_status cgam_dataset_shipped(cgam_env *env, const char *name, cgam_dataset *
                  strcmp(name, "capitals") == 0 ? "facts" : name);
         const cgam_embedded *bytes = cgam_embedded_find(path);
         cgam_file file = cgam_file_borrow(bytes->bytes, bytes->size);
-        return cgam_dataset_read(env, "facts", name, &file, cgam_dataset_qa, NULL, out);
+        return cgam_dataset_read(env, "facts", name, &file, cgam_dataset_qa, labels, out);
     }
     return cgam_fail(env, CGAM_E_NOT_FOUND,
                      "no set '%s' comes with cgam; there are facts, languages, sentiment and the "

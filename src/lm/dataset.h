@@ -28,6 +28,9 @@ CGAM_NODISCARD cgam_status cgam_dataset_new(cgam_env *env, const char *template,
                                             cgam_dataset **out);
 /* "0=negative,1=positive"; NULL: labels come as they occur. */
 CGAM_NODISCARD cgam_status cgam_dataset_declare(cgam_dataset *set, const char *labels);
+/* One that comes with the library, with words of the caller's; labels NULL: its own. */
+CGAM_NODISCARD cgam_status cgam_dataset_shipped_as(cgam_env *env, const char *name,
+                                                   const char *labels, cgam_dataset **out);
 /* Adds an example; where: "file:line" for messages. Text and label are cleaned of outer and
  * doubled blanks; an empty one is refused. */
 CGAM_NODISCARD cgam_status cgam_dataset_add(cgam_dataset *set, const char *where, const char *text,

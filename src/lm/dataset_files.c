@@ -342,6 +342,9 @@ cgam_status cgam_dataset_read(cgam_env *env, const char *name, const char *where
     *out = NULL;
     const format *f = format_named(name);
     if (!f) return cgam_fail(env, CGAM_E_ARG, "no format '%s' of datasets", name);
+    if (f->facts && labels)
+        return cgam_fail(env, CGAM_E_ARG, "labels: %s is a set of facts, which has no classes",
+                         where);
     reader r = {.name = where, .file = *file};
     if (file->size >= 3 && memcmp(file->bytes, "\xef\xbb\xbf", 3) == 0) /* byte order mark */
         r.file = cgam_file_borrow(file->bytes + 3, file->size - 3);

@@ -27,6 +27,7 @@ struct cgam_prompts {
     cgam_facts *facts;       /* which texts are the same, which objects wrong */
     cgam_dataset *foreign;   /* its labels are the objects of another relation */
     char *head, *cue, *tail; /* the template: before {x}, between, after {y} */
+    char *gap;               /* the blanks between cue and answer */
     uint64_t seed;
 };
 
@@ -51,8 +52,9 @@ void cgam_prompts_free(cgam_prompts *prompts)
     cgam_env *env = prompts->env;
     cgam_dataset_close(prompts->foreign);
     cgam_facts_free(prompts->facts);
-    void *blocks[] = {prompts->query, prompts->rank, prompts->pool, prompts->class_first,
-                      prompts->demo,  prompts->head, prompts->cue,  prompts->tail};
+    void *blocks[] = {prompts->query,       prompts->rank, prompts->pool,
+                      prompts->class_first, prompts->demo, prompts->head,
+                      prompts->cue,         prompts->gap,  prompts->tail};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) cgam_free(env, blocks[i]);
     cgam_free(env, prompts);
 }
@@ -67,7 +69,7 @@ static char *piece(cgam_env *env, const char *begin, size_t length)
 }
 
 /* The cue loses its blanks at the end: the prompt stops at the colon, and the answer brings the
- * blank along. {x} and {y} stand once each; another {name} is a slip. */
+ * blanks along, where there are any. {x} and {y} stand once each; another {name} is a slip. */
 static cgam_status cut_template(cgam_prompts *prompts, const char *template)
 {
     const char *x = strstr(template, "{x}"), *y = x ? strstr(x, "{y}") : NULL;
@@ -86,8 +88,9 @@ static cgam_status cut_template(cgam_prompts *prompts, const char *template)
     while (between > 0 && x[3 + between - 1] == ' ') between--;
     prompts->head = piece(prompts->env, template, (size_t)(x - template));
     prompts->cue = piece(prompts->env, x + 3, between);
+    prompts->gap = piece(prompts->env, x + 3 + between, (size_t)(y - x) - 3 - between);
     prompts->tail = piece(prompts->env, y + 3, strlen(y + 3));
-    return prompts->head && prompts->cue && prompts->tail
+    return prompts->head && prompts->cue && prompts->gap && prompts->tail
                ? CGAM_OK
                : cgam_fail_nomem(prompts->env, "a template");
 }
@@ -302,6 +305,8 @@ const cgam_dataset *cgam_prompts_dataset(const cgam_prompts *prompts) { return p
 
 const char *cgam_prompts_cue(const cgam_prompts *prompts) { return prompts->cue; }
 
+const char *cgam_prompts_gap(const cgam_prompts *prompts) { return prompts->gap; }
+
 /* The k demonstrations of a query, the last ones first. */
 static void arrange(const cgam_prompts *prompts, int64_t query, int64_t k, int64_t *demo)
 {
@@ -368,8 +373,9 @@ cgam_status cgam_prompts_text(const cgam_prompts *prompts, int64_t query, int64_
     FILE *f = open_memstream(&text, &size);
     if (!f) return cgam_fail_nomem(prompts->env, "a prompt");
     for (int64_t j = k - 1; j >= 0; j--)
-        fprintf(f, "%s%s%s %s%s", prompts->head, cgam_dataset_example(prompts->train, demo[j]).text,
-                prompts->cue, words[j], prompts->tail);
+        fprintf(f, "%s%s%s%s%s%s", prompts->head,
+                cgam_dataset_example(prompts->train, demo[j]).text, prompts->cue, prompts->gap,
+                words[j], prompts->tail);
     fprintf(f, "%s%s%s", prompts->head,
             cgam_dataset_example(prompts->eval, prompts->query[query]).text, prompts->cue);
     bool fine = !ferror(f);

@@ -117,6 +117,7 @@ static cgam_status measure(steering *s, bool first, bool keep, double *right, do
         out[TOP1] += v->rank == 0;
         out[MASS] += v->mass;
     }
+    for (int m = 0; m < COUNT && n == 0; m++) out[m] = NAN; /* no answer that can be told */
     if (status == CGAM_OK && n > 0) {
         out[P] /= n, out[TOP1] /= n, out[MASS] /= n, out[ODDS] /= n;
         out[LOG_P] = log_p.mean, out[LOG_P_SE] = cgam_moments_se(&log_p);
@@ -252,6 +253,7 @@ cgam_status cgam_lm_steer_task(cgam_lm_study *study, cgam_lm_task *task,
     for (int64_t i = 1; i < study->n_shots && status == CGAM_OK; i++)
         status = add_shots(&s, study->shots[i], shots);
     cgam_lm_result_describe(s.result, study, task);
+    cgam_json_put_int(s.result->doc, "counted", task->counted);
     cgam_json_put_text(s.result->doc, "lambda_scale", s.opts.absolute ? "absolute" : "relative");
     cgam_json_put(s.result->doc, "shots", shots);
     void *blocks[] = {s.token, s.answer, s.zero, s.x, s.total, s.before, s.right};

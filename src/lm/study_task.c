@@ -1,4 +1,5 @@
 /* study_task.c: from the name of a set or files to prompts, their states and their labels' tokens. */
+#include "lm/dataset.h"
 #include "lm/study.h"
 
 #include <stdio.h>
@@ -63,7 +64,7 @@ static cgam_status open_data(cgam_lm_study *study, const cgam_lm_study_opts *opt
     }
     for (int i = 0; i < PUBLISHED; i++)
         if (strcmp(name, published[i].name) == 0) return open_published(env, opts, i, task);
-    return cgam_dataset_shipped(env, name, &task->eval);
+    return cgam_dataset_shipped_as(env, name, opts->labels, &task->eval);
 }
 
 static cgam_status make_prompts(const cgam_lm_study *study, int64_t queries, int64_t shots_max,
@@ -212,15 +213,16 @@ cgam_status cgam_lm_states(cgam_lm_study *study, const cgam_lm_task *task, int64
 }
 
 /* ---- Labels ------------------------------------------------------------------------------- */
-/* Tokens of cue + blank + word that follow those of the cue alone: what the model would have to
- * say next. */
-static cgam_status first_token(const cgam_lm_study *study, const char *cue, const char *word,
-                               int32_t *out)
+/* Tokens of cue, blanks and word that follow those of the cue alone: what the model would have to say
+ * next. */
+static cgam_status first_token(const cgam_lm_study *study, const cgam_prompts *prompts,
+                               const char *word, int32_t *out)
 {
+    const char *cue = cgam_prompts_cue(prompts);
     char text[1024];
     int32_t *before = NULL, *with = NULL;
     int64_t n = 0, m = 0;
-    int length = snprintf(text, sizeof text, "%s %s", cue, word);
+    int length = snprintf(text, sizeof text, "%s%s%s", cue, cgam_prompts_gap(prompts), word);
     if (length >= (int)sizeof text)
         return cgam_fail(study->env, CGAM_E_ARG, "a label of %d characters is too long", length);
     cgam_status status = cgam_lm_tokenize(study->lm, cue, false, &before, &n);
@@ -245,8 +247,7 @@ static cgam_status find_tokens(const cgam_lm_study *study, cgam_lm_task *task)
     int32_t *tokens = task->tokens;
     cgam_status status = CGAM_OK;
     for (int64_t i = 0; i < task->labels && status == CGAM_OK; i++)
-        status = first_token(study, cgam_prompts_cue(task->prompts), cgam_dataset_word(set, i),
-                             &tokens[i]);
+        status = first_token(study, task->prompts, cgam_dataset_word(set, i), &tokens[i]);
     for (int64_t i = 0; i < task->labels && status == CGAM_OK; i++) {
         int32_t token = tokens[i];
         for (int64_t j = i + 1; j < task->labels && token >= 0; j++) {

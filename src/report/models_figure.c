@@ -440,6 +440,9 @@ void cgam_models_figures(cgam_lm_part part, const json_t *doc, cgam_figures *out
     const json_t *shots = cgam_json_at(doc, "shots");
     size_t count = json_array_size(shots);
     out->count = 0;
+    const json_t *counted = cgam_json_at(doc, "counted");
+    if (part == CGAM_LM_STEER && json_is_integer(counted) && json_integer_value(counted) == 0)
+        return; /* no answer could be told from the others: there is nothing to draw */
     for (size_t k = 0; k < sizeof scripts / sizeof *scripts; k++) {
         if (scripts[k].part != part || (scripts[k].data && count < 2)) continue;
         for (size_t i = 0; i < (scripts[k].each ? count : 1); i++) {

@@ -52,6 +52,67 @@ static void prompts_of_ones_own_are_captured(void **state)
            "lm capture --model m.gguf --prompts p.bad --store own.db");
 }
 
+static void answers_that_cannot_be_told_apart_are_not_measured(void **state)
+{
+    (void)state;
+    need_model();
+    char facts[2048] = "", *out;
+    for (int i = 0; i < 30; i++) snprintf(facts + strlen(facts), 40, "land %d\tQcity%d\n", i, i);
+    write_file("f.tsv", facts);
+    json_t *doc = ask("lm steer --model m.gguf --eval f.tsv --format facts --queries 8 --shots 2 "
+                      "--out none");
+    const json_t *entry = json_array_get(json_object_get(doc, "shots"), 0);
+    assert_int_equal(whole(doc, "counted"), 0);
+    assert_true(json_is_null(cgam_json_at(entry, "baseline.log_p")));
+    assert_int_equal(json_array_size(json_object_get(doc, "figures")), 0);
+    json_decref(doc);
+    assert_int_equal(run("",
+                         "lm steer --model m.gguf --eval f.tsv --format facts --queries 8 "
+                         "--shots 2",
+                         true, &out),
+                     0);
+    assert_non_null(strstr(out, "none of 8 answers can be told from the others"));
+    free(out);
+}
+
+/* What an export says of the prompts of a capture. */
+static char *texts_of(const char *words)
+{
+    char line[400], *out;
+    snprintf(line, sizeof line, "lm capture --model m.gguf --queries 2 --shots 1 --store t.db %s",
+             words);
+    assert_int_equal(run("rm -f t.db &&", line, true, &out), 0);
+    free(out);
+    assert_int_equal(run("", "lm store --store t.db --export t.npy", true, &out), 0);
+    free(out);
+    char path[100];
+    snprintf(path, sizeof path, "%s/t.index.csv", folder);
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    out = calloc(1, 8192);
+    assert_non_null(out);
+    assert_true(fread(out, 1, 8191, f) > 0);
+    fclose(f);
+    return out;
+}
+
+static void templates_and_labels_are_taken_as_they_are(void **state)
+{
+    (void)state;
+    need_model();
+    char *out = texts_of("--dataset sentiment --template '{x}>{y}\\n' --labels "
+                         "negative=sad,positive=glad");
+    assert_true(strstr(out, ">sad\n") || strstr(out, ">glad\n"));
+    assert_null(strstr(out, "> "));
+    assert_null(strstr(out, "positive"));
+    free(out);
+    out = texts_of("--dataset sentiment --template '{x} >  {y}\\n'");
+    assert_true(strstr(out, " >  positive\n") || strstr(out, " >  negative\n"));
+    free(out);
+    refuse(2, "facts is a set of facts, which has no classes", "",
+           "lm capture --model m.gguf --dataset facts --labels a=b --store t.db");
+}
+
 static void a_bank_is_written(void **state)
 {
     (void)state;
@@ -298,6 +359,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(prompts_of_ones_own_are_captured),
+        cmocka_unit_test(answers_that_cannot_be_told_apart_are_not_measured),
+        cmocka_unit_test(templates_and_labels_are_taken_as_they_are),
         cmocka_unit_test(a_bank_is_written),
         cmocka_unit_test(a_capture_is_resumed_and_exported),
         cmocka_unit_test(neff_has_a_curve_for_each_number_of_shots),
