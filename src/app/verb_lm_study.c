@@ -131,12 +131,11 @@ static cgam_status run(cgam_call *call)
     json_array_append_new(files, json_string("study.json"));
     cgam_lm_put_files(call->doc, status == CGAM_OK ? out : NULL, files);
     if (status == CGAM_OK && to.report) {
-        bool made;
         char page[CGAM_PATH_ROOM];
-        status = cgam_models_refresh(call->env, to.report, &made);
+        status = cgam_models_refresh(call->env, to.report);
         if (status == CGAM_OK) status = cgam_path_join(call->env, to.report, "index.html", page);
         cgam_json_put_text(call->doc, "study", to.out);
-        cgam_json_put_text(call->doc, "report", status == CGAM_OK && made ? page : NULL);
+        cgam_json_put_text(call->doc, "report", status == CGAM_OK ? page : NULL);
     }
     return status;
 }
@@ -154,8 +153,6 @@ static void print(const json_t *doc, FILE *to)
     }
     const char *study = cgam_json_get_text(doc, "study"), *page = cgam_json_get_text(doc, "report");
     if (*page) fprintf(to, "\nThe study is in %s and in %s\n", study, page);
-    else if (*study)
-        fprintf(to, "\nThe study is in %s; `cgam report` takes it into its page\n", study);
     else cgam_lm_print_files(doc, to);
 }
 
@@ -169,7 +166,7 @@ const cgam_verb cgam_verb_lm_study = {
         "run once for all parts, and an interrupted study goes on where it was.\n\n"
         "--report puts the study into a folder of a report, keeps its states there, and makes the "
         "report's page again with a section on it and with the claims it decides. Where the report "
-        "has no page yet, `cgam report` will find the study.",
+        "has no page yet, one is made; `cgam report` makes it part of its own.",
     .example = "cgam lm study --dataset sst2 --shots 0,1,4 --queries 100 --report report",
     .params = params,
     .run = run,

@@ -58,8 +58,7 @@ cgam_status cgam_models_claims_write(cgam_env *env, const char *folder, const cg
 void cgam_models_claims_html(FILE *to, const cgam_models *models, const cgam_claims *claims);
 void cgam_models_html(FILE *to, cgam_env *env, const char *folder, const cgam_models *models);
 
-/* Puts the present studies into DIR/index.html and DIR/lm/claims.csv. *made false: there is no
- * page, and that is all right. */
-cgam_status cgam_models_refresh(cgam_env *env, const char *folder, bool *made);
+/* Puts the present studies into DIR/index.html, made if there is none, and DIR/lm/claims.csv. */
+cgam_status cgam_models_refresh(cgam_env *env, const char *folder);
 
 #endif

@@ -270,20 +270,37 @@ static cgam_status rewrite(cgam_env *env, const char *folder, const char *path,
     return status;
 }
 
-cgam_status cgam_models_refresh(cgam_env *env, const char *folder, bool *made)
+/* A page of its own, which `cgam report` makes a part of its own one. */
+static cgam_status begin_page(cgam_env *env, const char *folder, const char *path,
+                              const cgam_models *models, const cgam_claims *claims)
+{
+    cgam_outfile *file;
+    cgam_status status = cgam_outfile_begin(env, path, &file);
+    if (status != CGAM_OK) return status;
+    FILE *to = cgam_outfile_stream(file);
+    cgam_html_head(to, "Context-gated associative memory: language models");
+    fprintf(to, "<h1>Context-gated associative memory: language models</h1>\n"
+                "<nav><a href=\"#model-claims\">Claims</a><a href=\"#models\">Studies</a></nav>\n");
+    cgam_models_claims_html(to, models, claims);
+    cgam_models_html(to, env, folder, models);
+    cgam_html_say(to, "The synthetic studies join this page with:");
+    fprintf(to, "<pre>cgam report --out ");
+    cgam_html_text(to, folder);
+    fprintf(to, "</pre>\n</body>\n</html>\n");
+    return cgam_outfile_commit(file);
+}
+
+cgam_status cgam_models_refresh(cgam_env *env, const char *folder)
 {
     char path[CGAM_PATH_ROOM];
-    *made = false;
     cgam_models *models = NULL;
     cgam_claims *claims = cgam_zalloc(env, 1, sizeof *claims);
     if (!claims) return cgam_fail_nomem(env, "claims");
     cgam_status status = cgam_models_load(env, folder, &models);
     if (status == CGAM_OK) status = cgam_models_claims_write(env, folder, models, claims);
     if (status == CGAM_OK) status = cgam_path_join(env, folder, "index.html", path);
-    if (status == CGAM_OK && cgam_file_exists(path)) {
-        status = rewrite(env, folder, path, models, claims);
-        *made = status == CGAM_OK;
-    }
+    if (status == CGAM_OK)
+        status = (cgam_file_exists(path) ? rewrite : begin_page)(env, folder, path, models, claims);
     cgam_models_free(env, models);
     cgam_free(env, claims);
     return status;

@@ -389,7 +389,6 @@ static void write_page(const char *before, bool marks)
 static void a_page_takes_studies_in_and_keeps_the_rest(void **state)
 {
     (void)state;
-    bool made;
     write_page("before", true);
     char *page = read_page();
     assert_non_null(strstr(page, "cgam lm study"));
@@ -397,8 +396,7 @@ static void a_page_takes_studies_in_and_keeps_the_rest(void **state)
     free(page);
     put_study("a<b", study_as_told());
     for (int i = 0; i < 2; i++) { /* the second time changes nothing */
-        CHECK_STATUS(env, cgam_models_refresh(env, folder, &made));
-        assert_true(made);
+        CHECK_STATUS(env, cgam_models_refresh(env, folder));
         page = read_page();
         assert_int_equal(strncmp(page, "before<!-- cgam", 15), 0);
         assert_non_null(strstr(page, "between<!-- cgam"));
@@ -411,7 +409,7 @@ static void a_page_takes_studies_in_and_keeps_the_rest(void **state)
         free(page);
     }
     remove_study("a<b");
-    CHECK_STATUS(env, cgam_models_refresh(env, folder, &made));
+    CHECK_STATUS(env, cgam_models_refresh(env, folder));
     page = read_page();
     assert_non_null(strstr(page, "None is decided yet"));
     free(page);
@@ -421,7 +419,6 @@ static void an_unreadable_study_is_named_with_its_reason(void **state)
 {
     (void)state;
     char path[500];
-    bool made;
     write_page("before", true);
     put_study("broken", json_object());
     snprintf(path, sizeof path, "%s/lm/broken/study.json", folder);
@@ -429,7 +426,7 @@ static void an_unreadable_study_is_named_with_its_reason(void **state)
     assert_non_null(f);
     fputs("{\"neff\": ", f);
     fclose(f);
-    CHECK_STATUS(env, cgam_models_refresh(env, folder, &made));
+    CHECK_STATUS(env, cgam_models_refresh(env, folder));
     char *page = read_page();
     assert_non_null(strstr(page, "This study cannot be read: "));
     free(page);
@@ -439,18 +436,34 @@ static void an_unreadable_study_is_named_with_its_reason(void **state)
 static void a_page_of_others_is_left_alone(void **state)
 {
     (void)state;
-    bool made;
     char path[400];
     write_page("mine", false);
-    assert_int_equal(cgam_models_refresh(env, folder, &made), CGAM_E_FORMAT);
+    assert_int_equal(cgam_models_refresh(env, folder), CGAM_E_FORMAT);
     assert_non_null(strstr(cgam_env_message(env), "no place for language models"));
     char *page = read_page();
     assert_string_equal(page, "minebetweenafter");
     free(page);
     snprintf(path, sizeof path, "%s/index.html", folder);
     unlink(path);
-    CHECK_STATUS(env, cgam_models_refresh(env, folder, &made));
-    assert_false(made);
+}
+
+static void a_page_is_made_where_there_is_none(void **state)
+{
+    (void)state;
+    char path[400];
+    snprintf(path, sizeof path, "%s/index.html", folder);
+    put_study("own", study_as_told());
+    for (int i = 0; i < 2; i++) { /* and taken for one's own the next time */
+        CHECK_STATUS(env, cgam_models_refresh(env, folder));
+        char *page = read_page();
+        assert_int_equal(strncmp(page, "<!doctype html>", 15), 0);
+        assert_non_null(strstr(page, "<h3>own</h3>"));
+        assert_non_null(strstr(page, "Late contexts are needed"));
+        assert_string_equal(page + strlen(page) - 16, "</body>\n</html>\n");
+        free(page);
+    }
+    unlink(path);
+    remove_study("own");
 }
 
 int main(void)
@@ -466,6 +479,7 @@ int main(void)
         cmocka_unit_test(a_page_takes_studies_in_and_keeps_the_rest),
         cmocka_unit_test(an_unreadable_study_is_named_with_its_reason),
         cmocka_unit_test(a_page_of_others_is_left_alone),
+        cmocka_unit_test(a_page_is_made_where_there_is_none),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -105,12 +105,13 @@ static void need_model(void)
     "--shots 2,4 --exact "
 #define PLACE "rep/lm/d_-x--m"
 
-static void a_study_waits_for_its_report(void **state)
+static void a_study_has_a_page_before_the_report_has(void **state)
 {
     (void)state;
     need_model();
     assert_int_equal(cgam(STUDY "--report rep --figures no"), 0);
-    assert_true(holds("out.txt", "`cgam report` takes it into its page"));
+    assert_true(holds("out.txt", "and in rep/index.html"));
+    assert_true(holds("rep/index.html", "d_-x--m</h3>"));
     assert_true(there(PLACE "/study.json") && there("rep/lm/states.db"));
     assert_true(there("rep/lm/claims.csv"));
     assert_false(there(PLACE "/neff.gp"));
@@ -176,7 +177,7 @@ static void a_place_is_named_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_study_waits_for_its_report),
+        cmocka_unit_test(a_study_has_a_page_before_the_report_has),
         cmocka_unit_test(a_study_enters_a_page_that_is_there),
         cmocka_unit_test(figures_wait_where_there_is_no_gnuplot),
         cmocka_unit_test(a_place_is_named_once),
