@@ -17,4 +17,8 @@ typedef struct cgam_limits {
 /* The loops for the entry of cgam_cpu_all; those of `portable` for `plain`. */
 const cgam_limits *cgam_limits_of(const cgam_cpu *cpu);
 
+/* `rounds` times four products of tiles, each 16 x 16 x 32 multiply-adds of bf16. Only where a CPU has
+ * `split`. */
+void cgam_limits_tiles(int64_t rounds);
+
 #endif

@@ -10,6 +10,7 @@
 
 #if defined(__x86_64__)
 #include "num/cpu/simd.h"
+#include "num/cpu/tiles_amx.h"
 
 enum { TERMS = 3, STEP = 32, TILE = 1024, SIDE = 16 };
 
@@ -170,41 +171,12 @@ static void block(int64_t steps, const char *a, const char *b, float *sums)
     _tile_stored(3, sums + 768, 64);
 }
 
-/* How the eight tiles are laid out, as the unit wants to be told. */
-typedef struct layout {
-    uint8_t palette, start, reserved[14];
-    uint16_t bytes[16];
-    uint8_t rows[16];
-} layout;
-
-static const layout ours = {
-    1, 0, {0}, {64, 64, 64, 64, 64, 64, 64, 64}, {16, 16, 16, 16, 16, 16, 16, 16}};
-
-/* libllama lays out the tiles of a thread once and relies on it ever after. Compilers believe that
- * these instructions touch eight bytes of the layout, so they are told that it is all of memory. */
-static layout take_tiles(void)
-{
-    layout theirs = {0};
-    __asm__ volatile("" : : "r"(&theirs) : "memory");
-    _tile_storeconfig(&theirs);
-    __asm__ volatile("" : : "r"(&theirs) : "memory");
-    _tile_loadconfig(&ours);
-    return theirs;
-}
-
-static void return_tiles(const layout *theirs)
-{
-    __asm__ volatile("" : : "r"(theirs) : "memory");
-    if (theirs->palette) _tile_loadconfig(theirs);
-    else _tile_release();
-}
-
 static void mul(int64_t rows, int64_t columns, int64_t depth, const void *A, const void *B,
                 float *C, int64_t ldc, bool add)
 {
     enum { PANEL = CGAM_SPLIT_PANEL };
     _Alignas(64) float sums[4 * SIDE * SIDE];
-    const layout theirs = take_tiles();
+    const cgam_tiles theirs = cgam_tiles_take();
     for (int64_t c = 0; c < columns; c += PANEL)
         for (int64_t r = 0; r < rows; r += PANEL) {
             block(steps_of(depth), (const char *)A + (size_t)(r / PANEL) * room(depth),
@@ -215,7 +187,7 @@ static void mul(int64_t rows, int64_t columns, int64_t depth, const void *A, con
                     add);
             }
         }
-    return_tiles(&theirs);
+    cgam_tiles_return(&theirs);
 }
 
 extern const cgam_split cgam_split_amx;
