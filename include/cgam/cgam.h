@@ -29,6 +29,7 @@
 #include <cgam/study.h>
 #include <cgam/sweep.h>
 #include <cgam/theory.h>
+#include <cgam/trace.h>
 #include <cgam/vector.h>
 
 #endif

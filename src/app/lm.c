@@ -28,31 +28,10 @@ cgam_lm_study_opts cgam_lm_opts(const cgam_call *call, cgam_line *line)
     return opts;
 }
 
-/* Bytes of the letter that begins at c, 0: it is none. */
-static size_t letter(const char *c)
-{
-    const unsigned char *b = (const unsigned char *)c;
-    size_t n = b[0] < 0x80 ? 1 : b[0] < 0xC2 ? 0 : b[0] < 0xE0 ? 2 : b[0] < 0xF0 ? 3 : 4;
-    for (size_t i = 1; i < n; i++)
-        if ((b[i] & 0xC0) != 0x80) return 0;
-    return n;
-}
-
 json_t *cgam_lm_piece_json(const cgam_lm *lm, int32_t token)
 {
-    char piece[256], text[3 * sizeof piece] = "";
-    size_t used = 0;
-    cgam_lm_piece(lm, token, piece, sizeof piece);
-    for (const char *c = piece; *c;) {
-        size_t n = letter(c);
-        json_t *fine = n > 1 ? json_stringn(c, n) : NULL; /* knows what else is no letter */
-        if (n > 1 && !fine) n = 0;
-        json_decref(fine);
-        used += (size_t)snprintf(text + used, sizeof text - used, "%.*s", n ? (int)n : 3,
-                                 n ? c : "\xef\xbf\xbd");
-        c += n ? n : 1;
-    }
-    return json_string(text);
+    char piece[256];
+    return cgam_json_lossy(cgam_lm_piece(lm, token, piece, sizeof piece));
 }
 
 /* The figures of a document whose tables are in place. */

@@ -23,11 +23,9 @@ json_t *cgam_lm_token_list(const cgam_lm *lm, int64_t count, const int32_t *toke
 {
     json_t *list = json_array();
     for (int64_t i = 0; i < count; i++) {
-        char piece[512];
         json_t *token = json_object();
         cgam_json_put_int(token, "id", tokens[i]);
-        cgam_json_put(token, "piece",
-                      cgam_json_lossy(cgam_lm_piece(lm, tokens[i], piece, sizeof piece)));
+        cgam_json_put(token, "piece", cgam_lm_piece_json(lm, tokens[i]));
         json_array_append_new(list, token);
     }
     return list;

@@ -75,12 +75,10 @@ static void put_text(cgam_call *call, const cgam_lm *lm, const cgam_lm_text *tex
 {
     json_t *tokens = json_array();
     for (int64_t i = 0; i < text->count; i++) {
-        char piece[512];
         const cgam_lm_token *t = &text->tokens[i];
         json_t *token = json_object();
         cgam_json_put_int(token, "id", t->id);
-        cgam_json_put(token, "piece",
-                      cgam_json_lossy(cgam_lm_piece(lm, t->id, piece, sizeof piece)));
+        cgam_json_put(token, "piece", cgam_lm_piece_json(lm, t->id));
         cgam_json_put_real(token, "log_p", t->log_p);
         cgam_json_put_real(token, "neff", t->neff);
         json_array_append_new(tokens, token);

@@ -26,6 +26,7 @@ const cgam_verb *const cgam_verbs[] = {
     &cgam_verb_lm_bank,
     &cgam_verb_lm_states,
     &cgam_verb_lm_generate,
+    &cgam_verb_lm_trace,
     &cgam_verb_lm_capture,
     &cgam_verb_lm_store,
     &cgam_verb_lm_neff,

@@ -18,6 +18,7 @@ extern const cgam_verb cgam_verb_lm_bank;
 extern const cgam_verb cgam_verb_lm_capture;
 extern const cgam_verb cgam_verb_lm_generate;
 extern const cgam_verb cgam_verb_lm_states;
+extern const cgam_verb cgam_verb_lm_trace;
 extern const cgam_verb cgam_verb_lm_store;
 extern const cgam_verb cgam_verb_lm_neff;
 extern const cgam_verb cgam_verb_lm_sweep;

@@ -8,12 +8,11 @@
 #include <math.h>
 #include <string.h>
 
-enum { WORDS_MAX = 40, PIECE = 64, CELL = 64, ROW = 22 };
+enum { WORDS_MAX = 40, PIECE = CGAM_PIECE_ROOM, CELL = 64, ROW = 22 };
 
-/* A piece as gnuplot may read it between double quotes: a blank is shown at its beginning, line ends as
- * a sign, quotes and backslashes as their likes. Letters past the Cyrillic ones become a box: the
- * fonts at hand may lack them, and pango then draws their numbers over the whole picture. */
-static const char *shown(const char *piece, int letters, char text[PIECE])
+/* Letters past the Cyrillic ones become a box: the fonts at hand may lack them, and pango then draws
+ * their numbers over the whole picture. */
+const char *cgam_piece_shown(const char *piece, int letters, char text[CGAM_PIECE_ROOM])
 {
     enum { LAST = 0xD4 }; /* first byte of U+0500 .. 053F */
     size_t used = 0;
@@ -51,7 +50,8 @@ static void put_words(FILE *to, const json_t *view, int which)
             char text[PIECE];
             const json_t *cell = json_array_get(json_array_get(top, (size_t)l), (size_t)t);
             const char *piece = json_string_value(json_array_get(json_array_get(cell, 0), 1));
-            fprintf(to, "%d,%d,\"%s\"\n", (int)t, (int)l, shown(piece ? piece : "", 8, text));
+            fprintf(to, "%d,%d,\"%s\"\n", (int)t, (int)l,
+                    cgam_piece_shown(piece ? piece : "", 8, text));
         }
     fprintf(to, "-1,-1,\" \"\nEOD\n");
 }
@@ -72,7 +72,7 @@ static void panel(FILE *to, const json_t *view, int which, int panels, double mo
         char text[PIECE];
         const json_t *token = json_array_get(json_object_get(view, "tokens"), (size_t)t);
         fprintf(to, "%s\"%s\" %d", t ? ", " : "",
-                shown(cgam_json_get_text(token, "piece"), 14, text), (int)t);
+                cgam_piece_shown(cgam_json_get_text(token, "piece"), 14, text), (int)t);
     }
     fprintf(to,
             ")\nplot '%s' using (column('token')):(column('layer')):(log10(column('neff'))) with "

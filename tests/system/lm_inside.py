@@ -119,6 +119,36 @@ check(drawn[0] == drawn[1] != drawn[2], drawn)
 code, out, err = run("lm", "generate", *on, "--prompt", "Once upon a time", "--max-tokens", 20)
 check(code == 0 and out.strip() and plain.startswith(out.rstrip("\n")), out)
 
+# ---- a trace ------------------------------------------------------------------------------------
+def softmax(z):
+    p = np.exp(z - z.max(-1, keepdims=True))
+    return p / p.sum(-1, keepdims=True)
+
+
+for engine in ((), ("--exact",)):
+    doc = ask("lm", "trace", *on, "--prompt", "Once upon a time", "--vector", "v.npy:0.3:2-3", "--max-tokens", 12, "--out", "trace", "--figures", "no", *engine)
+    told = [t["id"] for t in doc["tokens"]]
+    check(told == [w[0] for w in greedy(start, 12, cases[1][1])], doc["text"])
+    whole, at = start + told[:-1], len(start) - 1
+    with_, z = stories.run(whole, cases[1][1](0, len(whole)))
+    without, y = stories.run(whole)
+    p, q = softmax(z[at:]), softmax(y[at:])
+    diff = (with_ - without)[:, at:]
+    size = np.sqrt((diff**2).sum(-1))
+    with np.errstate(invalid="ignore"):
+        cosine = np.einsum("lti,li->lt", diff, diff[:, 0]) / size / size[:, :1]
+    close([t["kl"] for t in doc["tokens"]], (p * np.log(p / q)).sum(-1), 1e-3, "KL")
+    for name, a in (("neff_with", p), ("neff_without", q)):
+        close(np.log([t[name] for t in doc["tokens"]]), -(a * np.log(a)).sum(-1), 1e-3, name)
+    close([t["context_norm"] for t in doc["tokens"]], size.T, 1e-3, "norms")
+    for l in range(L + 1):
+        got = [t["persistence"][l] for t in doc["tokens"]]
+        check(got == [None] * len(got) if l < 2 else np.allclose(got, cosine[l], atol=1e-3), "cosines", l, got, cosine[l])
+    rows = open("trace/trace.csv").read().splitlines()
+    check(len(rows) >= len(told) * (L + 1) and json.load(open("trace/trace.json"))["text"] == doc["text"])
+doc = ask("lm", "trace", *on, "--prompt", "Once", "--vector", "zero.npy", "--max-tokens", 5)
+check([t["kl"] for t in doc["tokens"]] == [0.0] * 5, "nothing leaves no trace", doc["tokens"])
+
 # ---- what is refused ---------------------------------------------------------------------------
 states, one = ("lm", "states", *on), ("--prompt", "Once upon a time")
 refuse(2, ["prompt"], *states)
@@ -134,6 +164,8 @@ refuse(2, ["form"], *states, *one, "--edit", "1:more:last:1:v.npy")
 refuse(2, ["layer 9"], *states, *one, "--layers", "9")
 refuse(2, [".safetensors"], *states, "--prompts", "prompts.txt", "--tokens", "all", "--save", "x.npy")
 refuse(2, ["x.txt"], *states, *one, "--save", "x.txt")
+refuse(2, ["context is missing"], "lm", "trace", *on, *one)
+refuse(2, ["chat template"], "lm", "trace", *on, *one, "--system", "be brief")
 refuse(2, ["chat template"], "lm", "generate", *on, *one, "--chat")
 refuse(2, ["chat template"], "lm", "generate", *on, *one, "--system", "be brief")
 check(not [f for f in os.listdir(".") if f.startswith((".cgam", "x."))], "nothing half-written", os.listdir("."))

@@ -1,0 +1,188 @@
+/* verb_lm_trace.c: how long a context goes on shaping what a model computes. */
+#include "app/lm_inside.h"
+#include "app/verbs.h"
+#include "io/folder.h"
+#include "report/trace_figure.h"
+
+#include <cgam/trace.h>
+#include <string.h>
+
+static const cgam_param params[] = {
+    CGAM_PARAM_LM_MODEL,
+    CGAM_PARAM_TEXT("prompt", "TEXT", "what is continued", .required = true),
+    CGAM_PARAM_TEXT("system", "TEXT", "the context: a system message, in the chat template"),
+    CGAM_PARAM_FLAG("chat", "put the prompt into the chat template without one, too"),
+    CGAM_PARAM_LM_VECTORS,
+    CGAM_PARAM_LM_EDIT,
+    CGAM_PARAM_INT("max-tokens", "N", "64", 1, 65536, "the most that are generated"),
+    CGAM_PARAM_LM_EXACT,
+    CGAM_PARAM_OUT(NULL, "write trace.json, its tables and the figure here"),
+    CGAM_PARAM_LM_FIGURES,
+    CGAM_PARAM_END,
+};
+
+static void put_trace(cgam_call *call, const cgam_lm *lm, const cgam_lm_trace *t)
+{
+    json_t *tokens = json_array();
+    for (int64_t j = 0; j < t->count; j++) {
+        json_t *token = json_object();
+        cgam_json_put_int(token, "id", t->text.tokens[j].id);
+        cgam_json_put(token, "piece", cgam_lm_piece_json(lm, t->text.tokens[j].id));
+        cgam_json_put_real(token, "kl", t->kl[j]);
+        cgam_json_put_real(token, "neff_with", t->neff_with[j]);
+        cgam_json_put_real(token, "neff_without", t->neff_without[j]);
+        cgam_json_put(token, "context_norm",
+                      cgam_json_reals(t->norm + j * t->layers, t->layers, 1));
+        cgam_json_put(token, "persistence",
+                      cgam_json_reals(t->persistence + j * t->layers, t->layers, 1));
+        json_array_append_new(tokens, token);
+    }
+    cgam_json_put(call->doc, "text", cgam_json_lossy(t->text.text ? t->text.text : ""));
+    cgam_json_put(call->doc, "tokens", tokens);
+    cgam_json_put_text(call->doc, "stop", cgam_lm_stop_name(t->text.stop));
+}
+
+/* Every layer of every token, layers outside, as a picture is drawn from them. */
+static cgam_status write_table(cgam_call *call, const char *out, const cgam_lm_trace *t,
+                               json_t *files)
+{
+    enum { COLUMNS = 7 };
+    double *cells = cgam_alloc(call->env, (size_t)(t->count * t->layers * COLUMNS), sizeof *cells);
+    if (!cells) return cgam_fail_nomem(call->env, "a table");
+    for (int64_t l = 0; l < t->layers; l++)
+        for (int64_t j = 0; j < t->count; j++) {
+            double row[COLUMNS] = {(double)l,
+                                   (double)j,
+                                   t->norm[j * t->layers + l],
+                                   t->persistence[j * t->layers + l],
+                                   t->kl[j],
+                                   t->neff_with[j],
+                                   t->neff_without[j]};
+            memcpy(cells + (l * t->count + j) * COLUMNS, row, sizeof row);
+        }
+    const cgam_table table = {
+        .name = "trace",
+        .about = "what a context does at every token of a text, after every layer",
+        .heads = "layer,token,context_norm,persistence,kl,neff_with,neff_without",
+        .rows = t->count * t->layers,
+        .columns = COLUMNS,
+        .cells = cells};
+    cgam_status status = cgam_table_write(call->env, &table, out);
+    json_array_append_new(files, json_string("trace.csv"));
+    cgam_free(call->env, cells);
+    return status;
+}
+
+static cgam_status leave(cgam_call *call, const char *out, const cgam_lm_trace *t)
+{
+    json_t *files = json_array();
+    cgam_status status = write_table(call, out, t, files);
+    if (status == CGAM_OK && t->count > 0 && cgam_args_is(call->args, "figures", "yes")) {
+        cgam_figures *figures = cgam_zalloc(call->env, 1, sizeof *figures);
+        bool missing = false;
+        status = figures ? cgam_trace_figures_write(call->env, call->doc, out, figures)
+                         : cgam_fail_nomem(call->env, "figures");
+        if (status == CGAM_OK) status = cgam_figures_draw(call->env, out, figures, &missing);
+        if (missing) cgam_json_put_text(call->doc, "figures_missing", "gnuplot was not found");
+        else json_array_append_new(files, json_string("trace.svg"));
+        cgam_free(call->env, figures);
+    }
+    json_array_append_new(files, json_string("trace.json"));
+    if (status == CGAM_OK) status = cgam_json_save(call->env, out, "trace.json", call->doc);
+    cgam_lm_put_files(call->doc, status == CGAM_OK ? out : NULL, files);
+    return status;
+}
+
+/* The prompt with the context and without it. */
+typedef struct sides {
+    int32_t *tokens[2];
+    cgam_lm_prompt prompt[2];
+} sides;
+
+static cgam_status trace(cgam_call *call, cgam_lm *lm, const cgam_edit_set *set, const sides *s)
+{
+    cgam_line line;
+    cgam_lm_trace t;
+    const char *out = cgam_args_text(call->args, "out");
+    cgam_lm_trace_opts o = cgam_lm_trace_opts_default();
+    o.text.exact = cgam_args_flag(call->args, "exact");
+    o.text.max_tokens = cgam_args_int(call->args, "max-tokens");
+    o.text.edits = cgam_edit_set_edits(set);
+    o.progress = cgam_line_begin(&line, call->progress);
+    cgam_status status = cgam_lm_trace_make(lm, &s->prompt[0], &s->prompt[1], &o, &t);
+    cgam_line_clear(&line);
+    if (status != CGAM_OK) return status;
+    cgam_put_lm(call->doc, lm);
+    cgam_json_put_text(call->doc, "engine", o.text.exact ? "exact" : "llama");
+    cgam_json_put_int(call->doc, "prompt_tokens", s->prompt[0].count);
+    put_trace(call, lm, &t);
+    if (out) status = leave(call, out, &t);
+    cgam_lm_trace_free(lm, &t);
+    return status;
+}
+
+static cgam_status run(cgam_call *call)
+{
+    const cgam_args *args = call->args;
+    const char *system = cgam_args_text(args, "system"), *out = cgam_args_text(args, "out");
+    bool chat = system || cgam_args_flag(args, "chat");
+    cgam_lm *lm = NULL;
+    cgam_edit_set *set = NULL;
+    sides s = {0};
+    if (!system && !cgam_args_given(args, "vector") && !cgam_args_given(args, "edit"))
+        return cgam_fail(call->env, CGAM_E_ARG, "a context is missing: system, vector or edit");
+    cgam_status status = out ? cgam_folder_make(call->env, out) : CGAM_OK;
+    if (status == CGAM_OK) status = cgam_lm_open(call->env, cgam_args_text(args, "model"), &lm);
+    if (status == CGAM_OK) status = cgam_lm_edit_set(call, lm, &set);
+    for (int i = 0; i < 2 && status == CGAM_OK; i++) {
+        status = cgam_lm_prompt_tokens(call, lm, i == 0 ? system : NULL, chat, &s.tokens[i],
+                                       &s.prompt[i].count);
+        s.prompt[i].tokens = s.tokens[i];
+    }
+    if (status == CGAM_OK) status = trace(call, lm, set, &s);
+    for (int i = 0; i < 2 && lm; i++) cgam_lm_tokens_free(lm, s.tokens[i]);
+    cgam_edit_set_free(set);
+    cgam_lm_close(lm);
+    return status;
+}
+
+static void print(const json_t *doc, FILE *to)
+{
+    size_t j;
+    json_t *token;
+    const json_t *tokens = json_object_get(doc, "tokens");
+    int64_t L = cgam_json_get_int(doc, "model.layers");
+    fprintf(to, "%s\n\n", cgam_json_get_text(doc, "text"));
+    fprintf(to, "token             KL   N_eff with    without   |h - h'|  cosine, layer %lld\n",
+            (long long)L);
+    json_array_foreach(tokens, j, token)
+    {
+        char piece[32];
+        snprintf(piece, sizeof piece, "%.12s", cgam_json_get_text(token, "piece"));
+        for (char *c = piece; *c; c++)
+            if ((unsigned char)*c < ' ') *c = '.';
+        fprintf(to, "%-12s %7.4f %12.4g %10.4g %10.4g", piece, cgam_json_get_real(token, "kl"),
+                cgam_json_get_real(token, "neff_with"), cgam_json_get_real(token, "neff_without"),
+                cgam_json_nth(token, "context_norm", L));
+        double cosine = cgam_json_nth(token, "persistence", L);
+        if (isnan(cosine)) fprintf(to, "       -\n");
+        else fprintf(to, " %7.3f\n", cosine);
+    }
+    cgam_lm_print_files(doc, to);
+}
+
+const cgam_verb cgam_verb_lm_trace = {
+    .name = "lm trace",
+    .summary = "how long a system prompt or a vector shapes what follows",
+    .about =
+        "Generates a text under a context, a system message or vectors put into the residual "
+        "stream, then runs that text with the context and without it. For every token: the "
+        "Kullback-Leibler divergence (nats) from the distribution it was drawn from to the one "
+        "that there is without the context, N_eff of both, and for every layer the norm of the "
+        "difference of the states that predict it, and the cosine of that difference with the "
+        "one at the first token.",
+    .example = "cgam lm trace --prompt 'My day was' --vector v.gguf:4 --max-tokens 32 --out trace",
+    .params = params,
+    .run = run,
+    .print = print,
+};
