@@ -12,6 +12,8 @@ library works; Ctrl-C stops it. Every result says what of it is proved.
 """
 import os as _os
 import threading as _threading
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
 
 import numpy as _numpy  # before the library: both then share one BLAS, and NumPy keeps its threads
 
@@ -21,16 +23,29 @@ from ._errors import Error, InputError, MachineError, MissingError, raise_status
 _core.set_up(_raise_status, _threading.main_thread().ident)
 _os.register_at_fork(after_in_child=_core.forked)
 
-from . import net, theory  # noqa: E402
+from . import lm, net, theory  # noqa: E402
 from .bank import Bank, Plan  # noqa: E402
 from .gate import Gate, GateInfo, Spectrum, SpectrumInfo  # noqa: E402
 from .net import Flow, Layer, Net  # noqa: E402
 from .results import Inspection, Recall, Recalls  # noqa: E402
 from .verbs import Document, run, study, verbs  # noqa: E402
 
+if _TYPE_CHECKING:
+    from .classifier import Classifier
+
+
+def __getattr__(name: str) -> _Any:
+    # Looks for scikit-learn, which takes a second to import: only for those who ask.
+    if name == "Classifier":
+        from .classifier import Classifier as found
+
+        return found
+    raise AttributeError(f"module 'cgam' has no attribute '{name}'")
+
+
 __version__ = _core.version()
 __all__ = [
-    "Bank", "Document", "Error", "Flow", "Gate", "GateInfo", "InputError", "Inspection", "Layer",
-    "MachineError", "MissingError", "Net", "Plan", "Recall", "Recalls", "Spectrum", "SpectrumInfo", "net",
+    "Bank", "Classifier", "Document", "Error", "Flow", "Gate", "GateInfo", "InputError", "Inspection", "Layer",
+    "MachineError", "MissingError", "Net", "Plan", "Recall", "Recalls", "Spectrum", "SpectrumInfo", "lm", "net",
     "run", "study", "theory", "verbs",
 ]

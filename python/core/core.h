@@ -49,7 +49,7 @@ typedef struct env_box {
 env_box *env_take(int threads); /* 0 = the shared one; NULL: an exception is set */
 void env_drop(env_box *box);    /* NULL is fine */
 
-typedef enum kind { BANK, PLAN, GATE, SPECTRUM, NET, MODEL, KINDS } kind;
+typedef enum kind { BANK, PLAN, GATE, SPECTRUM, NET, MODEL, LENS, KINDS } kind;
 
 /* Whatever the library gives. Frees it, then lets go of what it stands on. */
 typedef struct handle {
@@ -101,7 +101,7 @@ PyObject *fields_layout(const field *fields, size_t size); /* for a structured d
 
 /* ---- the functions, by file ------------------------------------------------------------------- */
 extern PyMethodDef bank_methods[], recall_methods[], gate_methods[], theory_methods[],
-    run_methods[], net_methods[];
+    run_methods[], net_methods[], lm_methods[];
 
 /* ---- nets, between net.c and flow.c ------------------------------------------------------------ */
 PyObject *net_raise(handle *net, cgam_status status);

@@ -186,6 +186,7 @@ static void handle_release(handle *h)
         case SPECTRUM: cgam_spectrum_free(it); break;
         case NET: cgam_net_free(it); break;
         case MODEL: cgam_lm_close(it); break;
+        case LENS: cgam_lens_free(it); break;
         case KINDS: break;
         }
     }
@@ -244,7 +245,8 @@ handle *handle_new(kind what, env_box *box, PyObject *keep)
     return h;
 }
 
-static const char *const kind_names[KINDS] = {"bank", "plan", "gate", "spectrum", "net", "model"};
+static const char *const kind_names[KINDS] = {"bank", "plan",  "gate", "spectrum",
+                                              "net",  "model", "lens"};
 
 handle *handle_of(PyObject *object, kind what)
 {
@@ -347,7 +349,7 @@ PyMODINIT_FUNC PyInit__core(void)
     plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     blas_find();
     PyMethodDef *const all[] = {own_methods,    bank_methods, recall_methods, gate_methods,
-                                theory_methods, run_methods,  net_methods};
+                                theory_methods, run_methods,  net_methods,    lm_methods};
     bool fine = handle_setup(module) == 0;
     for (size_t i = 0; i < sizeof all / sizeof *all && fine; i++)
         fine = PyModule_AddFunctions(module, all[i]) == 0;

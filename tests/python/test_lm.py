@@ -1,0 +1,169 @@
+"""Language models through Python, on a tiny model with random weights: against the program and itself."""
+import os
+import subprocess
+import threading
+
+import numpy as np
+import pytest
+
+import cgam
+from cgam.lm import Edit, Model, load_vectors, save_vectors
+
+TEXT = "The capital of France is"
+
+
+@pytest.fixture(scope="module")
+def path(tiny_model):
+    return tiny_model
+
+
+@pytest.fixture(scope="module")
+def model(path):
+    return Model(path)
+
+
+def test_states_have_their_shapes(model):
+    tokens = model.tokenize(TEXT)
+    rows = model.layers + 1
+    every = model.states(TEXT, tokens="all", exact=True)
+    assert every.shape == (rows, len(tokens), model.width) and every.dtype == np.float32
+    last = model.states(TEXT, exact=True)
+    np.testing.assert_allclose(last, every[:, -1], rtol=1e-4, atol=1e-5)
+    two = model.states([TEXT, "of"], exact=True)
+    assert two.shape == (2, rows, model.width)
+    np.testing.assert_allclose(two[0], last, rtol=1e-4, atol=1e-5)
+    some = model.states([tokens], layers=[0, model.layers], exact=True)
+    np.testing.assert_allclose(some[0], last[[0, -1]], rtol=1e-4, atol=1e-5)
+    parts = model.states([TEXT, "of"], tokens="all", exact=True)
+    assert [p.shape[1] for p in parts] == [len(tokens), len(model.tokenize("of"))]
+
+
+def test_states_are_the_programs(model, path, program, tmp_path):
+    if "lm states" not in cgam.verbs():
+        pytest.skip("the program has no lm states")
+    saved = tmp_path / "h.npy"
+    program("lm", "states", "--model", path, "--prompt", TEXT, "--tokens", "all", "--exact", "--save", saved)
+    np.testing.assert_array_equal(np.load(saved), model.states(TEXT, tokens="all", exact=True))
+
+
+def test_edits(model, rng):
+    """What is added after a layer is there, and later layers see it."""
+    v = rng.standard_normal(model.width).astype(np.float32)
+    plain = model.states(TEXT, tokens="all", exact=True)
+    edited = model.states(TEXT, tokens="all", exact=True, edits=[Edit(1, v, 2.0, positions="last")])
+    np.testing.assert_array_equal(edited[0], plain[0])
+    np.testing.assert_allclose(edited[1, -1], plain[1, -1] + 2 * v, rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(edited[1, :-1], plain[1, :-1])
+    assert np.abs(edited[2, -1] - plain[2, -1]).max() > 1e-3
+    replaced = model.states(TEXT, tokens="all", exact=True, edits=[Edit(1, v, kind="replace", positions=(1, 2))])
+    np.testing.assert_allclose(replaced[1, 1:3], np.stack([v, v]), rtol=1e-6)
+
+
+def test_text(model, rng):
+    """By the plain pass: libllama's threads wait for each other on a busy machine."""
+    def write(**options):
+        return model.generate(TEXT, max_tokens=4, exact=True, **options)
+
+    text = write()
+    assert len(text.tokens) <= 4 and text.text == write().text and text.stop in ("length", "eos")
+    assert all(t.log_p <= 0 and t.neff >= 1 for t in text.tokens)
+    v = 50 * rng.standard_normal(model.width).astype(np.float32)
+    assert [t.id for t in write(vectors={1: (v, 0.0)}).tokens] == [t.id for t in text.tokens]
+    assert [t.log_p for t in write(vectors={1: (v, 1.0)}).tokens] != [t.log_p for t in text.tokens]
+    sampled = [write(temperature=2.0, seed=s).text for s in (1, 1, 2, 3)]
+    assert sampled[0] == sampled[1] and len(set(sampled)) > 1
+    assert len(model.generate(model.tokenize(TEXT), max_tokens=1).tokens) == 1
+
+
+def final_log_p(model, text):
+    """Log-probabilities of what follows, by hand: final norm, unembedding, softmax."""
+    h = model.states(text, exact=True).astype(float)[-1]
+    scores = model.bank("gain").score(h / np.sqrt((h * h).mean() + 1e-5))
+    return scores - scores.max() - np.log(np.exp(scores - scores.max()).sum())
+
+
+def test_scores_by_hand(model):
+    log_p = final_log_p(model, TEXT)
+    tokens = [model.tokenize(c, begin=False) for c in ("x", "y", "z")]
+    single = [c for c, t in zip("xyz", tokens) if len(t) == 1]
+    got = model.score(TEXT, single or ["x"], exact=True)
+    if single:
+        want = [log_p[model.tokenize(c, begin=False)[0]] for c in single]
+        np.testing.assert_allclose(got, want, atol=2e-3)
+    first = model.generate(TEXT, max_tokens=1, exact=True).tokens[0]
+    assert first.id == int(np.argmax(log_p)) and first.log_p == pytest.approx(log_p.max(), abs=2e-3)
+
+
+def test_lens(model):
+    seen = model.lens(TEXT, top=3, exact=True)
+    shape = (model.layers + 1, len(seen.tokens))
+    assert seen.neff.shape == seen.kl_final.shape == shape and seen.top_p.shape == (*shape, 3)
+    assert np.all(seen.neff >= 1 - 1e-9) and np.all(seen.kl_final[-1] == pytest.approx(0, abs=1e-5))
+    assert np.all(seen.rank_final[-1] == 0)
+    # by hand: the unembedding as a bank, states through the final norm have the softmax of its scores
+    bank = model.bank("gain")
+    h = model.states(TEXT, tokens="all", exact=True).astype(float)[-1, -1]
+    scores = bank.score(h / np.sqrt((h * h).mean() + 1e-5))
+    p = np.exp(scores - scores.max())
+    assert int(np.argmax(p)) == seen.top_ids[-1, -1, 0]
+    assert seen.top_p[-1, -1, 0] == pytest.approx(p.max() / p.sum(), rel=1e-3)
+    assert bank.shape == (model.vocab, model.width)
+
+
+def test_vectors(model, tmp_path):
+    pairs = [("good day", "bad day"), ("good food", "bad food")]
+    v = model.vectors(pairs, exact=True)
+    assert v.shape == (model.layers + 1, model.width)
+    plus, minus = (model.states(list(side), exact=True) for side in zip(*pairs))
+    np.testing.assert_allclose(v, (plus - minus).mean(0), rtol=1e-5, atol=1e-6)
+    assert model.vectors(pairs, kind="pca", exact=True).shape == v.shape
+    for name in ("v.npy", "v.safetensors"):
+        assert save_vectors(tmp_path / name, v) == 0
+        np.testing.assert_array_equal(load_vectors(tmp_path / name), v)
+    save_vectors(tmp_path / "v.gguf", v, architecture=model.architecture)
+    np.testing.assert_array_equal(load_vectors(tmp_path / "v.gguf")[2:], v[2:])
+
+
+def test_threads_take_turns(model):
+    want = model.states(TEXT, exact=True)
+    got = [None] * 4
+
+    def work(i):
+        got[i] = model.states(TEXT, exact=True)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    for h in got:
+        np.testing.assert_array_equal(h, want)
+
+
+def test_wrong_words(model, tmp_path):
+    for call in (lambda: model.states([]), lambda: model.states([[]]), lambda: model.states([[10**6]]),
+                 lambda: model.states(TEXT, layers=[99]), lambda: model.states(TEXT, layers=[2, 1]),
+                 lambda: model.states(TEXT, tokens="first"), lambda: model.generate(TEXT, vectors={1: np.ones(3)}),
+                 lambda: model.states(TEXT, edits=[Edit(1, np.ones(model.width), kind="x")]),
+                 lambda: model.states(TEXT, edits=[Edit(99, np.ones(model.width))]),
+                 lambda: model.states(TEXT, edits=[Edit(1, np.ones(model.width), positions="x")]),
+                 lambda: model.generate(TEXT, temperature=-1.0), lambda: model.lens(TEXT, lens="x"),
+                 lambda: model.vectors([]), lambda: model.bank("x"), lambda: model.piece(10**6),
+                 lambda: load_vectors(tmp_path / "x.bin"), lambda: save_vectors(tmp_path / "x.npy", np.ones(3))):
+        with pytest.raises((ValueError, cgam.Error)):
+            call()
+    with pytest.raises(FileNotFoundError):
+        Model(tmp_path / "none.gguf")
+    (tmp_path / "bad.gguf").write_bytes(b"GGUF" + bytes(100))
+    with pytest.raises(cgam.Error):
+        Model(tmp_path / "bad.gguf")
+
+
+def test_without_libllama(path, monkeypatch):
+    """What is missing is said when a model is opened, not before."""
+    script = ("import cgam\ntry:\n    cgam.lm.Model(%r)\n    print('opened')\nexcept FileNotFoundError as e:\n    print(e)"
+              % str(path))
+    environment = dict(os.environ, CGAM_LLAMA="/nonexistent", XDG_CACHE_HOME="/nonexistent", HOME="/nonexistent")
+    import sys
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0 and ("libllama" in done.stdout or "opened" in done.stdout), done.stderr
