@@ -58,7 +58,8 @@ cgam_status cgam_dplr_apply(const cgam_dplr *T, const double *x, double *y);
 cgam_status cgam_dplr_apply_bounded(cgam_env *env, const cgam_dplr_spec *spec, const cgam_dplr *T,
                                     const double *x, double *y, double *error);
 
-/* |T^-1|_2 from above, for T = spec of at most CGAM_DPLR_SMALL memories; INFINITY: not proved. */
+/* |T^-1|_2 from above, for T = spec of at most CGAM_DPLR_SMALL memories, or more of them than dimensions
+ * where that takes a tenth of a second; INFINITY: not proved. */
 cgam_status cgam_dplr_inverse_norm(const cgam_dplr *T, const cgam_dplr_spec *spec, double *bound);
 
 /* y = T^-1 x with iterative refinement. *backward = |T y - x| / (|T| |y| + |x|) as measured on

@@ -131,6 +131,24 @@ static void unit_rows_of_f32_have_a_proved_critical_point(void **state)
     cgam_bank_free(bank);
 }
 
+static void beyond_the_critical_point_gates_are_known_too(void **state)
+{
+    (void)state;
+    enum { N = 300, D = 4 };
+    static double Z[N * D];
+    for (int64_t i = 0; i < N * D; i++) Z[i] = sin(1.0 + (double)(i * i)) * (2 + (double)(i % 7));
+    cgam_bank *bank = bank_of(Z, N, D);
+    cgam_recall_opts o = cgam_recall_opts_default();
+    o.alpha = 0.05;
+    double q[D] = {0.1, -0.05, 0.2, 0.1}, c[D] = {0.2, 0.1, 0, -0.1};
+    cgam_result r;
+    assert_int_equal(gate_of(bank, o.alpha).regime, CGAM_SUPERCRITICAL);
+    CHECK_STATUS(env, cgam_recall_once(bank, q, c, &o, &r));
+    assert_true(r.p_lower_bound_proved);
+    CHECK_REL(r.p_lower_bound, cgam_separation_bound(N, o.beta, r.gap), 1e-7);
+    cgam_bank_free(bank);
+}
+
 static void the_diagonal_of_the_gate_operator_is_one(void **state)
 {
     (void)state;
@@ -342,6 +360,7 @@ int main(void)
         cmocka_unit_test(nearly_orthogonal_is_not_orthogonal),
         cmocka_unit_test(what_f32_loses_beside_a_winner_is_granted),
         cmocka_unit_test(unit_rows_of_f32_have_a_proved_critical_point),
+        cmocka_unit_test(beyond_the_critical_point_gates_are_known_too),
         cmocka_unit_test(the_diagonal_of_the_gate_operator_is_one),
         cmocka_unit_test(no_scale_matters),
         cmocka_unit_test(equal_memories_share_what_there_is),
