@@ -44,6 +44,7 @@ typedef struct cgam_lm_study_opts {
     cgam_order order;     /* of their classes; default CGAM_ORDER_BALANCED */
     uint64_t seed;        /* of queries and demonstrations; default 1 */
     bool exact;           /* states by the plain f32 pass; default false: libllama's */
+    bool all_tokens;      /* keep states of all tokens too, which needs a store; default false */
     cgam_dtype dtype;     /* how states are stored: f32 (default), f16, bf16 */
     cgam_progress progress; /* default silence */
 } cgam_lm_study_opts;

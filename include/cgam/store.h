@@ -36,6 +36,7 @@ typedef struct cgam_collect_opts {
     cgam_dtype dtype;               /* how states are stored: f32 (default), f16 or bf16 */
     const char *note;               /* kept with each row: what the prompts are; default NULL */
     const cgam_store_place *places; /* [count] what each of them is; default NULL */
+    bool all_tokens; /* keep the states of all tokens beside those of the last; needs a store */
 } cgam_collect_opts;
 CGAM_API cgam_collect_opts cgam_collect_opts_default(void);
 
@@ -67,6 +68,7 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_lm_collect_prompts(cgam_lm *lm, cgam_st
 typedef struct cgam_store_group {
     char model[65], name[64], engine[8]; /* digest; "llama" or "exact" */
     int64_t layers, width, rows, bytes;
+    int64_t all_tokens; /* of the rows, how many have the states of all tokens */
 } cgam_store_group;
 
 /* Calls `each` for every model and engine, oldest first. */
@@ -79,6 +81,21 @@ typedef struct cgam_store_verdict {
     bool sound;        /* SQLite's own check of the file, and no bad rows */
 } cgam_store_verdict;
 CGAM_API CGAM_NODISCARD cgam_status cgam_store_check(cgam_store *store, cgam_store_verdict *out);
+
+/* The states of all tokens of a prompt as they were collected, [layers, count, width] in spans of some
+ * tokens, in order. *found false: the store has them not, or not all of them. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_store_tokens(cgam_store *store, cgam_lm *lm, bool exact,
+                                                      cgam_dtype dtype,
+                                                      const cgam_lm_prompt *prompt,
+                                                      cgam_lm_span_sink sink, void *user,
+                                                      bool *found);
+
+/* Writes the states of all tokens of one model and engine to .safetensors, in the order in which they
+ * were collected: p0, p1, .. [layers, tokens, width] in f32, and p0_tokens, p1_tokens, .. [tokens], the
+ * tokens. group NULL: the only one there is. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_store_export_tokens(cgam_store *store,
+                                                             const cgam_store_group *group,
+                                                             const char *path, int64_t *rows);
 
 /* Writes the states of one model and engine, a row for each place a prompt was asked for in: in the order
  * in which series of prompts (source, seed, demonstrations) were first asked for, by query within one.

@@ -9,6 +9,8 @@ static const cgam_param params[] = {
     CGAM_PARAM_TEXT("prompts", "FILE",
                     "prompts of your own instead of a dataset: one a line, or JSON lines with "
                     "\"prompt\" and perhaps \"label\"; - for standard input"),
+    CGAM_PARAM_CHOICE("tokens", "last|all", "last",
+                      "whose states are kept: of all tokens beside those of the last"),
     CGAM_PARAM_END,
 };
 
@@ -60,6 +62,7 @@ static cgam_status run_file(cgam_call *call, const cgam_lm_study_opts *study)
     opts.capture.exact = study->exact;
     opts.capture.progress = study->progress;
     opts.dtype = study->dtype;
+    opts.all_tokens = study->all_tokens;
     opts.note = path;
     cgam_status status = check_alone(call);
     if (status == CGAM_OK) status = cgam_prompt_file_open(call->env, path, &file);
@@ -99,6 +102,8 @@ static cgam_status run(cgam_call *call)
 {
     cgam_line line;
     cgam_lm_study_opts opts = cgam_lm_opts(call, &line);
+    opts.all_tokens = cgam_args_is(call->args, "tokens", "all");
+    cgam_json_put_text(call->doc, "tokens", cgam_args_text(call->args, "tokens"));
     cgam_status status =
         cgam_args_text(call->args, "prompts") ? run_file(call, &opts) : run_study(call, &opts);
     cgam_line_clear(&line);
@@ -128,7 +133,7 @@ const cgam_verb cgam_verb_lm_capture = {
     .summary = "put hidden states of prompts into a store",
     .about =
         "Runs every query with each number of demonstrations and keeps the residual stream of "
-        "the last token after every layer (0 is the embedding). Many prompts share a decode; "
+        "the last token after every layer (0 is the embedding), with --tokens all of every token. Many prompts share a decode; "
         "what all begin with is computed once. What the store holds already is not run again, "
         "so an interrupted capture goes on where it was.\n\n"
         "Where weights are quantised libllama rounds activations to 8 bits, which moves states "

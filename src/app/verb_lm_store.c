@@ -11,6 +11,9 @@ static const cgam_param params[] = {
     CGAM_PARAM_TEXT("export", "FILE",
                     "write states [rows, layers + 1, width] as .npy, .npz or .safetensors",
                     .writes = true),
+    CGAM_PARAM_CHOICE("tokens", "last|all", "last",
+                      "export the states of all tokens: p0, p1, .. (layers, tokens, width) as "
+                      ".safetensors, where they were captured"),
     CGAM_PARAM_CHOICE("engine", "llama|exact", NULL, "which states to export where there are both"),
     CGAM_PARAM_TEXT("sha256", "DIGEST", "model to export"),
     CGAM_PARAM_END,
@@ -33,6 +36,7 @@ static cgam_status list(void *user, const cgam_store_group *g)
     cgam_json_put_int(row, "width", g->width);
     cgam_json_put_int(row, "rows", g->rows);
     cgam_json_put_int(row, "bytes", g->bytes);
+    cgam_json_put_int(row, "all_tokens", g->all_tokens);
     json_array_append_new(l->groups, row);
     if ((!l->engine || strcmp(l->engine, g->engine) == 0) &&
         (!l->sha256 || strcmp(l->sha256, g->model) == 0))
@@ -65,13 +69,14 @@ static cgam_status run(cgam_call *call)
     }
     if (status == CGAM_OK && file) {
         int64_t rows;
-        bool chosen = l.engine || l.sha256;
-        status = cgam_store_export(store, chosen ? &l.last : NULL, file, &rows);
+        bool chosen = l.engine || l.sha256, all = cgam_args_is(args, "tokens", "all");
+        status = (all ? cgam_store_export_tokens
+                      : cgam_store_export)(store, chosen ? &l.last : NULL, file, &rows);
         if (status == CGAM_OK) {
             char index[4096];
+            bool indexed = !all && cgam_store_index_path(file, index, sizeof index);
             cgam_json_put_text(call->doc, "exported", file);
-            cgam_json_put_text(call->doc, "index",
-                               cgam_store_index_path(file, index, sizeof index) ? index : NULL);
+            if (!all) cgam_json_put_text(call->doc, "index", indexed ? index : NULL);
             cgam_json_put_int(call->doc, "exported_rows", rows);
         }
     }
@@ -96,9 +101,11 @@ static void print(const json_t *doc, FILE *to)
                 (long long)cgam_json_get_int(check, "bad"),
                 json_is_true(json_object_get(check, "sound")) ? "sound" : "damaged");
     if (json_object_get(doc, "exported"))
-        fprintf(to, "%lld rows written to %s, what each is to %s\n",
+        fprintf(to, "%lld rows written to %s%s%s\n",
                 (long long)cgam_json_get_int(doc, "exported_rows"),
-                cgam_json_get_text(doc, "exported"), cgam_json_get_text(doc, "index"));
+                cgam_json_get_text(doc, "exported"),
+                json_object_get(doc, "index") ? ", what each is to " : "",
+                cgam_json_get_text(doc, "index"));
 }
 
 const cgam_verb cgam_verb_lm_store = {

@@ -19,9 +19,11 @@ typedef struct collection {
     int64_t *missing; /* which are run */
     int64_t numbers;  /* of one prompt's states */
     float *out;
-    void *stored; /* one prompt's states as they are stored */
+    void *stored; /* one prompt's states, or a span of them, as they are stored */
     double *wide;
-    bool open; /* a transaction */
+    int64_t room; /* numbers of either */
+    float *last;  /* [L + 1, d] of the last token, where all are collected */
+    bool open;    /* a transaction */
     cgam_collected *report;
 } collection;
 
@@ -33,18 +35,22 @@ static cgam_status begin(collection *c)
     return status;
 }
 
+/* As the store has them. */
+static const void *narrow(collection *c, const float *states, int64_t numbers)
+{
+    if (c->key.dtype == CGAM_F32) return states;
+    cgam_widen(CGAM_F32, states, numbers, c->wide);
+    cgam_narrow(c->key.dtype, c->wide, numbers, c->stored);
+    return c->stored;
+}
+
 /* Rounds as the store does even without a store, so that both give the same numbers. */
 static cgam_status take(void *user, int64_t which, const float *states)
 {
     collection *c = user;
     int64_t i = c->missing[which];
     cgam_dtype dtype = c->key.dtype;
-    const void *data = states;
-    if (dtype != CGAM_F32) {
-        cgam_widen(CGAM_F32, states, c->numbers, c->wide);
-        cgam_narrow(dtype, c->wide, c->numbers, c->stored);
-        data = c->stored;
-    }
+    const void *data = narrow(c, states, c->numbers);
     cgam_status status = CGAM_OK;
     if (c->out) cgam_store_widen(dtype, data, c->numbers, c->out + i * c->numbers);
     if (c->store) status = begin(c);
@@ -57,6 +63,35 @@ static cgam_status take(void *user, int64_t which, const float *states)
     c->report->computed++;
     c->report->tokens += c->prompts[i].count;
     return status;
+}
+
+/* All tokens: each span, and with the last one the row that a prompt has in any case. */
+static cgam_status take_span(void *user, const cgam_lm_span *span)
+{
+    collection *c = user;
+    int64_t i = c->missing[span->which], numbers = c->numbers * span->count, rest;
+    if (numbers > c->room) {
+        cgam_env *env = cgam_lm_env(c->lm);
+        cgam_free(env, c->stored);
+        cgam_free(env, c->wide);
+        c->stored = cgam_alloc(env, (size_t)numbers, sizeof(float));
+        c->wide = cgam_alloc(env, (size_t)numbers, sizeof *c->wide);
+        if (!c->stored || !c->wide) return cgam_fail_nomem(env, "states");
+        c->room = numbers;
+    }
+    c->key.prompt = c->prompts[i];
+    cgam_status status = begin(c);
+    if (status == CGAM_OK)
+        status = cgam_store_put_span(c->store, &c->key, span->first, span->count,
+                                     narrow(c, span->states, numbers),
+                                     (size_t)numbers * cgam_dtype_size(c->key.dtype));
+    rest = c->prompts[i].count - span->first - span->count;
+    if (status != CGAM_OK || rest > 0) return status;
+    cgam_lm_info info = cgam_lm_describe(c->lm);
+    for (int64_t l = 0; l <= info.layers; l++)
+        memcpy(c->last + l * info.width, span->states + ((l + 1) * span->count - 1) * info.width,
+               (size_t)info.width * sizeof *c->last);
+    return take(c, span->which, c->last);
 }
 
 static cgam_status commit(void *user)
@@ -78,7 +113,11 @@ static cgam_status look_up(collection *c, int64_t count, cgam_lm_prompt *run, in
         if (c->store)
             status = cgam_store_get(c->store, &c->key, c->numbers,
                                     c->out ? c->out + i * c->numbers : NULL, &found);
-        if (found && c->opts->places) {
+        if (found && c->opts->all_tokens) {
+            cgam_lm_info info = cgam_lm_describe(c->lm);
+            status = cgam_store_get_spans(c->store, &c->key, &info, NULL, NULL, &found);
+        }
+        if (status == CGAM_OK && found && c->opts->places) {
             status = begin(c);
             if (status == CGAM_OK)
                 status = cgam_store_put_place(c->store, &c->key, &c->opts->places[i]);
@@ -112,6 +151,11 @@ cgam_status cgam_lm_collect(cgam_lm *lm, cgam_store *store, int64_t count,
     if (o.dtype != CGAM_F32 && o.dtype != CGAM_F16 && o.dtype != CGAM_BF16)
         return cgam_fail(env, CGAM_E_ARG, "states are stored as f32, f16 or bf16, not %s",
                          cgam_dtype_name(o.dtype));
+    if (store && (o.capture.edits.count > 0 || o.capture.edits_each))
+        return cgam_fail(env, CGAM_E_ARG,
+                         "a store keeps states of the model as it is, without edits");
+    if (o.all_tokens && !store)
+        return cgam_fail(env, CGAM_E_ARG, "states of all tokens are collected in a store");
     c.key = (cgam_state_key){.exact = o.capture.exact, .dtype = o.dtype, .model = ""};
     cgam_status status = store ? cgam_store_model(store, lm) : CGAM_OK;
     if (status == CGAM_OK && store) status = cgam_lm_sha256(lm, &c.key.model);
@@ -122,13 +166,20 @@ cgam_status cgam_lm_collect(cgam_lm *lm, cgam_store *store, int64_t count,
     c.missing = cgam_alloc(env, (size_t)count, sizeof *c.missing);
     c.stored = cgam_alloc(env, (size_t)c.numbers, sizeof(float));
     c.wide = cgam_alloc(env, (size_t)c.numbers, sizeof *c.wide);
-    if (!run || !c.missing || !c.stored || !c.wide) status = cgam_fail_nomem(env, "states");
+    c.last = cgam_alloc(env, (size_t)c.numbers, sizeof *c.last);
+    c.room = c.numbers;
+    if (!run || !c.missing || !c.stored || !c.wide || !c.last)
+        status = cgam_fail_nomem(env, "states");
     if (status == CGAM_OK) status = look_up(&c, count, run, &missing);
     if (status == CGAM_OK) status = commit(&c);
     if (status == CGAM_OK && missing > 0) {
         double start = cgam_clock();
         o.capture.batch_end = commit;
-        status = cgam_lm_capture(lm, missing, run, &o.capture, take, &c);
+        cgam_lm_observe_opts all = cgam_lm_observe_opts_default();
+        all.run = o.capture;
+        all.all_tokens = true;
+        status = o.all_tokens ? cgam_lm_observe(lm, missing, run, &all, take_span, &c)
+                              : cgam_lm_capture(lm, missing, run, &o.capture, take, &c);
         c.report->seconds = cgam_clock() - start;
     }
     if (c.open) { /* the batch in flight failed */
@@ -141,6 +192,7 @@ cgam_status cgam_lm_collect(cgam_lm *lm, cgam_store *store, int64_t count,
     cgam_free(env, c.missing);
     cgam_free(env, c.stored);
     cgam_free(env, c.wide);
+    cgam_free(env, c.last);
     return status;
 }
 

@@ -62,6 +62,7 @@ cgam_status cgam_lm_study_open(cgam_env *env, const cgam_lm_study_opts *opts, cg
     study->order = o.order;
     study->seed = o.seed;
     study->exact = o.exact;
+    study->all_tokens = o.all_tokens;
     study->dtype = o.dtype;
     study->progress = o.progress;
     cgam_status status = read_shots(study, &o);

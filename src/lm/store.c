@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { APPLICATION = 0x6367616d, VERSION = 2 }; /* "cgam" */
+enum { APPLICATION = 0x6367616d, VERSION = 3 }; /* "cgam" */
 
 cgam_status cgam_store_fail(cgam_store *store, int code)
 {
@@ -48,10 +48,9 @@ static cgam_status number(cgam_store *store, const char *sql, int64_t *out)
 void cgam_store_close(cgam_store *store)
 {
     if (!store) return;
-    sqlite3_finalize(store->put);
-    sqlite3_finalize(store->get);
-    sqlite3_finalize(store->place);
-    sqlite3_finalize(store->ids);
+    sqlite3_stmt *all[] = {store->put,      store->get,      store->place, store->ids,
+                           store->put_span, store->no_spans, store->spans};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) sqlite3_finalize(all[i]);
     sqlite3_close(store->db);
     cgam_free(store->env, store->path);
     cgam_free(store->env, store);
@@ -75,7 +74,13 @@ static const char *const steps[VERSION] = {
     "  source TEXT NOT NULL, demos TEXT NOT NULL, label TEXT NOT NULL,"
     "  seed INTEGER NOT NULL, shots INTEGER NOT NULL, query INTEGER NOT NULL,"
     "  UNIQUE (state, source, demos, seed, shots, query));"
-    "PRAGMA user_version = 2"};
+    "PRAGMA user_version = 2",
+    /* States of all tokens: tokens first .. first + count - 1 as [layers + 1, count, width]. */
+    "CREATE TABLE span (id INTEGER PRIMARY KEY, model TEXT NOT NULL REFERENCES model (sha256),"
+    "  engine TEXT NOT NULL, prompt BLOB NOT NULL, dtype TEXT NOT NULL,"
+    "  first INTEGER NOT NULL, count INTEGER NOT NULL, data BLOB NOT NULL, digest BLOB NOT NULL,"
+    "  UNIQUE (model, engine, prompt, dtype, first));"
+    "PRAGMA user_version = 3"};
 
 /* In one transaction, so that two programs that open an old store do not both change it. */
 static cgam_status bring_up(cgam_store *store)
@@ -109,6 +114,12 @@ static cgam_status prepare_statements(cgam_store *store)
          "INSERT OR IGNORE INTO place (state, source, demos, label, seed, shots, query)"
          " SELECT id, ?5, ?6, ?7, ?8, ?9, ?10 FROM state WHERE model = ?1 AND engine = ?2 AND"
          " prompt = ?3 AND dtype = ?4"},
+        {&store->put_span, "INSERT OR REPLACE INTO span (model, engine, prompt, dtype, first,"
+                           " count, data, digest) VALUES (?,?,?,?,?,?,?,?)"},
+        {&store->no_spans, "DELETE FROM span WHERE model = ? AND engine = ? AND prompt = ? AND"
+                           " dtype = ?"},
+        {&store->spans, "SELECT data, digest, first, count FROM span WHERE model = ? AND engine ="
+                        " ? AND prompt = ? AND dtype = ? ORDER BY first"},
         {&store->ids, "UPDATE state SET ids = ?5 WHERE model = ?1 AND engine = ?2 AND prompt = ?3"
                       " AND dtype = ?4 AND ids IS NULL"},
     };
@@ -180,7 +191,7 @@ cgam_status cgam_store_model(cgam_store *store, cgam_lm *lm)
     return status;
 }
 
-static void bind_key(sqlite3_stmt *s, const cgam_state_key *key)
+void cgam_store_bind(sqlite3_stmt *s, const cgam_state_key *key)
 {
     uint8_t prompt[crypto_hash_sha256_BYTES];
     crypto_hash_sha256(prompt, (const uint8_t *)key->prompt.tokens,
@@ -197,8 +208,7 @@ static void bind_ids(sqlite3_stmt *s, int which, const cgam_state_key *key)
                         (size_t)key->prompt.count * sizeof *key->prompt.tokens, SQLITE_STATIC);
 }
 
-/* Runs a statement that gives no rows, and lets go of what is bound. */
-static cgam_status finish(cgam_store *store, sqlite3_stmt *s)
+cgam_status cgam_store_finish(cgam_store *store, sqlite3_stmt *s)
 {
     int code = sqlite3_step(s);
     cgam_status status = code == SQLITE_DONE ? CGAM_OK : cgam_store_fail(store, code);
@@ -213,7 +223,7 @@ cgam_status cgam_store_put(cgam_store *store, const cgam_state_key *key, const c
     uint8_t digest[crypto_hash_sha256_BYTES];
     crypto_hash_sha256(digest, data, bytes);
     sqlite3_stmt *put = store->put;
-    bind_key(put, key);
+    cgam_store_bind(put, key);
     sqlite3_bind_int64(put, 4, key->prompt.count);
     sqlite3_bind_text(put, 5, text, -1, SQLITE_STATIC);
     sqlite3_bind_text(put, 6, note, -1, SQLITE_STATIC);
@@ -221,7 +231,7 @@ cgam_status cgam_store_put(cgam_store *store, const cgam_state_key *key, const c
     sqlite3_bind_blob64(put, 8, data, bytes, SQLITE_STATIC);
     sqlite3_bind_blob(put, 9, digest, sizeof digest, SQLITE_STATIC);
     bind_ids(put, 10, key);
-    return finish(store, put);
+    return cgam_store_finish(store, put);
 }
 
 cgam_status cgam_store_put_place(cgam_store *store, const cgam_state_key *key,
@@ -230,21 +240,20 @@ cgam_status cgam_store_put_place(cgam_store *store, const cgam_state_key *key,
     const char *texts[] = {place->source, place->demos, place->label};
     const int64_t numbers[] = {place->seed, place->shots, place->query};
     sqlite3_stmt *put = store->place, *ids = store->ids;
-    bind_key(put, key);
+    cgam_store_bind(put, key);
     sqlite3_bind_text(put, 4, cgam_dtype_name(key->dtype), -1, SQLITE_STATIC);
     for (int i = 0; i < 3; i++)
         sqlite3_bind_text(put, 5 + i, texts[i] ? texts[i] : "", -1, SQLITE_STATIC);
     for (int i = 0; i < 3; i++) sqlite3_bind_int64(put, 8 + i, numbers[i]);
-    cgam_status status = finish(store, put);
+    cgam_status status = cgam_store_finish(store, put);
     if (status != CGAM_OK || sqlite3_changes(store->db) == 0) return status;
-    bind_key(ids, key); /* a row of version 1 has none */
+    cgam_store_bind(ids, key); /* a row of version 1 has none */
     sqlite3_bind_text(ids, 4, cgam_dtype_name(key->dtype), -1, SQLITE_STATIC);
     bind_ids(ids, 5, key);
-    return finish(store, ids);
+    return cgam_store_finish(store, ids);
 }
 
-/* Whether a row whose first columns are data and digest holds so many bytes, and those. */
-static bool sound(sqlite3_stmt *row, size_t bytes)
+bool cgam_store_sound(sqlite3_stmt *row, size_t bytes)
 {
     uint8_t digest[crypto_hash_sha256_BYTES];
     const void *data = sqlite3_column_blob(row, 0), *want = sqlite3_column_blob(row, 1);
@@ -260,13 +269,13 @@ cgam_status cgam_store_get(cgam_store *store, const cgam_state_key *key, int64_t
 {
     *found = false;
     sqlite3_stmt *get = store->get;
-    bind_key(get, key);
+    cgam_store_bind(get, key);
     sqlite3_bind_text(get, 4, cgam_dtype_name(key->dtype), -1, SQLITE_STATIC);
     int code = sqlite3_step(get);
     cgam_status status = CGAM_OK;
     if (code == SQLITE_ROW) {
         /* A row that does not hold what its digest says is as good as absent: it is made anew. */
-        *found = sound(get, (size_t)numbers * cgam_dtype_size(key->dtype));
+        *found = cgam_store_sound(get, (size_t)numbers * cgam_dtype_size(key->dtype));
         if (*found && out) cgam_store_widen(key->dtype, sqlite3_column_blob(get, 0), numbers, out);
     } else if (code != SQLITE_DONE) {
         status = cgam_store_fail(store, code);
@@ -298,7 +307,10 @@ cgam_status cgam_store_list(cgam_store *store,
     cgam_status status = cgam_store_ask(
         store,
         "SELECT m.sha256, coalesce(m.name, ''), s.engine, m.layers, m.width, count(*),"
-        " sum(length(s.data)) FROM state s JOIN model m ON m.sha256 = s.model"
+        " sum(length(s.data)), (SELECT count(DISTINCT t.prompt || t.dtype) FROM span t WHERE"
+        "  t.model = s.model AND t.engine = s.engine), coalesce((SELECT sum(length(t.data)) FROM"
+        "  span t WHERE t.model = s.model AND t.engine = s.engine), 0)"
+        " FROM state s JOIN model m ON m.sha256 = s.model"
         " GROUP BY s.model, s.engine ORDER BY m.rowid, min(s.id)",
         &ask);
     if (status != CGAM_OK) return status;
@@ -307,7 +319,8 @@ cgam_status cgam_store_list(cgam_store *store,
         cgam_store_group g = {.layers = sqlite3_column_int64(ask, 3),
                               .width = sqlite3_column_int64(ask, 4),
                               .rows = sqlite3_column_int64(ask, 5),
-                              .bytes = sqlite3_column_int64(ask, 6)};
+                              .bytes = sqlite3_column_int64(ask, 6) + sqlite3_column_int64(ask, 8),
+                              .all_tokens = sqlite3_column_int64(ask, 7)};
         snprintf(g.model, sizeof g.model, "%s", (const char *)sqlite3_column_text(ask, 0));
         snprintf(g.name, sizeof g.name, "%s", (const char *)sqlite3_column_text(ask, 1));
         snprintf(g.engine, sizeof g.engine, "%s", (const char *)sqlite3_column_text(ask, 2));
@@ -339,11 +352,12 @@ cgam_status cgam_store_check(cgam_store *store, cgam_store_verdict *out)
         int64_t numbers = (sqlite3_column_int64(ask, 4) + 1) * sqlite3_column_int64(ask, 5);
         size_t size = dtype && strcmp(dtype, "f32") == 0 ? 4 : 2;
         out->rows++;
-        if (!sound(ask, (size_t)numbers * size) && out->bad++ == 0)
+        if (!cgam_store_sound(ask, (size_t)numbers * size) && out->bad++ == 0)
             out->first_bad = sqlite3_column_int64(ask, 2);
     }
     sqlite3_finalize(ask);
     if (code != SQLITE_DONE) return cgam_store_fail(store, code);
+    status = cgam_store_check_tokens(store, out);
     out->sound = out->sound && out->bad == 0;
-    return CGAM_OK;
+    return status;
 }

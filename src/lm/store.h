@@ -12,7 +12,7 @@ struct cgam_store {
     cgam_env *env;
     char *path;
     sqlite3 *db;
-    sqlite3_stmt *put, *get, *place, *ids;
+    sqlite3_stmt *put, *get, *place, *ids, *put_span, *no_spans, *spans;
 };
 
 /* What makes a row that row. */
@@ -40,6 +40,28 @@ CGAM_NODISCARD cgam_status cgam_store_get(cgam_store *store, const cgam_state_ke
                                           int64_t numbers, float *out, bool *found);
 void cgam_store_widen(cgam_dtype dtype, const void *data, int64_t n, float *out);
 
+/* Model, engine and prompt as the first three values of a statement that is begun anew. */
+void cgam_store_bind(sqlite3_stmt *s, const cgam_state_key *key);
+/* Runs a statement that gives no rows, and lets go of what is bound. */
+cgam_status cgam_store_finish(cgam_store *store, sqlite3_stmt *s);
+/* Whether a row whose first columns are data and digest holds so many bytes, and those. */
+bool cgam_store_sound(sqlite3_stmt *row, size_t bytes);
+
+/* Keeps tokens first .. of a prompt, data [L + 1, count, d] in the key's dtype; those with first 0 take the
+ * place of all that were there. Inside a transaction. */
+CGAM_NODISCARD cgam_status cgam_store_put_span(cgam_store *store, const cgam_state_key *key,
+                                               int64_t first, int64_t count, const void *data,
+                                               size_t bytes);
+/* Whether all tokens of a prompt are there and sound; sink NULL: they are not handed over. */
+CGAM_NODISCARD cgam_status cgam_store_get_spans(cgam_store *store, const cgam_state_key *key,
+                                                const cgam_lm_info *info, cgam_lm_span_sink sink,
+                                                void *user, bool *found);
+/* Adds the spans to what a check counts. */
+CGAM_NODISCARD cgam_status cgam_store_check_tokens(cgam_store *store, cgam_store_verdict *out);
+
+/* The group of that model and engine; NULL: the only one there is. */
+CGAM_NODISCARD cgam_status cgam_store_pick(cgam_store *store, const cgam_store_group *group,
+                                           cgam_store_group *out);
 /* Where the index of an export goes: states.npy has states.index.csv. False: the path is too long. */
 bool cgam_store_index_path(const char *path, char *out, size_t size);
 

@@ -31,6 +31,23 @@ static cgam_status match(void *user, const cgam_store_group *g)
     return CGAM_OK;
 }
 
+cgam_status cgam_store_pick(cgam_store *store, const cgam_store_group *group, cgam_store_group *out)
+{
+    pick p = {.wanted = group};
+    cgam_status status = cgam_store_list(store, match, &p);
+    if (status != CGAM_OK) return status;
+    if (p.groups == 0)
+        return cgam_fail(store->env, CGAM_E_NOT_FOUND,
+                         "%s holds no states of that model by that engine",
+                         cgam_path_tail(store->path));
+    if (p.groups > 1)
+        return cgam_fail(store->env, CGAM_E_ARG,
+                         "%s holds states of %lld models or engines; name one",
+                         cgam_path_tail(store->path), (long long)p.groups);
+    *out = p.found;
+    return CGAM_OK;
+}
+
 /* ---- Rows --------------------------------------------------------------------------------- */
 enum { DATA, DTYPE, TOKENS, ID, SOURCE, DEMOS, LABEL, SEED, SHOTS, QUERY, IDS, TEXT };
 
@@ -209,19 +226,13 @@ cgam_status cgam_store_export(cgam_store *store, const cgam_store_group *group, 
     cgam_env *env = store->env;
     char index[CGAM_PATH_ROOM];
     cgam_outfile *file = NULL;
+    cgam_store_group found;
     *rows = 0;
-    pick p = {.wanted = group};
-    cgam_status status = cgam_store_list(store, match, &p);
+    cgam_status status = cgam_store_pick(store, group, &found);
     if (status != CGAM_OK) return status;
-    if (p.groups == 0)
-        return cgam_fail(env, CGAM_E_NOT_FOUND, "%s holds no states of that model by that engine",
-                         cgam_path_tail(store->path));
-    if (p.groups > 1)
-        return cgam_fail(env, CGAM_E_ARG, "%s holds states of %lld models or engines; name one",
-                         cgam_path_tail(store->path), (long long)p.groups);
     if (!cgam_store_index_path(path, index, sizeof index))
         return cgam_fail(env, CGAM_E_ARG, "%s: the path is too long", cgam_path_tail(path));
-    sheet s = {.store = store, .group = &p.found};
+    sheet s = {.store = store, .group = &found};
     status = sheet_new(&s);
     if (status == CGAM_OK) status = cgam_outfile_begin(env, index, &file);
     if (status == CGAM_OK) {

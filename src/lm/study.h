@@ -35,7 +35,7 @@ struct cgam_lm_study {
     uint64_t seed;
     cgam_dtype dtype;
     cgam_order order;
-    bool shared, exact;
+    bool shared, exact, all_tokens;
     cgam_progress progress;
     cgam_collected collected; /* by the experiment in progress */
 };

@@ -195,6 +195,7 @@ cgam_status cgam_lm_states(cgam_lm_study *study, const cgam_lm_task *task, int64
     opts.capture.exact = study->exact;
     opts.capture.progress = study->progress;
     opts.dtype = study->dtype;
+    opts.all_tokens = study->all_tokens;
     opts.note = note;
     opts.places = s.place;
     if (status == CGAM_OK)

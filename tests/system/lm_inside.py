@@ -79,6 +79,20 @@ for engine in ((), ("--exact",)):
     check(np.load("z.npy").tobytes() == h.tobytes(), "nothing changes no bit", engine)
 
 
+# ---- all tokens into a store, and out of it -------------------------------------------------------
+for done in (0, 2):
+    doc = ask("lm", "capture", *on, "--prompts", "prompts.txt", "--store", "s.db", "--tokens", "all")
+    check(doc["capture"]["found"] == done and doc["capture"]["computed"] == 2 - done, doc["capture"])
+doc = ask("lm", "store", "--store", "s.db", "--check", "--export", "all.safetensors", "--tokens", "all")
+check(doc["check"]["sound"] and doc["groups"][0]["all_tokens"] == 2 and doc["exported_rows"] == 2, doc)
+ask("lm", "states", *on, "--prompts", "prompts.txt", "--tokens", "all", "--save", "h.safetensors")
+raw, want = read_safetensors("all.safetensors"), read_safetensors("h.safetensors")
+check(sorted(raw) == ["p0", "p0_tokens", "p1", "p1_tokens"] and raw["p0_tokens"].view("<i4").tolist() == tokens)
+order = (0, 1) if raw["p0"].shape == want["p0"].shape else (1, 0)
+for i in (0, 1):
+    check(raw[f"p{i}"].tobytes() == want[f"p{order[i]}"].tobytes(), "an export has the bits of lm states")
+
+
 # ---- generated text ----------------------------------------------------------------------------
 def greedy(tokens, count, edits):
     """Without a cache; edits has functions of (prompt tokens, tokens)."""

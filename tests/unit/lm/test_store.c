@@ -377,6 +377,89 @@ static void an_index_says_what_each_row_is(void **state)
     cgam_env_free(env);
 }
 
+/* The spans of one prompt put together, [L + 1, tokens, d]. */
+typedef struct sheaf {
+    float *states;
+    int64_t layers, tokens, width, next;
+} sheaf;
+
+static cgam_status gather(void *user, const cgam_lm_span *span)
+{
+    sheaf *s = user;
+    assert_int_equal(span->first, s->next);
+    s->next += span->count;
+    for (int64_t l = 0; l < s->layers; l++)
+        memcpy(s->states + (l * s->tokens + span->first) * s->width,
+               span->states + l * span->count * s->width,
+               (size_t)(span->count * s->width) * sizeof *s->states);
+    return CGAM_OK;
+}
+
+static void states_of_all_tokens_come_back(void **state)
+{
+    (void)state;
+    enum { COUNT = 12 };
+    cgam_env *env = object_env(1);
+    cgam_lm *lm = open_model(env);
+    cgam_lm_info info = cgam_lm_describe(lm);
+    remove_store();
+    cgam_store *store;
+    cgam_collected report;
+    cgam_collect_opts opts = cgam_collect_opts_default();
+    opts.capture.exact = true;
+    CHECK_STATUS(env, cgam_store_open(env, path, true, &store));
+    CHECK_STATUS(env, cgam_lm_collect(lm, store, 2, prompts, NULL, &opts, NULL, &report));
+    opts.all_tokens = true; /* rows with the last token alone do not do */
+    int64_t one = (info.layers + 1) * info.width;
+    float *last = calloc((size_t)(COUNT * one), sizeof *last);
+    CHECK_STATUS(env, cgam_lm_collect(lm, store, COUNT, prompts, NULL, &opts, last, &report));
+    assert_int_equal(report.computed, COUNT);
+    CHECK_STATUS(env, cgam_lm_collect(lm, store, COUNT, prompts, NULL, &opts, NULL, &report));
+    assert_int_equal(report.found, COUNT);
+    float *stored = calloc((size_t)(one * LONGEST), sizeof *stored);
+    float *run = calloc((size_t)(one * LONGEST), sizeof *run);
+    for (int i = 0; i < COUNT; i++) {
+        bool found;
+        sheaf a = {stored, info.layers + 1, prompts[i].count, info.width, 0}, b = a;
+        b.states = run;
+        CHECK_STATUS(env,
+                     cgam_store_tokens(store, lm, true, CGAM_F32, &prompts[i], gather, &a, &found));
+        assert_true(found);
+        cgam_lm_observe_opts o = cgam_lm_observe_opts_default();
+        o.run.exact = o.all_tokens = true;
+        CHECK_STATUS(env, cgam_lm_observe(lm, 1, &prompts[i], &o, gather, &b));
+        CHECK_LE(model_distance(stored, run, one * prompts[i].count), 1e-5);
+        for (int64_t l = 0; l <= info.layers; l++) /* the last token is that of the row */
+            assert_memory_equal(stored + ((l + 1) * prompts[i].count - 1) * info.width,
+                                last + i * one + l * info.width, (size_t)info.width * sizeof *last);
+    }
+    cgam_store_verdict verdict;
+    CHECK_STATUS(env, cgam_store_check(store, &verdict));
+    assert_true(verdict.sound && verdict.rows >= 2 * COUNT);
+    cgam_store_close(store);
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "UPDATE span SET data = zeroblob(length(data)) WHERE id = 3",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    sqlite3_close(db);
+    CHECK_STATUS(env, cgam_store_open(env, path, false, &store));
+    CHECK_STATUS(env, cgam_store_check(store, &verdict));
+    assert_int_equal(verdict.bad, 1);
+    CHECK_STATUS(env, cgam_lm_collect(lm, store, COUNT, prompts, NULL, &opts, NULL, &report));
+    assert_int_equal(report.computed, 1);
+    CHECK_STATUS(env, cgam_store_check(store, &verdict));
+    assert_true(verdict.sound);
+    const cgam_lm_edit edit = {.scale = 1, .vector = last};
+    opts.capture.edits = (cgam_lm_edits){&edit, 1};
+    CHECK_FAILS(env, CGAM_E_ARG,
+                cgam_lm_collect(lm, store, 2, prompts, NULL, &opts, NULL, &report));
+    cgam_store_close(store);
+    free(last), free(stored), free(run);
+    cgam_lm_close(lm);
+    cgam_env_free(env);
+}
+
 static void a_store_of_the_first_version_is_brought_up(void **state)
 {
     (void)state;
@@ -391,11 +474,12 @@ static void a_store_of_the_first_version_is_brought_up(void **state)
     cgam_store_close(store);
     sqlite3 *db;
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db,
-                                  "DROP TABLE place; ALTER TABLE state DROP COLUMN ids;"
-                                  "PRAGMA user_version = 1",
-                                  NULL, NULL, NULL),
-                     SQLITE_OK);
+    assert_int_equal(
+        sqlite3_exec(db,
+                     "DROP TABLE span; DROP TABLE place; ALTER TABLE state DROP COLUMN ids;"
+                     "PRAGMA user_version = 1",
+                     NULL, NULL, NULL),
+        SQLITE_OK);
     sqlite3_close(db);
     const cgam_store_place places[] = {{"s", "true", NULL, 1, 0, 0}, {"s", "true", NULL, 1, 0, 1}};
     cgam_collect_opts opts = cgam_collect_opts_default();
@@ -427,6 +511,7 @@ int main(void)
         cmocka_unit_test(files_that_are_no_stores_are_refused),
         cmocka_unit_test(states_are_exported_with_names_and_shapes),
         cmocka_unit_test(an_index_says_what_each_row_is),
+        cmocka_unit_test(states_of_all_tokens_come_back),
         cmocka_unit_test(a_store_of_the_first_version_is_brought_up),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
