@@ -100,6 +100,10 @@ typedef struct cgam_sweep_best {
     double held_out;      /* context, pair and coupling from each half, counted on the other */
     double held_out_ties; /* the same, averaged over all pairs that did equally well there */
     double tied;          /* how many those were, the mean of both halves */
+    struct {
+        int64_t context, query_layer;
+        double lambda;
+    } half[2]; /* what was chosen on each half, for the other */
 } cgam_sweep_best;
 
 /* The best pair among contexts [first, first + count). Of pairs that do equally well the one with

@@ -10,6 +10,7 @@
 /* Data and the prompts made of them. */
 typedef struct cgam_lm_task {
     const char *name; /* of the data; borrowed */
+    char source[160]; /* name, queries and most shots: what prompts are called in the store */
     cgam_dataset *eval, *train;
     cgam_prompts *prompts;
     int64_t queries, labels;

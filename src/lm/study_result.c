@@ -100,6 +100,18 @@ void cgam_put_collected(json_t *doc, const cgam_collected *collected)
     cgam_json_put(doc, "capture", capture);
 }
 
+/* The labels' words, and the tokens that they begin with where these are known. */
+static void put_labels(json_t *doc, const cgam_lm_task *task)
+{
+    json_t *words = json_array(), *tokens = json_array();
+    for (int64_t i = 0; i < task->labels; i++) {
+        json_array_append_new(words, json_string(cgam_dataset_word(task->eval, i)));
+        if (task->tokens) json_array_append_new(tokens, json_integer(task->tokens[i]));
+    }
+    cgam_json_put(doc, "label_words", words);
+    cgam_json_put(doc, "label_tokens", tokens);
+}
+
 void cgam_lm_result_describe(cgam_lm_result *r, const cgam_lm_study *study,
                              const cgam_lm_task *task)
 {
@@ -110,6 +122,8 @@ void cgam_lm_result_describe(cgam_lm_result *r, const cgam_lm_study *study,
     cgam_json_put_text(doc, "engine", study->exact ? "exact" : "llama");
     cgam_json_put_int(doc, "queries", task->queries);
     cgam_json_put_int(doc, "labels", task->labels);
+    cgam_json_put_text(doc, "source", task->source);
+    put_labels(doc, task);
     cgam_json_put_text(doc, "demos", study->shared ? "shared" : "per-query");
     cgam_json_put_text(doc, "order", cgam_order_name(study->order));
     cgam_json_put_int(doc, "seed", (int64_t)study->seed);

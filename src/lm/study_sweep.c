@@ -163,6 +163,20 @@ cgam_share cgam_trial_share(const cgam_trial *t, const bool *right)
     return cgam_baseline_share(t->n, t->task->target, right, NULL, t->study->seed);
 }
 
+/* What was chosen on each half, for the other. */
+static json_t *choices_json(const cgam_trial *t, const cgam_sweep_best *best, bool layered)
+{
+    json_t *both = json_array();
+    for (int h = 0; h < 2; h++) {
+        json_t *o = json_object();
+        if (layered) cgam_json_put_int(o, "context_layer", best->half[h].context % t->layers);
+        cgam_json_put_int(o, "query_layer", best->half[h].query_layer);
+        cgam_json_put_real(o, "lambda", best->half[h].lambda);
+        json_array_append_new(both, o);
+    }
+    return both;
+}
+
 /* Best pairs of contexts [first, first + count), over labels and over the vocabulary. */
 static cgam_status put_best(cgam_trial *t, json_t *to, int64_t first, int64_t count, bool *right[2])
 {
@@ -181,6 +195,7 @@ static cgam_status put_best(cgam_trial *t, json_t *to, int64_t first, int64_t co
         cgam_json_put_real(o, "held_out", best.held_out);
         cgam_json_put_real(o, "held_out_ties", best.held_out_ties);
         cgam_json_put_real(o, "tied", best.tied);
+        cgam_json_put(o, "held_out_choices", choices_json(t, &best, count > 1));
         cgam_json_put_real(o, "held_out_se", cgam_trial_share(t, marks).se);
         cgam_trial_put_right(t, o, "right", marks);
         cgam_json_put(to, cgam_sweep_over_name((cgam_sweep_over)over), o);

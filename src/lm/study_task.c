@@ -82,6 +82,8 @@ static cgam_status make_prompts(const cgam_lm_study *study, int64_t queries, int
     if (status != CGAM_OK) return status;
     task->queries = cgam_prompts_count(task->prompts);
     task->labels = cgam_dataset_labels(task->eval);
+    snprintf(task->source, sizeof task->source, "%.100s, %lld queries, up to %lld shots",
+             task->name, (long long)task->queries, (long long)shots_max);
     return CGAM_OK;
 }
 
@@ -164,7 +166,7 @@ static cgam_status sheet_fill(const cgam_lm_study *study, const cgam_lm_task *ta
         status = cgam_lm_tokenize(study->lm, s->text[i], true, &s->tokens[i], &s->prompt[i].count);
         s->prompt[i].tokens = s->tokens[i];
         s->place[i] = (cgam_store_place){
-            .source = task->name,
+            .source = task->source,
             .demos = cgam_demos_name(demos),
             .label = cgam_dataset_word(task->eval, cgam_prompts_label(task->prompts, i)),
             .seed = (int64_t)study->seed,

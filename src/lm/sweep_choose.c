@@ -155,6 +155,9 @@ cgam_status cgam_sweep_choose(const cgam_sweep *s, cgam_sweep_over over, int64_t
         status = best_on(&c, half, &p);
         if (status != CGAM_OK) break;
         held += judged(&c, half, p, right);
+        out->half[half].context = first + p / layers;
+        out->half[half].query_layer = p % layers;
+        out->half[half].lambda = cgam_sweep_inside(c.steps[p].lambda);
         int64_t tied = 0, sum = 0;
         for (int64_t k = 0; k < c.pairs; k++) {
             if (c.steps[k].count != c.steps[p].count) continue;

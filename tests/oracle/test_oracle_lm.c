@@ -1,0 +1,93 @@
+/* ctest: timeout=300
+ * The whole protocol of a language-model study, computed again by NumPy from exported states
+ * (tests/oracle/lm/recompute.py), on a tiny model: classes and facts. */
+#include "support/models.h"
+#include "support/objects.h"
+
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+static char folder[64], model[96];
+
+static int set_up(void **state)
+{
+    (void)state;
+    snprintf(folder, sizeof folder, "/tmp/cgam-oracle-lm-%d", (int)getpid());
+    assert_int_equal(mkdir(folder, 0755), 0);
+    snprintf(model, sizeof model, "%s/m.gguf", folder);
+    tiny_shape shape = tiny_shape_default();
+    shape.context = 400;
+    tiny_write(model, shape);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    return system(command) == 0 ? 0 : -1;
+}
+
+/* Exit status of a command run in `folder`. */
+static int sh(const char *words)
+{
+    char command[2048];
+    snprintf(command, sizeof command, "cd '%s' && %s", folder, words);
+    int ended = system(command);
+    return WIFEXITED(ended) ? WEXITSTATUS(ended) : -1;
+}
+
+static void need_both(void)
+{
+    cgam_env *env = object_env(1);
+    cgam_lm *lm = NULL;
+    cgam_status status = cgam_lm_open(env, model, &lm);
+    cgam_lm_close(lm);
+    cgam_env_free(env);
+    if (status == CGAM_E_NOT_FOUND || status == CGAM_E_UNSUPPORTED || !getenv("CGAM") ||
+        sh("/usr/bin/python3 -c 'import numpy' 2>/dev/null") != 0) {
+        print_message("skipped: no libllama, no NumPy, or CGAM does not name the program\n");
+        skip();
+    }
+}
+
+/* A study with these options, judged. */
+static void check_study(const char *options)
+{
+    char line[1500], script[512];
+    snprintf(script, sizeof script, "%s", check_source_path("tests/oracle/lm/recompute.py"));
+    snprintf(
+        line, sizeof line,
+        "rm -rf s.db* out && \"$CGAM\" lm study --model m.gguf %s --exact --store s.db --out out "
+        "--figures no >/dev/null && \"$CGAM\" lm store --store s.db --export s.safetensors "
+        ">/dev/null && \"$CGAM\" lm bank --model m.gguf --no-inspect --out bank.safetensors "
+        "--json >bank.json && /usr/bin/python3 '%s' s.safetensors bank.safetensors bank.json out",
+        options, script);
+    assert_int_equal(sh(line), 0);
+}
+
+static void classes_are_computed_again(void **state)
+{
+    (void)state;
+    need_both();
+    check_study("--dataset sentiment --queries 41 --shots 0,2,3");
+    check_study("--dataset sentiment --queries 24 --shots 0,4 --seed 5 --demos shared");
+}
+
+static void facts_are_computed_again(void **state)
+{
+    (void)state;
+    need_both();
+    check_study("--dataset facts --queries 30 --shots 0,2");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(classes_are_computed_again),
+        cmocka_unit_test(facts_are_computed_again),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
