@@ -84,7 +84,8 @@ static bool agrees(cgam_to_float *judge, const cgam_iq2 *tables)
         block[1] &= 0xbf; /* d below 2, not infinite */
         judge(block, want, CGAM_IQ2_NUMBERS);
         cgam_iq2_widen(tables, block, CGAM_IQ2_NUMBERS, got);
-        if (memcmp(got, want, sizeof got) != 0) return false;
+        for (int i = 0; i < CGAM_IQ2_NUMBERS; i++)
+            if (got[i] != want[i]) return false;
     }
     return true;
 }
