@@ -133,6 +133,21 @@ check(drawn[0] == drawn[1] != drawn[2], drawn)
 code, out, err = run("lm", "generate", *on, "--prompt", "Once upon a time", "--max-tokens", 20)
 check(code == 0 and out.strip() and plain.startswith(out.rstrip("\n")), out)
 
+# ---- chats: a template that libllama knows by its marks ---------------------------------------------
+stories.write_gguf("chat.gguf", "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}")
+chat = ("lm", "generate", "--model", "chat.gguf", "--threads", 1, "--prompt", "Hello", "--max-tokens", 3)
+said = "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\n"
+plain = ask(*chat)["prompt_tokens"]
+asked = ask(*chat, "--chat")
+ordered = ask(*chat, "--system", "Be brief.")
+written = ask("lm", "generate", *on, "--prompt", said, "--max-tokens", 3)
+check(plain < asked["prompt_tokens"] < ordered["prompt_tokens"] == written["prompt_tokens"], plain, asked, ordered, written)
+check(ordered["tokens"] == written["tokens"], "the template is what it says", ordered, written)
+doc = ask("lm", "trace", *chat[2:], "--system", "Be brief.")
+check(len(doc["tokens"]) == 3 and all(t["kl"] > 0 and t["context_norm"][0] >= 0 for t in doc["tokens"]), doc)
+stories.write_gguf("strange.gguf", "{{ messages | somehow }}")
+refuse(2, ["strange.gguf", "chat template"], "lm", "generate", "--model", "strange.gguf", "--prompt", "Hello", "--chat")
+
 # ---- a trace ------------------------------------------------------------------------------------
 def softmax(z):
     p = np.exp(z - z.max(-1, keepdims=True))

@@ -86,7 +86,7 @@ class Stories:
             after(l + 1)
         return np.array(states), norm(x, self.norm) @ self.output.T
 
-    def write_gguf(self, path):
+    def write_gguf(self, path, template=None):
         tensors = [("token_embd.weight", self.embedding), ("output_norm.weight", self.norm)]
         if not self.tied:
             tensors.append(("output.weight", self.output))
@@ -118,6 +118,8 @@ class Stories:
             "tokenizer.ggml.token_type": array(5, [struct.pack("<i", k) for k in kind]),
             "tokenizer.ggml.bos_token_id": u32(BOS), "tokenizer.ggml.eos_token_id": u32(EOS),
         }
+        if template:
+            keys["tokenizer.chat_template"] = string(template)
         out = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(keys))
         out += b"".join(text(k) + v for k, v in keys.items())
         at, data = 0, b""
