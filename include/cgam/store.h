@@ -32,9 +32,10 @@ typedef struct cgam_store_place {
 } cgam_store_place;
 
 typedef struct cgam_collect_opts {
-    cgam_lm_capture_opts capture;   /* its batch_end is not used */
-    cgam_dtype dtype;               /* how states are stored: f32 (default), f16 or bf16 */
-    const char *note;               /* kept with each row: what the prompts are; default NULL */
+    cgam_lm_capture_opts capture; /* its batch_end is not used */
+    cgam_dtype dtype;             /* how states are stored: f32 (default), f16 or bf16 */
+    const char *note;             /* kept with each row: what the prompts are; default NULL */
+    bool chat; /* cgam_lm_collect_prompts: each is the user's turn in the model's chat template */
     const cgam_store_place *places; /* [count] what each of them is; default NULL */
     bool all_tokens; /* keep the states of all tokens beside those of the last; needs a store */
 } cgam_collect_opts;

@@ -23,6 +23,7 @@ cgam_lm_study_opts cgam_lm_opts(const cgam_call *call, cgam_line *line)
     cgam_order_find(cgam_args_text(args, "order"), &opts.order);
     opts.seed = (uint64_t)cgam_args_int(args, "seed");
     opts.exact = cgam_args_flag(args, "exact");
+    opts.chat = cgam_args_flag(args, "chat");
     cgam_dtype_find(cgam_args_text(args, "dtype"), &opts.dtype);
     opts.progress = cgam_line_begin(line, call->progress);
     return opts;

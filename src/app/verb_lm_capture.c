@@ -64,6 +64,7 @@ static cgam_status run_file(cgam_call *call, const cgam_lm_study_opts *study)
     opts.dtype = study->dtype;
     opts.all_tokens = study->all_tokens;
     opts.note = path;
+    opts.chat = study->chat;
     cgam_status status = check_alone(call);
     if (status == CGAM_OK) status = cgam_prompt_file_open(call->env, path, &file);
     if (status == CGAM_OK) status = cgam_lm_open(call->env, study->model, &lm);

@@ -13,8 +13,8 @@ static const cgam_param params[] = {
         "final norm of the sum on a grid of lambda; gain, or norm if a bias follows the norm"),
     CGAM_PARAM_LM_SCALE("contexts rescaled to the mean norm of the query layer, or as they are"),
     CGAM_PARAM_FLAG("in-sample", "contexts from all queries instead of the other half"),
-    CGAM_PARAM_OUT(NULL, "write sweep.json, sweep.csv, sweep_steps.csv, sweep_grid.csv and figures "
-                         "here"),
+    CGAM_PARAM_OUT(NULL, "write sweep.json, sweep.csv, sweep_steps.csv, sweep_grid.csv, "
+                         "per_query.csv and figures here"),
     CGAM_PARAM_LM_FIGURES,
     CGAM_PARAM_END,
 };

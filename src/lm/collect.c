@@ -213,7 +213,9 @@ cgam_status cgam_lm_collect_prompts(cgam_lm *lm, cgam_store *store, const cgam_p
         texts[made] = line.text;
         places[made] = (cgam_store_place){
             .source = o.note, .label = line.label, .seed = -1, .shots = -1, .query = made};
-        status = cgam_lm_tokenize(lm, texts[made], true, &tokens, &prompts[made].count);
+        const cgam_lm_message turn = {"user", texts[made]};
+        status = o.chat ? cgam_lm_chat(lm, 1, &turn, &tokens, &prompts[made].count)
+                        : cgam_lm_tokenize(lm, texts[made], true, &tokens, &prompts[made].count);
         prompts[made].tokens = tokens;
     }
     if (!o.places) o.places = places;

@@ -62,6 +62,7 @@ cgam_status cgam_lm_study_open(cgam_env *env, const cgam_lm_study_opts *opts, cg
     study->order = o.order;
     study->seed = o.seed;
     study->exact = o.exact;
+    study->chat = o.chat;
     study->all_tokens = o.all_tokens;
     study->dtype = o.dtype;
     study->progress = o.progress;
@@ -145,6 +146,7 @@ cgam_status cgam_lm_study_run(cgam_lm_study *study, cgam_lm_result **out)
         for (int64_t i = 0; one && i < one->tables; i++, all->tables++) {
             all->table[all->tables] = one->table[i];
             all->cells[all->tables] = one->cells[i];
+            all->names[all->tables] = one->names[i];
         }
         if (one) one->tables = 0; /* they have moved */
         cgam_lm_result_free(one);

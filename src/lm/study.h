@@ -10,7 +10,7 @@
 /* Data and the prompts made of them. */
 typedef struct cgam_lm_task {
     const char *name; /* of the data; borrowed */
-    char source[160]; /* name, queries and most shots: what prompts are called in the store */
+    char source[160]; /* name and number of queries: what prompts are called in the store */
     cgam_dataset *eval, *train;
     cgam_prompts *prompts;
     int64_t queries, labels;
@@ -36,7 +36,7 @@ struct cgam_lm_study {
     uint64_t seed;
     cgam_dtype dtype;
     cgam_order order;
-    bool shared, exact, all_tokens;
+    bool shared, exact, chat, all_tokens;
     cgam_progress progress;
     cgam_collected collected; /* by the experiment in progress */
 };
@@ -56,7 +56,7 @@ cgam_status cgam_lm_states(cgam_lm_study *study, const cgam_lm_task *task, int64
                            cgam_demos demos, float **out);
 
 /* ---- Results: study_result.c -------------------------------------------------------------- */
-enum { CGAM_LM_TABLES = 8 };
+enum { CGAM_LM_TABLES = 12 };
 
 struct cgam_lm_result {
     cgam_env *env;
@@ -65,6 +65,7 @@ struct cgam_lm_result {
     int64_t tables;
     cgam_table table[CGAM_LM_TABLES];
     double *cells[CGAM_LM_TABLES];
+    char **names[CGAM_LM_TABLES]; /* of rows that have one, else NULL */
     int64_t room[CGAM_LM_TABLES]; /* rows */
     bool lost;                    /* a row found no memory */
 };
@@ -74,6 +75,8 @@ cgam_status cgam_lm_result_new(cgam_lm_study *study, cgam_lm_result **out);
 /* Adds a table without rows; its words must be constant. Returns its number. */
 int cgam_lm_result_add(cgam_lm_result *r, const char *name, const char *about, const char *heads);
 void cgam_lm_result_row(cgam_lm_result *r, int table, const double *values);
+/* The same in a table whose first column is text; every row of it goes this way. Copies the name. */
+void cgam_lm_result_named(cgam_lm_result *r, int table, const char *name, const double *values);
 /* Puts the named columns of the last `rows` rows, each under its name. */
 void cgam_lm_result_put(const cgam_lm_result *r, int table, int64_t rows, const char *columns,
                         json_t *to);

@@ -9,7 +9,12 @@
 void cgam_lm_result_free(cgam_lm_result *r)
 {
     if (!r) return;
-    for (int64_t i = 0; i < r->tables; i++) cgam_free(r->env, r->cells[i]);
+    for (int64_t i = 0; i < r->tables; i++) {
+        for (int64_t k = 0; r->names[i] && k < r->table[i].rows; k++)
+            cgam_free(r->env, r->names[i][k]);
+        cgam_free(r->env, r->names[i]);
+        cgam_free(r->env, r->cells[i]);
+    }
     json_decref(r->doc);
     cgam_free(r->env, r->json);
     cgam_free(r->env, r);
@@ -56,6 +61,35 @@ void cgam_lm_result_row(cgam_lm_result *r, int table, const double *values)
         r->room[table] = wanted;
     }
     memcpy(r->cells[table] + t->rows++ * t->columns, values, row);
+}
+
+void cgam_lm_result_named(cgam_lm_result *r, int table, const char *name, const double *values)
+{
+    cgam_table *t = &r->table[table];
+    int64_t row = t->rows, room = r->room[table];
+    if (row == 0) t->columns = cgam_heads_count(t->heads) - 1; /* one of them is the name */
+    char *copy = r->lost ? NULL : cgam_strdup(r->env, name);
+    r->lost = r->lost || !copy;
+    if (copy) cgam_lm_result_row(r, table, values);
+    if (!copy || t->rows == row) {
+        cgam_free(r->env, copy);
+        return;
+    }
+    if (r->room[table] != room) { /* the rows have moved: so do the names */
+        char **larger = cgam_zalloc(r->env, (size_t)r->room[table], sizeof *larger);
+        if (!larger) {
+            cgam_free(r->env, copy);
+            r->lost = true;
+            t->rows = row;
+            r->room[table] = room;
+            return;
+        }
+        if (row > 0) memcpy(larger, r->names[table], (size_t)row * sizeof *larger);
+        cgam_free(r->env, r->names[table]);
+        r->names[table] = larger;
+        t->labels = (const char *const *)larger;
+    }
+    r->names[table][row] = copy;
 }
 
 void cgam_lm_result_put(const cgam_lm_result *r, int table, int64_t rows, const char *columns,
@@ -124,6 +158,7 @@ void cgam_lm_result_describe(cgam_lm_result *r, const cgam_lm_study *study,
     cgam_json_put_int(doc, "labels", task->labels);
     cgam_json_put_text(doc, "source", task->source);
     put_labels(doc, task);
+    cgam_json_put_bool(doc, "chat", study->chat);
     cgam_json_put_text(doc, "demos", study->shared ? "shared" : "per-query");
     cgam_json_put_text(doc, "order", cgam_order_name(study->order));
     cgam_json_put_int(doc, "seed", (int64_t)study->seed);

@@ -360,6 +360,7 @@ static cgam_status run_trial(cgam_trial *t, json_t *entry)
     if (status == CGAM_OK) status = put_depths(t, entry);
     put_accuracies(t, entry);
     if (status == CGAM_OK) status = put_log_p(t, &in, entry);
+    if (status == CGAM_OK) status = cgam_trial_write_queries(t, &in);
     if (status == CGAM_OK) status = cgam_trial_put_borders(t, baselines);
     if (status == CGAM_OK) status = put_best(t, mean, GROUPS * t->layers, 1, NULL);
     cgam_json_put(baselines, "label_mean", mean);
@@ -445,6 +446,8 @@ cgam_status cgam_lm_sweep(cgam_lm_study *study, const cgam_lm_sweep_opts *opts,
                        "lambda_to,accuracy");
     cgam_lm_result_add(t.result, "sweep_grid", "accuracy of every pair of layers on a grid",
                        "shots,context_layer,query_layer,lambda,restricted,full");
+    cgam_lm_result_add(t.result, "per_query", "every query's answers, without, with, and retrieved",
+                       cgam_trial_query_heads);
     json_t *shots = json_array(), *doc = t.result->doc;
     status = cgam_lm_states(study, t.task, 0, CGAM_DEMOS_TRUE, &zero);
     t.zero = zero;

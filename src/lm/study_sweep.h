@@ -7,7 +7,12 @@
 #include <cgam/baseline.h>
 #include <cgam/sweep.h>
 
-enum { CGAM_SWEEP_CELLS, CGAM_SWEEP_STEPS, CGAM_SWEEP_READINGS }; /* its tables */
+enum {
+    CGAM_SWEEP_CELLS,
+    CGAM_SWEEP_STEPS,
+    CGAM_SWEEP_READINGS,
+    CGAM_SWEEP_QUERIES
+}; /* its tables */
 
 typedef struct cgam_trial {
     cgam_lm_study *study;
@@ -35,6 +40,10 @@ typedef struct cgam_trial {
 void cgam_trial_put_right(const cgam_trial *t, json_t *to, const char *name, const bool *right);
 /* How many are right of those that count, with its error. */
 cgam_share cgam_trial_share(const cgam_trial *t, const bool *right);
+
+/* The table per_query: a row for each query of this number of shots. */
+extern const char cgam_trial_query_heads[];
+cgam_status cgam_trial_write_queries(const cgam_trial *t, const cgam_sweep_input *in);
 
 /* Puts what label scores do without a context: centred, and for two labels under the best border. */
 cgam_status cgam_trial_put_borders(const cgam_trial *t, json_t *baselines);

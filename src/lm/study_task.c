@@ -82,8 +82,8 @@ static cgam_status make_prompts(const cgam_lm_study *study, int64_t queries, int
     if (status != CGAM_OK) return status;
     task->queries = cgam_prompts_count(task->prompts);
     task->labels = cgam_dataset_labels(task->eval);
-    snprintf(task->source, sizeof task->source, "%.100s, %lld queries, up to %lld shots",
-             task->name, (long long)task->queries, (long long)shots_max);
+    snprintf(task->source, sizeof task->source, "%.100s%s, %lld queries", task->name,
+             study->chat ? " in chat" : "", (long long)task->queries);
     return CGAM_OK;
 }
 
@@ -163,7 +163,10 @@ static cgam_status sheet_fill(const cgam_lm_study *study, const cgam_lm_task *ta
     for (int64_t i = 0; i < task->queries && status == CGAM_OK; i++) {
         status = cgam_prompts_text(task->prompts, i, k, demos, &s->text[i]);
         if (status != CGAM_OK) break;
-        status = cgam_lm_tokenize(study->lm, s->text[i], true, &s->tokens[i], &s->prompt[i].count);
+        const cgam_lm_message turn = {"user", s->text[i]};
+        int64_t *count = &s->prompt[i].count;
+        status = study->chat ? cgam_lm_chat(study->lm, 1, &turn, &s->tokens[i], count)
+                             : cgam_lm_tokenize(study->lm, s->text[i], true, &s->tokens[i], count);
         s->prompt[i].tokens = s->tokens[i];
         s->place[i] = (cgam_store_place){
             .source = task->source,
@@ -217,15 +220,16 @@ cgam_status cgam_lm_states(cgam_lm_study *study, const cgam_lm_task *task, int64
 
 /* ---- Labels ------------------------------------------------------------------------------- */
 /* Tokens of cue, blanks and word that follow those of the cue alone: what the model would have to say
- * next. */
+ * next. The answer in a chat begins a turn, which follows a line's end. */
 static cgam_status first_token(const cgam_lm_study *study, const cgam_prompts *prompts,
                                const char *word, int32_t *out)
 {
-    const char *cue = cgam_prompts_cue(prompts);
+    const char *cue = study->chat ? "\n" : cgam_prompts_cue(prompts);
+    const char *gap = study->chat ? "" : cgam_prompts_gap(prompts);
     char text[1024];
     int32_t *before = NULL, *with = NULL;
     int64_t n = 0, m = 0;
-    int length = snprintf(text, sizeof text, "%s%s%s", cue, cgam_prompts_gap(prompts), word);
+    int length = snprintf(text, sizeof text, "%s%s%s", cue, gap, word);
     if (length >= (int)sizeof text)
         return cgam_fail(study->env, CGAM_E_ARG, "a label of %d characters is too long", length);
     cgam_status status = cgam_lm_tokenize(study->lm, cue, false, &before, &n);

@@ -151,8 +151,8 @@ static void one_study(FILE *to, cgam_env *env, const char *out, const cgam_model
                       bool steering)
 {
     static const char *const files[] = {"study.json",      "neff.csv",       "sweep.csv",
-                                        "sweep_steps.csv", "sweep_grid.csv", "steer.csv",
-                                        "probe.csv"};
+                                        "sweep_steps.csv", "sweep_grid.csv", "per_query.csv",
+                                        "steer.csv",       "probe.csv"};
     const json_t *neff = cgam_json_at(s->doc, "neff");
     char path[CGAM_PATH_ROOM];
     fprintf(to, "<h3>");

@@ -282,10 +282,9 @@ def shift(with_, zero):
 
 
 def other_series(store, part, entry):
-    name, k = entry["controls"]["other_task"]["dataset"], entry["k"]
-    found = {r["source"] for r in store.index
-             if r["source"].startswith(name + ", ") and r["source"].endswith(f"up to {k} shots")}
-    usual = f"{name}, {min(part['queries'], 40)} queries, up to {k} shots"
+    name = entry["controls"]["other_task"]["dataset"]
+    found = {r["source"] for r in store.index if r["source"].startswith(name + ", ")}
+    usual = f"{name}, {min(part['queries'], 40)} queries"
     return usual if usual in found else min(found)
 
 
@@ -323,6 +322,29 @@ def check_centred(lens, zero, task, part):
         best = layers - 1 - int(hits[::-1].argmax())  # the latest of several
         held[1 - h::2] = right[False][best, 1 - h::2]
     close("centred held out", part["held_out"], held[rows].mean(), 1e-12)
+
+
+def check_queries(folder, lens, zero, icl, task, entry):
+    """per_query.csv: its answers, and that it agrees with the document."""
+    with open(folder + "/per_query.csv", newline="", encoding="utf-8") as f:
+        rows = [r for r in csv.DictReader(f) if int(r["shots"]) == entry["k"]]
+    equal("queries of the table", [int(r["query"]) for r in rows], list(range(len(zero))))
+    counts = [r for r in rows if r["counts"] == "1"]
+    for way, states, part in (("zero", zero, entry["zero_shot"]), ("icl", icl, entry["icl"])):
+        scores = lens.norm_scores(states[:, -1])
+        close(way + " tokens", [int(r[way + "_token"]) for r in rows], scores.argmax(1))
+        close(way + " labels", [int(r[way + "_label"]) for r in rows],
+              task.used[scores[:, task.tokens[task.used]].argmax(1)])
+        close(way + " log p", np.mean([float(r[way + "_log_p"]) for r in counts]), part["log_p"], 1e-9)
+        for key, end in (("restricted_right", "_right"), ("full_right", "_right_full")):
+            equal(way + end, "".join(r[way + end] for r in counts), part[key])
+    for key, end in (("restricted", "_right"), ("full", "_right_full")):
+        equal("retrieval" + end, "".join(r["retrieval" + end] for r in counts),
+              entry["best"][key]["right"])
+    for r in counts:
+        equal("retrieved label", r["retrieval_label"] == r["label_number"], r["retrieval_right"] == "1")
+        equal("retrieved token", r["retrieval_token"] == r["label_token"],
+              r["retrieval_right_full"] == "1")
 
 
 def check_sweep(store, lens, part, folder):
@@ -372,6 +394,7 @@ def check_sweep(store, lens, part, folder):
                 want.append(((low <= x) & (x < high)).sum() / task.counted)
             close(f"{name} grid {key}", readings[key][readings["shots"] == k], want, 1e-12)
         check_centred(lens, zero, task, controls["centred"])
+        check_queries(folder, lens, zero, icl, task, entry)
 
 
 # ---- Steering --------------------------------------------------------------------------------

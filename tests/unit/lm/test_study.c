@@ -75,7 +75,7 @@ static void a_sweep_is_a_call(void **state)
     cgam_lm_result *result;
     CHECK_STATUS(env, cgam_lm_sweep(study, NULL, &result));
     int64_t layers = cgam_lm_describe(cgam_lm_study_model(study)).layers + 1;
-    assert_int_equal(cgam_lm_result_tables(result), 3);
+    assert_int_equal(cgam_lm_result_tables(result), 4);
     const cgam_table *cells = cgam_lm_result_table(result, 0);
     assert_string_equal(cells->name, "sweep");
     assert_int_equal(cells->rows, layers * layers);
@@ -102,7 +102,7 @@ static void the_whole_study_is_its_parts(void **state)
     cgam_lm_study *study = open_study(env, &opts);
     cgam_lm_result *all, *one;
     CHECK_STATUS(env, cgam_lm_study_run(study, &all));
-    assert_int_equal(cgam_lm_result_tables(all), 2 + 3 + 1 + 1);
+    assert_int_equal(cgam_lm_result_tables(all), 2 + 4 + 1 + 1);
     json_t *doc = document(all);
     for (int p = 0; p < CGAM_LM_PARTS; p++) {
         cgam_lm_part part;

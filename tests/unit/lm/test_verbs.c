@@ -109,6 +109,8 @@ static void templates_and_labels_are_taken_as_they_are(void **state)
     out = texts_of("--dataset sentiment --template '{x} >  {y}\\n'");
     assert_true(strstr(out, " >  positive\n") || strstr(out, " >  negative\n"));
     free(out);
+    refuse(2, "has no chat template", "",
+           "lm capture --model m.gguf --dataset facts --chat --store t.db");
     refuse(2, "facts is a set of facts, which has no classes", "",
            "lm capture --model m.gguf --dataset facts --labels a=b --store t.db");
 }
@@ -241,7 +243,7 @@ static void a_sweep_has_what_readers_rely_on(void **state)
         assert_true(json_equal(json_object_get(e, "best"), json_object_get(other, "best")));
     }
     static const char *const files[] = {"sweep.csv", "sweep_steps.csv", "sweep_grid.csv",
-                                        "sweep.json"};
+                                        "per_query.csv", "sweep.json"};
     for (size_t i = 0; i < 4; i++) {
         char path[160];
         snprintf(path, sizeof path, "%s/sweep/%s", folder, files[i]);
