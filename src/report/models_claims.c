@@ -252,8 +252,18 @@ static double z_at(const json_t *curve, const char *measure, int64_t l)
     return se > 0 ? x / se : 0;
 }
 
+/* z of the claim that right facts, as strong and from the same layer, lack more than half of a fall. */
+static double z_own_fall(const json_t *curve, int64_t l)
+{
+    double more =
+        cgam_json_nth(curve, "behind_right", l) + cgam_json_nth(curve, "log_p_gain", l) / 2;
+    double se = hypot(cgam_json_nth(curve, "behind_right_se", l),
+                      cgam_json_nth(curve, "log_p_gain_se", l) / 2);
+    return se > 0 ? more / se : 0;
+}
+
 /* Where a kind of context moves the answer's log-probability most in the direction of sign.
- * `apart`: only where it is also behind right facts. NULL: nowhere. */
+ * `apart`: only where most of a fall is its own. NULL: nowhere. */
 static const json_t *extreme(const json_t *entry, const char *context, int sign, double apart,
                              int64_t *layer)
 {
@@ -263,7 +273,8 @@ static const json_t *extreme(const json_t *entry, const char *context, int sign,
         if (strcmp(cgam_json_get_text(one, "context"), context) != 0) continue;
         for (int64_t l = 0; l < (int64_t)json_array_size(cgam_json_at(one, "log_p_gain")); l++) {
             double gain = sign * cgam_json_nth(one, "log_p_gain", l);
-            if (apart > 0 && !(z_at(one, "behind_right", l) > apart)) continue;
+            if (apart > 0 && !(z_own_fall(one, l) > apart && z_at(one, "behind_right", l) > apart))
+                continue;
             if (best && !(gain > sign * cgam_json_nth(best, "log_p_gain", *layer))) continue;
             best = one;
             *layer = l;
@@ -290,8 +301,9 @@ static outcome steers_up(const question *q, cgam_claim *claim)
     return z_at(curve, "log_p_gain", layer) > cgam_claim_limit(steer_tests(entry)) ? YES : NO;
 }
 
-/* A context may lower any answer just by being strong; it counts where right facts, as strong and
- * from the same layer, do significantly better. */
+/* A context may lower any answer just by being strong; a fall counts where right facts, as strong and
+ * from the same layer, lack significantly more than half of it. That they are ahead at all is not
+ * enough: query by query a hundredth can be significant. */
 static outcome steers_down(const question *q, cgam_claim *claim)
 {
     const json_t *entry = most_shots(q->study, "steer.shots");
@@ -300,7 +312,7 @@ static outcome steers_down(const question *q, cgam_claim *claim)
     if (!extreme(entry, q->of->own, -1, 0, &layer)) return SILENT;
     const json_t *curve = extreme(entry, q->of->own, -1, z, &layer);
     if (!curve) {
-        cgam_claim_tell(claim, "nowhere significantly behind right facts");
+        cgam_claim_tell(claim, "no fall that right facts do not share");
         return NO;
     }
     tell_steer(claim, curve, layer);
@@ -461,11 +473,13 @@ static const struct {
     {"section 4.2 (iii), fig. 6",
      "Adversarial context shifts it away: wrong objects of the same relation.",
      "For some coupling and context layer the answer's log-probability falls significantly, and "
-     "significantly below that with right facts (1% over all of them).",
+     "right facts of the same layer and coupling lack significantly more than half of the fall (1% "
+     "over all of them).",
      .by = steers_down, .of = {.own = "wrong_object"}, .facts = true},
     {"section 4.2 (iii), fig. 6", "The same with objects of another relation.",
      "For some coupling and context layer the answer's log-probability falls significantly, and "
-     "significantly below that with right facts (1% over all of them).",
+     "right facts of the same layer and coupling lack significantly more than half of the fall (1% "
+     "over all of them).",
      .by = steers_down, .of = {.own = "other_relation"}, .facts = true},
     {"ours", "Right facts steer better than wrong objects of the same relation.",
      "Where right facts raise the answer most, they raise it significantly more than wrong ones.",

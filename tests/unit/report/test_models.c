@@ -302,7 +302,9 @@ static void a_fall_that_right_facts_share_does_not_count(void **state)
     (void)state;
     json_t *doc = study_as_told(), *steer = steer_of(3, -2, -4);
     json_t *curves = json_object_get(json_array_get(json_object_get(steer, "shots"), 0), "curves");
-    json_object_set_new(json_array_get(curves, 1), "behind_right", row(0, 0, 0));
+    /* a hundredth behind, and no doubt of it */
+    json_object_set_new(json_array_get(curves, 1), "behind_right", row(0, 0.01, 8));
+    json_object_set_new(json_array_get(curves, 1), "behind_right_se", row(0.001, 0.001, 8));
     json_object_set_new(doc, "steer", steer);
     put_study("shared", doc);
     decide();
