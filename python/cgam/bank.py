@@ -126,14 +126,14 @@ class Bank:
     def __init__(self, Z: Any, *, normalize: bool = False, dtype: Optional[str] = None,
                  copy: bool = False, threads: Optional[int] = None) -> None:
         rows, kind = stored(Z, "bank", dtype, copy)
-        self._take(_core.bank_new(rows, kind, normalize, _threads(threads)))
+        self._take(_core.bank_new(rows, kind, normalize, count_threads(threads)))
 
     @classmethod
     def open(cls, path: Union[str, "os.PathLike[str]"], *, normalize: bool = False,
              threads: Optional[int] = None) -> "Bank":
         """From FILE or FILE:MEMBER, .npy, .npz, .safetensors or .csv."""
         bank = cls.__new__(cls)
-        bank._take(_core.bank_load(os.fspath(path), normalize, _threads(threads)))
+        bank._take(_core.bank_load(os.fspath(path), normalize, count_threads(threads)))
         return bank
 
     def _take(self, handle: Any) -> None:
@@ -262,7 +262,7 @@ def _indices(x: Any, count: int) -> Any:
     return np.ascontiguousarray(a, I64)
 
 
-def _threads(threads: Optional[int]) -> int:
+def count_threads(threads: Optional[int]) -> int:
     if threads is None:
         return 0
     if not 1 <= _index(threads) <= 4096:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from . import _core
 from ._arrays import Array, as_array
-from .bank import Bank
+from .bank import Bank, count_threads
 from .results import Shown, axes
 from .verbs import default
 
@@ -91,8 +91,8 @@ class Lens(Shown):
 class Model:
     """A GGUF model. Threads may share it; calls wait for each other."""
 
-    def __init__(self, path: Optional[Path] = None) -> None:
-        self._handle = _core.model_open(None if path is None else os.fspath(path))
+    def __init__(self, path: Optional[Path] = None, *, threads: Optional[int] = None) -> None:
+        self._handle = _core.model_open(None if path is None else os.fspath(path), count_threads(threads))
         info: Dict[str, Any] = _core.model_info(self._handle)
         self.layers: int = info["layers"]  #: L; states have L + 1
         self.width: int = info["width"]

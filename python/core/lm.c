@@ -15,13 +15,14 @@ static field info_fields[] = {
     {NULL, 0, 0, NULL, NULL},
 };
 
-/* model_open(path or None) */
+/* model_open(path or None, threads) */
 static PyObject *model_open(PyObject *self, PyObject *args)
 {
     (void)self;
     const char *path;
-    if (!PyArg_ParseTuple(args, "z:model_open", &path)) return NULL;
-    env_box *box = env_take(0);
+    int threads;
+    if (!PyArg_ParseTuple(args, "zi:model_open", &path, &threads)) return NULL;
+    env_box *box = env_take(threads);
     handle *h = box ? handle_new(MODEL, box, NULL) : NULL;
     if (!h) return NULL;
     cgam_lm *lm = NULL;

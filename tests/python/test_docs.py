@@ -15,7 +15,7 @@ def test_examples_of(page, tmp_path, monkeypatch, request):
     if "cgam.lm.Model()" in page.read_text():
         tiny = request.getfixturevalue("tiny_model")
         opened = _core.model_open
-        monkeypatch.setattr(_core, "model_open", lambda path: opened(str(tiny) if path is None else path))
+        monkeypatch.setattr(_core, "model_open", lambda path, n: opened(str(tiny) if path is None else path, n))
     monkeypatch.chdir(tmp_path)
     pieces = list(re.finditer(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S))
     assert pieces
