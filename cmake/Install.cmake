@@ -29,7 +29,7 @@ endif()
 # Documents lie to each other as in the tree, so that links between them hold.
 install(FILES README.md CHANGELOG.md LICENSE CITATION.cff DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 install(DIRECTORY docs examples DESTINATION "${CMAKE_INSTALL_DOCDIR}" FILES_MATCHING
-        PATTERN "*.md" PATTERN "*.json" PATTERN "*.png" PATTERN "*.svg" PATTERN "examples/*.c")
+        PATTERN "*.md" PATTERN "*.json" PATTERN "*.png" PATTERN "*.svg" PATTERN "examples/*.c" PATTERN "*.ipynb" PATTERN "gallery.py" PATTERN "hamux_numbers.py")
 install(FILES docs/format/network.schema.json DESTINATION "${CMAKE_INSTALL_DATADIR}/cgam")
 
 # CMake package: cgam::cgam needs nothing else; cgam::cgam_static is there when its own

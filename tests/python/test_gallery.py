@@ -1,0 +1,31 @@
+"""The notebooks of examples/python run from top to bottom. What needs data that was not fetched is skipped."""
+# ctest: timeout=300
+import os
+import pathlib
+import sys
+
+import pytest
+
+pytest.importorskip("matplotlib")
+FOLDER = pathlib.Path(os.environ["CGAM_SRC"]) / "examples" / "python"
+sys.path.insert(0, str(FOLDER))
+import gallery  # noqa: E402
+
+CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "cgam"
+NEEDS = {"which_bank": ["glove.npy", "glove.names"],
+         "digits": ["mnist.npy", "mnist.names", "mnist-train.npy", "mnist-train.names"]}
+
+
+def test_every_notebook_has_its_page():
+    pages = FOLDER.parent.parent / "docs" / "python" / "gallery"
+    for notebook in FOLDER.glob("*.ipynb"):
+        page = (pages / f"{notebook.stem}.md").read_text()
+        for cell in gallery.json.loads(notebook.read_text())["cells"]:
+            assert "".join(cell["source"]) in page, f"{notebook.name}: run examples/python/gallery.py --pages"
+
+
+@pytest.mark.parametrize("name", ["which_bank", "digits", "hopfield_layers", "hamux"])
+def test_notebook(name):
+    if not all((CACHE / file).exists() for file in NEEDS.get(name, [])):
+        pytest.skip(f"cgam data get {'glove' if name == 'which_bank' else 'mnist'} has not been run")
+    gallery.run(FOLDER / f"{name}.ipynb")
