@@ -27,7 +27,8 @@ static int split(char *text, const char **words, int most)
     return count;
 }
 
-static cgam_status find_verb(cgam_env *env, const char *name, const cgam_verb **out)
+/* NULL: there is none, and *status says so. */
+static const cgam_verb *find_verb(cgam_env *env, const char *name, cgam_status *status)
 {
     enum { WORDS = 4 };
     const char *words[WORDS] = {""};
@@ -35,9 +36,10 @@ static cgam_status find_verb(cgam_env *env, const char *name, const cgam_verb **
     int used = 0;
     snprintf(text, sizeof text, "%s", name);
     int count = split(text, words, WORDS);
-    *out = count <= WORDS ? cgam_verb_find(count, words, &used) : NULL;
-    if (*out && used == count) return CGAM_OK;
-    return cgam_verb_fail(env, count < 1 ? 1 : count < WORDS ? count : WORDS, words);
+    const cgam_verb *verb = count <= WORDS ? cgam_verb_find(count, words, &used) : NULL;
+    if (verb && used == count) return verb;
+    *status = cgam_verb_fail(env, count < 1 ? 1 : count < WORDS ? count : WORDS, words);
+    return NULL;
 }
 
 cgam_status cgam_ask(cgam_env *env, const char *verb, const char *options,
@@ -48,9 +50,10 @@ cgam_status cgam_ask(cgam_env *env, const char *verb, const char *options,
     cgam_call call = {.env = env, .progress = o.progress};
     json_t *object = NULL;
     cgam_args *args = NULL;
-    cgam_status status = find_verb(env, verb, &call.verb);
-    if (status == CGAM_OK && options)
-        status = cgam_json_parse(env, "options", options, strlen(options), &object);
+    cgam_status status = CGAM_OK;
+    call.verb = find_verb(env, verb, &status);
+    if (!call.verb) return status;
+    if (options) status = cgam_json_parse(env, "options", options, strlen(options), &object);
     if (status == CGAM_OK && !object && !(object = json_object()))
         status = cgam_fail_nomem(env, "options");
     if (status == CGAM_OK) status = cgam_args_json(env, call.verb, object, &args);
