@@ -415,6 +415,7 @@ static cgam_status carry_out(cgam_running *r, int64_t prompts_max,
     if (status == CGAM_OK) status = (o->exact ? cgam_exact_run : llama)(r);
     cgam_packing_free(env, &r->packing);
     cgam_edit_plan_clear(env, &plan);
+    r->plan = NULL;
     return status;
 }
 

@@ -18,7 +18,7 @@ struct cgam_prompt_file {
 void cgam_prompt_file_close(cgam_prompt_file *file)
 {
     if (!file) return;
-    for (int64_t i = 0; i < file->count; i++)
+    for (int64_t i = 0; file->line && i < file->count; i++)
         cgam_free(file->env, (void *)(uintptr_t)file->line[i].text);
     cgam_free(file->env, file->line);
     cgam_free(file->env, file);
