@@ -179,7 +179,7 @@ def completions():
     check(set(offers("cgam ")) == verbs | {"--help", "--version"}, offers("cgam "))
     check(offers("cgam rec") == ["recall"], offers("cgam rec"))
     check(offers("cgam net ") == ["run", "show"], offers("cgam net "))
-    check(offers("cgam lm ge") == ["get"], offers("cgam lm ge"))
+    check(offers("cgam lm ge") == ["get", "generate"], offers("cgam lm ge"))
     check(set(offers("cgam recall --sa")) == {"--save-p", "--save-readout"}, "options")
     check(offers("cgam recall --mode ") == ["first", "coupled", "flow"], "choices")
     check(offers("cgam recall --bank b --mode=co") == ["coupled"], "choices after =")
@@ -193,7 +193,7 @@ def completions():
     check(offers("cgam frobnicate --") == [] and offers("cgam lm frobnicate --") == [], "no verb")
     check("--svg" in offers("cgam net show --") and "--svg" not in offers("cgam net run --"),
           "each verb has its own")
-    wanted = [("cgam ins", "inspect"), ("cgam lm ge", "lm get"),
+    wanted = [("cgam ins", "inspect"), ("cgam lm sw", "lm sweep"),
               ("cgam recall --save-r", "--save-readout"), ("cgam recall --mode c", "--mode coupled"),
               ("cgam recall --mode=c", "--mode=coupled"), ("cgam recall --bank some.", "some.npy"),
               ("cgam recall --bank=some.", "--bank=some.npy")]
