@@ -78,14 +78,21 @@ class Lens(Shown):
     def plot(self, ax: Any = None) -> Any:
         """Cells darker the fewer words are in play, with the most probable one; needs matplotlib."""
         ax = axes(ax)
-        ax.imshow(np.log(self.neff), origin="lower", aspect="auto", cmap="viridis")
+        cells = np.log(self.neff)
+        ax.imshow(cells, origin="lower", aspect="auto", cmap="viridis")
+        middle = (cells.min() + cells.max()) / 2
         for layer, row in enumerate(self.top):
             for at, word in enumerate(row):
-                ax.text(at, layer, word.strip()[:8].replace("$", r"\$"), ha="center", va="center", fontsize=6,
-                        color="white")
-        ax.set_xticks(range(len(self.tokens)), [t.replace("$", r"\$") for t in self.tokens], rotation=60)
+                ax.text(at, layer, _printable(word)[:8], ha="center", va="center", fontsize=6,
+                        color="black" if cells[layer, at] > middle else "white")
+        ax.set_xticks(range(len(self.tokens)), [_printable(t) for t in self.tokens], rotation=60)
         ax.set_ylabel("layer")
         return ax
+
+
+def _printable(word: str) -> str:
+    """What a figure can show of a token."""
+    return "".join(c for c in word.strip() if c.isprintable() and ord(c) < 0x2000).replace("$", r"\$")
 
 
 class Model:

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from cgam import _core
+
 pytest.importorskip("matplotlib")
 FOLDER = pathlib.Path(os.environ["CGAM_SRC"]) / "examples" / "python"
 sys.path.insert(0, str(FOLDER))
@@ -29,3 +31,12 @@ def test_notebook(name):
     if not all((CACHE / file).exists() for file in NEEDS.get(name, [])):
         pytest.skip(f"cgam data get {'glove' if name == 'which_bank' else 'mnist'} has not been run")
     gallery.run(FOLDER / f"{name}.ipynb")
+
+
+def test_inside_a_model(tiny_model, monkeypatch):
+    """On a tiny model and by the plain pass: quick, whatever else the machine does."""
+    opened, observed, wrote = _core.model_open, _core.observe, _core.generate
+    monkeypatch.setattr(_core, "model_open", lambda path, n: opened(str(tiny_model), n))
+    monkeypatch.setattr(_core, "observe", lambda m, t, l, a, exact, e, o: observed(m, t, l, a, True, e, o))
+    monkeypatch.setattr(_core, "generate", lambda m, t, options, s, e: wrote(m, t, dict(options, exact=True), s, e))
+    gallery.run(FOLDER / "inside_model.ipynb")

@@ -2,6 +2,7 @@
 import gc
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -380,3 +381,29 @@ def test_random_arguments(rng):
             pass
     assert answers > 100
     assert bank.recall(np.ones(5)).winner >= 0
+
+
+OTHER = """
+    import array, importlib.util, threading
+    where = importlib.util.spec_from_file_location("cgam._core", {path!r})
+    core = importlib.util.module_from_spec(where)
+    where.loader.exec_module(core)
+    core.set_up(print, threading.main_thread().ident)
+    Z = memoryview(array.array("d", [1, 0, 0, 1])).cast("B").cast("d", (2, 2))
+    plan = core.plan_new(core.bank_new(Z, "f64", False, 0), None, None, None, None)
+    q = array.array("d", [0, 1])
+    block = core.plan_run(plan, 1, 1, 2, q, *[None] * 10)
+    print(core.version(), core.result_dict(block)["winner"])
+"""
+
+
+@pytest.mark.parametrize("name", ["python3.11", "python3.12", "python3.13", "python3.14"])
+def test_other_pythons(name):
+    """The extension built for one CPython works in the others that are here, whether or not they have NumPy."""
+    found = shutil.which(name)
+    version = subprocess.run([found, "--version"], capture_output=True) if found else None
+    if CHECKED or version is None or version.returncode != 0:
+        pytest.skip(f"no {name}")
+    script = textwrap.dedent(OTHER).format(path=_core.__file__)
+    done = subprocess.run([found, "-c", script], capture_output=True, text=True)
+    assert done.stdout.split() == [cgam.__version__, "1"], done.stderr

@@ -93,6 +93,16 @@ doc=$root/share/doc/cgam
 cmp "$CGAM_SRC/docs/format/network.schema.json" "$root/share/cgam/network.schema.json"
 "$root/bin/cgam" net show "$doc/examples/two_stage.json" >/dev/null || die "an installed example does not run"
 
+# The Python package, where the system's python3 would look, with the library of its own beside it.
+python=$(sed -n 's/^CGAM_PYTHON:FILEPATH=//p' "$CGAM_BUILD/CMakeCache.txt")
+if [ -n "$python" ] && [ -d "$CGAM_BUILD/python/cgam" ]; then
+    package=$(find "$root/lib" -path '*-packages/cgam/__init__.py' -print -quit)
+    [ -n "$package" ] || die "the Python package did not arrive"
+    said=$(cd / && env -u LD_LIBRARY_PATH PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$(dirname "$(dirname "$package")")" "$python" -c \
+        'import cgam, numpy; print(cgam.__version__, cgam.Bank(numpy.eye(3)).recall([0, 1, 0.0]).winner)')
+    [ "$said" = "$version 1" ] || die "the installed Python package says '$said'"
+fi
+
 # Nothing installed names the folder it was built in.
 if named=$(grep -rlIF -e "$CGAM_BUILD" -e "$CGAM_SRC" "$root"); then die "these files name the build folder: $named"; fi
 echo "install: cgam $version, $(wc -l <<<"$exported") exported functions, $(ls "$man" | wc -l) man pages"
