@@ -222,6 +222,7 @@ bool instance_make(cgam_env *env, bank_size size, uint64_t seed, uint64_t number
         o.free_context = x->context && cgam_rng_below(&hostile, 4) == 0;
         o.free_query = cgam_rng_below(&hostile, 4) == 0;
     }
+    if (size == LARGE) o.max_iter = 300;
     x->opts = o;
     if (x->edge) choose_edge(&hostile, x);
     x->vectors = o.mode != CGAM_FIRST || cgam_rng_below(&rng, size == LARGE ? 8 : 2) == 1;

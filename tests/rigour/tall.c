@@ -165,16 +165,23 @@ static bool solve_tall(court *c, const arb_t factor, arb_srcptr p, arb_srcptr y,
 /* More memories than there are directions, none of them zero, are not orthogonal. */
 static verdict orthogonal_tall(const court *c)
 {
+    const factors *f = c->own;
     verdict is = RIGHT;
+    slong count = 0, *rows = flint_malloc((size_t)(c->d + 1) * sizeof *rows);
+    for (slong i = 0; i < c->n && count <= c->d; i++)
+        if (!arb_is_zero(f->n2 + i)) rows[count++] = i;
+    if (count > c->d) is = WRONG;
     arb_t dot;
     arb_init(dot);
-    for (slong i = 0; i < c->n && is == RIGHT; i++)
+    for (slong i = 0; i < count && is == RIGHT; i++)
         for (slong j = 0; j < i && is == RIGHT; j++) {
-            arb_dot(dot, NULL, 0, c->Z + i * c->d, 1, c->Z + j * c->d, 1, c->d, c->prec);
+            arb_dot(dot, NULL, 0, c->Z + rows[i] * c->d, 1, c->Z + rows[j] * c->d, 1, c->d,
+                    c->prec);
             if (!arb_contains_zero(dot)) is = WRONG;
             else if (!arb_is_zero(dot) && c->prec < PRECISION_MAX) is = OPEN;
         }
     arb_clear(dot);
+    flint_free(rows);
     return is;
 }
 
