@@ -54,7 +54,7 @@ void cgam_page_begin(const cgam_figure *f, int width, int height, cgam_page *p)
     fprintf(p->to,
             "do for [kind in 'svg png pdf'] {\n"
             "if (kind eq 'svg') { set terminal svg size %d,%d dynamic enhanced font "
-            "'Helvetica,14' background 'white' }\n"
+            "'DejaVu Sans,14' background 'white' }\n"
             "if (kind eq 'png') { set terminal pngcairo size %d,%d enhanced font 'DejaVu Sans,14' "
             "fontscale 1.6 linewidth 1.6 pointscale 1.6 background 'white' }\n"
             "if (kind eq 'pdf') { set terminal pdfcairo size %.2fin,%.2fin enhanced font "

@@ -92,6 +92,40 @@ static void shots_curves(FILE *to, const json_t *curves, const banded *b)
     }
 }
 
+/* Layers are whole numbers; about a dozen of them are named on an axis. */
+static void layer_axis(FILE *to, char axis, int64_t layers)
+{
+    fprintf(to, "set %ctics 0, %d\nset %crange [-0.5:%g]\n", axis, (int)(layers / 13 + 1), axis,
+            (double)layers - 0.5);
+}
+
+/* The number of labels that chance hits one of: classes; 0 where answers are open-ended. */
+static double chance_of(const json_t *doc)
+{
+    int64_t labels = cgam_json_get_int(doc, "labels");
+    return labels > 0 ? 1 / (double)labels : 0;
+}
+
+/* The legend of all panels, in a row or two under them: NaN drawn in the style of each curve. */
+static void legend_begin(FILE *to, double low, double high)
+{
+    fprintf(to,
+            "unset label 1\nset lmargin at screen 0.02\nset rmargin at screen 0.98\nset tmargin at "
+            "screen %.3f\nset bmargin at screen %.3f\nunset border\nunset tics\nunset grid\nunset "
+            "title\nunset colorbox\nunset xlabel\nunset ylabel\nunset logscale\nset xrange [0:1]\n"
+            "set yrange [0:1]\nset key center center horizontal maxrows 2\nplot \\\n",
+            high, low);
+}
+
+static void legend_end(FILE *to)
+{
+    fputs("set border 3\nset tics nomirror out\nset xtics nomirror out\nset ytics nomirror out\n"
+          "set grid ytics lc rgb '#dddddd' lw 1 dt 1\nunset key\nunset multiplot\n",
+          to);
+}
+
+#define GREY "lc rgb '#888888' dt 3 lw 1.5"
+
 /* Several panels: what is said once belongs to the first of them alone. */
 static void panels_begin(FILE *to, const cgam_figure *f)
 {
@@ -106,8 +140,11 @@ static void draw_neff(const json_t *doc, int64_t index, const cgam_figure *f, FI
 {
     (void)index;
     bool mass = strcmp(f->name, "mass") == 0;
-    fprintf(to, "set xlabel 'layer'\nset xrange [-0.5:%d]\nset key outside right center\n",
-            (int)cgam_models_layers(doc));
+    double words = fmax(10, cgam_json_get_real(doc, "model.vocab"));
+    layer_axis(to, 'x', cgam_models_layers(doc));
+    fputs("set xlabel 'layer'\nset bmargin at screen 0.27\n"
+          "set key at screen 0.52, screen 0.105 center center horizontal maxrows 2\n",
+          to);
     if (mass)
         fputs("set ylabel 'probability of the labels together'\nset yrange [-0.02:1.02]\nplot \\\n",
               to);
@@ -115,9 +152,9 @@ static void draw_neff(const json_t *doc, int64_t index, const cgam_figure *f, FI
         fprintf(to,
                 "set ylabel 'effective number of words  N_{eff}'\nset logscale y\n"
                 "set format y '10^{%%T}'\nset yrange [0.9:%g]\nplot \\\n"
-                "  %d with lines lc rgb '#888888' dt 3 lw 1.5 title 'labels', \\\n",
-                1.6 * fmax(10, cgam_json_get_real(doc, "model.vocab")),
-                (int)cgam_json_get_int(doc, "labels"));
+                "  %.0f with lines lc rgb '#888888' dt 1 lw 1.5 title 'vocabulary', \\\n"
+                "  %d with lines " GREY " title 'labels', \\\n",
+                2.2 * words, words, (int)cgam_json_get_int(doc, "labels"));
     shots_curves(
         to, cgam_json_at(doc, "curves"),
         mass ? &(banded){"neff.csv", "column('label_mass')",
@@ -130,7 +167,7 @@ static void draw_neff(const json_t *doc, int64_t index, const cgam_figure *f, FI
 
 /* ---- Sweep ------------------------------------------------------------------------------- */
 static const struct {
-    const char *path, *title; /* of the held-out accuracy in a document; NULL: labels only */
+    const char *path, *title; /* of the held-out accuracy in a document; its error is path_se */
 } answers[] = {{"zero_shot.%", "zero-shot"},
                {"icl.%", "with demonstrations"},
                {"best.%.held_out", "query + λ context"},
@@ -149,20 +186,37 @@ static double answer(const json_t *entry, int which, int over)
     return cgam_models_over(entry, answers[which].path, over);
 }
 
+static double answer_se(const json_t *entry, int which, int over)
+{
+    char path[80];
+    snprintf(path, sizeof path, "%s_se", answers[which].path);
+    return cgam_models_over(entry, path, over);
+}
+
 static void shots_data(const json_t *doc, FILE *to)
 {
     const json_t *shots = cgam_json_at(doc, "shots");
     size_t count = json_array_size(shots);
     for (int over = 0; over < 2; over++) {
         fprintf(to, "$over%d << EOD\nk", over);
-        for (int a = 0; a < ANSWERS; a++) fprintf(to, ",a%d", a);
+        for (int a = 0; a < ANSWERS; a++) fprintf(to, ",a%d,se%d", a, a);
         for (size_t i = 0; i < count; i++) {
             const json_t *entry = json_array_get(shots, i);
             fprintf(to, "\n%d", (int)cgam_json_get_int(entry, "k"));
-            for (int a = 0; a < ANSWERS; a++) fprintf(to, ",%.6g", answer(entry, a, over));
+            for (int a = 0; a < ANSWERS; a++)
+                fprintf(to, ",%.6g,%.6g", answer(entry, a, over), answer_se(entry, a, over));
         }
         fprintf(to, "\nEOD\n");
     }
+}
+
+/* The answers' entries of a legend. */
+static void answers_legend(FILE *to, const char *with)
+{
+    for (int a = 0; a < ANSWERS; a++)
+        fprintf(to, "  NaN with %s lt %d lw %s title '%s', \\\n", with, answer_style[a],
+                a < 3 ? "2.5" : "1.5", answers[a].title);
+    fputs("  NaN with lines " GREY " title 'chance'\n", to);
 }
 
 static void draw_shots(const json_t *doc, int64_t index, const cgam_figure *f, FILE *to)
@@ -171,37 +225,41 @@ static void draw_shots(const json_t *doc, int64_t index, const cgam_figure *f, F
     const json_t *shots = cgam_json_at(doc, "shots");
     size_t count = json_array_size(shots);
     panels_begin(to, f);
-    fprintf(to, "set xlabel 'demonstrations'\nset yrange [-0.02:1.02]\n"
-                "set logscale x 2\nset offsets graph 0.05, graph 0.05, 0, 0\n"
-                "set tmargin at screen 0.90\nset bmargin at screen 0.19\n"
-                "set ylabel 'accuracy, held out'\n");
+    double first = cgam_json_get_real(json_array_get(shots, 0), "k");
+    double last = cgam_json_get_real(json_array_get(shots, count - 1), "k");
+    fprintf(to,
+            "set xlabel 'demonstrations'\nset yrange [-0.02:1.02]\nunset key\nset logscale x 2\n"
+            "set xrange [%g:%g]\nset tmargin at screen 0.91\nset bmargin at screen 0.33\n"
+            "set ylabel 'accuracy, held out'\n",
+            0.8 * fmax(first, 1), 1.25 * fmax(last, 1));
     for (int over = 0; over < 2; over++) {
         fprintf(to, "set lmargin at screen %.3f\nset rmargin at screen %.3f\nset title '%s'\n",
-                over ? 0.445 : 0.085, over ? 0.735 : 0.375, over_titles[over]);
-        if (over) fprintf(to, "set key at screen 0.99, screen 0.85 right top\nunset ylabel\n");
-        else fprintf(to, "unset key\n");
-        fprintf(to, "set xtics (");
+                over ? 0.57 : 0.085, over ? 0.98 : 0.495, over_titles[over]);
+        fprintf(to, "%sset xtics (", over ? "unset label 1\nunset ylabel\n" : "");
         for (size_t i = 0; i < count; i++) {
             int k = (int)cgam_json_get_int(json_array_get(shots, i), "k");
             fprintf(to, "%s'%d' %d", i ? ", " : "", k, k);
         }
         fprintf(to, ")\nplot \\\n");
-        for (int a = 0; a < ANSWERS; a++)
-            if (over == 0 || a != CENTRED)
-                fprintf(to, "  $over%d using 1:%d with linespoints lt %d lw %s title '%s'%s", over,
-                        a + 2, answer_style[a], a < 3 ? "2.5" : "1.5", answers[a].title,
-                        a + 1 < ANSWERS ? ", \\\n" : "");
-            else /* only the labels can be centred; the legend is that of both */
-                fprintf(to, "  NaN with linespoints lt %d lw 1.5 title '%s'", cgam_page_style(a),
-                        answers[a].title);
-        fprintf(to, "\n");
+        for (int a = 0; a < ANSWERS; a++) {
+            if (over && a == CENTRED) continue; /* only the labels can be centred */
+            /* side by side within a few percent, so that bars of equal answers can be told apart */
+            fprintf(to,
+                    "  $over%d using ($1*%.4f):%d:%d with yerrorlines lt %d lw %s notitle, \\\n",
+                    over, 1 + 0.02 * (a - 3), 2 * a + 2, 2 * a + 3, answer_style[a],
+                    a < 3 ? "2.5" : "1.5");
+        }
+        if (over) fputs("  NaN notitle\n", to); /* among all words chance is nothing */
+        else fprintf(to, "  %.6g with lines " GREY " notitle\n", chance_of(doc));
     }
-    fputs("unset multiplot\n", to);
+    legend_begin(to, 0.06, 0.17);
+    answers_legend(to, "linespoints");
+    legend_end(to);
 }
 
 /* Accuracy against the coupling: the best pair of each kind of context, and what needs none. The
  * study's own contexts are drawn last, over their baselines. */
-static void steps_panel(FILE *to, const json_t *entry, int64_t k, int over)
+static void steps_panel(FILE *to, const json_t *entry, int64_t k, int over, double chance)
 {
     const double low = 0.01, high = 100;
     fprintf(to,
@@ -211,8 +269,9 @@ static void steps_panel(FILE *to, const json_t *entry, int64_t k, int over)
             low, high);
     for (int a = 0; a < ANSWERS; a++)
         if (a < RETRIEVAL || (a == CENTRED && over == 0))
-            fprintf(to, "  %.6g with lines lt %d lw 1.5 title '%s', \\\n", answer(entry, a, over),
-                    answer_style[a], answers[a].title);
+            fprintf(to, "  %.6g with lines lt %d lw 1.5 notitle, \\\n", answer(entry, a, over),
+                    answer_style[a]);
+    if (over == 0) fprintf(to, "  %.6g with lines " GREY " notitle, \\\n", chance);
     for (int kind = 3; kind >= 0; kind--) {
         int a = RETRIEVAL + kind;
         char rows[200];
@@ -222,13 +281,13 @@ static void steps_panel(FILE *to, const json_t *entry, int64_t k, int over)
                  (int)k, over, kind);
         fprintf(to,
                 "  'sweep_steps.csv' using (%s ? (column('lambda_from') < %g ? %g : "
-                "column('lambda_from')) : NaN):(column('accuracy')) with steps lt %d lw %s title "
-                "'%s', \\\n"
+                "column('lambda_from')) : NaN):(column('accuracy')) with steps lt %d lw %s "
+                "notitle, \\\n"
                 "  'sweep_steps.csv' using (%s && stringcolumn('lambda_to') eq 'inf' ? "
                 "column('lambda_from') : NaN):(column('accuracy')):(%g - "
                 "column('lambda_from')):(0) with vectors nohead lt %d lw %s notitle%s",
-                rows, low, low, answer_style[a], kind ? "1.8" : "3", answers[a].title, rows, high,
-                answer_style[a], kind ? "1.8" : "3", kind ? ", \\\n" : "\n");
+                rows, low, low, answer_style[a], kind ? "1.8" : "3", rows, high, answer_style[a],
+                kind ? "1.8" : "3", kind ? ", \\\n" : "\n");
     }
 }
 
@@ -240,35 +299,40 @@ static void draw_sweep(const json_t *doc, int64_t index, const cgam_figure *f, F
     fprintf(to, "set palette defined (0 '#fcfdbf', 0.25 '#fe9f6d', 0.5 '#de4968', "
                 "0.75 '#8c2981', 1 '#3b0f70')\nset cbrange [0:1]\n");
     for (int over = 0; over < 2; over++) {
-        double top = over ? 0.48 : 0.95;
+        double top = over ? 0.54 : 0.96;
         const char *name = cgam_sweep_over_name((cgam_sweep_over)over);
         const json_t *best = cgam_json_at(cgam_json_at(entry, "best"), name);
         int q = (int)cgam_json_get_int(best, "query_layer");
         int c = (int)cgam_json_get_int(best, "context_layer");
+        fputs("unset logscale x\n", to);
+        layer_axis(to, 'x', layers);
+        layer_axis(to, 'y', layers);
         fprintf(to,
                 "set tmargin at screen %.3f\nset bmargin at screen %.3f\nset lmargin at screen "
-                "0.065\nset rmargin at screen 0.385\nunset logscale x\nset format x '%%g'\n"
+                "0.065\nset rmargin at screen 0.405\nset format x '%%g'\n"
                 "set title 'best accuracy %s'\nset xlabel 'query layer'\nset ylabel 'context "
-                "layer'\nset xrange [-0.5:%g]\nset yrange [-0.5:%g]\nunset grid\nunset key\n"
-                "set colorbox user origin screen 0.395, screen %.3f size screen 0.012, screen "
-                "0.33\n"
+                "layer'\nunset grid\nunset key\n"
+                "set colorbox user origin screen 0.415, screen %.3f size screen 0.012, screen "
+                "0.30\n"
                 "plot 'sweep.csv' every ::%lld::%lld using (column('query_layer')):"
                 "(column('context_layer')):(column('%s')) with image pixels, \\\n"
                 "  '+' using (%d):(%d) every ::0::0 with points pt 4 ps 1.6 lw 3 lc rgb "
                 "'#ffffff', \\\n"
                 "  '+' using (%d):(%d) every ::0::0 with points pt 4 ps 1.3 lw 1.5 lc rgb "
                 "'#000000'\n",
-                top, top - 0.33, over_titles[over], (double)layers - 0.5, (double)layers - 0.5,
-                top - 0.33, (long long)(index * layers * layers),
+                top, top - 0.30, over_titles[over], top - 0.30,
+                (long long)(index * layers * layers),
                 (long long)((index + 1) * layers * layers - 1), name, q, c, q, c);
-        fprintf(to,
-                "unset label 1\nset lmargin at screen 0.535\nset rmargin at screen 0.775\n"
-                "set title 'at the best pair of each, %s'\n"
-                "set key at screen 0.995, screen %.3f right top font ',11' samplen 2.5\n",
-                over_titles[over], top - 0.02);
-        steps_panel(to, entry, k, over);
+        fprintf(
+            to,
+            "unset label 1\nset lmargin at screen 0.565\nset rmargin at screen 0.98\n"
+            "set xtics autofreq\nset ytics autofreq\nset title 'at the best pair of each, %s'\n",
+            over_titles[over]);
+        steps_panel(to, entry, k, over, chance_of(doc));
     }
-    fputs("unset multiplot\n", to);
+    legend_begin(to, 0.05, 0.13);
+    answers_legend(to, "lines");
+    legend_end(to);
 }
 
 /* ---- Steering ---------------------------------------------------------------------------- */
@@ -287,6 +351,7 @@ typedef struct steering {
     int shots, panels;
     double lambda[STEER_PANELS];
     double baseline[STEER_ROWS], least[STEER_ROWS], most[STEER_ROWS];
+    bool odds_band; /* their errors are known, which takes more than one answer */
 } steering;
 
 static steering measure_steer(const json_t *doc, int64_t index)
@@ -309,8 +374,11 @@ static steering measure_steer(const json_t *doc, int64_t index)
             for (int64_t l = 0; l < cgam_models_layers(doc); l++) {
                 const json_t *curve = json_array_get(curves, i);
                 const char *one = steer_measures[row];
-                least = fmin(least, cgam_json_nth(curve, row ? one : "log_p_low", l));
-                most = fmax(most, cgam_json_nth(curve, row ? one : "log_p_high", l));
+                double room = row ? 1.96 * cgam_json_nth(curve, "log_odds_gain_se", l) : 0;
+                s.odds_band = s.odds_band || (row && !isnan(room));
+                if (isnan(room)) room = 0;
+                least = fmin(least, cgam_json_nth(curve, row ? one : "log_p_low", l) - room);
+                most = fmax(most, cgam_json_nth(curve, row ? one : "log_p_high", l) + room);
             }
         double room = 0.05 * (most - least) + 1e-6;
         s.least[row] = least - room;
@@ -339,11 +407,14 @@ static void steer_panel(FILE *to, const steering *s, int row, int j)
                  "column('shots') == %d && column('context') == %d && "
                  "abs(column('lambda')-%.17g) < 1e-12 ? column('layer') : NaN",
                  s->shots, c, s->lambda[j]);
-        if (row == 0)
-            fprintf(to,
-                    "  'steer.csv' using (%s):(column('log_p_low')):(column('log_p_high')) with "
-                    "filledcurves lt %d fs transparent solid 0.18 noborder notitle, \\\n",
-                    at[c], context_style[c]);
+        if (row && !s->odds_band) continue;
+        fprintf(to,
+                "  'steer.csv' using (%s):(%s):(%s) with filledcurves lt %d fs transparent solid "
+                "0.18 noborder notitle, \\\n",
+                at[c],
+                row ? "column('log_odds')-1.96*column('log_odds_gain_se')" : "column('log_p_low')",
+                row ? "column('log_odds')+1.96*column('log_odds_gain_se')" : "column('log_p_high')",
+                context_style[c]);
     }
     for (int c = 0; c < 3; c++)
         fprintf(to,
@@ -359,20 +430,16 @@ static void draw_steer(const json_t *doc, int64_t index, const cgam_figure *f, F
 {
     const steering s = measure_steer(doc, index);
     panels_begin(to, f);
-    fprintf(to, "unset key\nset xrange [-0.5:%d]\n", (int)cgam_models_layers(doc));
+    fputs("unset key\n", to);
+    layer_axis(to, 'x', cgam_models_layers(doc));
     for (int row = 0; row < STEER_ROWS; row++)
         for (int j = 0; j < s.panels; j++) steer_panel(to, &s, row, j);
-    fprintf(to, "set lmargin at screen 0.08\nset rmargin at screen 0.97\nset tmargin at screen "
-                "0.12\nset bmargin at screen 0.06\nunset border\nunset tics\nunset grid\n"
-                "unset xlabel\nunset ylabel\nset yrange [0:1]\n"
-                "set key center center horizontal\nplot \\\n");
+    legend_begin(to, 0.06, 0.12);
     for (int c = 0; c < 3; c++)
         fprintf(to, "  NaN with linespoints lt %d title '%s', \\\n", context_style[c],
                 context_titles[c]);
-    fprintf(to, "  NaN with lines lc rgb '#000000' dt 3 lw 1.5 title 'no context'\n"
-                "set border 3\nset xtics nomirror out\nset ytics nomirror out\n"
-                "set grid ytics lc rgb '#dddddd' lw 1 dt 1\nunset key\n");
-    fputs("unset multiplot\n", to);
+    fputs("  NaN with lines lc rgb '#000000' dt 3 lw 1.5 title 'no context'\n", to);
+    legend_end(to);
 }
 
 /* ---- Probe ------------------------------------------------------------------------------- */
@@ -383,26 +450,30 @@ static void draw_probe(const json_t *doc, int64_t index, const cgam_figure *f, F
     double n = (double)cgam_json_get_int(doc, "queries");
     char low[120], high[120];
     panels_begin(to, f);
+    layer_axis(to, 'x', cgam_models_layers(doc));
     fprintf(to,
-            "set xlabel 'layer'\nset xrange [-0.5:%d]\nset tmargin at screen "
-            "0.90\nset bmargin at screen 0.20\n"
-            "set lmargin at screen 0.08\nset rmargin at screen 0.42\nunset key\n"
-            "set title 'separability'\nset ylabel 'held-out accuracy of a linear probe'\n"
-            "set yrange [0:1.02]\nplot %.6g with lines lc rgb '#888888' dt 3 lw 1.5 notitle, \\\n",
-            (int)cgam_models_layers(doc), 1 / fmax(1, (double)cgam_json_get_int(doc, "labels")));
+            "set xlabel 'layer'\nset tmargin at screen 0.91\nset bmargin at screen 0.33\n"
+            "set lmargin at screen 0.08\nset rmargin at screen 0.48\nunset key\n"
+            "set title 'separability'\nset ylabel 'held-out accuracy of a probe'\n"
+            "set yrange [0:1.02]\nplot %.6g with lines " GREY " notitle, \\\n",
+            chance_of(doc));
     shots_curves(to, curves,
                  &(banded){"probe.csv", "column('separability')", "-1.96*column('separability_se')",
                            "+1.96*column('separability_se')"});
     snprintf(low, sizeof low, "-1.96*column('margin_sd')/%.6g", sqrt(fmax(1, n)));
     snprintf(high, sizeof high, "+1.96*column('margin_sd')/%.6g", sqrt(fmax(1, n)));
-    fprintf(
-        to,
-        "unset label 1\nset lmargin at screen 0.53\nset rmargin at screen 0.86\nset title 'alignment'\n"
-        "set ylabel 'margin of the cosine with the label row'\nset yrange [*:*]\n"
-        "set key at screen 0.99, screen 0.88 right top\n"
-        "plot 0 with lines lc rgb '#888888' dt 3 lw 1.5 title 'chance', \\\n");
+    fprintf(to, "unset label 1\nset lmargin at screen 0.58\nset rmargin at screen 0.98\n"
+                "set title 'alignment'\nset ylabel 'margin of the cosine'\nset yrange [*:*]\n"
+                "plot 0 with lines " GREY " notitle, \\\n");
     shots_curves(to, curves, &(banded){"probe.csv", "column('margin')", low, high});
-    fputs("unset multiplot\n", to);
+    legend_begin(to, 0.06, 0.17);
+    for (size_t i = 0; i < json_array_size(curves); i++) {
+        char text[32];
+        fprintf(to, "  NaN with linespoints lt %d title '%s', \\\n", cgam_page_style((int64_t)i),
+                shots_text(cgam_json_get_int(json_array_get(curves, i), "k"), text));
+    }
+    fputs("  NaN with lines " GREY " title 'chance'\n", to);
+    legend_end(to);
 }
 
 /* ---- The list ---------------------------------------------------------------------------- */
@@ -420,18 +491,19 @@ static const struct {
      "Geometric mean of exp(entropy) over queries; bands: 95% of the mean."},
     {"mass", CGAM_LM_NEFF, false, WIDE, HIGH, NULL, draw_neff, "Probability of the labels by layer",
      "Mean over queries; bands: 95% of the mean."},
-    {"shots", CGAM_LM_SWEEP, false, 1080, 470, shots_data, draw_shots,
+    {"shots", CGAM_LM_SWEEP, false, 1080, 560, shots_data, draw_shots,
      "Accuracy against the number of demonstrations",
-     "Pair of layers and coupling chosen on one half of the queries, counted on the other."},
-    {"sweep", CGAM_LM_SWEEP, true, 1080, 900, NULL, draw_sweep,
+     "Pair of layers and coupling chosen on one half of the queries, counted on the other. Bars: one "
+     "standard error."},
+    {"sweep", CGAM_LM_SWEEP, true, 1080, 960, NULL, draw_sweep,
      "Retrieval for every pair of layers",
      "Left: the best accuracy over λ for each pair of layers, square: the best pair. Right: "
      "accuracy as an exact step function of λ at the best pair of each kind of context."},
     {"steer", CGAM_LM_STEER, true, 1080, 760, NULL, draw_steer,
      "Steering by contexts of each layer",
      "The query is held at the last layer. Above: with 95% bootstrap bands. Below: the answer "
-     "against the other objects of the relation."},
-    {"probe", CGAM_LM_PROBE, false, 1080, 450, NULL, draw_probe,
+     "against the other objects of the relation; bands: 95% of the gain over no context."},
+    {"probe", CGAM_LM_PROBE, false, 1080, 520, NULL, draw_probe,
      "Separability and alignment by layer", "Bands: 95% of the mean."},
 };
 
