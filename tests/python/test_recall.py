@@ -220,3 +220,13 @@ def test_verbs(tmp_path, rng):
     study = cgam.study("separation", trials=4, out=tmp_path / "s", figures="no", threads=1)
     again = cgam.study("separation", trials=4, out=tmp_path / "t", figures="no", threads=2)
     assert study["accuracy"] == again["accuracy"]
+
+
+def test_plots(bank, rng):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.switch_backend("Agg")
+    axes = bank.recall(rng.standard_normal(10)).plot()
+    assert len(axes.patches) == 5
+    net = cgam.Net({"x": cgam.Layer(2)}, {"b": cgam.net.Bias("x", [1.0, 2.0])})
+    assert len(net.flow(record=True).trajectory.plot().lines) == 3
+    pyplot.close("all")

@@ -349,8 +349,23 @@ def test_random_arguments(rng):
     def pick():
         return odd[rng.integers(len(odd))]
 
-    t = cgam.theory
+    t, net = cgam.theory, cgam.net
+    two = cgam.Net({"x": cgam.Layer(5), "y": cgam.Layer(7, "softmax")}, {"w": net.Bilinear("x", "y", np.ones((5, 7)))})
     calls = [
+        lambda: cgam.Net({"x": cgam.Layer(pick(), pick(), tau=pick(), axes=pick()), "y": cgam.Layer(5)},
+                         {"w": net.Bilinear("x", "y", pick(), pick())}),
+        lambda: cgam.Net({"x": cgam.Layer(5), "y": cgam.Layer((7, 5))},
+                         {"s": [net.Gram("x", pick(), 1.0, pick()), net.Bias("x", pick()), net.Attention("y", "y"),
+                                net.Tensor(["x", "x"], pick()), net.LowRank(["x", "x"], [pick(), pick()], pick()),
+                                net.Custom(["x"], pick())][rng.integers(6)]}).values(pick()),
+        lambda: two.values(pick(), clamped=pick()), lambda: two.jacobian(pick(), pick()),
+        lambda: two.flow(pick(), t_end=pick(), method=pick(), max_steps=50),
+        lambda: two.flow({"x": pick()}, clamps=[net.Clamp("y", pick(), pick(), pick())], max_steps=50, watch=pick()),
+        lambda: two.eigenvalues(pick(), pick()),
+        lambda: _core.net_layer(*[pick() for _ in range(8)]), lambda: _core.net_synapse(*[pick() for _ in range(7)]),
+        lambda: _core.net_synapse(two._handle, "bilinear", "v", (0, 1), 1.0, (pick(),), pick()),
+        lambda: _core.net_flow(two._handle, pick(), pick(), None, {}, pick(), pick(), pick(), pick()),
+        lambda: _core.observe(*[pick() for _ in range(7)]), lambda: _core.contrast(pick(), pick(), pick(), pick(), "mean"),
         lambda: cgam.Bank(pick(), normalize=pick(), dtype=pick(), copy=bool(rng.integers(2))),
         lambda: bank.recall(pick(), pick(), mode=pick(), alpha=pick(), target=pick()),
         lambda: bank.recall(np.ones(5), pick(), top=pick(), beta=pick(), lam=pick()),
@@ -377,7 +392,8 @@ def test_random_arguments(rng):
         try:
             calls[rng.integers(len(calls))]()
             answers += 1
-        except (ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError, cgam.Error, MemoryError):
+        except (ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError, cgam.Error, MemoryError,
+                ArithmeticError):
             pass
     assert answers > 100
     assert bank.recall(np.ones(5)).winner >= 0
