@@ -1,5 +1,6 @@
 /* ctest: timeout=600
  * Generated text: the cache against running all tokens anew, both engines, ends and draws. */
+#include "support/failing_alloc.h"
 #include "support/models.h"
 #include "support/objects.h"
 
@@ -347,6 +348,55 @@ static void words_become_edits(void **state)
     cgam_lm_close(lm);
 }
 
+static char tiny_path[64];
+
+static cgam_status ignore(void *user, const cgam_lm_span *span)
+{
+    (void)user, (void)span;
+    return CGAM_OK;
+}
+
+/* Observed, scored and generated, by one engine, under edits. */
+static int all_of_it(cgam_env *on, void *arg)
+{
+    bool exact = *(bool *)arg;
+    scene s;
+    fill(&s, 6);
+    cgam_lm *lm = NULL;
+    cgam_lm_text text[2] = {{0}, {0}};
+    double log_p[2];
+    const cgam_lm_edit e = {.layer = 1, .where = CGAM_LM_ALL, .scale = 1, .vector = s.vector[0]};
+    const cgam_lm_candidate c[] = {{0, s.tokens[1], 3}, {1, s.tokens[2], 2}};
+    cgam_lm_generate_opts g = cgam_lm_generate_opts_default();
+    cgam_lm_observe_opts o = cgam_lm_observe_opts_default();
+    g.exact = o.run.exact = exact;
+    g.max_tokens = 2;
+    g.temperature = 1;
+    g.edits = o.run.edits = (cgam_lm_edits){&e, 1};
+    o.all_tokens = o.scores = true;
+    cgam_status status = cgam_lm_open(on, tiny_path, &lm);
+    if (status != CGAM_OK) return status;
+    status = cgam_lm_observe(lm, 2, s.prompt, &o, ignore, NULL);
+    if (status == CGAM_OK) status = cgam_lm_score(lm, 2, s.prompt, 2, c, &o.run, log_p);
+    if (status == CGAM_OK) status = cgam_lm_generate(lm, 2, s.prompt, &g, text);
+    cgam_lm_texts_free(lm, 2, text);
+    cgam_lm_close(lm);
+    return status;
+}
+
+static void memory_that_is_refused_is_no_more_than_that(void **state)
+{
+    (void)state;
+    cgam_lm_close(model_tiny(env, tiny_shape_default())); /* skips without libllama */
+    snprintf(tiny_path, sizeof tiny_path, "/tmp/cgam-generate-%d.gguf", (int)getpid());
+    tiny_write(tiny_path, tiny_shape_default());
+    bool exact = false;
+    check_some_allocations(all_of_it, &exact, 3);
+    exact = true;
+    check_some_allocations(all_of_it, &exact, 41);
+    unlink(tiny_path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -356,6 +406,7 @@ int main(void)
         cmocka_unit_test(an_interruption_leaves_what_there_is),
         cmocka_unit_test(what_cannot_be_generated_is_named),
         cmocka_unit_test(words_become_edits),
+        cmocka_unit_test(memory_that_is_refused_is_no_more_than_that),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,0 +1,78 @@
+/* Arrays that are written in any order. */
+#include "io/placed.h"
+#include "support/check.h"
+#include "support/objects.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static char path[80];
+
+static const char *name(const char *ending)
+{
+    snprintf(path, sizeof path, "/tmp/cgam-placed-%d%s", (int)getpid(), ending);
+    return path;
+}
+
+static void stretches_find_their_places(void **state)
+{
+    (void)state;
+    cgam_env *env = object_env(1);
+    float numbers[24];
+    const int32_t words[] = {7, 8, 9};
+    for (int i = 0; i < 24; i++) numbers[i] = (float)i;
+    const cgam_named_array arrays[] = {{"a", CGAM_F32, 3, (const int64_t[]){2, 3, 4}, NULL},
+                                       {"b", CGAM_I32, 1, (const int64_t[]){3}, NULL}};
+    for (int count = 1; count <= 2; count++) {
+        cgam_placed *p;
+        CHECK_STATUS(env, cgam_placed_begin(env, name(count == 1 ? ".npy" : ".safetensors"), count,
+                                            arrays, &p));
+        CHECK_STATUS(env, cgam_placed_put(p, 0, 16, 8, numbers + 16));
+        if (count == 2) CHECK_STATUS(env, cgam_placed_put(p, 1, 0, 3, words));
+        CHECK_STATUS(env, cgam_placed_put(p, 0, 0, 4, numbers));
+        CHECK_STATUS(env, cgam_placed_put(p, 0, 4, 12, numbers + 4));
+        assert_int_not_equal(access(path, F_OK), 0); /* nothing before the end */
+        CHECK_STATUS(env, cgam_placed_finish(p));
+        cgam_array array;
+        char member[96];
+        snprintf(member, sizeof member, "%s%s", path, count == 1 ? "" : ":a");
+        CHECK_STATUS(env, cgam_array_open(env, member, &array));
+        assert_int_equal(array.ndim, 3);
+        assert_int_equal(array.shape[1], 3);
+        assert_memory_equal(array.data, numbers, sizeof numbers);
+        cgam_array_close(env, &array);
+        unlink(path);
+    }
+    cgam_env_free(env);
+}
+
+static void what_is_missing_or_beyond_is_named(void **state)
+{
+    (void)state;
+    cgam_env *env = object_env(1);
+    const float number = 1;
+    const cgam_named_array array = {"a", CGAM_F32, 1, (const int64_t[]){3}, NULL};
+    const cgam_named_array twice[] = {array, array};
+    cgam_placed *p;
+    CHECK_STATUS(env, cgam_placed_begin(env, name(".npy"), 1, &array, &p));
+    CHECK_FAILS(env, CGAM_E_SHAPE, cgam_placed_put(p, 0, 3, 1, &number));
+    CHECK_FAILS(env, CGAM_E_SHAPE, cgam_placed_put(p, 0, -1, 1, &number));
+    CHECK_STATUS(env, cgam_placed_put(p, 0, 1, 1, &number));
+    CHECK_FAILS(env, CGAM_E_SHAPE, cgam_placed_finish(p));
+    CHECK_MESSAGE(env, "2 elements are missing");
+    assert_int_not_equal(access(path, F_OK), 0);
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_placed_begin(env, name(".npy"), 2, twice, &p));
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_placed_begin(env, name(".txt"), 1, &array, &p));
+    assert_int_not_equal(access(path, F_OK), 0);
+    cgam_env_free(env);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(stretches_find_their_places),
+        cmocka_unit_test(what_is_missing_or_beyond_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
