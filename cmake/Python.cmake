@@ -54,8 +54,9 @@ add_dependencies(product python_module)
 file(CONFIGURE OUTPUT "${python_folder}/version.txt" CONTENT "${PROJECT_VERSION}\n")
 set(wheel_stamp "${python_folder}/wheel")
 add_custom_command(OUTPUT "${wheel_stamp}"
+  COMMAND ${CMAKE_COMMAND} -E rm -rf "${python_folder}/build" "${python_folder}/dist" "${python_folder}/tree"
   COMMAND ${CMAKE_COMMAND} -E env "CGAM_BUILD=${PROJECT_BINARY_DIR}"
-          "${CGAM_PYTHON}" "${PROJECT_SOURCE_DIR}/python/setup.py" --quiet
+          "${CGAM_PYTHON}" -W ignore "${PROJECT_SOURCE_DIR}/python/setup.py" --quiet
           bdist_wheel --dist-dir "${python_folder}/dist" --bdist-dir "${python_folder}/tree"
   COMMAND ${CMAKE_COMMAND} -E touch "${wheel_stamp}"
   DEPENDS "${python_stamp}" python/setup.py "${python_folder}/version.txt"
