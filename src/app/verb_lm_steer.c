@@ -63,9 +63,9 @@ const cgam_verb cgam_verb_lm_steer = {
     .about =
         "Holds each query's state at the last layer and adds lambda times the mean effect of "
         "demonstrations on the other queries, taken after each layer in turn. Three kinds of "
-        "demonstrations: right ones (positive), objects of the same relation in the wrong "
-        "places (wrong_object), and objects of another relation, names of languages "
-        "(other_relation).\n\n"
+        "demonstrations: right ones (positive), objects of the same relation that are neither "
+        "the subject's nor the query's (wrong_object), and objects of another relation, names of "
+        "languages (other_relation).\n\n"
         "For each: mean probability and log-probability of the answer, the median of its rank "
         "(0 is first), how often it is first, the probability of all objects together, and the log "
         "odds of the answer against the other objects, both with what they gain over no "
