@@ -1,4 +1,4 @@
-/* progress.c: a bar, the share done and the time left, rewritten in place. */
+/* progress.c: a bar, the share done and the time left, rewritten in place; or lines that stay. */
 #include "app/progress.h"
 
 #include "base/env.h"
@@ -6,8 +6,16 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { BAR = 30 };
+enum { BAR = 30, EVERY = 15 /* seconds between lines that stay */ };
+
+/* A file or a pipe keeps what is written. */
+static bool stays(void)
+{
+    int fd = fileno(stderr);
+    return fd >= 0 && !isatty(fd);
+}
 
 void cgam_line_tell(cgam_line *line, double done, double seconds_left)
 {
@@ -18,6 +26,14 @@ void cgam_line_tell(cgam_line *line, double done, double seconds_left)
     if (seconds_left >= 3600) snprintf(left, sizeof left, "%.1f h left", seconds_left / 3600);
     else if (seconds_left >= 90) snprintf(left, sizeof left, "%.0f min left", seconds_left / 60);
     else if (seconds_left >= 0) snprintf(left, sizeof left, "%.0f s left", ceil(seconds_left));
+    if (stays()) {
+        double now = cgam_clock();
+        if (line->said == 0) line->said = now; /* what is done by then needs no word */
+        if (now - line->said < EVERY) return;
+        line->said = now;
+        fprintf(stderr, "%s: %.0f%%%s%s\n", line->what, 100 * done, *left ? ", " : "", left);
+        return;
+    }
     int width =
         snprintf(text, sizeof text, "%-12s %s %3.0f%%  %s", line->what, bar, 100 * done, left);
     fprintf(stderr, "\r%-*s", line->width, text); /* over all of the line before */

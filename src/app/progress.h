@@ -1,4 +1,5 @@
-/* progress.h: one line on standard error that says how far a long verb has come. */
+/* progress.h: what standard error is told of how far a long verb has come: one line that is drawn again
+ * and again on a terminal, and a line now and then in a file or a pipe. */
 #ifndef CGAM_SRC_APP_PROGRESS_H
 #define CGAM_SRC_APP_PROGRESS_H
 
@@ -11,6 +12,7 @@ typedef struct cgam_line {
     /* Of a line that tells a library's progress. */
     char phase[64], text[96];       /* the phase, and with its rate */
     double start, last, first_done; /* clock when it began and when last drawn; done at its start */
+    double said;                    /* clock of the last line that stays; 0: none yet */
 } cgam_line;
 
 /* done in 0 .. 1; seconds_left NAN = unknown. */

@@ -48,7 +48,7 @@ typedef struct cgam_call {
     const cgam_args *args;
     json_t *doc;   /* an object to fill */
     bool negative; /* set: done, but the answer is no (exit status 1) */
-    bool progress; /* show progress on standard error */
+    bool progress; /* tell standard error of progress */
     FILE *
         live; /* a terminal that the printer will write to: text may be shown as it comes; or NULL */
 } cgam_call;

@@ -50,6 +50,17 @@ static cgam_status read_shots(cgam_lm_study *study, const cgam_lm_study_opts *op
     return CGAM_OK;
 }
 
+/* Names the part of the study and the prompts before what is being done to them. */
+static void tell(void *user, const cgam_progress_at *at)
+{
+    cgam_lm_study *study = user;
+    char phase[160];
+    cgam_progress_at named = *at;
+    snprintf(phase, sizeof phase, "%s%s%.60s", study->part, study->doing, at->phase);
+    named.phase = phase;
+    study->told.report(study->told.user, &named);
+}
+
 cgam_status cgam_lm_study_open(cgam_env *env, const cgam_lm_study_opts *opts, cgam_lm_study **out)
 {
     cgam_lm_study_opts o = opts ? *opts : cgam_lm_study_opts_default();
@@ -65,7 +76,8 @@ cgam_status cgam_lm_study_open(cgam_env *env, const cgam_lm_study_opts *opts, cg
     study->chat = o.chat;
     study->all_tokens = o.all_tokens;
     study->dtype = o.dtype;
-    study->progress = o.progress;
+    study->told = o.progress;
+    if (o.progress.report) study->progress = (cgam_progress){tell, study};
     cgam_status status = read_shots(study, &o);
     if (status == CGAM_OK) status = cgam_lm_task_open(study, &o);
     if (status == CGAM_OK) status = cgam_lm_open(env, o.model, &study->lm);
@@ -122,6 +134,9 @@ static cgam_status steer_by_facts(cgam_lm_study *study, cgam_lm_result **out)
 cgam_status cgam_lm_study_part(cgam_lm_study *study, cgam_lm_part part, cgam_lm_result **out)
 {
     *out = NULL;
+    if (part < CGAM_LM_PARTS)
+        snprintf(study->part, sizeof study->part, "%s %d/%d: ", cgam_lm_part_name(part),
+                 (int)part + 1, (int)CGAM_LM_PARTS);
     switch (part) {
     case CGAM_LM_NEFF: return cgam_lm_neff(study, NULL, out);
     case CGAM_LM_SWEEP: return cgam_lm_sweep(study, NULL, out);

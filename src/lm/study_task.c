@@ -190,6 +190,9 @@ cgam_status cgam_lm_states(cgam_lm_study *study, const cgam_lm_task *task, int64
     snprintf(note, sizeof note, "%.200s, %lld shots%s%s, seed %lld", task->name, (long long)k,
              demos == CGAM_DEMOS_TRUE ? "" : " ",
              demos == CGAM_DEMOS_TRUE ? "" : cgam_demos_name(demos), (long long)study->seed);
+    snprintf(study->doing, sizeof study->doing, "%.24s, %lld shots%s%s: ", task->name, (long long)k,
+             demos == CGAM_DEMOS_TRUE ? "" : " ",
+             demos == CGAM_DEMOS_TRUE ? "" : cgam_demos_name(demos));
     cgam_status status = sheet_fill(study, task, k, demos, &s);
     if (out) {
         *out =
@@ -206,6 +209,7 @@ cgam_status cgam_lm_states(cgam_lm_study *study, const cgam_lm_task *task, int64
     if (status == CGAM_OK)
         status = cgam_lm_collect(study->lm, study->store, task->queries, s.prompt,
                                  (const char *const *)s.text, &opts, out ? *out : NULL, &report);
+    study->doing[0] = '\0';
     sheet_free(study, task->queries, &s);
     study->collected.found += report.found;
     study->collected.computed += report.computed;

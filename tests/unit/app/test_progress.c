@@ -62,8 +62,35 @@ static void nothing_is_left_behind(void **state)
     free(bytes);
 }
 
+/* A file gets whole lines, now and then. */
+static void a_file_is_told_in_lines(void **state)
+{
+    (void)state;
+    char text[200] = "";
+    FILE *terminal = stderr, *file = tmpfile();
+    assert_non_null(file);
+    cgam_line line;
+    stderr = file;
+    cgam_progress progress = cgam_line_begin(&line, true);
+    cgam_progress_at at = {
+        .phase = "sweep 2/4: states", .done = 1, .total = 4, .unit = "", .seconds_left = 5};
+    progress.report(progress.user, &at); /* too early for a word */
+    assert_true(ftell(file) == 0);
+    line.said -= 60;
+    line.last -= 60;
+    progress.report(progress.user, &at);
+    cgam_line_clear(&line);
+    stderr = terminal;
+    rewind(file);
+    assert_non_null(fgets(text, sizeof text, file));
+    assert_string_equal(text, "sweep 2/4: states: 25%, 5 s left\n");
+    assert_null(fgets(text, sizeof text, file));
+    fclose(file);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_is_left_behind)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_is_left_behind),
+                                       cmocka_unit_test(a_file_is_told_in_lines)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
