@@ -219,7 +219,7 @@ static void shells_are_offered_what_fits(void **state)
     (void)state;
     expect_offers(offers("re", NULL, NULL, NULL), "recall\nreport\n");
     expect_offers(offers("--v", NULL, NULL, NULL), "--version\n");
-    expect_offers(offers("lm", "s", NULL, NULL), "store\nsweep\nsteer\nstudy\n");
+    expect_offers(offers("lm", "s", NULL, NULL), "states\nstore\nsweep\nsteer\nstudy\n");
     expect_offers(offers("recall", "--mode", "", NULL), "first\ncoupled\nflow\n");
     expect_offers(offers("recall", "--mode", "=", "c"), "coupled\n");
     expect_offers(offers("recall", "--mode", "=", NULL), "first\ncoupled\nflow\n");
