@@ -232,21 +232,28 @@ static cgam_status measure(cgam_lm *lm, int64_t count, bool *fine)
     prompt.tokens = beginning.tokens = tokens;
     beginning.count = prompt.count < 8 ? prompt.count : 8;
     if (status == CGAM_OK) status = cost(lm, prompt, true, none, &states);
-    if (status == CGAM_OK) status = cost(lm, prompt, false, both, &edits);
+    if (status == CGAM_OK)
+        printf("states    %.3f of the time without them, %lld tokens, all layers (at most 1.05)\n",
+               states, (long long)prompt.count);
+    fflush(stdout);
     if (status == CGAM_OK) status = pace_of(lm, beginning, count, both, &ratio, &rate);
+    if (status == CGAM_OK)
+        printf("generate  %.3f of libllama's own rate, %.1f tokens/s (at least 0.9)\n", ratio,
+               rate);
+    fflush(stdout);
+    if (status == CGAM_OK) status = cost(lm, prompt, false, both, &edits);
+    if (status == CGAM_OK)
+        printf("edits     %.3f of the time without them (at most 1.05)\n", edits);
+    fflush(stdout);
     if (status == CGAM_OK && lm->info.exact)
         status = pace_exact(lm, beginning, count / 6 + 2, &exact, &exact_rate);
+    if (status == CGAM_OK)
+        printf("exact     %.3f of the rate at which its weights can be widened, %.2f tokens/s\n",
+               exact, exact_rate);
     cgam_lm_tokens_free(lm, tokens);
     free(v);
-    if (status != CGAM_OK) return status;
     *fine = states <= 1.05 && edits <= 1.05 && ratio >= 0.9;
-    printf("states    %.3f of the time without them, %lld tokens, all layers (at most 1.05)\n",
-           states, (long long)prompt.count);
-    printf("edits     %.3f of the time without them (at most 1.05)\n", edits);
-    printf("generate  %.3f of libllama's own rate, %.1f tokens/s (at least 0.9)\n", ratio, rate);
-    printf("exact     %.3f of the rate at which its weights can be widened, %.2f tokens/s\n", exact,
-           exact_rate);
-    return CGAM_OK;
+    return status;
 }
 
 int main(int argc, char **argv)
