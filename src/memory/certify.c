@@ -233,8 +233,8 @@ static cgam_status certify(const cgam_recall *plan, const cgam_query *m, const c
 cgam_status cgam_query_certify(const cgam_recall *plan, const cgam_query *m, cgam_result *out)
 {
     const cgam_recall_opts *o = &plan->opts;
-    bool coupled = o->mode == CGAM_COUPLED, solved = m->c && o->alpha > 0 && o->lambda > 0;
-    bool gates = o->mode == CGAM_FIRST;
+    bool coupled = o->mode == CGAM_COUPLED, gates = o->mode == CGAM_FIRST;
+    bool solved = gates && cgam_doubt_solved(plan, m->c);
     cgam_doubt doubt;
     out->p_error = NAN;
     if (m->end == CGAM_END_DIVERGED) {
@@ -243,11 +243,12 @@ cgam_status cgam_query_certify(const cgam_recall *plan, const cgam_query *m, cga
         return CGAM_OK;
     }
     bool measure = (coupled && (o->certify || !m->together)) ||
-                   (gates && solved && (o->certify || !plan->can.matrices));
+                   (solved && (o->certify || !plan->can.matrices));
     cgam_status status = cgam_doubt_measure(plan, m, measure, gates, &doubt);
     if (status != CGAM_OK) return status;
-    if (gates && solved) { /* mode first speaks of the gates as they are, not as they were solved */
-        double off = doubt.gradient * plan->gate->gain * (1 + 0x1p-18);
+    if (solved) { /* mode first speaks of the gates as they are, not as they were solved */
+        double off = measure ? doubt.gradient * plan->gate->gain * (1 + 0x1p-18) : INFINITY;
+        if (plan->can.matrices) off = fmin(off, m->s0_off.most);
         doubt.scores += o->lambda * off * CGAM_SLACK;
         if (!(doubt.scores >= 0)) doubt.scores = INFINITY;
         doubt.weights += 2 * o->beta * o->lambda * off * CGAM_SLACK;

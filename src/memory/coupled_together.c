@@ -331,6 +331,24 @@ static cgam_status judge_one(void *arg, int64_t v)
     return CGAM_OK;
 }
 
+/* What rounding did to A^-1 p1 of a query that is done; t and the border's entries are still there. */
+static cgam_status doubt_one(void *arg, int64_t v)
+{
+    const batch *b = arg;
+    const cgam_recall *plan = b->plan;
+    const way *w = b->ways[v];
+    const int64_t *border;
+    int64_t edge = cgam_dplr_border(plan->gate->A, &border), d = plan->bank->Z.d;
+    if (!w->done || w->leapt) return CGAM_OK;
+    double *p1 = cgam_alloc(plan->bank->env, (size_t)edge + 1, sizeof *p1);
+    if (!p1) return cgam_fail_nomem(plan->bank->env, "border rows");
+    for (int64_t k = 0; k < edge; k++) p1[k] = w->p1[border[k]];
+    cgam_status status =
+        cgam_doubt_feedback(plan, w->g1, p1, b->t + v * d, b->edges + v * edge, &w->m->feedback);
+    cgam_free(plan->bank->env, p1);
+    return status;
+}
+
 /* A step in double for all. */
 static cgam_status step_exactly(batch *b)
 {
@@ -340,6 +358,7 @@ static cgam_status step_exactly(batch *b)
     if (status == CGAM_OK) status = solve_small(b, g1, false);
     if (status == CGAM_OK) status = run(b, EXACT, b->t, NULL);
     if (status == CGAM_OK) status = cgam_parallel(b->plan->bank->env, b->count, judge_one, b);
+    if (status == CGAM_OK) status = cgam_parallel(b->plan->bank->env, b->count, doubt_one, b);
     return status;
 }
 

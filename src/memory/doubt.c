@@ -63,6 +63,50 @@ double cgam_doubt_scores(const cgam_recall *plan, const double *q, const double 
     return product_error(plan) * size * CGAM_SLACK + 64 * CGAM_TINY;
 }
 
+bool cgam_doubt_solved(const cgam_recall *plan, const double *c)
+{
+    return c && plan->opts.alpha > 0 && plan->opts.lambda > 0;
+}
+
+/* dinv_i <zeta_i, x>, where x of this size is off by x_off, dinv by its own rounding, and the product by
+ * that of a sum; entries of the border are off by `border`. */
+static cgam_gates_off by_rows(const cgam_recall *plan, double size, double x_off, double border)
+{
+    double d = (double)plan->bank->Z.d, pivot = cgam_dplr_pivot_off(plan->gate->A);
+    double nu = plan->bank->scale ? cgam_norm_error(plan->bank->Z.d) : 0;
+    double each = x_off * (1 + pivot) + (cgam_gamma(d + 16) + nu + pivot) * size;
+    each *= (1 + cgam_norm_error(plan->bank->Z.d)) * CGAM_SLACK;
+    cgam_gates_off off = {plan->can.row_max * each + border, plan->can.row_norm * each + border};
+    if (!(off.norm >= 0)) off = (cgam_gates_off){INFINITY, INFINITY};
+    return off;
+}
+
+cgam_status cgam_doubt_range(const cgam_recall *plan, const double *c, const double *v,
+                             const double *e, const double *edges, cgam_gates_off *out)
+{
+    double off, border, projected = plan->opts.P ? context_size(plan, c) : 0;
+    projected *= cgam_gamma(2 * (double)plan->d_c + 16);
+    cgam_status status = cgam_dplr_range_off(plan->gate->A, v, projected, e, edges, &off, &border);
+    *out = by_rows(plan, norm(plan->bank->Z.d, e), off, border);
+    return status;
+}
+
+cgam_status cgam_doubt_feedback(const cgam_recall *plan, const double *g, const double *p_border,
+                                const double *t, const double *edges, cgam_gates_off *out)
+{
+    double n = (double)plan->bank->Z.n, off, border, pivot = cgam_dplr_pivot_off(plan->gate->A);
+    double nu = plan->bank->scale ? cgam_norm_error(plan->bank->Z.d) : 0;
+    /* g is a sum over all rows, sum p = 1 */
+    double g_off = (cgam_gamma(n + 16) + nu + pivot) * plan->can.row_max * CGAM_SLACK;
+    cgam_status status =
+        cgam_dplr_reduce_off(plan->gate->A, g, g_off, p_border, t, edges, &off, &border);
+    *out = by_rows(plan, norm(plan->bank->Z.d, t), off, border);
+    double own = plan->can.pivot_max * (pivot + 4 * CGAM_U) * CGAM_SLACK; /* dinv p itself */
+    out->most += own;
+    out->norm += own;
+    return status;
+}
+
 /* What b + lambda s may be off by at row i, and r from it; 0 in a flow, which has its own r. */
 static double row_doubt(const cgam_recall *plan, const cgam_query *m, int64_t i, double product)
 {
@@ -105,7 +149,7 @@ static cgam_status residual(const cgam_recall *plan, const cgam_query *m, bool g
         status = cgam_bank_score(plan->bank, v, u);
     }
     double product = product_error(plan), wide = m->c ? product * context_size(plan, m->c) : 0;
-    product *= norm(d, m->q);
+    product *= m->q ? norm(d, m->q) : 0;
     for (int64_t i = 0; i < n && status == CGAM_OK; i++) {
         double p = lambda > 0 ? lambda * m->p[i] : 0;
         rows[i] += fabs(y[i] - u[i] - p) + wide * (plan->opts.W ? 1 : length(plan, i)) +
@@ -116,6 +160,55 @@ static cgam_status residual(const cgam_recall *plan, const cgam_query *m, bool g
     *out = sqrt(total) * (1 + 0x1p-18);
     cgam_free(env, y);
     return status;
+}
+
+cgam_status cgam_doubt_gates(const cgam_recall *plan, const double *c, double *s,
+                             cgam_gates_off *out)
+{
+    cgam_env *env = plan->bank->env;
+    int64_t n = plan->bank->Z.n, d = plan->bank->Z.d;
+    int64_t edge = plan->can.direct ? cgam_dplr_border(plan->gate->A, NULL) : 0;
+    double *room = cgam_alloc(env, (size_t)(plan->can.direct ? 2 * d + edge : n), sizeof *room);
+    cgam_status status = room ? CGAM_OK : cgam_fail_nomem(env, "a residual");
+    *out = (cgam_gates_off){INFINITY, INFINITY};
+    if (status == CGAM_OK && plan->can.direct) { /* by the direction that s was made with */
+        cgam_recall_project(plan, c, room);
+        status = cgam_dplr_range(plan->gate->A, room, room + d, room + 2 * d);
+        if (status == CGAM_OK)
+            status = cgam_doubt_range(plan, c, room, room + d, room + 2 * d, out);
+    } else if (status == CGAM_OK) {
+        cgam_query m = {.c = c, .s = s};
+        status = residual(plan, &m, true, room, &out->norm);
+        out->most = out->norm *= plan->gate->gain * (1 + 0x1p-18);
+        if (!(out->norm >= 0)) out->most = out->norm = INFINITY;
+    }
+    cgam_free(env, room);
+    return status;
+}
+
+/* Queries that went together: what they returned differs from s~ = A^-1 (u + lambda p') by the errors of
+ * s0, of the feedback and of adding them up. The gradient at s~ is lambda (p' - softmax at s~). */
+static void together(const cgam_recall *plan, const cgam_query *m, cgam_doubt *out)
+{
+    double lambda = plan->opts.lambda, most = 0, squares = 0, p = 0;
+    if (!isfinite(m->s0_off.norm) || !isfinite(m->feedback.norm)) return;
+    for (int64_t i = 0; i < plan->bank->Z.n; i++) {
+        double added = CGAM_U * (2 * fabs(m->r[i]) + 8 * fabs(m->r[i] - m->a[i])) / lambda +
+                       2 * CGAM_U * fabs(m->s[i]);
+        most = fmax(most, added);
+        squares += added * added;
+        p += m->p[i] * m->p[i];
+    }
+    double scale = plan->opts.beta * lambda * (1 + 0x1p-18), last = m->change_norm * (1 + 0x1p-18);
+    most += m->s0_off.most + lambda * m->feedback.most;
+    squares = sqrt(squares) + m->s0_off.norm + lambda * m->feedback.norm;
+    double factor = 2 * scale * most, near = factor <= 1 ? sqrt(p) * expm1(factor) : INFINITY;
+    out->p += fmin(0.5 * scale * squares, near) * (1 + 0x1p-18);
+    out->scores += lambda * most * (1 + 0x1p-18);
+    out->weights += factor;
+    out->step = out->scores;
+    out->gradient = lambda * (last + out->p) * CGAM_SLACK;
+    out->moves = 0.5 * scale * lambda * last / plan->gate->info.eta_min + out->p;
 }
 
 /* How far the map may move p, from what it may change the scores by. With y = A^-1 g
@@ -185,7 +278,8 @@ cgam_status cgam_doubt_measure(const cgam_recall *plan, const cgam_query *m, boo
     out->p = fmin(0.5 * beta * sqrt(squares), sqrt(most) * expm1(fmin(moved, 1))) * CGAM_SLACK +
              CGAM_U * (sums + 4 * tilt) * CGAM_SLACK;
     if (!(moved <= 1)) out->p = sqrt(2);
-    out->step = out->scores + 0x1p-40 * lambda * lambda / plan->gate->info.eta_min;
+    out->step = INFINITY;
+    if (m->together && !measure && m->q) together(plan, m, out);
     if (!measure || !m->q) return CGAM_OK;
     out->step = 0;
     double *rows = cgam_alloc(plan->bank->env, (size_t)n, sizeof *rows);

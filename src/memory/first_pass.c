@@ -17,14 +17,15 @@ typedef struct group {
     const cgam_recall_in *in;
     const cgam_recall_out *out;
     int64_t from, count;
-    bool matrices;     /* else query by query */
-    bool own;          /* each query has s of its own, by a direction e */
-    int64_t leaders;   /* kept a query */
-    int64_t edge;      /* border rows */
-    double *shared;    /* [2, n] s and u of a context for all, or NULL */
-    double *e, *v;     /* [CGAM_RECALL_GROUP, d], [d] */
-    double *edges;     /* [CGAM_RECALL_GROUP, edge] */
-    cgam_leader *lead; /* [CGAM_RECALL_GROUP, leaders] */
+    bool matrices;                         /* else query by query */
+    bool own;                              /* each query has s of its own, by a direction e */
+    int64_t leaders;                       /* kept a query */
+    int64_t edge;                          /* border rows */
+    double *shared;                        /* [2, n] s and u of a context for all, or NULL */
+    double *e, *v;                         /* [CGAM_RECALL_GROUP, d], [d] */
+    double *edges;                         /* [CGAM_RECALL_GROUP, edge] */
+    cgam_gates_off off[CGAM_RECALL_GROUP]; /* of the gates; the first for all where they share */
+    cgam_leader *lead;                     /* [CGAM_RECALL_GROUP, leaders] */
 } group;
 
 static void group_free(group *g)
@@ -57,7 +58,11 @@ static cgam_status group_new(group *g)
     g->lead = cgam_alloc(env, room * (size_t)g->leaders, sizeof *g->lead);
     if ((shares && !g->shared) || !g->e || !g->v || !g->edges || !g->lead)
         return cgam_fail_nomem(env, "the vectors of a recall");
-    return shares ? cgam_recall_gates(plan, in->c, g->shared + n, g->shared) : CGAM_OK;
+    cgam_status status =
+        shares ? cgam_recall_gates(plan, in->c, g->shared + n, g->shared) : CGAM_OK;
+    if (status == CGAM_OK && shares && g->out->results && cgam_doubt_solved(plan, in->c))
+        status = cgam_doubt_gates(plan, in->c, g->shared, &g->off[0]);
+    return status;
 }
 
 /* The largest of the two that is not row f. */
@@ -76,9 +81,12 @@ static cgam_doubt doubt_at(const group *g, int64_t at)
     doubt.sum = cgam_gamma((double)plan->bank->Z.n + 64);
     if (plan->can.f32) doubt.weights += 2 * CGAM_ATTEND_F32 * (4 + (double)d / 4096);
     if (plan->can.f32 && g->matrices) doubt.sum += CGAM_GEMM_PASS_SUM;
-    if (c && plan->opts.alpha > 0 &&
-        plan->opts.lambda > 0) /* not without the vectors of the gates */
-        doubt.scores = doubt.weights = INFINITY;
+    if (cgam_doubt_solved(plan, c)) {
+        double off = plan->opts.lambda * g->off[g->own ? at - g->from : 0].most * CGAM_SLACK;
+        doubt.scores += off;
+        doubt.weights += 2 * plan->opts.beta * off;
+        if (!(doubt.weights >= 0)) doubt.weights = INFINITY;
+    }
     return doubt;
 }
 
@@ -146,9 +154,12 @@ static cgam_status run_group(group *g)
         a.edges = g->edges;
     }
     for (int64_t k = 0; g->own && k < g->count && status == CGAM_OK; k++) {
-        int64_t query = g->in->c_per_query ? g->from + k : 0;
-        cgam_recall_project(plan, g->in->c + query * plan->d_c, g->v);
-        status = cgam_dplr_range(plan->gate->A, g->v, g->e + k * d, g->edges + k * g->edge);
+        const double *c = g->in->c + (g->in->c_per_query ? g->from + k : 0) * plan->d_c;
+        double *e = g->e + k * d, *edges = g->edges + k * g->edge;
+        cgam_recall_project(plan, c, g->v);
+        status = cgam_dplr_range(plan->gate->A, g->v, e, edges);
+        if (status == CGAM_OK && g->out->results && cgam_doubt_solved(plan, c))
+            status = cgam_doubt_range(plan, c, g->v, e, edges, &g->off[k]);
     }
     for (int64_t k = 0; k < g->count; k++) {
         results[k].leader = g->lead + k * g->leaders;

@@ -102,6 +102,14 @@ static void eta_of(double alpha, const cgam_critical *crit, double *lo, double *
                                               : cgam_above(1 - cgam_below(alpha / crit->alpha_hi));
 }
 
+/* Is an inverse of the small system, and a product with it, less than what K has cost, or little? */
+static bool proof_pays(const cgam_gate *gate)
+{
+    double n = (double)gate->bank->Z.n, d = (double)gate->bank->Z.d;
+    double size = d + (double)cgam_dplr_border(gate->A, NULL);
+    return 4 * size * size * size <= fmax(n * d * d, SMALL_FLOPS);
+}
+
 /* Regime and eta_min from what is known of alpha_crit; where that leaves the sign of eta_min open, a
  * factorisation proves that A is positive definite, or a vector that it is not; the count of its
  * factors only says which of them to try. */
@@ -126,6 +134,10 @@ static cgam_status classify(cgam_gate *gate, const cgam_dplr_spec *spec)
     gate->gain = lo > 0 ? cgam_above(1 / lo) : INFINITY;
     if (!(lo > 0) && status == CGAM_OK && gate->A)
         status = cgam_dplr_inverse_norm(gate->A, spec, &gate->gain);
+    if (status == CGAM_OK && gate->A && !cgam_dplr_dense(gate->A) && proof_pays(gate))
+        status = cgam_dplr_prove_gain(gate->A);
+    if (status == CGAM_OK && isinf(gate->gain) && gate->A)
+        gate->gain = cgam_dplr_solve_gain(gate->A);
     return status;
 }
 

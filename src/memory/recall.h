@@ -21,6 +21,11 @@ struct cgam_recall {
     double weights_size;      /* of P or W: |P|_F, or the largest |W_i|_2; else 0 */
 };
 
+/* How far gates are from the exact A^-1 u: the largest entry and the 2-norm of the difference. */
+typedef struct cgam_gates_off {
+    double most, norm;
+} cgam_gates_off;
+
 /* One query. All vectors are [n]. */
 typedef struct cgam_query {
     const double *q; /* [d] the query, and */
@@ -29,14 +34,16 @@ typedef struct cgam_query {
     double *s0;      /* A^-1 u */
     double *a;       /* b + lambda s0: the scores without feedback */
     double *s, *r, *p;
-    double half_us0; /* u' A^-1 u / 2, the constant of the energy */
-    double top, sum; /* max r, and sum exp(beta (r - top)) */
-    double lse;      /* log sum exp(beta r) = beta top + log sum */
-    bool f32;        /* the last pass was in f32 */
-    bool trails;     /* what the last pass began with came from one in f32 */
-    bool trailed;    /* f32 had a part in energy_end */
-    bool together;   /* multiplied with others as matrices: passes of its own would cost more */
-    bool level;      /* keep equal memories equal: set by whoever knows that u and b do */
+    double half_us0;         /* u' A^-1 u / 2, the constant of the energy */
+    cgam_gates_off s0_off;   /* of s0, on large banks; INFINITY: not known */
+    cgam_gates_off feedback; /* of A^-1 p, where queries go together; INFINITY: not known */
+    double top, sum;         /* max r, and sum exp(beta (r - top)) */
+    double lse;              /* log sum exp(beta r) = beta top + log sum */
+    bool f32;                /* the last pass was in f32 */
+    bool trails;             /* what the last pass began with came from one in f32 */
+    bool trailed;            /* f32 had a part in energy_end */
+    bool together; /* multiplied with others as matrices: passes of its own would cost more */
+    bool level;    /* keep equal memories equal: set by whoever knows that u and b do */
     /* how it went (convergence.c) */
     int64_t iterations, newton_steps;
     int64_t newton_after; /* no further try before this iteration */
@@ -119,7 +126,8 @@ void cgam_result_fill(const cgam_recall *plan, const cgam_summary *x, const cgam
 void cgam_query_top(const cgam_query *m, int64_t n, int64_t k, int64_t *index);
 
 /* What rounding may have done to a query (docs/theorems/rounding.md). Scores are exact for the s at
- * hand: b + lambda s; p is exact for those. */
+ * hand: b + lambda s; p is exact for those. For queries that went together s is the exact A^-1 (u +
+ * lambda p'), p' the p before the last step. */
 typedef struct cgam_doubt {
     double scores;   /* max |r_i - exact| */
     double weights;  /* max |log(p_i / exact)|, where p_i is not next to nothing */
@@ -132,6 +140,18 @@ typedef struct cgam_doubt {
 
 /* Scores of gates that are not solved for: |b + lambda Z v| by two sums of d products a row. */
 double cgam_doubt_scores(const cgam_recall *plan, const double *q, const double *c);
+/* Gates by a direction e and the border's entries, as cgam_dplr_range made them of c, P c = v; and
+ * others, solved for all queries of a call. INFINITY where nothing is known. */
+cgam_status cgam_doubt_range(const cgam_recall *plan, const double *c, const double *v,
+                             const double *e, const double *edges, cgam_gates_off *out);
+cgam_status cgam_doubt_gates(const cgam_recall *plan, const double *c, double *s,
+                             cgam_gates_off *out);
+/* A^-1 p by t and the border's entries, as cgam_dplr_reduce made them of g = Z' dinv p. */
+cgam_status cgam_doubt_feedback(const cgam_recall *plan, const double *g, const double *p_border,
+                                const double *t, const double *edges, cgam_gates_off *out);
+/* Does a context reach the gates through A(alpha)? */
+bool cgam_doubt_solved(const cgam_recall *plan, const double *c);
+
 /* All of it, from the vectors of a query. measure: the gradient too, which takes three passes;
  * gates: that of the gates alone, A s - u. */
 cgam_status cgam_doubt_measure(const cgam_recall *plan, const cgam_query *m, bool measure,

@@ -31,8 +31,13 @@ cgam_reach cgam_reach_of(const cgam_recall *plan)
                       .streams = o->alpha > 0 && o->lambda > 0 && by_rows,
                       .matrices = (double)bank->Z.n * (double)bank->Z.d >= LARGE,
                       .size = bank->info.norm_max};
-    for (int64_t i = 0; by_rows && i < bank->Z.n; i++)
-        can.pivot_max = fmax(can.pivot_max, fabs(cgam_dplr_dinv(A)[i]));
+    for (int64_t i = 0; by_rows && i < bank->Z.n; i++) {
+        double pivot = fabs(cgam_dplr_dinv(A)[i]), row = pivot * sqrt(bank->norm2[i]);
+        can.pivot_max = fmax(can.pivot_max, pivot);
+        can.row_max = fmax(can.row_max, row);
+        can.row_norm += row * row;
+    }
+    can.row_norm = sqrt(can.row_norm);
     can.refines = can.streams && can.pivot_max > PIVOT_EXACT;
     can.f32 = can.matrices && bank->Z.dtype != CGAM_F64 && cgam_f32_holds(can.size);
     for (int64_t i = 0; bank->scale && i < bank->Z.n; i++) /* rows stored far from unit size */

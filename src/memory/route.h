@@ -27,6 +27,7 @@ typedef struct cgam_reach {
     bool begins_f32;  /* coupled recalls begin in f32, which is above their tolerance */
     double size;      /* max |zeta| */
     double pivot_max; /* max |dinv| where rows are solved one by one, else 0 */
+    double row_max, row_norm; /* the same of |dinv_i| |zeta_i|, and their 2-norm */
 } cgam_reach;
 
 /* Of a plan that has its bank, options and gate. */

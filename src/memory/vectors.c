@@ -19,10 +19,11 @@ typedef struct group {
     int64_t room; /* queries that there is room for */
     int64_t top;  /* leaders to tell */
     cgam_query m[CGAM_RECALL_GROUP];
-    double *block;    /* [room, CGAM_QUERY_VECTORS, n] */
-    double *shared;   /* [2, n] s0 and u of a context that all queries have in common */
-    double *X, *Y;    /* [3 room, d] vectors to score, [3 room, n] their scores */
-    int64_t *leaders; /* [room, top] where the caller has no use for them, else NULL */
+    double *block;             /* [room, CGAM_QUERY_VECTORS, n] */
+    double *shared;            /* [2, n] s0 and u of a context that all queries have in common */
+    cgam_gates_off shared_off; /* of that s0 */
+    double *X, *Y;             /* [3 room, d] vectors to score, [3 room, n] their scores */
+    int64_t *leaders;          /* [room, top] where the caller has no use for them, else NULL */
 } group;
 
 static void group_free(group *g)
@@ -109,17 +110,25 @@ static cgam_status score(group *g)
         m->together = g->path == CGAM_PATH_COUPLED_TOGETHER;
         m->q = in->q + (g->from + k) * d;
         m->c = in->c ? in->c + (own ? g->from + k : 0) * plan->d_c : NULL;
+        bool doubt = g->out->results && plan->can.matrices && cgam_doubt_solved(plan, m->c);
         if (!in->c) {
             memset(m->s0, 0, (size_t)n * sizeof *m->s0);
         } else if (!own) {
             memcpy(m->s0, g->shared, (size_t)n * sizeof *m->s0);
+            m->s0_off = g->shared_off;
         } else if (stream) {
             const double *dinv = cgam_dplr_dinv(plan->gate->A);
             const double *dot = g->Y + (count + k) * n;
             for (int64_t i = 0; i < n; i++) m->s0[i] = dinv[i] * dot[i];
             for (int64_t j = 0; j < edge; j++) m->s0[border[j]] = edges[k * edge + j];
+            if (doubt)
+                status = cgam_doubt_range(plan, m->c, g->X + (2 * count + k) * d,
+                                          g->X + (count + k) * d, edges + k * edge, &m->s0_off);
+            if (status != CGAM_OK) break;
         } else {
             status = cgam_recall_gates(plan, in->c + (g->from + k) * plan->d_c, u, m->s0);
+            if (doubt && status == CGAM_OK)
+                status = cgam_doubt_gates(plan, m->c, m->s0, &m->s0_off);
             if (status != CGAM_OK) break;
         }
         cgam_twins_level(plan->twins, m->s0);
@@ -151,8 +160,10 @@ static cgam_status solve(group *g)
     if (g->path == CGAM_PATH_COUPLED) return cgam_coupled_solve(plan, g->count, g->m, NULL);
     if (g->path == CGAM_PATH_COUPLED_TOGETHER) {
         cgam_status status = cgam_coupled_together(plan, g->count, g->m, alone, &many);
-        for (int64_t k = 0; k < many && status == CGAM_OK; k++)
+        for (int64_t k = 0; k < many && status == CGAM_OK; k++) {
+            g->m[alone[k]].together = false;
             status = cgam_coupled_solve(plan, 1, &g->m[alone[k]], NULL);
+        }
         return status;
     }
     for (int64_t k = 0; k < g->count; k++) {
@@ -217,6 +228,9 @@ cgam_status cgam_recall_by_vectors(const cgam_recall *plan, const cgam_recall_in
     cgam_status status = group_new(&g);
     if (status == CGAM_OK && in->c && !in->c_per_query && !flows)
         status = cgam_recall_gates(plan, in->c, g.shared + plan->bank->Z.n, g.shared);
+    if (status == CGAM_OK && in->c && !in->c_per_query && !flows && out->results &&
+        plan->can.matrices && cgam_doubt_solved(plan, in->c))
+        status = cgam_doubt_gates(plan, in->c, g.shared, &g.shared_off);
     for (; g.from < in->queries && status == CGAM_OK; g.from += g.count) {
         next(&g);
         if (cgam_interrupted(plan->bank->env)) status = CGAM_E_INTERRUPTED;

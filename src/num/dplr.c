@@ -54,6 +54,7 @@ void cgam_dplr_free(cgam_dplr *T)
     cgam_free(env, T->dinv);
     cgam_free(env, T->border);
     cgam_free(env, T->K);
+    cgam_free(env, T->diagonal);
     cgam_free(env, T->pivots);
     cgam_free(env, T);
 }
@@ -215,6 +216,7 @@ static cgam_status build_bordered(cgam_dplr *T, const cgam_dplr_spec *spec)
         r[k + s] = T->D[i];
     }
     cgam_free(env, column);
+    if (status == CGAM_OK && kz && !T->w) status = cgam_dplr_keep(T, spec);
     if (status == CGAM_OK) {
         int64_t negative;
         status = factor(T, size, &negative);

@@ -58,8 +58,8 @@ cgam_status cgam_dplr_apply(const cgam_dplr *T, const double *x, double *y);
 cgam_status cgam_dplr_apply_bounded(cgam_env *env, const cgam_dplr_spec *spec, const cgam_dplr *T,
                                     const double *x, double *y, double *error);
 
-/* |T^-1|_2 from above, for T = spec of at most CGAM_DPLR_SMALL memories, or more of them than dimensions
- * where that takes a tenth of a second; INFINITY: not proved. */
+/* |T^-1|_2 from above, for T = spec of at most CGAM_DPLR_SMALL memories; INFINITY: not proved. For more
+ * see cgam_dplr_solve_gain. */
 cgam_status cgam_dplr_inverse_norm(const cgam_dplr *T, const cgam_dplr_spec *spec, double *bound);
 
 /* y = T^-1 x with iterative refinement. *backward = |T y - x| / (|T| |y| + |x|) as measured on
@@ -98,6 +98,20 @@ cgam_status cgam_dplr_inverse_reduce(const cgam_dplr_inverse *M, int64_t count, 
 /* T^-1 Z v without cancellation: y_i = dinv_i <zeta_i, e>, border rows in y_border. Only for
  * sigma = 0. */
 cgam_status cgam_dplr_range(const cgam_dplr *T, const double *v, double *e, double *y_border);
+
+/* How far e and y_border of cgam_dplr_range, v being off by v_off, and t and y_border of
+ * cgam_dplr_reduce, g being off by g_off, are from those of exact arithmetic, in the 2-norm; INFINITY
+ * where that is not known. O(d^2). dinv is off by cgam_dplr_pivot_off of itself. */
+cgam_status cgam_dplr_range_off(const cgam_dplr *T, const double *v, double v_off, const double *e,
+                                const double *y_border, double *off_e, double *off_border);
+cgam_status cgam_dplr_reduce_off(const cgam_dplr *T, const double *g, double g_off,
+                                 const double *x_border, const double *t, const double *y_border,
+                                 double *off_t, double *off_border);
+double cgam_dplr_pivot_off(const cgam_dplr *T);
+/* They need |K^-1| of the small system, known beforehand where all D are positive and there is no
+ * border; else this proves a bound, O((d + m)^3). cgam_dplr_solve_gain is |T^-1| by it. */
+cgam_status cgam_dplr_prove_gain(cgam_dplr *T);
+double cgam_dplr_solve_gain(const cgam_dplr *T);
 
 /* Dense inside only: y = T^-1 x without refinement, y may be x. */
 cgam_status cgam_dplr_dense_solve(const cgam_dplr *T, double *xy);

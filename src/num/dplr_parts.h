@@ -22,11 +22,18 @@ struct cgam_dplr {
     bool singular;  /* K has an exact zero pivot: no solves */
     bool vanishing; /* pivots had to be shifted: singular to working precision */
     double norm;    /* largest |diagonal entry| of T, a lower bound of |T| */
+    /* Of K for sigma = 0, not dense: its diagonal before it was factored, the rest of it being in the
+     * upper triangle by rows, |K|_F, what rounding did to K, |K^-1| from above, INFINITY where that is
+     * not known, and what rounding did to dinv at most, relative. */
+    double *diagonal, size, error, gain, pivot_off;
 };
 
 /* y = Z Z'x, and |Z'x| from above, if asked for. */
 cgam_status cgam_dplr_outer(cgam_env *env, const cgam_rows *Z, const double *x, double *y,
                             double *size);
+
+/* What residuals of the small system are taken with, before it is factored. */
+cgam_status cgam_dplr_keep(cgam_dplr *T, const cgam_dplr_spec *spec);
 
 /* Columns of B = [sqrt(a) Z, sqrt(sigma) w]. */
 static inline int64_t cgam_dplr_columns(const cgam_dplr_spec *s)

@@ -14,7 +14,6 @@
 #include <string.h>
 
 enum { CAREFUL = 1 << 17 }; /* products of pairs of rows that are always made twice as long */
-static const double INVERSE_FLOPS = 2e9;
 static const double PIVOT = 16;
 static const double CLOSE = 0x1p-46; /* what an entry may be off by otherwise */
 
@@ -342,81 +341,13 @@ cgam_status cgam_dplr_apply_bounded(cgam_env *env, const cgam_dplr_spec *s, cons
     return CGAM_OK;
 }
 
-/* |M^-1| from above, M [d, d] symmetric and off by `error`; INFINITY: not proved. With R = M^-1 as
- * computed, |M^-1| <= |R| / (1 - |I - M R|). F, R, E: [d, d] scratch. */
-static cgam_status inverse_of(cgam_env *env, int64_t d, const double *M, double error, double *F,
-                              double *R, double *E, double *bound)
-{
-    lapack_int *pivots = cgam_alloc(env, (size_t)d, sizeof *pivots), size = (lapack_int)d;
-    if (!pivots) return cgam_fail_nomem(env, "a proof");
-    *bound = INFINITY;
-    memcpy(F, M, (size_t)(d * d) * sizeof *F);
-    memset(R, 0, (size_t)(d * d) * sizeof *R);
-    for (int64_t j = 0; j < d; j++) R[j * d + j] = 1;
-    lapack_int info = LAPACKE_dsytrf(LAPACK_COL_MAJOR, 'U', size, F, size, pivots);
-    if (info == 0)
-        info = LAPACKE_dsytrs_work(LAPACK_COL_MAJOR, 'U', size, size, F, size, pivots, R, size);
-    cgam_free(env, pivots);
-    if (info == LAPACK_WORK_MEMORY_ERROR) return cgam_fail_nomem(env, "work of dsytrf");
-    if (info != 0) return CGAM_OK;
-    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)d, (int)d, (int)d, 1, R, (int)d, M,
-                (int)d, 0, E, (int)d);
-    for (int64_t j = 0; j < d; j++) E[j * d + j] -= 1;
-    double sizes = frobenius(d * d, R) * frobenius(d * d, M), inverse = frobenius(d * d, R);
-    double rest =
-        (frobenius(d * d, E) + cgam_gamma((double)d + 4) * (sizes + (double)d) + error * inverse) *
-        CGAM_SLACK;
-    if (rest < 0.5) *bound = inverse / (1 - rest) * CGAM_SLACK;
-    return CGAM_OK;
-}
-
-/* More memories than dimensions: T^-1 = D^-1 - a D^-1 Z M^-1 Z' D^-1, M = I + a Z' D^-1 Z, so
- *     |T^-1| <= 1 / min |D_i| + |M^-1| sum_i load_i / D_i^2 .
- * M is off by sum_i load_i / |D_i| (e_i / |D_i| + 8 u + gamma_n), as in split_at. */
-static cgam_status inverse_norm_tall(cgam_env *env, const cgam_dplr_spec *s, double *bound)
-{
-    int64_t n = s->Z->n, d = s->Z->d;
-    double least = INFINITY, steep = 0, error = 0, e, inverse = INFINITY;
-    double products = 8 * CGAM_U + cgam_gamma((double)n) + scale_error(s->Z);
-    double *M = cgam_zalloc(env, (size_t)(4 * d * d + n), sizeof *M), *weight = M + 4 * d * d;
-    if (!M) return cgam_fail_nomem(env, "a proof");
-    for (int64_t i = 0; i < n; i++) {
-        double D = cgam_dplr_pivot(s, i, &e), off = fmax(fabs(D) - e, 0);
-        double load = s->a * s->norm2[i] * (1 + cgam_norm_error(d));
-        least = fmin(least, off);
-        steep += load / off / off;
-        error += load / off * (e / off + products);
-        weight[i] = s->a / D;
-    }
-    cgam_status status = CGAM_OK;
-    if (least > 0 && isfinite(steep)) {
-        status = cgam_rows_gram(env, s->Z, weight, M, d);
-        for (int64_t j = 0; j < d; j++) {
-            M[j * d + j] += 1;
-            for (int64_t i = 0; i < j; i++) M[i * d + j] = M[j * d + i];
-        }
-        if (status == CGAM_OK)
-            status = inverse_of(env, d, M, error * CGAM_SLACK + CGAM_U, M + d * d, M + 2 * d * d,
-                                M + 3 * d * d, &inverse);
-        if (status == CGAM_OK) *bound = (1 / least + inverse * steep) * CGAM_SLACK;
-    }
-    cgam_free(env, M);
-    return status;
-}
-
 /* With R = T^-1 as computed, |T^-1| <= |R| / (1 - |I - T R|). */
 cgam_status cgam_dplr_inverse_norm(const cgam_dplr *T, const cgam_dplr_spec *spec, double *bound)
 {
     cgam_env *env = T->env;
     int64_t n = T->n;
     *bound = INFINITY;
-    if (cgam_dplr_singular(T)) return CGAM_OK;
-    if (n > CGAM_DPLR_SMALL) {
-        double d = (double)spec->Z->d;
-        bool little = (double)n * d * d <= INVERSE_FLOPS && n > spec->Z->d;
-        return little && spec->a > 0 && !spec->w && !spec->D ? inverse_norm_tall(env, spec, bound)
-                                                             : CGAM_OK;
-    }
+    if (n > CGAM_DPLR_SMALL || cgam_dplr_singular(T)) return CGAM_OK;
     double *A = cgam_alloc(env, (size_t)(n * n + 3 * n), sizeof *A), error = 0;
     if (!A) return cgam_fail_nomem(env, "a proof");
     cgam_status status = cgam_dplr_matrix(env, spec, A, &error);

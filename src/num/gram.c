@@ -9,6 +9,7 @@
 #include "num/cpu/gemm.h"
 #include "num/rows.h"
 
+#include <math.h>
 #include <string.h>
 
 enum {
@@ -107,6 +108,11 @@ static cgam_status gram_columns(void *arg, int64_t item)
     cgam_free(job->env, left);
     cgam_free(job->env, right);
     return status;
+}
+
+double cgam_rows_gram_roundings(int64_t n)
+{
+    return fmin((double)n, (double)DEPTH_MAX + (double)n / DEPTH) + SLICES_MAX + 2;
 }
 
 /* A wide matrix has panels enough for all threads. A narrow one is cut into slices of rows, whose

@@ -54,6 +54,8 @@ cgam_status cgam_rows_combine_many(cgam_env *env, const cgam_rows *Z, int64_t co
  * ldc; w NULL = ones; weights of any sign. */
 cgam_status cgam_rows_gram(cgam_env *env, const cgam_rows *Z, const double *w, double *C,
                            int64_t ldc);
+/* Additions that a term of such a sum goes through, at most. */
+double cgam_rows_gram_roundings(int64_t n);
 /* C = Z Z', the lower triangle of C [n, n]. */
 cgam_status cgam_rows_gram_outer(cgam_env *env, const cgam_rows *Z, double *C);
 

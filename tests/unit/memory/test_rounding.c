@@ -5,6 +5,7 @@
 #include "memory/recall.h"
 
 #include <cgam/cgam.h>
+#include <cgam/rng.h>
 
 #include <math.h>
 #include <string.h>
@@ -287,6 +288,62 @@ static void doubt_of_one_memory_is_not_that_of_another(void **state)
     }
 }
 
+/* On a large bank nothing is measured by passes of its own: gates by the residual of the small system,
+ * p_error of queries that went together by that and their last step. Held to one query in double. */
+static void large_banks_have_their_proofs_too(void **state)
+{
+    (void)state;
+    enum { N = 4200, D = 64, QUERIES = 16 };
+    static float Z[N * D];
+    static double wide[N * D], q[QUERIES * D], c[QUERIES * D], p[QUERIES * N], one[N];
+    cgam_rng rng = cgam_rng_stream(12, 0);
+    for (int64_t i = 0; i < N * D; i++) wide[i] = Z[i] = (float)(0.125 * cgam_rng_normal(&rng));
+    for (int64_t i = 0; i < QUERIES * D; i++) {
+        q[i] = wide[i] + 0.02 * cgam_rng_normal(&rng);
+        c[i] = wide[i] + 0.1 * cgam_rng_normal(&rng);
+    }
+    cgam_bank *bank, *exact = bank_of(wide, N, D);
+    CHECK_STATUS(env, cgam_bank_new(env, Z, CGAM_F32, N, D, NULL, &bank));
+    for (int k = 0; k < 12;
+         k++) { /* alpha below, at and above 1 / n of some; one context, or many */
+        cgam_recall_opts o = cgam_recall_opts_default();
+        o.mode = k < 8 ? CGAM_FIRST : CGAM_COUPLED;
+        o.alpha = k < 8 ? (double[]){0.2, 0.4, 0.9, 3}[k / 2] : 0.3;
+        o.beta = k < 8 ? 6 : 2;
+        o.lambda = k < 8 ? 0.7 : 0.5;
+        int64_t queries = k % 4 == 3 ? 2 : QUERIES;
+        cgam_recall *plan, *alone;
+        cgam_result results[QUERIES], want;
+        cgam_recall_in in = {.queries = queries, .q = q, .c = c, .c_per_query = k % 2};
+        cgam_recall_out out = {.results = results, .p = k < 8 ? NULL : p};
+        CHECK_STATUS(env, cgam_recall_new(bank, &o, &plan));
+        CHECK_STATUS(env, cgam_recall_run(plan, &in, &out));
+        o.certify = o.mode == CGAM_FIRST;
+        o.tol = 1e-14;
+        CHECK_STATUS(env, cgam_recall_new(exact, &o, &alone));
+        for (int64_t v = 0; v < queries; v += 5) {
+            cgam_recall_in single = {.queries = 1, .q = q + v * D, .c = c + (k % 2 ? v * D : 0)};
+            cgam_recall_out to = {.results = &want, .p = one};
+            CHECK_STATUS(env, cgam_recall_run(alone, &single, &to));
+            assert_true(results[v].p_lower_bound_proved);
+            CHECK_LE(results[v].p_lower_bound, want.p * (1 + 1e-9));
+            if (o.mode == CGAM_FIRST) continue;
+            assert_true(results[v].p_error_proved && results[v].end == CGAM_END_CONVERGED);
+            double apart = 0;
+            for (int64_t i = 0; i < N; i++) {
+                double off = p[v * N + i] - one[i];
+                apart += off * off;
+            }
+            CHECK_LE(sqrt(apart), results[v].p_error + want.p_error);
+            CHECK_LE(results[v].p_error, 1e-6);
+        }
+        cgam_recall_free(alone);
+        cgam_recall_free(plan);
+    }
+    cgam_bank_free(bank);
+    cgam_bank_free(exact);
+}
+
 static void an_energy_that_rose_has_not_converged(void **state)
 {
     (void)state;
@@ -365,6 +422,7 @@ int main(void)
         cmocka_unit_test(no_scale_matters),
         cmocka_unit_test(equal_memories_share_what_there_is),
         cmocka_unit_test(doubt_of_one_memory_is_not_that_of_another),
+        cmocka_unit_test(large_banks_have_their_proofs_too),
         cmocka_unit_test(an_energy_that_rose_has_not_converged),
         cmocka_unit_test(extreme_parameters_end_in_a_result_or_are_named),
     };

@@ -272,6 +272,22 @@ static void a_kernel_is_noticed(void **state)
 }
 
 /* T^-1 Z v by cgam_dplr_range, and T^-1 x by cgam_dplr_reduce as a streaming caller does it. */
+/* What is said of e or t covers what is done to them: x and the border of f move by a thousandth. */
+static void check_off(cgam_dplr *S, const double *f, const double *f_border, double *x,
+                      const double *border)
+{
+    double off, edge, size = 0, had = x[0];
+    CHECK_STATUS(env, cgam_dplr_prove_gain(S));
+    for (int moved = 0; moved < 2; moved++) {
+        if (f_border)
+            CHECK_STATUS(env, cgam_dplr_reduce_off(S, f, 0, f_border, x, border, &off, &edge));
+        else CHECK_STATUS(env, cgam_dplr_range_off(S, f, 0, x, border, &off, &edge));
+        if (moved) expect(off >= 0.999 * size, "what an error is bounded by", off, size);
+        size = 1e-3 * (1 + fabs(x[0]));
+        x[0] = moved ? had : x[0] + size;
+    }
+}
+
 static void the_pieces_make_a_solve(void **state)
 {
     (void)state;
@@ -308,6 +324,7 @@ static void the_pieces_make_a_solve(void **state)
         for (int64_t s = 0; s < m; s++) y[border[s]] = edge[s];
         double error = dense_backward(n, T, norm, x, y);
         expect(error <= 1e-13, "range solve", error, 1e-13);
+        check_off(S, v, NULL, e, edge);
 
         double *g = dense_room(d), *weights = dense_room(n), *dot = dense_room(n);
         x = dense_normals(&rng, n, 1);
@@ -324,6 +341,7 @@ static void the_pieces_make_a_solve(void **state)
         double smallest = 1;
         for (int64_t i = 0; i < n; i++)
             if (dinv[i] != 0) smallest = fmin(smallest, 1 / fabs(dinv[i]));
+        check_off(S, g, edge_x, e, edge);
         error = dense_backward(n, T, norm, x, y); /* unrefined: loses eps / min |D| */
         expect(error <= 1e-14 / smallest, "streamed solve", error, 1e-14 / smallest);
         cgam_dplr_free(S);
