@@ -24,9 +24,8 @@
 static const double SHARE_LOST = 0.01;
 /* Of coupled instances there, at most: 0.18 % were seen in 5606, whose queries come up to 64 at once. */
 static const double SHARE_STALLED = 0.004;
-enum { STALLS_MEAN = 2000 }; /* instances for that */
-static const int64_t ENOUGH[SIZES] = {10000, 100,
-                                      10}; /* for shares and coverage to mean something */
+enum { STALLS_MEAN = 2000 };                           /* instances for that */
+static const int64_t ENOUGH[SIZES] = {10000, 100, 32}; /* for coverage, a quarter for shares */
 static const double TIME_SHARE[SIZES] = {0.6, 0.2, 0.2};
 
 static double now(void)
@@ -201,8 +200,8 @@ static int64_t print(bank_size size, const tally *t)
            "proved in ordinary ranges, of what exact arithmetic would prove");
     for (int k = 0; k < CLAIMS; k++) {
         double all = (double)(t->ordinary[k] + t->lost[k]);
-        bool fewer =
-            t->instances >= ENOUGH[size] && (double)t->lost[k] >= SHARE_LOST * all && all > 0;
+        bool fewer = 4 * t->instances >= ENOUGH[size] && t->lost[k] > 1 &&
+                     (double)t->lost[k] >= SHARE_LOST * all;
         printf("%-18s %10lld %10lld %8lld %8lld  %.4f of %.0f%s\n", claim_names[k],
                (long long)t->made[k], (long long)t->estimate[k], (long long)t->wrong[k],
                (long long)t->open[k], (double)t->ordinary[k] / fmax(1, all), all,

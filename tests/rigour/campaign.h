@@ -27,6 +27,7 @@ typedef struct instance {
     bool vectors; /* p, s and r are asked for */
     bool
         ordinary; /* alpha n <= 10 and |1 - alpha / alpha_crit| >= 1e-6, beta and scores moderate */
+    bool tame;    /* a large batch that can go together as matrices */
     bool edge;    /* what only a hostile mind would ask for */
     cgam_recall_opts opts;
     void *stored;

@@ -29,6 +29,12 @@ static void fill_rows(cgam_rng *rng, instance *x)
     int64_t n = x->n, d = x->d, kind = cgam_rng_below(rng, 6);
     double wide = kind == 1 ? 8 : kind == 2 ? 2 : 0, common = PICK(rng, 1, 1, 1, 1e3, 3e7, 1e-6);
     bool sparse = cgam_rng_below(rng, 5) == 0, whole = cgam_rng_below(rng, 8) == 0;
+    if (x->tame) {
+        kind = 4;
+        wide = 0;
+        common = 1;
+        sparse = whole = false;
+    }
     for (int64_t i = 0; i < n; i++) {
         double *row = x->Z + i * d, length = 0, size;
         for (int64_t j = 0; j < d; j++) {
@@ -46,7 +52,7 @@ static void fill_rows(cgam_rng *rng, instance *x)
                                                   : size * power(rng, -16, -4);
     }
     /* duplicates and near-duplicates; of a bank that is not small, in some */
-    int64_t alike = x->size == SMALL ? 6 : cgam_rng_below(rng, 4) ? INT64_MAX >> 12 : 40;
+    int64_t alike = x->size == SMALL ? 6 : cgam_rng_below(rng, 4) || x->tame ? INT64_MAX >> 12 : 40;
     for (int64_t i = 1; i < n; i++) {
         int64_t like = cgam_rng_below(rng, alike), j = cgam_rng_below(rng, i);
         if (like > 1) continue;
@@ -178,7 +184,8 @@ bool instance_make(cgam_env *env, bank_size size, uint64_t seed, uint64_t number
     uint64_t stream = number + ((uint64_t)size << 60);
     cgam_rng rng = cgam_rng_stream(seed, stream), hostile = cgam_rng_stream(~seed, stream);
     *x = (instance){.seed = seed, .number = number, .size = size};
-    x->edge = cgam_rng_below(&hostile, 8) == 0;
+    x->tame = size == LARGE && number / 2 % 2 == 0;
+    x->edge = cgam_rng_below(&hostile, 8) == 0 && !x->tame;
     x->normalize = cgam_rng_below(&hostile, 8) == 0;
     choose_bank(&rng, &hostile, x);
     x->d_c = x->d;
@@ -187,7 +194,7 @@ bool instance_make(cgam_env *env, bank_size size, uint64_t seed, uint64_t number
     if (cgam_bank_new(env, x->stored, x->dtype, x->n, x->d, &b, bank) != CGAM_OK) return false;
 
     int64_t batch = cgam_rng_below(&rng, size == SMALL ? 40 : 3);
-    if (size == LARGE) batch = (int64_t)(number / 2 % 2);
+    if (size == LARGE) batch = !x->tame;
     int64_t many = size == LARGE ? 16 : QUERIES_MAX; /* eight or more go together */
     x->queries = batch == 0 ? many : 1 + (cgam_rng_below(&rng, 8) == 0);
     x->q = calloc((size_t)(x->queries * x->d), sizeof *x->q);
@@ -196,15 +203,17 @@ bool instance_make(cgam_env *env, bank_size size, uint64_t seed, uint64_t number
     cgam_recall_opts o = cgam_recall_opts_default();
     o.mode = cgam_rng_below(&rng, 3) ? CGAM_COUPLED : CGAM_FIRST;
     o.alpha = choose_alpha(&rng, size, *bank);
-    bool wild = cgam_rng_below(&rng, 4) == 0;
+    bool wild = cgam_rng_below(&rng, 4) == 0 && !x->tame;
     o.beta = wild ? power(&rng, -3, 6) : power(&rng, -1, 1);
-    o.lambda = cgam_rng_below(&rng, 12) == 0 ? 0 : wild ? power(&rng, -3, 6) : power(&rng, -1, 0.5);
+    o.lambda = cgam_rng_below(&rng, 12) == 0 && !x->tame ? 0
+               : wild                                    ? power(&rng, -3, 6)
+                                                         : power(&rng, -1, 0.5);
     o.certify = cgam_rng_below(&rng, 2);
     o.plain = cgam_rng_below(&rng, 3) == 0;
     o.max_iter = 2000;
     x->context = cgam_rng_below(&rng, 4) > 0;
     x->own = x->context && cgam_rng_below(&rng, 2);
-    if (x->context && cgam_rng_below(&rng, 6) == 0) o.W = x->W;
+    if (x->context && cgam_rng_below(&rng, 6) == 0 && !x->tame) o.W = x->W;
     else if (x->context && cgam_rng_below(&hostile, 6) == 0) o.P = x->W;
     if (o.P && x->n > x->d) x->d_c = 1 + cgam_rng_below(&hostile, x->d);
     else if (o.P) o.P = NULL; /* P is as large as d rows of W */
@@ -223,9 +232,10 @@ bool instance_make(cgam_env *env, bank_size size, uint64_t seed, uint64_t number
         o.free_query = cgam_rng_below(&hostile, 4) == 0;
     }
     if (size == LARGE) o.max_iter = 300;
+    if (x->tame) o.alpha *= 0.8; /* well away from critical */
     x->opts = o;
     if (x->edge) choose_edge(&hostile, x);
-    x->vectors = o.mode != CGAM_FIRST || cgam_rng_below(&rng, size == LARGE ? 8 : 2) == 1;
+    x->vectors = o.mode != CGAM_FIRST || (cgam_rng_below(&rng, 2) == 1 && !x->tame);
     x->ordinary = !wild && !x->edge && !flows && o.alpha * longest * longest <= 10;
     return true;
 }
