@@ -118,6 +118,13 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_lm_steer(cgam_lm_study *study,
 /* Separability and alignment, layer by layer; the data must have classes. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_lm_probe(cgam_lm_study *study, cgam_lm_result **out);
 
+/* The sweep under each of n seeds (two or more, each once; opts->seed is not read): a table of
+ * accuracies, a row for each seed, number of shots and set of words, and a document with their mean and
+ * standard deviation over seeds. A study is opened for each; with opts->store prompts are run once. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_lm_seeds(cgam_env *env, const cgam_lm_study_opts *opts,
+                                                  int64_t n, const uint64_t *seeds,
+                                                  cgam_lm_result **out);
+
 /* ---- The parts of a whole study ----------------------------------------------------------- */
 typedef enum cgam_lm_part {
     CGAM_LM_NEFF,

@@ -14,6 +14,9 @@ static const cgam_param params[] = {
                     "add the study to the report in DIR: --out is then DIR/lm/NAME, --store "
                     "DIR/lm/states.db if not given",
                     .writes = true),
+    CGAM_PARAM_INTS("seeds", "N,N,..", NULL, 0, 9e15,
+                    "the sweep under each of these seeds too: seeds.csv, and the mean and standard "
+                    "deviation of every accuracy"),
     CGAM_PARAM_LM_FIGURES,
     CGAM_PARAM_END,
 };
@@ -112,6 +115,28 @@ static cgam_status run_parts(cgam_call *call, cgam_lm_study *study, const char *
     return status;
 }
 
+/* The spread over seeds, where it is asked for. */
+static cgam_status run_seeds(cgam_call *call, const cgam_lm_study_opts *opts, const char *out,
+                             json_t *files)
+{
+    const int64_t *list;
+    int64_t n = cgam_args_ints(call->args, "seeds", &list);
+    cgam_lm_result *result = NULL;
+    if (n == 0) return CGAM_OK;
+    uint64_t *seeds = cgam_alloc(call->env, (size_t)n, sizeof *seeds);
+    if (!seeds) return cgam_fail_nomem(call->env, "seeds");
+    for (int64_t i = 0; i < n; i++) seeds[i] = (uint64_t)list[i];
+    cgam_status status = cgam_lm_seeds(call->env, opts, n, seeds, &result);
+    if (status == CGAM_OK) {
+        cgam_json_put(call->doc, "spread", json_incref(cgam_lm_result_document(result)));
+        if (out) status = cgam_table_write(call->env, cgam_lm_result_table(result, 0), out);
+        if (out) json_array_append_new(files, json_string("seeds.csv"));
+    }
+    cgam_lm_result_free(result);
+    cgam_free(call->env, seeds);
+    return status;
+}
+
 static cgam_status run(cgam_call *call)
 {
     place to;
@@ -125,8 +150,9 @@ static cgam_status run(cgam_call *call)
     put_command(call);
     if (status == CGAM_OK) status = cgam_lm_study_open(call->env, &opts, &study);
     if (status == CGAM_OK) status = run_parts(call, study, out, files);
-    cgam_line_clear(&line);
     cgam_lm_study_close(study);
+    if (status == CGAM_OK) status = run_seeds(call, &opts, out, files);
+    cgam_line_clear(&line);
     if (status == CGAM_OK && out) status = cgam_json_save(call->env, out, "study.json", call->doc);
     json_array_append_new(files, json_string("study.json"));
     cgam_lm_put_files(call->doc, status == CGAM_OK ? out : NULL, files);
@@ -143,6 +169,31 @@ static cgam_status run(cgam_call *call)
 static const cgam_verb *const printers[CGAM_LM_PARTS] = {&cgam_verb_lm_neff, &cgam_verb_lm_sweep,
                                                          &cgam_verb_lm_steer, &cgam_verb_lm_probe};
 
+static void print_spread(const json_t *spread, FILE *to)
+{
+    static const char *const names[] = {"zero_shot", "icl",        "retrieval",
+                                        "flipped",   "other_task", "label_mean"};
+    size_t i;
+    json_t *entry;
+    fprintf(to, "\n== over %zu seeds: mean +- standard deviation\n\n%22s",
+            json_array_size(json_object_get(spread, "seeds")), "");
+    for (int w = 0; w < 6; w++) fprintf(to, " %15s", names[w]);
+    fputc('\n', to);
+    json_array_foreach(json_object_get(spread, "shots"), i, entry) for (int over = 0; over < 2;
+                                                                        over++)
+    {
+        const json_t *all = json_object_get(entry, over ? "full" : "restricted");
+        fprintf(to, "%3lld shots, %-11s", (long long)cgam_json_get_int(entry, "k"),
+                over ? "all words" : "labels");
+        for (int w = 0; w < 6; w++) {
+            const json_t *one = json_object_get(all, names[w]);
+            fprintf(to, "  %6.3f +- %.3f", cgam_json_get_real(one, "mean"),
+                    cgam_json_get_real(one, "sd"));
+        }
+        fputc('\n', to);
+    }
+}
+
 static void print(const json_t *doc, FILE *to)
 {
     for (int i = 0; i < CGAM_LM_PARTS; i++) {
@@ -151,6 +202,7 @@ static void print(const json_t *doc, FILE *to)
         fprintf(to, "%s== %s\n\n", i ? "\n" : "", cgam_lm_part_name((cgam_lm_part)i));
         printers[i]->print(inner, to);
     }
+    if (json_object_get(doc, "spread")) print_spread(json_object_get(doc, "spread"), to);
     const char *study = cgam_json_get_text(doc, "study"), *page = cgam_json_get_text(doc, "report");
     if (*page) fprintf(to, "\nThe study is in %s and in %s\n", study, page);
     else cgam_lm_print_files(doc, to);

@@ -147,12 +147,44 @@ static void pictures(FILE *to, cgam_env *env, const char *out, const cgam_models
     cgam_free(env, figures);
 }
 
+/* Means and deviations over seeds, where several were run. */
+static void spread(FILE *to, const json_t *doc)
+{
+    static const char *const names[] = {"zero_shot",  "icl",     "retrieval",
+                                        "label_mean", "flipped", "other_task"};
+    const json_t *shots = cgam_json_at(doc, "shots");
+    if (json_array_size(shots) == 0) return;
+    fprintf(to,
+            "<p class=\"soft\">Over %d seeds, each with its own queries and demonstrations: mean ± "
+            "standard deviation.</p>\n<div class=\"wide\"><table class=\"tight\">\n<thead><tr><th "
+            "class=\"n\">shots</th><th>accuracy</th>",
+            (int)json_array_size(cgam_json_at(doc, "seeds")));
+    for (size_t c = 0; c < sizeof names / sizeof *names; c++)
+        fprintf(to, "<th class=\"n\">%s</th>", columns[c].head);
+    fprintf(to, "</tr></thead>\n<tbody>\n");
+    for (size_t i = 0; i < json_array_size(shots); i++)
+        for (int over = 0; over < 2; over++) {
+            const json_t *entry = json_array_get(shots, i);
+            fprintf(to, "<tr><td class=\"n\">%d</td><td>over %s</td>",
+                    (int)cgam_json_get_int(entry, "k"), over ? "all words" : "the labels");
+            for (size_t c = 0; c < sizeof names / sizeof *names; c++) {
+                char path[40];
+                snprintf(path, sizeof path, "%%.%s.mean", names[c]);
+                double mean = cgam_models_over(entry, path, over);
+                snprintf(path, sizeof path, "%%.%s.sd", names[c]);
+                number(to, mean, cgam_models_over(entry, path, over));
+            }
+            fprintf(to, "</tr>\n");
+        }
+    fprintf(to, "</tbody></table></div>\n");
+}
+
 static void one_study(FILE *to, cgam_env *env, const char *out, const cgam_models_study *s,
                       bool steering)
 {
     static const char *const files[] = {"study.json",      "neff.csv",       "sweep.csv",
                                         "sweep_steps.csv", "sweep_grid.csv", "per_query.csv",
-                                        "steer.csv",       "probe.csv"};
+                                        "seeds.csv",       "steer.csv",      "probe.csv"};
     const json_t *neff = cgam_json_at(s->doc, "neff");
     char path[CGAM_PATH_ROOM];
     fprintf(to, "<h3>");
@@ -180,6 +212,7 @@ static void one_study(FILE *to, cgam_env *env, const char *out, const cgam_model
             "less their means. Recovered: what retrieval gains over zero-shot as a share of what "
             "demonstrations gain, left out where they do not gain significantly. Layers and λ are "
             "those of the best pair on all queries. ± standard errors.</p>\n");
+    spread(to, cgam_json_at(s->doc, "spread"));
     pictures(to, env, out, s, steering);
     fprintf(to, "<pre>");
     cgam_html_text(to, cgam_json_get_text(s->doc, "command"));

@@ -115,6 +115,33 @@ static void templates_and_labels_are_taken_as_they_are(void **state)
            "lm capture --model m.gguf --dataset facts --labels a=b --store t.db");
 }
 
+static void accuracies_spread_over_seeds(void **state)
+{
+    (void)state;
+    need_model();
+    json_t *doc = ask("lm study " PROMPTS "--shots 2 --exact --store seeds.db --seeds 1,2,3 --out "
+                      "seeds --figures no");
+    double sum = 0, square = 0;
+    for (int seed = 1; seed <= 3; seed++) {
+        char words[300];
+        snprintf(words, sizeof words,
+                 "lm sweep " PROMPTS "--shots 2 --exact --store seeds.db --seed %d", seed);
+        json_t *one = ask(words);
+        const json_t *entry = json_array_get(json_object_get(one, "shots"), 0);
+        double x = cgam_json_get_real(entry, "best.restricted.held_out");
+        sum += x, square += x * x;
+        json_decref(one);
+    }
+    const json_t *entry = json_array_get(cgam_json_at(doc, "spread.shots"), 0);
+    double mean = sum / 3;
+    CHECK_CLOSE(cgam_json_get_real(entry, "restricted.retrieval.mean"), mean, 1e-12);
+    CHECK_CLOSE(cgam_json_get_real(entry, "restricted.retrieval.sd"),
+                sqrt(fmax(0, (square - 3 * mean * mean) / 2)), 1e-7);
+    json_decref(doc);
+    refuse(2, "a spread takes two or more", "",
+           "lm study " PROMPTS "--shots 2 --exact --store seeds.db --seeds 4 --figures no");
+}
+
 static void a_bank_is_written(void **state)
 {
     (void)state;
@@ -363,6 +390,7 @@ int main(void)
         cmocka_unit_test(prompts_of_ones_own_are_captured),
         cmocka_unit_test(answers_that_cannot_be_told_apart_are_not_measured),
         cmocka_unit_test(templates_and_labels_are_taken_as_they_are),
+        cmocka_unit_test(accuracies_spread_over_seeds),
         cmocka_unit_test(a_bank_is_written),
         cmocka_unit_test(a_capture_is_resumed_and_exported),
         cmocka_unit_test(neff_has_a_curve_for_each_number_of_shots),
