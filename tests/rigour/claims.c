@@ -378,18 +378,10 @@ typedef struct trial {
     tally *t;
 } trial;
 
-/* What is said to be an estimate (docs/theorems/rounding.md, Limits): without --certify on a large bank,
- * gates in mode first, and p_error of recalls that went together. */
-static bool limited(const instance *x, claim what)
-{
-    bool large = x->size == LARGE && !x->opts.certify;
-    return large && ((what == P_LOWER_BOUND && x->context) || what == P_ERROR);
-}
-
 /* Would this claim, which is an estimate, be proved in exact arithmetic? */
 static bool lost(court *c, const cgam_gate_info *g, int64_t k, const answer *a, claim what)
 {
-    if (what == TWO || limited(c->x, what)) return false; /* two: depends on a search */
+    if (what == TWO) return false; /* depends on a search */
     if (what != UNIQUE && what != P_ERROR) return true;
     court_ask(c, k);
     if (decide_contraction(c, 1) == RIGHT) return true;
