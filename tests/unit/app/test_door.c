@@ -1,11 +1,14 @@
 /* Verbs by name, options from JSON: the same documents and the same refusals as on the command line. */
 #include "io/json.h"
+#include "support/dense.h"
 #include "support/failing_alloc.h"
 #include "support/objects.h"
 
 #include <cgam/door.h>
 #include <cgam/inspect.h>
+#include <cgam/io.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static cgam_env *env;
@@ -104,10 +107,61 @@ static void survives_every_failed_allocation(void **state)
     check_every_allocation(ask_version, NULL);
 }
 
+static json_t *ask(const char *verb, const char *options)
+{
+    cgam_document answer;
+    json_t *doc;
+    CHECK_STATUS(env, cgam_ask(env, verb, options, NULL, &answer));
+    CHECK_STATUS(env, cgam_json_parse(env, "answer", answer.text, strlen(answer.text), &doc));
+    cgam_text_free(env, answer.text);
+    return doc;
+}
+
+/* Banks of every shape, alpha below, around and above alpha_crit, plain and normalised. */
+static void inspect_and_recall_agree_on_the_gates(void **state)
+{
+    (void)state;
+    static const int64_t shapes[][2] = {{2, 2},    {5, 3},     {3, 7},    {40, 8},
+                                        {230, 12}, {300, 310}, {900, 560}};
+    static const double parts[] = {0, 0.3, 1 - 1e-6, 1 - 1e-12, 1, 1 + 1e-12, 1 + 1e-6, 1.7};
+    const char *same[] = {"regime", "alpha_crit", "alpha_crit_bounds", "eta_min"};
+    cgam_rng rng = cgam_rng_stream(77, 0);
+    for (int k = 0; k < 7; k++) { /* the last is so large that recall leaves much to certify */
+        int64_t n = shapes[k][0], d = shapes[k][1];
+        double *Z = dense_bank(&rng, (dense_kind)(k % DENSE_KINDS), n, d), crit = 1;
+        const char *path = "test_door_gates.npy";
+        CHECK_STATUS(env, cgam_npy_write(env, path, CGAM_F64, 2, shapes[k], Z));
+        CHECK_STATUS(env, cgam_npy_write(env, "test_door_q.npy", CGAM_F64, 1, &d, Z));
+        for (int v = 0; v < (k < 6 ? 16 : 8); v += k < 6 ? 1 : 7) {
+            char bank[200], options[400];
+            snprintf(bank, sizeof bank, "{\"bank\": \"%s\", \"normalize\": %s, \"alpha\": %.17g",
+                     path, v < 8 ? "false" : "true", parts[v % 8] * crit);
+            snprintf(options, sizeof options, "%s}", bank);
+            json_t *inspected = ask("inspect", options);
+            snprintf(options, sizeof options,
+                     "%s, \"query\": \"test_door_q.npy\", \"certify\": %s}", bank,
+                     k < 6 ? "false" : "true");
+            json_t *recalled = ask("recall", options);
+            for (int j = 0; j < 4; j++) {
+                const json_t *one = cgam_json_at(inspected, same[j]);
+                assert_true(one && json_equal(one, cgam_json_at(recalled, same[j])));
+            }
+            double found = cgam_json_get_real(inspected, "alpha_crit");
+            if (v % 8 == 0) crit = isnan(found) ? 1 : found;
+            json_decref(inspected);
+            json_decref(recalled);
+        }
+        remove(path);
+        remove("test_door_q.npy");
+        dense_reset();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_verb_answers_with_its_document, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(inspect_and_recall_agree_on_the_gates, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_wrong_is_named, set_up, tear_down),
         cmocka_unit_test_setup_teardown(inspection_of_an_orthogonal_bank, set_up, tear_down),
         cmocka_unit_test(survives_every_failed_allocation),
