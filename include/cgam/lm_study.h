@@ -125,13 +125,54 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_lm_seeds(cgam_env *env, const cgam_lm_s
                                                   int64_t n, const uint64_t *seeds,
                                                   cgam_lm_result **out);
 
+/* How an answer is judged. */
+typedef enum cgam_lm_answer {
+    CGAM_ANSWER_FIRST, /* its first token is the most probable of all words; queries whose answer
+                             begins as another one does are left out */
+    CGAM_ANSWER_SEQUENCE, /* the log-probability of all its tokens is the largest of the task's answers */
+    CGAM_ANSWER_GENERATE /* greedy text up to a line's end, the same but for case, outer blanks and stops */
+} cgam_lm_answer;
+CGAM_API const char *cgam_lm_answer_name(cgam_lm_answer answer); /* "first", .. */
+CGAM_API bool cgam_lm_answer_find(const char *name, cgam_lm_answer *out);
+
+/* Contexts inside the model: vectors put into the residual stream of the last token of prompts without
+ * demonstrations, after every layer, beside no edit, demonstrations, and the readout of the sweep.
+ *
+ * ADD adds the mean effect of demonstrations, REPLACE puts there the state of another query's prompt
+ * with its demonstrations (Hendel et al. 2023: demonstrations and a dummy query). Vectors come from the
+ * other half of the queries. For each half the cell (kind, layer, scale) with the most queries right
+ * under vectors of their own half is chosen, and the other half is counted there under vectors of the
+ * first; of cells that do equally well the latest layer, then the smallest scale, then ADD. */
+typedef struct cgam_lm_inject_opts {
+    bool no_add, no_replace; /* default false: both kinds */
+    const int64_t *layers;   /* [layers_count]; default NULL = 0 .. L */
+    int64_t layers_count;
+    const double *scales; /* [scales_count] factors of the vectors; default 1 */
+    int64_t scales_count;
+    cgam_lm_answer answer; /* default FIRST */
+} cgam_lm_inject_opts;
+CGAM_API cgam_lm_inject_opts cgam_lm_inject_opts_default(void);
+CGAM_API CGAM_NODISCARD cgam_status cgam_lm_inject(cgam_lm_study *study,
+                                                   const cgam_lm_inject_opts *opts,
+                                                   cgam_lm_result **out);
+
+/* The same for every task of a suite: "shipped" (cgam_dataset_tasks), or a folder whose .json files are
+ * pairs. study names no data. The document has `tasks`, one document each with its name; a task that
+ * cannot be asked so (all answers begin alike) has a `reason` instead. Gives *out. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_lm_inject_suite(cgam_env *env,
+                                                         const cgam_lm_study_opts *study,
+                                                         const char *suite,
+                                                         const cgam_lm_inject_opts *opts,
+                                                         cgam_lm_result **out);
+
 /* ---- The parts of a whole study ----------------------------------------------------------- */
 typedef enum cgam_lm_part {
     CGAM_LM_NEFF,
     CGAM_LM_SWEEP,
     CGAM_LM_STEER, /* about facts: on the shipped ones where the data have classes */
     CGAM_LM_PROBE, /* about classes: left out where the data are facts */
-    CGAM_LM_PARTS  /* how many there are */
+    CGAM_LM_PARTS, /* how many there are */
+    CGAM_LM_INJECT = CGAM_LM_PARTS /* an experiment by itself, no part of a whole study */
 } cgam_lm_part;
 CGAM_API const char *cgam_lm_part_name(cgam_lm_part part); /* "neff" */
 CGAM_API bool cgam_lm_part_find(const char *name, cgam_lm_part *out);

@@ -1,7 +1,7 @@
 /* lens_view.c: states of all positions through the lens, a position at a time: its layers are one
  * product with the unembedding, and each of them is then read by a thread of its own. */
 #include "base/env.h"
-#include "num/softmax.h"
+#include "lm/scores.h"
 
 #include <cgam/lens_view.h>
 #include <math.h>
@@ -16,21 +16,6 @@ typedef struct looking {
     cgam_lens_cell *cells;
     cgam_lens_word *words;
 } looking;
-
-static int64_t largest(int64_t n, const float *s)
-{
-    int64_t top = 0;
-    for (int64_t k = 1; k < n; k++)
-        if (s[k] > s[top]) top = k;
-    return top;
-}
-
-static cgam_softmax sums_of(int64_t n, const float *s, int64_t top)
-{
-    cgam_softmax x = cgam_softmax_from((double)s[top]);
-    for (int64_t k = 0; k < n; k++) cgam_softmax_take(&x, 1, (double)s[k]);
-    return x;
-}
 
 /* The `top` largest scores, by insertion: few are kept, and most scores are below all of them. */
 static void leaders(int64_t n, const float *s, int64_t top, double log_sum, cgam_lens_word *words)
@@ -50,11 +35,11 @@ static cgam_status look_layer(void *arg, int64_t l)
     const looking *job = arg;
     int64_t n = cgam_lens_vocab(job->lens), rank = 0, y = job->answer;
     const float *s = job->scores + l * n;
-    int64_t top = largest(n, s);
+    int64_t top = cgam_scores_top(s, n);
     if (!isfinite(s[top]))
         return cgam_fail(cgam_lens_env(job->lens), CGAM_E_VALUE,
                          "the state after layer %lld has a score that is no number", (long long)l);
-    cgam_softmax x = sums_of(n, s, top);
+    cgam_softmax x = cgam_scores_softmax(s, n);
     double log_sum = x.top + log(x.sum), kl = 0;
     for (int64_t k = 0; k < n; k++) {
         double f = (double)job->last[k] - job->last_log;
@@ -87,11 +72,11 @@ cgam_status cgam_lens_look(const cgam_lens *lens, cgam_lens_kind kind, int64_t l
         looking job = {.lens = lens,
                        .scores = scores,
                        .last = last,
-                       .answer = largest(n, last),
+                       .answer = cgam_scores_top(last, n),
                        .top = top,
                        .cells = cells,
                        .words = words};
-        cgam_softmax x = sums_of(n, last, job.answer);
+        cgam_softmax x = cgam_scores_softmax(last, n);
         job.last_log = x.top + log(x.sum);
         status = cgam_parallel(env, layers, look_layer, &job);
     }

@@ -118,7 +118,7 @@ cgam_status cgam_lm_study_capture(cgam_lm_study *study, cgam_lm_result **out)
 }
 
 /* ---- The whole study ---------------------------------------------------------------------- */
-CGAM_NAMES(cgam_lm_part, cgam_lm_part, "neff", "sweep", "steer", "probe")
+CGAM_NAMES(cgam_lm_part, cgam_lm_part, "neff", "sweep", "steer", "probe", "inject")
 
 static cgam_status steer_by_facts(cgam_lm_study *study, cgam_lm_result **out)
 {

@@ -52,6 +52,19 @@ void cgam_lm_task_close(cgam_env *env, cgam_lm_task *task); /* copes with half-o
 /* Fills tokens and target, once. Labels that begin alike are refused where there are classes. */
 cgam_status cgam_lm_task_label(cgam_lm_study *study, cgam_lm_task *task);
 
+/* Tokens that belong to whoever asked; free them with cgam_lm_tokens_free. */
+typedef struct cgam_lm_tokens {
+    int32_t *tokens; /* [count] */
+    int64_t count;
+} cgam_lm_tokens;
+/* Those of cue, blanks and word that follow those of the cue alone: what the model would have to say
+ * next. The answer in a chat begins a turn, which follows a line's end. */
+cgam_status cgam_lm_answer_tokens(const cgam_lm_study *study, const cgam_prompts *prompts,
+                                  const char *word, cgam_lm_tokens *out);
+/* Those of the prompt of a query with k demonstrations. */
+cgam_status cgam_lm_task_tokens(const cgam_lm_study *study, const cgam_lm_task *task, int64_t query,
+                                int64_t k, cgam_lm_tokens *out);
+
 /* States of every query with k demonstrations, [queries, L + 1, d]; out NULL: into the store alone.
  * Gives *out; free it with cgam_free. */
 cgam_status cgam_lm_states(cgam_lm_study *study, const cgam_lm_task *task, int64_t k,

@@ -151,6 +151,15 @@ static void sheet_free(const cgam_lm_study *study, int64_t n, sheet *s)
     cgam_free(study->env, s->place);
 }
 
+/* A prompt as it is, or as the turn of a user. */
+static cgam_status tokens_of(const cgam_lm_study *study, const char *text, int32_t **tokens,
+                             int64_t *count)
+{
+    const cgam_lm_message turn = {"user", text};
+    return study->chat ? cgam_lm_chat(study->lm, 1, &turn, tokens, count)
+                       : cgam_lm_tokenize(study->lm, text, true, tokens, count);
+}
+
 static cgam_status sheet_fill(const cgam_lm_study *study, const cgam_lm_task *task, int64_t k,
                               cgam_demos demos, sheet *s)
 {
@@ -163,10 +172,7 @@ static cgam_status sheet_fill(const cgam_lm_study *study, const cgam_lm_task *ta
     for (int64_t i = 0; i < task->queries && status == CGAM_OK; i++) {
         status = cgam_prompts_text(task->prompts, i, k, demos, &s->text[i]);
         if (status != CGAM_OK) break;
-        const cgam_lm_message turn = {"user", s->text[i]};
-        int64_t *count = &s->prompt[i].count;
-        status = study->chat ? cgam_lm_chat(study->lm, 1, &turn, &s->tokens[i], count)
-                             : cgam_lm_tokenize(study->lm, s->text[i], true, &s->tokens[i], count);
+        status = tokens_of(study, s->text[i], &s->tokens[i], &s->prompt[i].count);
         s->prompt[i].tokens = s->tokens[i];
         s->place[i] = (cgam_store_place){
             .source = task->source,
@@ -176,6 +182,18 @@ static cgam_status sheet_fill(const cgam_lm_study *study, const cgam_lm_task *ta
             .shots = k,
             .query = i};
     }
+    return status;
+}
+
+cgam_status cgam_lm_task_tokens(const cgam_lm_study *study, const cgam_lm_task *task, int64_t query,
+                                int64_t k, cgam_lm_tokens *out)
+{
+    char *text;
+    *out = (cgam_lm_tokens){0};
+    cgam_status status = cgam_prompts_text(task->prompts, query, k, CGAM_DEMOS_TRUE, &text);
+    if (status != CGAM_OK) return status;
+    status = tokens_of(study, text, &out->tokens, &out->count);
+    cgam_text_free(study->env, text);
     return status;
 }
 
@@ -223,16 +241,15 @@ cgam_status cgam_lm_states(cgam_lm_study *study, const cgam_lm_task *task, int64
 }
 
 /* ---- Labels ------------------------------------------------------------------------------- */
-/* Tokens of cue, blanks and word that follow those of the cue alone: what the model would have to say
- * next. The answer in a chat begins a turn, which follows a line's end. */
-static cgam_status first_token(const cgam_lm_study *study, const cgam_prompts *prompts,
-                               const char *word, int32_t *out)
+cgam_status cgam_lm_answer_tokens(const cgam_lm_study *study, const cgam_prompts *prompts,
+                                  const char *word, cgam_lm_tokens *out)
 {
     const char *cue = study->chat ? "\n" : cgam_prompts_cue(prompts);
     const char *gap = study->chat ? "" : cgam_prompts_gap(prompts);
     char text[1024];
     int32_t *before = NULL, *with = NULL;
     int64_t n = 0, m = 0;
+    *out = (cgam_lm_tokens){0};
     int length = snprintf(text, sizeof text, "%s%s%s", cue, gap, word);
     if (length >= (int)sizeof text)
         return cgam_fail(study->env, CGAM_E_ARG, "a label of %d characters is too long", length);
@@ -241,14 +258,27 @@ static cgam_status first_token(const cgam_lm_study *study, const cgam_prompts *p
     if (status == CGAM_OK) {
         bool prefix = m > n;
         for (int64_t i = 0; i < n && prefix; i++) prefix = before[i] == with[i];
-        if (prefix) *out = with[n];
-        else
+        if (prefix) {
+            memmove(with, with + n, (size_t)(m - n) * sizeof *with);
+            *out = (cgam_lm_tokens){with, m - n};
+            with = NULL;
+        } else
             status = cgam_fail(study->env, CGAM_E_ARG,
                                "the label '%s' does not begin with a token of its own after '%s'",
                                word, cue);
     }
     cgam_lm_tokens_free(study->lm, before);
     cgam_lm_tokens_free(study->lm, with);
+    return status;
+}
+
+static cgam_status first_token(const cgam_lm_study *study, const cgam_prompts *prompts,
+                               const char *word, int32_t *out)
+{
+    cgam_lm_tokens all;
+    cgam_status status = cgam_lm_answer_tokens(study, prompts, word, &all);
+    if (status == CGAM_OK) *out = all.tokens[0];
+    cgam_lm_tokens_free(study->lm, all.tokens);
     return status;
 }
 

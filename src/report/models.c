@@ -48,6 +48,16 @@ void cgam_models_free(cgam_env *env, cgam_models *models)
     cgam_free(env, models);
 }
 
+/* What `cgam lm inject --out DIR/lm/NAME` left beside the study; what cannot be read is left out. */
+static void add_inject(cgam_env *env, const char *folder, cgam_models_study *s)
+{
+    char path[PATH_MAX];
+    json_t *doc = NULL;
+    int length = snprintf(path, sizeof path, "%s/lm/%s/inject.json", folder, s->name);
+    if (length >= (int)sizeof path || !cgam_file_exists(path)) return;
+    if (cgam_json_load(env, path, &doc) == CGAM_OK) json_object_set_new(s->doc, "inject", doc);
+}
+
 cgam_status cgam_models_load(cgam_env *env, const char *folder, cgam_models **out)
 {
     char path[PATH_MAX];
@@ -69,6 +79,7 @@ cgam_status cgam_models_load(cgam_env *env, const char *folder, cgam_models **ou
             snprintf(s->reason, sizeof s->reason, "%s", cgam_env_message(env));
             s->doc = NULL;
         }
+        if (s->doc) add_inject(env, folder, s);
         models->count++;
     }
     closedir(dir);

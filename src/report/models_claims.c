@@ -200,9 +200,8 @@ static outcome reaches_icl(const question *q, cgam_claim *claim)
 }
 
 /* Does retrieval beat every rival? */
-static outcome beats(const question *q, cgam_claim *claim)
+static outcome beats_among(const question *q, const json_t *entry, cgam_claim *claim)
 {
-    const json_t *entry = most_shots(q->study, "sweep.shots");
     const char *right = cgam_json_get_text(entry, q->of->own);
     int count = 0;
     bool all = true;
@@ -217,6 +216,22 @@ static outcome beats(const question *q, cgam_claim *claim)
                         share_of(other), beaten ? "" : " (not beaten)");
     }
     return all ? YES : NO;
+}
+
+static outcome beats(const question *q, cgam_claim *claim)
+{
+    return beats_among(q, most_shots(q->study, "sweep.shots"), claim);
+}
+
+/* The same of vectors inside the model. */
+static outcome injects(const question *q, cgam_claim *claim)
+{
+    const json_t *entry = most_shots(q->study, "inject.shots");
+    outcome result = beats_among(q, entry, claim);
+    if (result != SILENT)
+        cgam_claim_tell(claim, " (%s, layer %d)", cgam_json_get_text(entry, "best.kind"),
+                        (int)cgam_json_get_int(entry, "best.layer"));
+    return result;
 }
 
 static outcome shots_help(const question *q, cgam_claim *claim)
@@ -484,6 +499,22 @@ static const struct {
     {"ours", "Right facts steer better than wrong objects of the same relation.",
      "Where right facts raise the answer most, they raise it significantly more than wrong ones.",
      .by = right_beats_wrong, .facts = true},
+    {"ours", "A vector inside the model does more than none.",
+     "held-out answers under the best edit against zero-shot, sign test", .by = injects,
+     .of = {"best.right", {{"zero_shot_right", "zero-shot"}}}},
+    {"ours", "It does more than the readout.",
+     "held-out answers under the best edit against the additive score, sign test", .by = injects,
+     .of = {"best.right", {{"readout_right", "readout"}}}},
+    {"ours", "A random vector of the same norm does not do it, nor another task's.",
+     "held-out answers under the best edit against both at the same cell, sign test", .by = injects,
+     .of = {"best.right",
+            {{"controls.random_right", "random"}, {"controls.other_task_right", "another task"}}}},
+    {"ours", "Wrong answers in the demonstrations do not do it.",
+     "held-out answers under the best edit against that of flipped demonstrations, sign test",
+     .by = injects, .of = {"best.right", {{"controls.flipped_right", "flipped"}}}},
+    {"ours", "Replacing the state (Hendel et al. 2023) does more than adding the mean effect.",
+     "held-out answers of the two kinds, each at its best, sign test", .by = injects,
+     .of = {"by_kind.replace.right", {{"by_kind.add.right", "add"}}}},
     {"appendix D.4, fig. 7", "Separability peaks in the early to middle layers.",
      "The best separability is not significantly above the best of the first half of the layers.",
      .by = separates_early},

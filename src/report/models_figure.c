@@ -1,6 +1,7 @@
 /* models_figure.c: figures of language-model studies: N_eff and label mass by layer, the map of
  * layer pairs beside accuracy against the coupling, steering, separability and alignment. Each is a
  * gnuplot script over the CSV files of the verb, in the manner of figure_scripts.c. */
+#include "report/inject_figure.h"
 #include "report/models.h"
 #include "report/page.h"
 #include "report/text.h"
@@ -505,6 +506,10 @@ static const struct {
      "against the other objects of the relation; bands: 95% of the gain over no context."},
     {"probe", CGAM_LM_PROBE, false, 1080, 520, NULL, draw_probe,
      "Separability and alignment by layer", "Bands: 95% of the mean."},
+    {"inject", CGAM_LM_INJECT, true, 980, 520, NULL, cgam_inject_draw,
+     "Accuracy against the layer of an edit",
+     "The last token's state of a prompt without demonstrations is edited after one layer. Vectors come "
+     "from the other half of the queries; bars: standard errors."},
 };
 
 void cgam_models_figures(cgam_lm_part part, const json_t *doc, cgam_figures *out)

@@ -132,7 +132,7 @@ static void pictures(FILE *to, cgam_env *env, const char *out, const cgam_models
     if (!figures) return;
     snprintf(folder, sizeof folder, "lm/%s", s->name);
     fprintf(to, "<div class=\"figures\">\n");
-    for (int part = 0; part < CGAM_LM_PARTS; part++) {
+    for (int part = 0; part <= CGAM_LM_INJECT; part++) {
         const json_t *doc = cgam_json_at(s->doc, cgam_lm_part_name((cgam_lm_part)part));
         if (!json_is_object(doc) || (part == CGAM_LM_STEER && !steering)) continue;
         cgam_models_figures((cgam_lm_part)part, doc, figures);
@@ -182,9 +182,9 @@ static void spread(FILE *to, const json_t *doc)
 static void one_study(FILE *to, cgam_env *env, const char *out, const cgam_models_study *s,
                       bool steering)
 {
-    static const char *const files[] = {"study.json",      "neff.csv",       "sweep.csv",
-                                        "sweep_steps.csv", "sweep_grid.csv", "per_query.csv",
-                                        "seeds.csv",       "steer.csv",      "probe.csv"};
+    static const char *const files[] = {
+        "study.json",    "neff.csv",  "sweep.csv", "sweep_steps.csv", "sweep_grid.csv",
+        "per_query.csv", "seeds.csv", "steer.csv", "probe.csv",       "inject.csv"};
     const json_t *neff = cgam_json_at(s->doc, "neff");
     char path[CGAM_PATH_ROOM];
     fprintf(to, "<h3>");

@@ -42,10 +42,75 @@ static void a_lens_shows_every_token_after_every_layer(void **state)
     refuse(2, "--prompt is missing", "", "lm lens --model m.gguf");
 }
 
+static void an_injection_has_what_readers_rely_on(void **state)
+{
+    (void)state;
+    need_model();
+    json_t *doc = ask("lm inject " PROMPTS "--shots 2 --exact --kinds add,replace --layers 1,3 "
+                      "--scales 1,2 --answer sequence --store i.db --out inject");
+    const json_t *e = json_array_get(json_object_get(doc, "shots"), 0);
+    static const char *const shares[] = {"zero_shot",
+                                         "icl",
+                                         "readout",
+                                         "best.held_out",
+                                         "by_kind.add.held_out",
+                                         "by_kind.replace.held_out",
+                                         "controls.random",
+                                         "controls.flipped",
+                                         "controls.other_task",
+                                         "controls.label_rows"};
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+        double share = cgam_json_get_real(e, shares[i]);
+        assert_true(share >= 0 && share <= 1);
+    }
+    assert_int_equal(json_array_size(json_object_get(e, "inject")), 8);
+    assert_int_equal(access(file_at("inject/inject.csv"), R_OK), 0);
+    assert_int_equal(access(file_at("inject/inject.json"), R_OK), 0);
+    json_decref(doc);
+    refuse(2, "layers: 7, the model has 0 to 3", "",
+           "lm inject " PROMPTS "--shots 2 --exact --layers 7");
+    refuse(2, "vectors need demonstrations", "", "lm inject " PROMPTS "--shots 0 --exact");
+}
+
+static void a_suite_is_one_table(void **state)
+{
+    (void)state;
+    need_model();
+    char text[4096];
+    static const char *const words[] = {"Paris", "Rome", "France", "Italy"};
+    static const char *const alike[] = {"good film", "good France", "good is", "good of"};
+    for (int file = 0; file < 2; file++) {
+        size_t used = 0;
+        for (int i = 0; i < 20; i++)
+            used += (size_t)snprintf(text + used, sizeof text - used,
+                                     "%c{\"input\": \"the %d\", \"output\": \"%s\"}", i ? ',' : '[',
+                                     i, (file ? words : alike)[i % 4]);
+        snprintf(text + used, sizeof text - used, "]");
+        mkdir(file_at("tasks"), 0755);
+        write_file(file ? "tasks/b.json" : "tasks/a.json", text);
+    }
+    json_t *doc =
+        ask("lm inject --model m.gguf --suite tasks --exact --queries 6 --shots 2 --layers 2 "
+            "--out suite");
+    const json_t *tasks = json_object_get(doc, "tasks"), *b = json_array_get(tasks, 1);
+    assert_int_equal(json_array_size(tasks), 2);
+    assert_non_null(
+        strstr(cgam_json_get_text(json_array_get(tasks, 0), "reason"), "begins as another"));
+    assert_string_equal(cgam_json_get_text(b, "task"), "b.json");
+    assert_int_equal(json_array_size(json_object_get(b, "shots")), 1);
+    assert_int_equal(access(file_at("suite/suite.csv"), R_OK), 0);
+    json_decref(doc);
+    refuse(2, "neither shipped nor a folder", "", "lm inject --model m.gguf --suite nowhere");
+    refuse(2, "--suite and data exclude each other", "",
+           "lm inject --model m.gguf --suite shipped --dataset facts");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_lens_shows_every_token_after_every_layer),
+        cmocka_unit_test(an_injection_has_what_readers_rely_on),
+        cmocka_unit_test(a_suite_is_one_table),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

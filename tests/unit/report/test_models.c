@@ -215,6 +215,34 @@ static void what_the_data_show_holds(void **state)
     remove_study("told");
 }
 
+/* What `lm inject` left beside a study decides what is said of vectors inside the model. */
+static void an_injection_beside_a_study_is_judged(void **state)
+{
+    (void)state;
+    char path[500];
+    put_study("told", study_as_told());
+    decide();
+    assert_string_equal(verdict("A vector inside"), "absent");
+    json_t *entry =
+        json_pack("{s:i,s:o,s:o,s:{s:s,s:i,s:o},s:{s:o,s:o,s:o},s:{s:{s:o},s:{s:o}}}", "k", 4,
+                  "zero_shot_right", right(5), "readout_right", right(48), "best", "kind", "add",
+                  "layer", 7, "right", right(50), "controls", "random_right", right(6),
+                  "other_task_right", right(8), "flipped_right", right(49), "by_kind", "add",
+                  "right", right(20), "replace", "right", right(50));
+    json_t *doc = json_pack("{s:[o]}", "shots", entry);
+    snprintf(path, sizeof path, "%s/lm/told/inject.json", folder);
+    assert_int_equal(json_dump_file(doc, path, 0), 0);
+    json_decref(doc);
+    decide();
+    assert_string_equal(verdict("A vector inside"), "holds");
+    assert_string_equal(verdict("It does more than the readout"), "does not hold");
+    assert_string_equal(verdict("A random vector of the same norm"), "holds");
+    assert_string_equal(verdict("Wrong answers in the demonstrations do not"), "does not hold");
+    assert_string_equal(verdict("Replacing the state"), "holds");
+    unlink(path);
+    remove_study("told");
+}
+
 /* One change at a time turns the claim it is about, and the other study keeps it "on" itself. */
 static void each_claim_follows_its_own_numbers(void **state)
 {
@@ -472,6 +500,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_the_data_show_holds),
+        cmocka_unit_test(an_injection_beside_a_study_is_judged),
         cmocka_unit_test(each_claim_follows_its_own_numbers),
         cmocka_unit_test(more_shots_are_judged_where_they_can_do_something),
         cmocka_unit_test(a_fall_that_right_facts_share_does_not_count),

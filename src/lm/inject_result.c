@@ -1,0 +1,197 @@
+/* inject_result.c: which cell is chosen, and what is said of an injection. */
+#include "lm/study_inject.h"
+
+#include <math.h>
+
+static const char *const kind_names[KINDS] = {"add", "replace"};
+static const char *const control_names[CONTROLS] = {"random", "flipped", "other_task",
+                                                    "label_rows"};
+
+/* ---- Choosing ----------------------------------------------------------------------------- */
+/* How many queries of a half (2: of all) are right in a cell, under vectors of their own half or not. */
+static int64_t hits(const injection *t, int64_t c, bool own, int64_t half)
+{
+    const bool *right = t->right + ((own ? t->n_cells : 0) + c) * t->n;
+    int64_t count = 0;
+    for (int64_t i = 0; i < t->n; i++)
+        count += t->judge.target[i] >= 0 && (half == 2 || i % 2 == half) && right[i];
+    return count;
+}
+
+choice cgam_inject_choose(const injection *t, int kind, bool *right)
+{
+    choice out = {.cell = {-1, -1, -1}};
+    double ties = 0;
+    for (int64_t half = 0; half < 3; half++) {
+        int64_t most = -1, tied = 0;
+        for (int64_t c = 0; c < t->n_cells; c++) {
+            if (kind != KINDS && t->cells[c].kind != kind) continue;
+            int64_t count = hits(t, c, half < 2, half);
+            const cell *best = out.cell[half] >= 0 ? &t->cells[out.cell[half]] : NULL;
+            bool later =
+                best && count == most &&
+                (t->cells[c].layer > best->layer ||
+                 (t->cells[c].layer == best->layer && fabs(t->cells[c].scale) < fabs(best->scale)));
+            if (count > most || later) out.cell[half] = c;
+            if (count > most) most = count;
+        }
+        if (half == 2) break;
+        double sum = 0;
+        for (int64_t c = 0; c < t->n_cells; c++) {
+            if ((kind != KINDS && t->cells[c].kind != kind) || hits(t, c, true, half) != most)
+                continue;
+            tied++;
+            sum += (double)hits(t, c, false, 1 - half);
+        }
+        ties += sum / (double)tied;
+        out.tied += (double)tied / 2;
+    }
+    int64_t held = 0;
+    for (int64_t i = 0; i < t->n; i++) {
+        right[i] = t->right[out.cell[1 - i % 2] * t->n + i];
+        held += t->judge.target[i] >= 0 && right[i];
+    }
+    out.held_out = (double)held / (double)t->judge.counted;
+    out.held_out_ties = ties / (double)t->judge.counted;
+    return out;
+}
+
+/* ---- Documents ---------------------------------------------------------------------------- */
+static void put_share(const injection *t, json_t *to, const char *name, const int32_t *target,
+                      const bool *right, const bool *other)
+{
+    char text[64];
+    cgam_share s = cgam_baseline_share(t->n, target, right, other, t->study->seed);
+    cgam_json_put_real(to, name, s.mean);
+    snprintf(text, sizeof text, "%s_se", name);
+    cgam_json_put_real(to, text, s.se);
+}
+
+/* One character for each query that counts, 1 where it is right. */
+static void put_right(const injection *t, json_t *to, const char *name, const int32_t *target,
+                      const bool *right)
+{
+    char *text = cgam_alloc(t->env, (size_t)t->n + 1, 1);
+    int64_t used = 0;
+    for (int64_t i = 0; i < t->n && text; i++)
+        if (target[i] >= 0) text[used++] = right[i] ? '1' : '0';
+    if (text) text[used] = '\0';
+    cgam_json_put_text(to, name, text);
+    cgam_free(t->env, text);
+}
+
+static void put_choice(const injection *t, json_t *to, const choice *c, const bool *right)
+{
+    const cell *all = &t->cells[c->cell[2]];
+    cgam_json_put_text(to, "kind", kind_names[all->kind]);
+    cgam_json_put_int(to, "layer", all->layer);
+    cgam_json_put_real(to, "scale", all->scale);
+    cgam_json_put_real(to, "accuracy",
+                       (double)hits(t, c->cell[2], false, 2) / (double)t->judge.counted);
+    put_share(t, to, "held_out", t->judge.target, right, NULL);
+    put_right(t, to, "right", t->judge.target, right);
+    cgam_json_put_real(to, "held_out_ties", c->held_out_ties);
+    cgam_json_put_real(to, "tied", c->tied);
+    json_t *halves = json_array();
+    for (int h = 0; h < 2; h++) {
+        const cell *one = &t->cells[c->cell[h]];
+        json_array_append_new(halves, json_pack("{s:s, s:I, s:o}", "kind", kind_names[one->kind],
+                                                "layer", (json_int_t)one->layer, "scale",
+                                                cgam_json_real(one->scale)));
+    }
+    cgam_json_put(to, "chosen", halves);
+    cgam_recovery r = cgam_baseline_recovery(t->n, t->judge.target, marks_of(t, ZERO),
+                                             marks_of(t, ICL), right, t->study->seed);
+    cgam_json_put_real(to, "recovered", r.recovered);
+    cgam_json_put_real(to, "recovered_se", r.recovered_se);
+    cgam_json_put(to, "recovered_95",
+                  cgam_json_reals((double[]){r.recovered_low, r.recovered_high}, 2, 1));
+}
+
+static void put_cells(injection *t, json_t *entry)
+{
+    json_t *list = json_array();
+    for (int64_t c = 0; c < t->n_cells; c++) {
+        const cell *one = &t->cells[c];
+        const bool *right = t->right + c * t->n;
+        cgam_share s = cgam_baseline_share(t->n, t->judge.target, right, NULL, t->study->seed);
+        double f1 = 0;
+        for (int64_t i = 0; i < t->n; i++)
+            if (t->judge.target[i] >= 0) f1 += t->f1[c * t->n + i] / (double)t->judge.counted;
+        bool texts = t->judge.how == CGAM_ANSWER_GENERATE;
+        json_t *o = json_object();
+        cgam_json_put_text(o, "kind", kind_names[one->kind]);
+        cgam_json_put_int(o, "layer", one->layer);
+        cgam_json_put_real(o, "scale", one->scale);
+        cgam_json_put_real(o, "accuracy", s.mean);
+        cgam_json_put_real(o, "se", s.se);
+        if (texts) cgam_json_put_real(o, "f1", f1);
+        json_array_append_new(list, o);
+        cgam_lm_result_row(t->result, 0,
+                           (double[]){(double)t->k, one->kind, (double)one->layer, one->scale,
+                                      s.mean, s.se, texts ? f1 : (double)NAN});
+    }
+    cgam_json_put(entry, "inject", list);
+}
+
+/* Differences query by query, each with its error: what the claims are decided by. */
+static void put_differences(const injection *t, json_t *entry)
+{
+    static const struct {
+        const char *name;
+        int of, less;
+    } pairs[] = {{"best_zero", BEST, ZERO},
+                 {"best_icl", BEST, ICL},
+                 {"best_random", BEST, CONTROL + RANDOM},
+                 {"best_flipped", BEST, CONTROL + FLIPPED},
+                 {"best_other_task", BEST, CONTROL + OTHER_TASK},
+                 {"random_zero", CONTROL + RANDOM, ZERO},
+                 {"flipped_zero", CONTROL + FLIPPED, ZERO},
+                 {"replace_add", BY_KIND + REPLACE, BY_KIND + ADD}};
+    json_t *o = json_object();
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        if (pairs[i].of == BY_KIND + REPLACE && (t->opts->no_add || t->opts->no_replace)) continue;
+        put_share(t, o, pairs[i].name, t->judge.target, marks_of(t, pairs[i].of),
+                  marks_of(t, pairs[i].less));
+    }
+    if (t->readout) /* over the queries that the readout can tell */
+        put_share(t, o, "best_readout", t->study->task.target, marks_of(t, BEST),
+                  marks_of(t, READOUT));
+    cgam_json_put(entry, "differences", o);
+}
+
+void cgam_inject_put(injection *t, const choice *chosen, json_t *entry)
+{
+    const int32_t *target = t->judge.target;
+    json_t *best = json_object(), *kinds = json_object(), *controls = json_object();
+    put_share(t, entry, "zero_shot", target, marks_of(t, ZERO), NULL);
+    put_share(t, entry, "icl", target, marks_of(t, ICL), NULL);
+    if (t->readout)
+        put_share(t, entry, "readout", t->study->task.target, marks_of(t, READOUT), NULL);
+    else cgam_json_put_real(entry, "readout", NAN);
+    cgam_json_put_int(entry, "readout_queries", t->readout ? t->study->task.counted : 0);
+    put_right(t, entry, "zero_shot_right", target, marks_of(t, ZERO));
+    put_right(t, entry, "icl_right", target, marks_of(t, ICL));
+    if (t->readout)
+        put_right(t, entry, "readout_right", t->study->task.target, marks_of(t, READOUT));
+    put_cells(t, entry);
+    put_choice(t, best, chosen, marks_of(t, BEST));
+    for (int kind = 0; kind < KINDS; kind++) {
+        if (kind == ADD ? t->opts->no_add : t->opts->no_replace) continue;
+        json_t *o = json_object();
+        choice c = cgam_inject_choose(t, kind, marks_of(t, BY_KIND + kind));
+        put_choice(t, o, &c, marks_of(t, BY_KIND + kind));
+        cgam_json_put(kinds, kind_names[kind], o);
+    }
+    for (int i = 0; i < CONTROLS; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "%s_right", control_names[i]);
+        put_share(t, controls, control_names[i], target, marks_of(t, CONTROL + i), NULL);
+        put_right(t, controls, name, target, marks_of(t, CONTROL + i));
+    }
+    cgam_json_put_text(controls, "other_task_dataset", t->other_name);
+    cgam_json_put(entry, "best", best);
+    cgam_json_put(entry, "by_kind", kinds);
+    cgam_json_put(entry, "controls", controls);
+    put_differences(t, entry);
+}

@@ -1,0 +1,391 @@
+/* study_inject.c: the sweep inside the model.
+ *
+ * A cell is a kind of edit, a layer and a scale. In every cell each query's prompt without
+ * demonstrations is run with its last token edited there, twice: under the vector of the other half of
+ * the queries, which is what is shown, and under that of its own half, by which cells are chosen. All
+ * runs of a query share the tokens before the last, so a cell costs one token.
+ *
+ * Vectors of half h after layer l: ADD has the mean over h of (state with demonstrations - without),
+ * REPLACE the state with demonstrations of the next query of h. */
+#include "lm/study_inject.h"
+
+#include <cgam/rng.h>
+#include <cgam/sweep.h>
+#include <math.h>
+#include <string.h>
+
+enum { QUERIES_LEAST = 4, OTHER_QUERIES = 40 };
+
+/* ---- Vectors ------------------------------------------------------------------------------ */
+static void source_free(cgam_env *env, source *s)
+{
+    cgam_free(env, s->with);
+    cgam_free(env, s->shift);
+    *s = (source){0};
+}
+
+static cgam_status source_fill(const injection *t, int64_t queries, const float *without,
+                               int64_t halves, source *s)
+{
+    s->queries = queries;
+    s->halves = halves;
+    s->shift = cgam_alloc(t->env, (size_t)(2 * t->layers * t->d), sizeof *s->shift);
+    if (!s->shift) return cgam_fail_nomem(t->env, "vectors");
+    for (int64_t h = 0; h < 2; h++)
+        for (int64_t l = 0; l < t->layers; l++)
+            cgam_baseline_shift(queries, t->layers, t->d, s->with, without, l,
+                                halves == 2 ? (int)h : 2, s->shift + (h * t->layers + l) * t->d);
+    return CGAM_OK;
+}
+
+/* The query of half `half` whose state stands for the demonstrations when query i is asked: the one
+ * beside it, or the next one of its own half. */
+static int64_t dummy_of(const source *s, int64_t i, int64_t half)
+{
+    if (s->halves == 1) return i % s->queries;
+    int64_t of_half = (s->queries + 1 - half) / 2; /* half, half + 2, .. */
+    int64_t rank = i / 2 + (i % 2 == half ? 1 : 0);
+    return half + 2 * (rank % of_half);
+}
+
+static const float *vector_for(const injection *t, const source *s, const cell *c, int64_t i,
+                               int64_t half)
+{
+    return c->kind == ADD ? s->shift + (half * t->layers + c->layer) * t->d
+                          : s->with + (dummy_of(s, i, half) * t->layers + c->layer) * t->d;
+}
+
+static double norm_of(const float *v, int64_t d)
+{
+    double sum = 0;
+    for (int64_t j = 0; j < d; j++) sum += (double)v[j] * (double)v[j];
+    return sqrt(sum);
+}
+
+/* v / |v| times a norm. */
+static void stretch(float *v, int64_t d, double norm)
+{
+    double own = norm_of(v, d), factor = own > 0 ? norm / own : 0;
+    for (int64_t j = 0; j < d; j++) v[j] = (float)(factor * (double)v[j]);
+}
+
+/* The vector of a control in place of `truth`: of the same norm where it is none of demonstrations. */
+static void control_vector(const injection *t, int control, const cell *c, int64_t i, int64_t half,
+                           float *out)
+{
+    double norm = norm_of(vector_for(t, &t->truth, c, i, half), t->d);
+    if (control == FLIPPED || control == OTHER_TASK) {
+        memcpy(out, vector_for(t, control == FLIPPED ? &t->flipped : &t->other, c, i, half),
+               (size_t)t->d * sizeof *out);
+        return;
+    }
+    cgam_rng rng = cgam_rng_stream(t->study->seed, (UINT64_C(1) << 59) + (uint64_t)i);
+    for (int64_t j = 0; j < t->d; j++)
+        out[j] = control == RANDOM ? (float)cgam_rng_normal(&rng) : t->rows[j];
+    stretch(out, t->d, norm);
+}
+
+/* Another task: capitals, or antonyms where the task has to do with countries itself. */
+static cgam_status open_other(injection *t)
+{
+    cgam_lm_task task;
+    float *without = NULL;
+    const char *name = t->study->task.name;
+    bool countries = strcmp(name, "facts") == 0 || strcmp(name, "capitals") == 0 ||
+                     strcmp(name, "currencies") == 0 || strcmp(name, "continents") == 0;
+    t->other_name = countries ? "antonyms" : "capitals";
+    cgam_status status = cgam_lm_task_shipped(
+        t->study, t->other_name, t->n < OTHER_QUERIES ? t->n : OTHER_QUERIES, t->k, &task);
+    if (status != CGAM_OK) return status;
+    status = cgam_lm_states(t->study, &task, 0, CGAM_DEMOS_TRUE, &without);
+    if (status == CGAM_OK)
+        status = cgam_lm_states(t->study, &task, t->k, CGAM_DEMOS_TRUE, &t->other.with);
+    if (status == CGAM_OK) status = source_fill(t, task.queries, without, 1, &t->other);
+    cgam_free(t->env, without);
+    cgam_lm_task_close(t->env, &task);
+    return status;
+}
+
+/* The mean of the rows of the answers' first tokens. */
+static cgam_status open_rows(injection *t)
+{
+    const cgam_lens *lens;
+    const cgam_lm_task *task = &t->study->task;
+    cgam_status status = cgam_lm_study_lens(t->study, &lens);
+    for (int64_t l = 0; l < task->labels && status == CGAM_OK; l++) {
+        cgam_lm_tokens word;
+        status =
+            cgam_lm_answer_tokens(t->study, task->prompts, cgam_dataset_word(task->eval, l), &word);
+        for (int64_t j = 0; j < t->d && status == CGAM_OK; j++)
+            t->rows[j] += cgam_lens_row(lens, word.tokens[0])[j] / (float)task->labels;
+        cgam_lm_tokens_free(t->study->lm, word.tokens);
+    }
+    return status;
+}
+
+/* ---- Runs --------------------------------------------------------------------------------- */
+static void tell(const injection *t, const char *phase, int64_t done)
+{
+    cgam_progress_tell(&t->study->progress,
+                       (cgam_progress_at){phase, (double)done, (double)t->n, "queries", NAN});
+}
+
+/* Every query with k demonstrations, no edits. */
+static cgam_status run_plain(injection *t, int64_t k, bool *right)
+{
+    cgam_lm_tokens *tokens = cgam_zalloc(t->env, (size_t)t->n, sizeof *tokens);
+    cgam_judge_job *jobs = cgam_zalloc(t->env, (size_t)t->n, sizeof *jobs);
+    cgam_status status = tokens && jobs ? CGAM_OK : cgam_fail_nomem(t->env, "prompts");
+    for (int64_t i = 0; i < t->n && status == CGAM_OK; i++) {
+        status = cgam_lm_task_tokens(t->study, &t->study->task, i, k, &tokens[i]);
+        jobs[i] = (cgam_judge_job){.query = i, .prompt = {tokens[i].tokens, tokens[i].count}};
+    }
+    if (status == CGAM_OK) status = cgam_judge_run(&t->judge, t->n, jobs, right, NULL);
+    for (int64_t i = 0; tokens && i < t->n; i++)
+        cgam_lm_tokens_free(t->study->lm, tokens[i].tokens);
+    cgam_free(t->env, tokens);
+    cgam_free(t->env, jobs);
+    return status;
+}
+
+/* Query i under `count` edits of its last token. */
+static cgam_status run_edits(injection *t, int64_t i, int64_t count, const cell *const *cells,
+                             const float *const *vectors, bool *right, double *f1)
+{
+    cgam_lm_edit *edits = cgam_alloc(t->env, (size_t)count, sizeof *edits);
+    cgam_judge_job *jobs = cgam_alloc(t->env, (size_t)count, sizeof *jobs);
+    cgam_status status = edits && jobs ? CGAM_OK : cgam_fail_nomem(t->env, "edits");
+    for (int64_t c = 0; c < count && status == CGAM_OK; c++) {
+        edits[c] = cgam_lm_edit_default();
+        edits[c].layer = cells[c]->layer;
+        edits[c].kind = cells[c]->kind == ADD ? CGAM_LM_ADD : CGAM_LM_REPLACE;
+        edits[c].scale = cells[c]->scale;
+        edits[c].vector = vectors[c];
+        jobs[c] = (cgam_judge_job){i, {t->prompt[i].tokens, t->prompt[i].count}, {&edits[c], 1}};
+    }
+    if (status == CGAM_OK) status = cgam_judge_run(&t->judge, count, jobs, right, f1);
+    cgam_free(t->env, edits);
+    cgam_free(t->env, jobs);
+    return status;
+}
+
+static cgam_status run_cells(injection *t)
+{
+    size_t count = 2 * (size_t)t->n_cells;
+    const cell **cells = cgam_alloc(t->env, count, sizeof *cells);
+    const float **vectors = cgam_alloc(t->env, count, sizeof *vectors);
+    bool *right = cgam_zalloc(t->env, count, sizeof *right);
+    double *f1 = cgam_zalloc(t->env, count, sizeof *f1);
+    cgam_status status =
+        cells && vectors && right && f1 ? CGAM_OK : cgam_fail_nomem(t->env, "cells");
+    for (int64_t i = 0; i < t->n && status == CGAM_OK; i++) {
+        for (size_t c = 0; c < count; c++) {
+            bool own = c >= (size_t)t->n_cells;
+            cells[c] = &t->cells[c % (size_t)t->n_cells];
+            vectors[c] = vector_for(t, &t->truth, cells[c], i, own ? i % 2 : 1 - i % 2);
+        }
+        tell(t, "injecting", i);
+        if (t->judge.target[i] < 0) continue;
+        status = run_edits(t, i, (int64_t)count, cells, vectors, right, f1);
+        for (int64_t c = 0; c < (int64_t)count && status == CGAM_OK; c++) {
+            t->right[c * t->n + i] = right[c];
+            if (c < t->n_cells) t->f1[c * t->n + i] = f1[c];
+        }
+    }
+    cgam_free(t->env, cells);
+    cgam_free(t->env, vectors);
+    cgam_free(t->env, right);
+    cgam_free(t->env, f1);
+    return status;
+}
+
+static cgam_status run_controls(injection *t, const choice *best)
+{
+    float *room = cgam_alloc(t->env, (size_t)(CONTROLS * t->d), sizeof *room);
+    cgam_status status = room ? CGAM_OK : cgam_fail_nomem(t->env, "controls");
+    for (int64_t i = 0; i < t->n && status == CGAM_OK; i++) {
+        int64_t half = 1 - i % 2;
+        const cell *cells[CONTROLS];
+        const float *vectors[CONTROLS];
+        bool right[CONTROLS] = {false};
+        for (int c = 0; c < CONTROLS; c++) {
+            cells[c] = &t->cells[best->cell[half]];
+            vectors[c] = room + c * t->d;
+            control_vector(t, c, cells[c], i, half, room + c * t->d);
+        }
+        tell(t, "controls", i);
+        if (t->judge.target[i] < 0) continue;
+        status = run_edits(t, i, CONTROLS, cells, vectors, right, NULL);
+        for (int c = 0; c < CONTROLS; c++) marks_of(t, CONTROL + c)[i] = right[c];
+    }
+    cgam_free(t->env, room);
+    return status;
+}
+
+/* ---- The readout -------------------------------------------------------------------------- */
+/* The sweep's additive score with the same contexts and halves: over all words, or over the answers
+ * where those are what is compared. It knows first tokens alone. */
+static cgam_status run_readout(injection *t)
+{
+    static const double grid[] = {0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50};
+    cgam_lm_task *task = &t->study->task;
+    const cgam_lens *lens;
+    cgam_sweep *sweep = NULL;
+    cgam_status status = cgam_lm_task_label(t->study, task);
+    t->readout = status == CGAM_OK && task->counted > 0;
+    if (status == CGAM_E_ARG && t->judge.how != CGAM_ANSWER_FIRST) return CGAM_OK;
+    if (status == CGAM_OK) status = cgam_lm_study_lens(t->study, &lens);
+    if (status != CGAM_OK || !t->readout) return status;
+    cgam_sweep_context *contexts = cgam_alloc(t->env, (size_t)t->layers, sizeof *contexts);
+    if (!contexts) return cgam_fail_nomem(t->env, "contexts");
+    for (int64_t l = 0; l < t->layers; l++)
+        for (int64_t h = 0; h < 2; h++)
+            contexts[l].half[h] = t->truth.shift + (h * t->layers + l) * t->d;
+    const cgam_sweep_input in = {.queries = t->n,
+                                 .layers = t->layers,
+                                 .zero = t->zero,
+                                 .labels = task->labels,
+                                 .tokens = task->tokens,
+                                 .target = task->target,
+                                 .lens = cgam_lens_linear(lens) ? CGAM_LENS_GAIN : CGAM_LENS_NORM,
+                                 .grid = sizeof grid / sizeof *grid,
+                                 .lambda = grid,
+                                 .relative = true};
+    cgam_sweep_best best;
+    cgam_sweep_over over =
+        t->judge.how == CGAM_ANSWER_SEQUENCE ? CGAM_OVER_LABELS : CGAM_OVER_VOCABULARY;
+    status = cgam_sweep_new(lens, &in, t->layers, contexts, &t->study->progress, &sweep);
+    if (status == CGAM_OK)
+        status = cgam_sweep_choose(sweep, over, 0, t->layers, marks_of(t, READOUT), &best);
+    cgam_sweep_free(sweep);
+    cgam_free(t->env, contexts);
+    return status;
+}
+
+/* ---- One number of shots ------------------------------------------------------------------ */
+static cgam_status add_shots(injection t, int64_t k, json_t *shots)
+{
+    json_t *entry = json_object();
+    t.k = k;
+    t.right = cgam_zalloc(t.env, (size_t)(2 * t.n_cells * t.n), sizeof *t.right);
+    t.f1 = cgam_zalloc(t.env, (size_t)(t.n_cells * t.n), sizeof *t.f1);
+    cgam_status status = t.right && t.f1 ? CGAM_OK : cgam_fail_nomem(t.env, "answers");
+    if (status == CGAM_OK)
+        status = cgam_lm_states(t.study, &t.study->task, k, CGAM_DEMOS_TRUE, &t.truth.with);
+    if (status == CGAM_OK) status = source_fill(&t, t.n, t.zero, 2, &t.truth);
+    if (status == CGAM_OK)
+        status = cgam_lm_states(t.study, &t.study->task, k, CGAM_DEMOS_FLIPPED, &t.flipped.with);
+    if (status == CGAM_OK) status = source_fill(&t, t.n, t.zero, 2, &t.flipped);
+    if (status == CGAM_OK) status = open_other(&t);
+    if (status == CGAM_OK) status = run_plain(&t, k, marks_of(&t, ICL));
+    if (status == CGAM_OK) status = run_readout(&t);
+    if (status == CGAM_OK) status = run_cells(&t);
+    cgam_json_put_int(entry, "k", k);
+    cgam_json_put_int(entry, "queries", t.judge.counted);
+    cgam_json_put_int(entry, "left_out", t.n - t.judge.counted);
+    if (status == CGAM_OK) {
+        choice best = cgam_inject_choose(&t, KINDS, marks_of(&t, BEST));
+        status = run_controls(&t, &best);
+        if (status == CGAM_OK) cgam_inject_put(&t, &best, entry);
+    }
+    json_array_append_new(shots, entry);
+    source_free(t.env, &t.truth);
+    source_free(t.env, &t.flipped);
+    source_free(t.env, &t.other);
+    cgam_free(t.env, t.right);
+    cgam_free(t.env, t.f1);
+    return status;
+}
+
+/* ---- The study ---------------------------------------------------------------------------- */
+cgam_lm_inject_opts cgam_lm_inject_opts_default(void)
+{
+    return (cgam_lm_inject_opts){.answer = CGAM_ANSWER_FIRST};
+}
+
+static cgam_status check(const injection *t)
+{
+    const cgam_lm_inject_opts *o = t->opts;
+    if (t->study->shots[t->study->n_shots - 1] == 0)
+        return cgam_fail(t->env, CGAM_E_ARG, "shots: vectors need demonstrations, 1 or more");
+    if (t->n < QUERIES_LEAST)
+        return cgam_fail(t->env, CGAM_E_ARG, "queries: %lld are too few for two halves",
+                         (long long)t->n);
+    if (o->no_add && o->no_replace) return cgam_fail(t->env, CGAM_E_ARG, "kinds: none is left");
+    for (int64_t i = 0; i < o->layers_count; i++)
+        if (o->layers[i] < 0 || o->layers[i] >= t->layers)
+            return cgam_fail(t->env, CGAM_E_ARG, "layers: %lld, the model has 0 to %lld",
+                             (long long)o->layers[i], (long long)t->layers - 1);
+    for (int64_t i = 0; i < o->scales_count; i++)
+        if (!isfinite(o->scales[i]))
+            return cgam_fail(t->env, CGAM_E_ARG, "scales: one is not finite");
+    return CGAM_OK;
+}
+
+static cgam_status make_cells(injection *t)
+{
+    const cgam_lm_inject_opts *o = t->opts;
+    static const double one = 1;
+    int64_t layers = o->layers_count > 0 ? o->layers_count : t->layers;
+    int64_t scales = o->scales_count > 0 ? o->scales_count : 1;
+    const double *scale = o->scales_count > 0 ? o->scales : &one;
+    t->cells = cgam_alloc(t->env, (size_t)(KINDS * layers * scales), sizeof *t->cells);
+    if (!t->cells) return cgam_fail_nomem(t->env, "cells");
+    for (int kind = 0; kind < KINDS; kind++) {
+        if (kind == ADD ? o->no_add : o->no_replace) continue;
+        for (int64_t l = 0; l < layers; l++)
+            for (int64_t s = 0; s < scales; s++)
+                t->cells[t->n_cells++] =
+                    (cell){kind, o->layers_count > 0 ? o->layers[l] : l, scale[s]};
+    }
+    return CGAM_OK;
+}
+
+static cgam_status begin(injection *t)
+{
+    cgam_status status = cgam_judge_open(t->study, t->opts->answer, &t->judge);
+    if (status == CGAM_OK) status = make_cells(t);
+    if (status != CGAM_OK) return status;
+    t->prompt = cgam_zalloc(t->env, (size_t)t->n, sizeof *t->prompt);
+    t->marks = cgam_zalloc(t->env, (size_t)(MARKS * t->n), sizeof *t->marks);
+    t->rows = cgam_zalloc(t->env, (size_t)t->d, sizeof *t->rows);
+    if (!t->prompt || !t->marks || !t->rows) return cgam_fail_nomem(t->env, "prompts");
+    for (int64_t i = 0; i < t->n && status == CGAM_OK; i++)
+        status = cgam_lm_task_tokens(t->study, &t->study->task, i, 0, &t->prompt[i]);
+    if (status == CGAM_OK) status = open_rows(t);
+    if (status == CGAM_OK)
+        status = cgam_lm_states(t->study, &t->study->task, 0, CGAM_DEMOS_TRUE, &t->zero);
+    if (status == CGAM_OK) status = run_plain(t, 0, marks_of(t, ZERO));
+    return status;
+}
+
+cgam_status cgam_lm_inject(cgam_lm_study *study, const cgam_lm_inject_opts *opts,
+                           cgam_lm_result **out)
+{
+    cgam_lm_inject_opts o = opts ? *opts : cgam_lm_inject_opts_default();
+    injection t = {.study = study,
+                   .opts = &o,
+                   .env = study->env,
+                   .n = study->task.queries,
+                   .layers = study->info.layers + 1,
+                   .d = study->info.width};
+    *out = NULL;
+    cgam_status status = check(&t);
+    if (status == CGAM_OK) status = cgam_lm_result_new(study, &t.result);
+    if (status != CGAM_OK) return status;
+    json_t *shots = json_array();
+    cgam_lm_result_add(t.result, "inject", "accuracy of every kind, layer and scale",
+                       "shots,kind,layer,scale,accuracy,se,f1");
+    status = begin(&t);
+    for (int64_t i = 1; i < study->n_shots && status == CGAM_OK; i++)
+        status = add_shots(t, study->shots[i], shots);
+    cgam_lm_result_describe(t.result, study, &study->task);
+    cgam_json_put_text(t.result->doc, "answer", cgam_lm_answer_name(o.answer));
+    cgam_json_put(t.result->doc, "shots", shots);
+    for (int64_t i = 0; t.prompt && i < t.n; i++)
+        cgam_lm_tokens_free(study->lm, t.prompt[i].tokens);
+    void *blocks[] = {t.prompt, t.marks, t.rows, t.cells, t.zero};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) cgam_free(t.env, blocks[i]);
+    cgam_judge_close(&t.judge);
+    return cgam_lm_result_end(t.result, status, out);
+}

@@ -1,0 +1,62 @@
+/* study_inject.h (inside): the injection of one number of shots, run in study_inject.c, told of in
+ * inject_result.c. */
+#ifndef CGAM_SRC_LM_STUDY_INJECT_H
+#define CGAM_SRC_LM_STUDY_INJECT_H
+
+#include "lm/inject.h"
+
+enum { ADD, REPLACE, KINDS };
+
+enum { RANDOM, FLIPPED, OTHER_TASK, LABEL_ROWS, CONTROLS };
+
+typedef struct cell {
+    int kind;
+    int64_t layer;
+    double scale;
+} cell;
+
+/* States by which vectors are made: with and without demonstrations, and the mean effect of each
+ * half; the other task has one mean for both. */
+typedef struct source {
+    float *with;             /* [queries, layers, d] */
+    float *shift;            /* [2, layers, d] */
+    int64_t queries, halves; /* halves: 2, or 1 where the queries are others */
+} source;
+
+typedef struct injection {
+    cgam_lm_study *study;
+    const cgam_lm_inject_opts *opts;
+    cgam_env *env;
+    cgam_judge judge;
+    cgam_lm_result *result;
+    int64_t n, layers, d, k;
+    float *zero;            /* [n, layers, d] */
+    cgam_lm_tokens *prompt; /* [n] without demonstrations */
+    source truth, flipped, other;
+    const char *other_name;
+    cell *cells;
+    int64_t n_cells;
+    bool *right;  /* [2, cells, n] under vectors of the other half, then of its own */
+    double *f1;   /* [cells, n], of the first of these */
+    float *rows;  /* [d] the mean of the labels' rows */
+    bool *marks;  /* [MARKS, n] */
+    bool readout; /* there is one: answers have first tokens of their own */
+} injection;
+
+/* What is known of each query; the controls come last. */
+enum { ZERO, ICL, READOUT, BEST, BY_KIND, CONTROL = BY_KIND + KINDS, MARKS = CONTROL + CONTROLS };
+
+static inline bool *marks_of(const injection *t, int which) { return t->marks + which * t->n; }
+
+/* Cells chosen by what is right in them. */
+typedef struct choice {
+    int64_t cell[3]; /* on the queries of half 0, 1, and on all */
+    double held_out, held_out_ties, tied;
+} choice;
+
+/* Of cells of one kind, or KINDS: of all. right [n]: held out, query by query. */
+choice cgam_inject_choose(const injection *t, int kind, bool *right);
+/* Puts shares, cells, choices and differences; the controls must have been run. */
+void cgam_inject_put(injection *t, const choice *chosen, json_t *entry);
+
+#endif

@@ -1,0 +1,258 @@
+/* ctest: timeout=300
+ * Injection on tiny models: cells against runs made by hand, the rules of choosing, answers as texts. */
+#include "lm/study_inject.h"
+#include "support/models.h"
+#include "support/objects.h"
+
+#include <string.h>
+
+static cgam_env *env;
+static char folder[64], model[96], data[96];
+
+static int set_up(void **state)
+{
+    (void)state;
+    env = object_env(2);
+    snprintf(folder, sizeof folder, "/tmp/cgam-inject-%d", (int)getpid());
+    char command[160];
+    snprintf(command, sizeof command, "mkdir %s", folder);
+    if (system(command) != 0) return -1;
+    snprintf(model, sizeof model, "%s/m.gguf", folder);
+    snprintf(data, sizeof data, "%s/d.json", folder);
+    tiny_write(model, tiny_shape_default());
+    FILE *f = fopen(data, "wb");
+    assert_non_null(f);
+    static const char *const words[] = {"Paris", "Rome", "France", "Italy"};
+    for (int i = 0; i < 30; i++)
+        fprintf(f, "%c{\"input\": \"the %d\", \"output\": \"%s\"}\n", i ? ',' : '[', i,
+                words[i % 4]);
+    fputs("]", f);
+    fclose(f);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    char command[160];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    cgam_env_free(env);
+    return system(command) == 0 ? 0 : -1;
+}
+
+static cgam_lm_study *open_study(void)
+{
+    static const int64_t shots[] = {2};
+    cgam_lm_study *study = NULL;
+    cgam_lm_study_opts opts = cgam_lm_study_opts_default();
+    opts.model = model;
+    opts.eval = data;
+    opts.format = "pairs";
+    opts.queries = 12;
+    opts.shots = shots;
+    opts.shots_count = 1;
+    opts.exact = true;
+    cgam_status status = cgam_lm_study_open(env, &opts, &study);
+    if (status == CGAM_E_NOT_FOUND || status == CGAM_E_UNSUPPORTED) {
+        print_message("skipped: %s\n", cgam_env_message(env));
+        skip();
+    }
+    CHECK_STATUS(env, status);
+    return study;
+}
+
+static void answers_are_compared_as_texts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *said, *wanted;
+        bool same;
+        double f1;
+    } cases[] = {{" Paris", "Paris", true, 1},
+                 {"paris.\n", "Paris", true, 1},
+                 {"new  DELHI!", "New Delhi", true, 1},
+                 {"Delhi", "New Delhi", false, 2.0 / 3},
+                 {"New New Delhi", "New Delhi", false, 0.8},
+                 {"", "Paris", false, 0},
+                 {"Rome", "Paris", false, 0},
+                 {"\xc3\xa9t\xc3\xa9", "\xc3\xa9t\xc3\xa9", true, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double f1;
+        assert_int_equal(cgam_answer_same(cases[i].said, cases[i].wanted, &f1), cases[i].same);
+        CHECK_CLOSE(f1, cases[i].f1, 1e-12);
+    }
+}
+
+/* Which answer a state after the last layer leads to, through the model's own norm and rows. */
+static int64_t top_answer(const cgam_lens *lens, const cgam_lm_task *task, const float *h)
+{
+    int64_t best = 0;
+    for (int64_t k = 1; k < task->labels; k++)
+        if (cgam_lens_dot(lens, CGAM_LENS_NORM, task->tokens[k], h) >
+            cgam_lens_dot(lens, CGAM_LENS_NORM, task->tokens[best], h))
+            best = k;
+    return best;
+}
+
+/* After the last layer nothing follows an edit but the norm, so those cells can be told from captured
+ * states alone: ADD is right where h + x c is, REPLACE where the dummy's state is. */
+static void the_last_layer_is_what_states_say(void **state)
+{
+    (void)state;
+    cgam_lm_study *study = open_study();
+    static const int64_t layers[] = {3};
+    static const double scales[] = {8, -3};
+    cgam_lm_inject_opts opts = cgam_lm_inject_opts_default();
+    opts.layers = layers;
+    opts.layers_count = 1;
+    opts.scales = scales;
+    opts.scales_count = 2;
+    opts.answer = CGAM_ANSWER_SEQUENCE; /* of one token each: a choice among four, so often right */
+    cgam_lm_result *result;
+    CHECK_STATUS(env, cgam_lm_inject(study, &opts, &result));
+    const json_t *e = json_array_get(json_object_get(cgam_lm_result_document(result), "shots"), 0);
+    const cgam_lm_task *task = &study->task;
+    const cgam_lens *lens;
+    float *zero, *icl;
+    CHECK_STATUS(env, cgam_lm_study_lens(study, &lens));
+    CHECK_STATUS(env, cgam_lm_states(study, task, 0, CGAM_DEMOS_TRUE, &zero));
+    CHECK_STATUS(env, cgam_lm_states(study, task, 2, CGAM_DEMOS_TRUE, &icl));
+    int64_t n = task->queries, d = 64, counted = task->counted;
+    assert_int_equal(cgam_json_get_int(e, "queries"), counted);
+    assert_true(counted == n && n == 12 && task->labels == 4);
+    double want[4] = {0}, plain[2] = {0};
+    for (int64_t i = 0; i < n; i++) {
+        int32_t label = task->target[i];
+        plain[0] += top_answer(lens, task, zero + (i * 4 + 3) * d) == label;
+        plain[1] += top_answer(lens, task, icl + (i * 4 + 3) * d) == label;
+        float c[64], h[64];
+        int64_t other = i % 2 ? i - 1 : i + 1;
+        for (int64_t j = 0; j < d; j++) {
+            double sum = 0;
+            for (int64_t q = 1 - i % 2; q < n; q += 2)
+                sum += (double)icl[(q * 4 + 3) * d + j] - (double)zero[(q * 4 + 3) * d + j];
+            c[j] = (float)(sum / 6);
+        }
+        for (int s = 0; s < 2; s++) {
+            for (int64_t j = 0; j < d; j++)
+                h[j] = zero[(i * 4 + 3) * d + j] + (float)scales[s] * c[j];
+            want[s] += top_answer(lens, task, h) == label;
+            for (int64_t j = 0; j < d; j++) h[j] = (float)scales[s] * icl[(other * 4 + 3) * d + j];
+            want[2 + s] += top_answer(lens, task, h) == label;
+        }
+    }
+    CHECK_CLOSE(cgam_json_get_real(e, "zero_shot"), plain[0] / (double)counted, 1e-12);
+    CHECK_CLOSE(cgam_json_get_real(e, "icl"), plain[1] / (double)counted, 1e-12);
+    const json_t *cells = json_object_get(e, "inject");
+    double differ = 0;
+    assert_int_equal(json_array_size(cells), 4);
+    for (size_t c = 0; c < 4; c++) {
+        CHECK_CLOSE(cgam_json_get_real(json_array_get(cells, c), "accuracy"),
+                    want[c] / (double)counted, 1e-12);
+        differ += fabs(want[c] - plain[0]);
+    }
+    assert_true(plain[0] + plain[1] > 0 && differ > 0); /* it was not all the same */
+    cgam_free(env, zero);
+    cgam_free(env, icl);
+    cgam_lm_result_free(result);
+    cgam_lm_study_close(study);
+}
+
+/* A vector times 0 that is added changes nothing, at any layer and in any way of judging. */
+static void nothing_added_is_zero_shot(void **state)
+{
+    (void)state;
+    cgam_lm_study *study = open_study();
+    static const double scales[] = {0};
+    for (int how = CGAM_ANSWER_FIRST; how <= CGAM_ANSWER_GENERATE; how++) {
+        cgam_lm_inject_opts opts = cgam_lm_inject_opts_default();
+        opts.no_replace = true;
+        opts.scales = scales;
+        opts.scales_count = 1;
+        opts.answer = (cgam_lm_answer)how;
+        cgam_lm_result *result;
+        CHECK_STATUS(env, cgam_lm_inject(study, &opts, &result));
+        const json_t *doc = cgam_lm_result_document(result);
+        const json_t *e = json_array_get(json_object_get(doc, "shots"), 0);
+        assert_string_equal(cgam_json_get_text(doc, "answer"),
+                            cgam_lm_answer_name((cgam_lm_answer)how));
+        double zero = cgam_json_get_real(e, "zero_shot");
+        const json_t *cells = json_object_get(e, "inject");
+        assert_int_equal(json_array_size(cells), 4);
+        for (size_t c = 0; c < 4; c++)
+            CHECK_CLOSE(cgam_json_get_real(json_array_get(cells, c), "accuracy"), zero, 0);
+        CHECK_CLOSE(cgam_json_get_real(e, "best.held_out"), zero, 0);
+        CHECK_CLOSE(cgam_json_get_real(e, "controls.random"), zero, 0);
+        CHECK_CLOSE(cgam_json_get_real(e, "differences.best_zero"), 0, 0);
+        assert_int_equal(cgam_json_get_int(e, "best.layer"), 3); /* of equals the latest */
+        if (how != CGAM_ANSWER_FIRST) assert_int_equal(cgam_json_get_int(e, "queries"), 12);
+        cgam_lm_result_free(result);
+    }
+    cgam_lm_study_close(study);
+}
+
+/* Six queries, three cells. By vectors of their own half, half 0 does best in cell 1 and half 1 in
+ * cells 0 and 2, of which 2 is later; half 1 is then counted in cell 1, half 0 in cell 2. */
+static void a_cell_is_chosen_on_one_half_and_counted_on_the_other(void **state)
+{
+    (void)state;
+    enum { N = 6, CELLS = 3 };
+    cell cells[CELLS] = {{ADD, 0, 1}, {ADD, 1, 1}, {ADD, 2, 1}};
+    int32_t target[N] = {0, 0, 0, 0, 0, -1};
+    const char *other = "100010" /* under vectors of the other half */
+                        "010101"
+                        "111100";
+    const char *own = "010100"
+                      "100011"
+                      "010101";
+    bool right[2 * CELLS * N], held[N];
+    for (int i = 0; i < CELLS * N; i++) {
+        right[i] = other[i] == '1';
+        right[CELLS * N + i] = own[i] == '1';
+    }
+    const injection t = {.n = N,
+                         .cells = cells,
+                         .n_cells = CELLS,
+                         .right = right,
+                         .judge = {.target = target, .counted = 5}};
+    choice c = cgam_inject_choose(&t, KINDS, held);
+    assert_int_equal(c.cell[0], 1); /* queries 0, 2, 4: 2 right, else 0 */
+    assert_int_equal(c.cell[1], 2); /* queries 1, 3: 2 right in cells 0 and 2 */
+    assert_int_equal(c.cell[2], 2); /* all, as shown: 4 of 5 */
+    /* 0: cell 2 right; 1: cell 1 right; 2: cell 2 right; 3: cell 1 right; 4: cell 2 wrong */
+    CHECK_CLOSE(c.held_out, 4.0 / 5, 1e-15);
+    /* half 1 in cell 1: 2; half 0 in cells 0 and 2: 2 and 2 */
+    CHECK_CLOSE(c.held_out_ties, (2 + 2.0) / 5, 1e-15);
+    CHECK_CLOSE(c.tied, 1.5, 1e-15);
+    assert_true(held[0] && held[1] && held[2] && held[3] && !held[4]);
+}
+
+static void what_cannot_be_injected_is_said(void **state)
+{
+    (void)state;
+    cgam_lm_study *study = open_study();
+    cgam_lm_result *result;
+    static const int64_t beyond[] = {4};
+    cgam_lm_inject_opts opts = cgam_lm_inject_opts_default();
+    opts.layers = beyond;
+    opts.layers_count = 1;
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_inject(study, &opts, &result));
+    CHECK_MESSAGE(env, "layers: 4, the model has 0 to 3");
+    opts = cgam_lm_inject_opts_default();
+    opts.no_add = opts.no_replace = true;
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_inject(study, &opts, &result));
+    CHECK_MESSAGE(env, "kinds: none is left");
+    cgam_lm_study_close(study);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(answers_are_compared_as_texts),
+        cmocka_unit_test(a_cell_is_chosen_on_one_half_and_counted_on_the_other),
+        cmocka_unit_test(the_last_layer_is_what_states_say),
+        cmocka_unit_test(nothing_added_is_zero_shot),
+        cmocka_unit_test(what_cannot_be_injected_is_said),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
