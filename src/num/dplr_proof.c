@@ -327,7 +327,9 @@ cgam_status cgam_dplr_apply_bounded(cgam_env *env, const cgam_dplr_spec *s, cons
     cgam_status status = s->a > 0 ? cgam_dplr_outer(env, Z, x, y, &t) : CGAM_OK;
     if (status != CGAM_OK) return status;
     double norms = cgam_norm_error(Z->d), scaled = scale_error(Z);
-    double part = (cgam_gamma((double)n + 8) + scaled) * lengths * (1 + norms);
+    double chunks = (double)cgam_rows_chunks(Z); /* each summed from zero, joined in order */
+    double part = cgam_gamma((double)n / chunks + chunks + 16) + scaled;
+    part *= lengths * (1 + norms);
     double row = s->a * ((cgam_gamma((double)Z->d + 8) + scaled) * t + part) * (1 + norms);
     for (int64_t i = 0; i < n; i++) {
         double load = s->a * s->norm2[i], D = cgam_dplr_pivot(s, i, NULL);
