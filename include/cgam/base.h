@@ -107,7 +107,8 @@ CGAM_API void cgam_env_free(cgam_env *env); /* NULL is fine */
 CGAM_API int cgam_env_threads(const cgam_env *env);
 
 /* One line about the last failure on this env, without newline; "" when there was none. It names
- * the numbers: `W is 2 x 3, layers are 2 and 2`. Valid until the next call on the same env. */
+ * the numbers: `W is 2 x 3, layers are 2 and 2`. A thread reads of its own calls, whichever others fail
+ * meanwhile; one whose last failure was not on this env reads of any thread's. Valid until the next call. */
 CGAM_API const char *cgam_env_message(const cgam_env *env);
 /* The same into text[size], cut short if need be, where other threads may be failing on the env. */
 CGAM_API void cgam_env_message_copy(cgam_env *env, char *text, size_t size);

@@ -9,13 +9,14 @@
 #include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { ALIGN = 64, MESSAGE_MAX = 512 };
+enum { ALIGN = 64 };
 
 /* Scratch of 64 KiB to 4 MiB is asked for and given back in every recall. The C library would return
  * it to the system and fetch it again page by page, which costs more than using it; so some blocks
@@ -35,8 +36,9 @@ typedef struct kept {
 struct cgam_env {
     cgam_env_opts opts;
     cgam_pool *pool; /* NULL with one thread */
+    uint64_t number; /* of all envs of the process, from 1 */
     pthread_mutex_t lock;
-    char message[MESSAGE_MAX];
+    char message[CGAM_MESSAGE_MAX]; /* the last of any thread */
     int kept_count;
     kept kept[KEPT_MAX + 1];
 };
@@ -125,7 +127,9 @@ cgam_status cgam_env_new(const cgam_env_opts *opts, cgam_env **out)
     cgam_env *env = o.alloc(o.user, ALIGN, sizeof *env);
     if (!env) return CGAM_E_NOMEM;
     memset(env, 0, sizeof *env);
+    static atomic_uint_fast64_t envs;
     env->opts = o;
+    env->number = atomic_fetch_add(&envs, 1) + 1;
     pthread_mutex_init(&env->lock, NULL);
     if (o.threads > 1) {
         env->pool = cgam_pool_new(env, o.threads);
@@ -149,12 +153,20 @@ void cgam_env_free(cgam_env *env)
 
 int cgam_env_threads(const cgam_env *env) { return env->opts.threads; }
 
-const char *cgam_env_message(const cgam_env *env) { return env->message; }
+/* Calls on one env may fail in several threads at once; each caller reads of its own failure. */
+static _Thread_local cgam_failure mine;
+
+cgam_failure *cgam_failure_here(void) { return &mine; }
+
+const char *cgam_env_message(const cgam_env *env)
+{
+    return mine.env == env->number ? mine.text : env->message;
+}
 
 void cgam_env_message_copy(cgam_env *env, char *text, size_t size)
 {
     pthread_mutex_lock(&env->lock);
-    if (size > 0) snprintf(text, size, "%s", env->message);
+    if (size > 0) snprintf(text, size, "%s", cgam_env_message(env));
     pthread_mutex_unlock(&env->lock);
 }
 
@@ -237,14 +249,18 @@ char *cgam_strdup(cgam_env *env, const char *text)
 cgam_status(cgam_fail)(cgam_env *env, cgam_status status, const char *format, ...)
 {
     va_list args;
+    char text[CGAM_MESSAGE_MAX]; /* an argument may be the message before */
     va_start(args, format);
-    pthread_mutex_lock(&env->lock);
-    vsnprintf(env->message, sizeof env->message, format, args);
-    /* A message is one line, whatever bytes a file name brings along. */
-    for (char *c = env->message; *c; c++)
-        if ((unsigned char)*c < ' ' || *c == 127) *c = '?';
-    pthread_mutex_unlock(&env->lock);
+    vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    /* A message is one line, whatever bytes a file name brings along. */
+    for (char *c = text; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 127) *c = '?';
+    mine.env = env->number;
+    memcpy(mine.text, text, strlen(text) + 1);
+    pthread_mutex_lock(&env->lock);
+    memcpy(env->message, text, strlen(text) + 1);
+    pthread_mutex_unlock(&env->lock);
     return status;
 }
 

@@ -29,6 +29,14 @@ static inline cgam_status cgam_fail_nomem(cgam_env *env, const char *what)
     return cgam_fail(env, CGAM_E_NOMEM, "out of memory: %s", what);
 }
 
+/* The last failure of a thread, of whichever env. Threads that work for a caller hand theirs over. */
+enum { CGAM_MESSAGE_MAX = 512 };
+typedef struct cgam_failure {
+    uint64_t env; /* its number, 0 = none */
+    char text[CGAM_MESSAGE_MAX];
+} cgam_failure;
+cgam_failure *cgam_failure_here(void);
+
 /* True when the program was asked to stop. */
 bool cgam_interrupted(const cgam_env *env);
 
@@ -41,7 +49,7 @@ static inline void cgam_progress_tell(const cgam_progress *progress, cgam_progre
 /* Runs task(arg, i) for i = 0 .. count-1 on the env's threads and returns when all are done.
  * Items are handed out in order; which thread takes which is not said, so an item writes only
  * what is its own and sums are joined by the caller in item order. Of several failures the one
- * with the lowest i is returned. A call from inside a task runs in place. */
+ * with the lowest i is returned, and its message is the caller's. A call from inside a task runs in place. */
 typedef cgam_status (*cgam_task)(void *arg, int64_t i);
 cgam_status cgam_parallel(cgam_env *env, int64_t count, cgam_task task, void *arg);
 

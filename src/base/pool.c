@@ -11,9 +11,10 @@ typedef struct job {
     void *arg;
     int64_t count;
     atomic_int_fast64_t next;
-    pthread_mutex_t lock; /* guards the two below */
+    pthread_mutex_t lock; /* guards the three below */
     int64_t failed_at;
     cgam_status status;
+    cgam_failure failure;
 } job;
 
 struct cgam_pool {
@@ -38,6 +39,7 @@ static void work(job *j)
         if (j->status == CGAM_OK || i < j->failed_at) {
             j->status = status;
             j->failed_at = i;
+            j->failure = *cgam_failure_here();
         }
         pthread_mutex_unlock(&j->lock);
         /* Items below i were handed out already and finish; the rest need not start. */
@@ -58,6 +60,7 @@ static void *thread_main(void *arg)
         job *j = pool->job;
         pool->busy++;
         pthread_mutex_unlock(&pool->lock);
+        cgam_failure_here()->env = 0; /* of a job before */
         work(j);
         pthread_mutex_lock(&pool->lock);
         if (--pool->busy == 0) pthread_cond_signal(&pool->idle);
@@ -132,5 +135,6 @@ cgam_status cgam_pool_run(cgam_pool *pool, int64_t count, cgam_task task, void *
     pool->taken = false;
     pthread_mutex_unlock(&pool->lock);
     pthread_mutex_destroy(&j.lock);
+    if (j.status != CGAM_OK && j.failure.env != 0) *cgam_failure_here() = j.failure;
     return j.status;
 }
