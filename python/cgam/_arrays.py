@@ -15,6 +15,8 @@ _NAMES = ("f64", "f32", "f16", "bf16")
 def as_array(x: Any, name: str) -> NDArray[Any]:
     """The ndarray behind x, without a copy where x has one to share."""
     if isinstance(x, np.ndarray):
+        if isinstance(x, np.ma.MaskedArray) and np.any(x.mask):
+            raise ValueError(f"{name}: numbers are masked; .filled(...) says what they are to be")
         return x
     try:
         if hasattr(x, "__array_interface__") or not hasattr(x, "__dlpack__"):
@@ -26,7 +28,7 @@ def as_array(x: Any, name: str) -> NDArray[Any]:
 
 def f64(x: Any, name: str) -> Array:
     """x as contiguous doubles; other real numbers are widened by value."""
-    if type(x) is np.ndarray and x.dtype is F64 and x.flags.c_contiguous:
+    if type(x) is np.ndarray and x.dtype is F64 and (flags := x.flags).c_contiguous and flags.aligned:
         return x
     a = as_array(x, name)
     if a.dtype.kind not in "fiu" and a.dtype.name != "bfloat16":
@@ -35,7 +37,17 @@ def f64(x: Any, name: str) -> Array:
         raise ValueError(f"{name}: dtype {a.dtype} does not fit into f64")
     if a.dtype.kind in "iu" and a.dtype.itemsize == 8 and a.size and max(int(a.max()), -int(a.min())) > 2**53:
         raise ValueError(f"{name}: an integer is beyond 2^53, which f64 does not hold exactly")
-    return np.ascontiguousarray(a, dtype=F64) if a.ndim else a.astype(F64)
+    wide = np.ascontiguousarray(a, dtype=F64) if a.ndim else a.astype(F64)
+    return wide if wide.flags.aligned else wide.copy()
+
+
+def f32(x: Any, name: str) -> NDArray[np.float32]:
+    """x rounded to contiguous singles."""
+    with np.errstate(over="ignore"):
+        a = f64(x, name).astype(np.float32)
+    if not np.isfinite(a).all():
+        raise ValueError(f"{name}: a number is not finite in f32")
+    return a
 
 
 def vector(x: Any, name: str, size: Optional[int] = None) -> Array:

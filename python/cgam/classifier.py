@@ -83,6 +83,8 @@ class Classifier(_Mixin, _Base):
         out = np.zeros((len(q), len(self.classes_)))
         step = max(1, 2**24 // self.bank_.n)  # p of so many queries is kept at once
         c = None if context is None else f64(context, "context")
+        if c is not None and c.shape not in ((self.bank_.d,), q.shape):
+            raise ValueError(f"context: shape {c.shape}, ({self.bank_.d},) or {q.shape} is expected")
         for at in range(0, len(q), step):
             part = slice(at, at + step)
             own = c[part] if c is not None and c.ndim == 2 else c

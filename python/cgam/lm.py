@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
-from ._arrays import Array, as_array
+from ._arrays import Array, f32
 from .bank import Bank, count_threads
 from .results import Shown, axes
 from .verbs import default
@@ -151,7 +151,7 @@ class Model:
         for e in [*every, *edits]:
             if e.kind not in ("add", "replace"):
                 raise ValueError(f"edit: kind '{e.kind}', there are add and replace")
-            v = np.ascontiguousarray(as_array(e.vector, "edit"), np.float32)
+            v = f32(e.vector, "edit")
             if v.shape != (self.width,):
                 raise ValueError(f"edit: vector of shape {v.shape}, ({self.width},) is expected")
             place, first, last = (e.positions, 0, 0) if isinstance(e.positions, str) else ("range", *e.positions)
@@ -272,7 +272,7 @@ def load_vectors(path: Path) -> F32:
 
 def save_vectors(path: Path, vectors: Any, *, architecture: Optional[str] = None) -> int:
     """Writes directions by the ending of path; how many layers had no place there (.gguf has none for 0 and 1)."""
-    v = np.ascontiguousarray(as_array(vectors, "vectors"), np.float32)
+    v = f32(vectors, "vectors")
     if v.ndim != 2:
         raise ValueError(f"vectors: shape {v.shape}, (layers + 1, width) is expected")
     return int(_core.vector_save(os.fspath(path), v.shape[0], v.shape[1], v, architecture))

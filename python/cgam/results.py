@@ -14,6 +14,8 @@ def show(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, np.ndarray):
+        if value.dtype.names:
+            return f"{len(value.dtype.names)} fields{list(value.shape)}"
         return f"{value.dtype}{list(value.shape)}"
     return repr(value)
 
@@ -139,7 +141,21 @@ class Recalls(Shown):
     r: Optional[Array] = None  #: (B, N)
     readout: Optional[Array] = None  #: (B, d)
 
-    _short = ("results", "top_index")
+    _short = ("winner", "p", "gap", "top_index")
+
+    @property
+    def top(self) -> List[List[Tuple[int, float]]]:
+        """The most probable memories of each query as (index, p)."""
+        return [list(zip(index, p)) for index, p in zip(self.top_index.tolist(), self.top_p.tolist())]
+
+    @property
+    def proved(self) -> Dict[str, NDArray[np.bool_]]:
+        """Where certificates are proved, (B,); what was computed for no query is not in it."""
+        return {
+            name: self.results[name + "_proved"]
+            for name in _CERTIFICATES
+            if np.any(self.results[name] >= 0 if name == "unique" else np.isfinite(self.results[name]))
+        }
 
     def __len__(self) -> int:
         return len(self.results)

@@ -84,6 +84,8 @@ void *array_raw(arrays *a, PyObject *object, const char *name, int64_t bytes); /
 const void *array_raw_in(arrays *a, PyObject *object, const char *name, int64_t itemsize,
                          int64_t *count);
 void arrays_release(arrays *a);
+/* Of a str, without a NUL inside; NULL: an exception is set. */
+const char *text_of(PyObject *object);
 
 /* Fields of the library's structs, by name; a NULL name ends. */
 typedef struct field {

@@ -329,7 +329,7 @@ static PyObject *generate(PyObject *self, PyObject *args)
     if (o.stop_count > STOPS)
         return PyErr_Format(PyExc_ValueError, "stop: at most %d words", STOPS);
     for (int64_t i = 0; i < o.stop_count; i++)
-        if (!(stop[i] = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(stop_in, i), NULL))) return NULL;
+        if (!(stop[i] = text_of(PyTuple_GetItem(stop_in, i)))) return NULL;
     o.stop = stop;
     o.edits.edit = edits;
     prompt.tokens = array_raw_in(&a, tokens_in, "tokens", 4, &prompt.count);

@@ -100,7 +100,7 @@ static PyObject *plan_new(PyObject *self, PyObject *const *args, Py_ssize_t coun
     if (!bank) return NULL;
     cgam_recall_opts opts = cgam_recall_opts_default();
     if (args[1] != Py_None) {
-        const char *mode = PyUnicode_AsUTF8AndSize(args[1], NULL);
+        const char *mode = text_of(args[1]);
         if (!mode) return NULL;
         if (!cgam_mode_find(mode, &opts.mode))
             return PyErr_Format(PyExc_ValueError, "mode is '%s', there are first, coupled and flow",

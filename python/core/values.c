@@ -17,7 +17,20 @@ static Py_buffer *acquire(arrays *a, PyObject *object, const char *name, int fla
         return NULL;
     }
     a->count++;
+    if (view->itemsize > 0 && (uintptr_t)view->buf % (size_t)view->itemsize != 0) {
+        PyErr_Format(PyExc_ValueError, "%s: its numbers are not aligned", name);
+        return NULL;
+    }
     return view;
+}
+
+const char *text_of(PyObject *object)
+{
+    Py_ssize_t size;
+    const char *text = PyUnicode_AsUTF8AndSize(object, &size);
+    if (!text || (size_t)size == strlen(text)) return text;
+    PyErr_SetString(PyExc_ValueError, "a text has a NUL inside");
+    return NULL;
 }
 
 void arrays_release(arrays *a)
@@ -163,7 +176,8 @@ static int field_set(const field *f, PyObject *value, void *at)
     if (!PyErr_Occurred()) return 0;
     if (PyErr_ExceptionMatches(PyExc_TypeError)) {
         PyErr_Clear();
-        PyErr_Format(PyExc_TypeError, "%s: a number is expected", f->name);
+        PyErr_Format(PyExc_TypeError, "%s: %s is expected", f->name,
+                     f->type == 'd' ? "a number" : "an integer");
     } else if (PyErr_ExceptionMatches(PyExc_OverflowError)) {
         PyErr_Clear();
         PyErr_Format(PyExc_ValueError, "%s: the number is out of range", f->name);
@@ -176,7 +190,7 @@ int fields_set(field *fields, PyObject *dict, void *into)
     PyObject *key, *value;
     Py_ssize_t at = 0;
     while (PyDict_Next(dict, &at, &key, &value)) {
-        const char *name = PyUnicode_AsUTF8AndSize(key, NULL);
+        const char *name = text_of(key);
         const field *f = fields;
         if (!name) return -1;
         while (f->name && strcmp(f->name, name) != 0) f++;

@@ -36,7 +36,8 @@ static const cgam_verb *find_verb(cgam_env *env, const char *name, cgam_status *
     int used = 0;
     snprintf(text, sizeof text, "%s", name);
     int count = split(text, words, WORDS);
-    const cgam_verb *verb = count <= WORDS ? cgam_verb_find(count, words, &used) : NULL;
+    bool fits = strlen(name) < sizeof text && count <= WORDS;
+    const cgam_verb *verb = fits ? cgam_verb_find(count, words, &used) : NULL;
     if (verb && used == count) return verb;
     *status = cgam_verb_fail(env, count < 1 ? 1 : count < WORDS ? count : WORDS, words);
     return NULL;

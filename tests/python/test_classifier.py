@@ -42,6 +42,8 @@ def test_parameters_and_errors(data):
         clf.fit(X, y[:3])
     with pytest.raises(ValueError):
         clf.fit(X, y).predict(X[0])
+    with pytest.raises(ValueError, match="context: shape"):
+        clf.predict(X[:2], context=X[:3])
 
 
 def test_with_scikit_learn(data):

@@ -149,6 +149,9 @@ def test_wrong_words(model, tmp_path):
                  lambda: model.states(TEXT, edits=[Edit(1, np.ones(model.width), positions="x")]),
                  lambda: model.generate(TEXT, temperature=-1.0), lambda: model.lens(TEXT, lens="x"),
                  lambda: model.vectors([]), lambda: model.bank("x"), lambda: model.piece(10**6),
+                 lambda: model.states(TEXT, edits=[Edit(1, np.ones(model.width) * 1j)]),
+                 lambda: model.states(TEXT, edits=[Edit(1, np.ones(model.width) * 1e300)]),
+                 lambda: save_vectors(tmp_path / "x.npy", np.full((2, 3), "1")),
                  lambda: load_vectors(tmp_path / "x.bin"), lambda: save_vectors(tmp_path / "x.npy", np.ones(3))):
         with pytest.raises((ValueError, cgam.Error)):
             call()

@@ -147,6 +147,12 @@ def test_results_are_frozen_and_show_themselves(bank, rng):
         r.no_such_field
     many = bank.recall(rng.standard_normal((3, 10)))
     assert len(many) == 3 and many.p.shape == (3,) and many.top_p.shape == (3, 5)
+    assert repr(many) == "Recalls(winner=int64[3], p=float64[3], gap=float64[3], top_index=int64[3, 5])"
+    assert len(many._repr_html_()) < 1000
+    assert many.top == [one.top for one in many]
+    assert {name: proved[2] for name, proved in many.proved.items()} == many[2].proved
+    coupled = bank.recall(rng.standard_normal((3, 10)), mode="coupled", beta=0.01)
+    assert coupled.proved.keys() == coupled[0].proved.keys() >= {"p_lower_bound", "unique"}
     assert "<table>" in bank.inspect()._repr_html_()
 
 

@@ -116,6 +116,46 @@ def test_queries_are_widened_by_value_or_refused(bank):
             bank.recall(wrong)
 
 
+def test_masked_numbers_are_refused(bank):
+    whole = np.ma.array(np.arange(10.0))
+    assert bank.recall(whole).p == bank.recall(np.arange(10.0)).p
+    whole[3] = np.ma.masked
+    with pytest.raises(ValueError, match="query: numbers are masked"):
+        bank.recall(whole)
+    with pytest.raises(ValueError, match="bank: numbers are masked"):
+        cgam.Bank(np.ma.array(np.eye(3), mask=np.eye(3) > 0))
+
+
+def test_numbers_between_addresses_are_moved(bank):
+    apart = np.frombuffer(b"x" + np.arange(10.0).tobytes(), offset=1)
+    assert not apart.flags.aligned
+    assert bank.recall(apart).p == bank.recall(np.arange(10.0)).p
+    with pytest.raises(ValueError, match="x: its numbers are not aligned"):
+        _core.bank_score(bank._handle, apart, np.empty(50))
+    with pytest.raises(ValueError, match="aligned"):
+        cgam.Bank(np.frombuffer(b"x" + bytes(80), offset=1).reshape(1, 10))
+
+
+def test_threads_that_fail_at_once_read_of_their_own(rng):
+    bank = cgam.Bank(rng.standard_normal((50, 10)))
+    mixed = []
+
+    def fail(target):
+        for _ in range(300):
+            try:
+                bank.recall(np.ones(10), target=target)
+            except ValueError as error:
+                if f"target {target} " not in str(error):
+                    mixed.append(str(error))
+
+    threads = [threading.Thread(target=fail, args=(50 + i,)) for i in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not mixed
+
+
 def test_wrong_options(bank):
     q = np.ones(10)
     for error, options in ((ValueError, dict(alpha=-1.0)), (ValueError, dict(beta=0.0)), (ValueError, dict(mode="x")),
@@ -126,6 +166,12 @@ def test_wrong_options(bank):
                            (ValueError, dict(alpha=1.5, mode="coupled")), (ValueError, dict(gate_weights=np.ones(50)))):
         with pytest.raises(error):
             bank.recall(q, **options)
+    with pytest.raises(TypeError, match="max_iter: an integer"):
+        bank.recall(q, max_iter=1.5)
+    with pytest.raises(ValueError, match="NUL"):
+        bank.plan("first\0")
+    with pytest.raises(cgam.Error, match="no verb"):
+        cgam.run("version" + " " * 90 + "no such verb")
     with pytest.raises(cgam.Error, match="alpha_crit"):
         bank.recall(q, alpha=1.5, mode="coupled")
 
