@@ -9,6 +9,7 @@ Energies are available by part; along a flow the sum never rises.
 """
 import dataclasses
 import math
+import operator
 from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple, Union
 
 import numpy as np
@@ -41,6 +42,11 @@ def lagrangians() -> Dict[str, Tuple[str, Dict[str, float]]]:
     return {name: (formula, dict(params)) for name, (formula, params) in _core.lagrangians().items()}
 
 
+def _copy(x: memoryview) -> Array:
+    """Numbers of the library, which are gone after the call, for functions that may keep them."""
+    return np.frombuffer(x).copy()
+
+
 def _params(lagrangian: Union[str, Lagrangian], given: Dict[str, float]) -> Tuple[Any, Tuple[float, ...]]:
     """What the extension takes for a Lagrangian and its parameters."""
     values = [math.nan] * 3
@@ -59,13 +65,13 @@ def _params(lagrangian: Union[str, Lagrangian], given: Dict[str, float]) -> Tupl
     own: Lagrangian = lagrangian
 
     def value(x: memoryview) -> float:
-        return float(own.value(np.frombuffer(x)))
+        return float(own.value(_copy(x)))
 
     def activation(x: memoryview, out: memoryview) -> None:
-        np.frombuffer(out)[:] = own.activation(np.frombuffer(x))
+        np.frombuffer(out)[:] = own.activation(_copy(x))
 
     def hessian(x: memoryview, v: memoryview, out: memoryview) -> None:
-        np.frombuffer(out)[:] = own.hessian(np.frombuffer(x), np.frombuffer(v))
+        np.frombuffer(out)[:] = own.hessian(_copy(x), _copy(v))
 
     return (value, activation, hessian), tuple(values)
 
@@ -75,7 +81,8 @@ class Layer:
 
     def __init__(self, shape: Union[int, Sequence[int]], lagrangian: Union[str, Lagrangian] = "identity", *,
                  tau: float = 1.0, scale: float = 1.0, axes: int = 0, **params: float) -> None:
-        self.shape: Tuple[int, ...] = (shape,) if isinstance(shape, int) else tuple(shape)
+        given: Any = (shape,) if np.ndim(shape) == 0 else shape
+        self.shape: Tuple[int, ...] = tuple(operator.index(n) for n in given)
         self.lagrangian = lagrangian
         self.tau, self.scale, self.axes, self.params = tau, scale, axes, params
 
@@ -95,6 +102,9 @@ class Synapse:
         self.arrays = tuple(f64(a, "weights") for a in arrays if a is not None)
         self.gain = float(gain)
         self.more = more
+
+    def check(self, name: str, layers: Sequence[Layer]) -> None:
+        """Raises where arrays were flattened and do not fit the layers."""
 
 
 class Bilinear(Synapse):
@@ -139,7 +149,13 @@ class Bias(Synapse):
     kind = "bias"
 
     def __init__(self, x: str, a: Any, gain: float = 1.0) -> None:
-        super().__init__((x,), (np.ravel(f64(a, "bias")),), gain)
+        self.bias = f64(a, "bias")
+        super().__init__((x,), (np.ravel(self.bias),), gain)
+
+    def check(self, name: str, layers: Sequence[Layer]) -> None:
+        layer = layers[0]
+        if self.bias.shape not in (layer.shape, (layer.size,)):
+            raise ValueError(f"{name}: bias of shape {self.bias.shape}, {layer.shape} is expected")
 
 
 class Tensor(Synapse):
@@ -148,8 +164,15 @@ class Tensor(Synapse):
     kind = "tensor"
 
     def __init__(self, layers: Sequence[str], T: Any, gain: float = 1.0) -> None:
-        t = f64(T, "T")
-        super().__init__(layers, (t.reshape(-1, t.shape[-1]),), gain)
+        self.T = f64(T, "T")
+        if self.T.ndim < 2:
+            raise ValueError(f"T: shape {self.T.shape}, an axis for each layer is expected")
+        super().__init__(layers, (self.T.reshape(-1, self.T.shape[-1]),), gain)
+
+    def check(self, name: str, layers: Sequence[Layer]) -> None:
+        sizes = tuple(layer.size for layer in layers)
+        if self.T.shape != sizes:
+            raise ValueError(f"{name}: T of shape {self.T.shape}, {sizes} is expected")
 
 
 class LowRank(Synapse):
@@ -180,7 +203,14 @@ class Attention(Synapse):
 
     def __init__(self, x: str, y: str, *, beta: float = 1.0, WQ: Any = None, WK: Any = None,
                  exclude_self: bool = False, gain: float = 1.0) -> None:
-        heads, width = (1, 0) if WQ is None else np.shape(WQ)[:2]
+        heads, width = 1, 0
+        if (WQ is None) != (WK is None):
+            raise ValueError("WQ and WK: both or none are expected")
+        if WQ is not None:
+            WQ, WK = f64(WQ, "WQ"), f64(WK, "WK")
+            if WQ.ndim != 3 or WK.ndim != 3 or WQ.shape[:2] != WK.shape[:2]:
+                raise ValueError(f"WQ {WQ.shape}, WK {WK.shape}: (heads, width, columns) is expected")
+            heads, width = WQ.shape[:2]
         super().__init__((x, y), (WQ, WK), gain, (float(beta), heads, width, exclude_self))
 
 
@@ -192,7 +222,9 @@ class Custom(Synapse):
 
     def __init__(self, layers: Sequence[str], f: Callable[..., Tuple[float, Sequence[Any]]]) -> None:
         def evaluate(act: List[memoryview], current: List[Optional[memoryview]]) -> float:
-            energy, gradients = f(*(np.frombuffer(a) for a in act))
+            energy, gradients = f(*(_copy(a) for a in act))
+            if len(gradients) != len(act):
+                raise ValueError(f"{len(gradients)} gradients, layers are {len(act)}")
             for out, gradient in zip(current, gradients):
                 if out is not None:
                     np.frombuffer(out)[:] -= gradient
@@ -294,6 +326,7 @@ class Net:
                             layer.axes)
         for name, synapse in self.synapses.items():
             joined = tuple(self._layer(layer, name) for layer in synapse.layers)
+            synapse.check(name, [self.layers[layer] for layer in synapse.layers])
             _core.net_synapse(self._handle, synapse.kind, name, joined, synapse.gain, synapse.arrays,
                               synapse.more)
         self.size: int = _core.net_size(self._handle)[0]

@@ -45,6 +45,24 @@ static PyObject *view(const double *x, int64_t n, bool write)
                                    write ? PyBUF_WRITE : PyBUF_READ);
 }
 
+/* The library's numbers are not there after the call: a view that lives on, in a traceback, is empty. */
+static void view_end(PyObject *view)
+{
+    PyObject *none = view && view != Py_None ? PyObject_CallMethod(view, "release", NULL) : NULL;
+    if (!none) PyErr_Clear();
+    Py_XDECREF(none);
+    Py_XDECREF(view);
+}
+
+static void views_end(PyObject *list, int count)
+{
+    for (int i = 0; list && i < count; i++) {
+        PyObject *one = PyList_GetItem(list, i);
+        view_end(Py_XNewRef(one));
+    }
+    Py_XDECREF(list);
+}
+
 /* Ends a callback: takes over the reference to what it returned, NULL = it raised. */
 static cgam_status callback_end(callbacks *b, PyObject *answer, double *number)
 {
@@ -68,7 +86,7 @@ static cgam_status lagr_value(const cgam_lagr *self, const double *theta, int64_
     PyObject *at = view(x, n, false);
     cgam_status status =
         callback_end(b, at ? PyObject_CallFunctionObjArgs(b->function[0], at, NULL) : NULL, L);
-    Py_XDECREF(at);
+    view_end(at);
     PyGILState_Release(state);
     return status;
 }
@@ -82,8 +100,8 @@ static cgam_status lagr_activation(const cgam_lagr *self, const double *theta, i
     PyObject *at = view(x, n, false), *out = view(a, n, true);
     cgam_status status = callback_end(
         b, at && out ? PyObject_CallFunctionObjArgs(b->function[1], at, out, NULL) : NULL, NULL);
-    Py_XDECREF(at);
-    Py_XDECREF(out);
+    view_end(at);
+    view_end(out);
     PyGILState_Release(state);
     return status;
 }
@@ -99,9 +117,9 @@ static cgam_status lagr_hessian(const cgam_lagr *self, const double *theta, int6
                            ? PyObject_CallFunctionObjArgs(b->function[2], at, along, to, NULL)
                            : NULL;
     cgam_status status = callback_end(b, answer, NULL);
-    Py_XDECREF(at);
-    Py_XDECREF(along);
-    Py_XDECREF(to);
+    view_end(at);
+    view_end(along);
+    view_end(to);
     PyGILState_Release(state);
     return status;
 }
@@ -123,8 +141,8 @@ static cgam_status synapse_eval(void *user, int k, const int64_t *size, const do
     }
     PyObject *answer = fine ? PyObject_CallFunctionObjArgs(b->function[0], in, out, NULL) : NULL;
     cgam_status status = callback_end(b, answer, energy);
-    Py_XDECREF(in);
-    Py_XDECREF(out);
+    views_end(in, k);
+    views_end(out, k);
     PyGILState_Release(state);
     return status;
 }
@@ -174,7 +192,7 @@ static PyObject *net_new(PyObject *self, PyObject *none)
 static const cgam_lagr *lagr_of(handle *net, PyObject *object)
 {
     if (PyUnicode_Check(object)) {
-        const char *name = PyUnicode_AsUTF8AndSize(object, NULL);
+        const char *name = text_of(object);
         const cgam_lagr *found = name ? cgam_lagr_find(name) : NULL;
         if (name && !found) PyErr_Format(PyExc_ValueError, "no Lagrangian '%s'", name);
         return found;

@@ -127,6 +127,43 @@ def test_functions_in_python(rng):
     assert batch[3].energy_end == batch[0].energy_end
 
 
+def test_functions_may_keep_what_they_are_given(rng):
+    kept, said = [], []
+
+    class Keeping(LogCosh):
+        def value(self, x):
+            kept.append(x)
+            said.append(x.tolist())
+            return super().value(x)
+
+        def activation(self, x):
+            kept.append(x)
+            said.append(x.tolist())
+            return super().activation(x)
+
+    def energy(a):
+        kept.append(a)
+        said.append(a.tolist())
+        return float(a @ a), [2 * a]
+
+    net = Net({"x": Layer(3000, Keeping())}, {"f": Custom(["x"], energy)})
+    net.flow(rng.standard_normal(3000), t_end=0.5)
+    del net
+    assert len(kept) > 20 and all(a.tolist() == b for a, b in zip(kept, said))
+
+    class Broken(LogCosh):
+        def activation(self, x):
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError) as raised:
+        Net({"x": Layer(2, Broken())}, {}).values([1.0, 2.0])
+    views = [v for entry in raised.traceback for v in entry.locals.values() if isinstance(v, memoryview)]
+    assert len(views) == 2
+    for view in views:
+        with pytest.raises(ValueError, match="released"):
+            view.tolist()
+
+
 def test_exceptions_in_functions_come_back(rng):
     class Broken(LogCosh):
         def activation(self, x):
@@ -141,9 +178,10 @@ def test_exceptions_in_functions_come_back(rng):
     wrong = Net({"x": Layer(2)}, {"f": Custom(["x"], lambda a: ("no number", [a]))})
     with pytest.raises(ValueError):
         wrong.values([1.0, 2.0])
-    short = Net({"x": Layer(2)}, {"f": Custom(["x"], lambda a: (0.0, [np.ones(3)]))})
-    with pytest.raises(ValueError):
-        short.values([1.0, 2.0])
+    for gradients in ([np.ones(3)], [], [np.ones(2), np.ones(2)]):
+        short = Net({"x": Layer(2)}, {"f": Custom(["x"], lambda a, g=gradients: (0.0, g))})
+        with pytest.raises(ValueError):
+            short.values([1.0, 2.0])
 
 
 def test_cycles_are_collected():
@@ -171,11 +209,23 @@ def test_wrong_networks():
             ({"x": Layer(2)}, {"b": Bilinear("x", "y", W)}, "no layer 'y'"),
             ({"x": Layer(2), "y": Layer(2)}, {"b": Bilinear("x", "y", W)}, "2 x 3"),
             ({"x": Layer(2, tau=-1.0)}, {}, "tau"),
-            ({"x": Layer(2)}, {"a": Bias("x", [1.0])}, "2 are expected"),
+            ({"x": Layer(2)}, {"a": Bias("x", [1.0])}, r"\(2,\) is expected"),
             ({"x": Layer(2)}, {"a": Attention("x", "x")}, "two axes"),
+            ({"x": Layer((2, 3))}, {"a": Bias("x", np.ones((3, 2)))}, r"bias of shape \(3, 2\)"),
+            ({"x": Layer(2), "y": Layer(3)}, {"t": Tensor(["x", "x", "y"], np.ones((1, 4, 3)))}, r"\(2, 2, 3\)"),
+            ({"x": Layer(2), "y": Layer(3)}, {"t": Tensor(["x", "y", "y"], np.ones((3, 2, 3)))}, r"\(2, 3, 3\)"),
             ({"x": Layer(())}, {}, "axes")):
         with pytest.raises((ValueError, TypeError), match=word):
             Net(layers, synapses)
+    for wrong in (dict(WQ=np.ones((1, 2, 3))), dict(WK=np.ones((1, 2, 3))), dict(WQ=1.0, WK=1.0),
+                  dict(WQ=np.ones((4, 2, 3)), WK=np.ones((2, 4, 3)))):
+        with pytest.raises(ValueError, match="WQ"):
+            Attention("x", "x", **wrong)
+    with pytest.raises(ValueError, match="T: shape"):
+        Tensor(["x", "x"], 1.0)
+    assert Layer(np.int64(5)).shape == Layer([np.uint8(5)]).shape == (5,)
+    with pytest.raises(TypeError):
+        Layer(2.5)
     net = Net({"x": Layer(2)}, {})
     for call in (lambda: net.values([1.0]), lambda: net.values({"y": [1.0]}), lambda: net.values({"x": np.ones(3)}),
                  lambda: net.flow(method="x"), lambda: net.flow(stop=["x"]), lambda: net.flow(t_end=-1.0),
