@@ -37,6 +37,8 @@ static void wrap(FILE *to, const char *text, int indent, int width)
     fprintf(to, "\n");
 }
 
+enum { TITLE = 512 }; /* bytes of an option with its value, which may list many words */
+
 static void param_title(const cgam_param *p, char *text, size_t size)
 {
     const char *dots = p->many ? " .." : "";
@@ -60,7 +62,7 @@ static void usage(FILE *to, const cgam_verb *verb)
 {
     fprintf(to, "cgam %s", verb->name);
     for (const cgam_param *p = verb->params; p && *p->name; p++) {
-        char title[96];
+        char title[TITLE];
         param_title(p, title, sizeof title);
         if (p->required) fprintf(to, " %s", title);
         else if (cgam_param_positional(p)) fprintf(to, " [%s]", title);
@@ -99,7 +101,7 @@ void cgam_help_verb(const cgam_verb *verb, FILE *to)
     wrap(to, verb->about, 0, 88);
     fprintf(to, "\nOptions\n");
     for (int i = 0; (p = cgam_verb_param(verb, i)); i++) {
-        char title[96], notes[512], words[1536];
+        char title[TITLE], notes[512], words[1536];
         param_title(p, title, sizeof title);
         param_notes(p, notes, sizeof notes);
         snprintf(words, sizeof words, "%s%s", p->help, notes);
@@ -164,7 +166,7 @@ static void man_params(FILE *to, const cgam_verb *verb)
 {
     const cgam_param *p;
     for (int i = 0; (p = cgam_verb_param(verb, i)); i++) {
-        char title[96], notes[512];
+        char title[TITLE], notes[512];
         param_title(p, title, sizeof title);
         param_notes(p, notes, sizeof notes);
         fprintf(to, ".TP\n.B ");

@@ -16,9 +16,7 @@ static const cgam_param params[] = {
     CGAM_PARAM_REAL("top-p", "X", "1", CGAM_ABOVE_0, 1,
                     "draw among the fewest tokens that hold this share"),
     CGAM_PARAM_SEED("of what is drawn"),
-    CGAM_PARAM_TEXT("stop", "TEXT",
-                    "end before this text; may be given several times. \\n is a line's end",
-                    .many = true),
+    CGAM_PARAM_TEXT("stop", "TEXT", "end before this text; \\n is a line's end", .many = true),
     CGAM_PARAM_LM_EXACT,
     CGAM_PARAM_END,
 };
