@@ -105,6 +105,9 @@ typedef enum cgam_lm_where {
     CGAM_LM_ALL,
     CGAM_LM_RANGE /* tokens from .. to, both included, 0 the first; negative: from the end of the prompt */
 } cgam_lm_where;
+/* "last", "prompt", "generated", "all", "range" */
+CGAM_API const char *cgam_lm_where_name(cgam_lm_where where);
+CGAM_API bool cgam_lm_where_find(const char *name, cgam_lm_where *out);
 
 typedef struct cgam_lm_edit {
     int64_t layer; /* 0 .. L; default 0 */

@@ -177,8 +177,7 @@ CGAM_API cgam_route cgam_recall_route(const cgam_recall *plan, const cgam_recall
  * others and goes on from a new reference, so `iterations` is not what the query takes alone, and
  * what stops at max_iter differs as f32 does.
  *
- * Threads may share a plan; they share its env's message too, so run one at a time where the text of
- * a failure matters. */
+ * Threads may share a plan. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_recall_run(const cgam_recall *plan,
                                                     const cgam_recall_in *in,
                                                     const cgam_recall_out *out);

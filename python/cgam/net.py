@@ -77,14 +77,21 @@ def _params(lagrangian: Union[str, Lagrangian], given: Dict[str, float]) -> Tupl
 
 
 class Layer:
-    """A layer: its shape, a Lagrangian by name with its parameters or one of one's own, a time constant."""
+    """A layer: its shape, a Lagrangian by name with its parameters or one of one's own.
+
+    tau    time constant, above 0; default 1
+    scale  the Lagrangian becomes scale times itself, above 0; default 1
+    axes   how many trailing axes one Lagrangian runs over; default all of them
+    """
 
     def __init__(self, shape: Union[int, Sequence[int]], lagrangian: Union[str, Lagrangian] = "identity", *,
-                 tau: float = 1.0, scale: float = 1.0, axes: int = 0, **params: float) -> None:
+                 tau: Optional[float] = None, scale: Optional[float] = None, axes: Optional[int] = None,
+                 **params: float) -> None:
         given: Any = (shape,) if np.ndim(shape) == 0 else shape
         self.shape: Tuple[int, ...] = tuple(operator.index(n) for n in given)
         self.lagrangian = lagrangian
-        self.tau, self.scale, self.axes, self.params = tau, scale, axes, params
+        self.options = {"tau": tau, "scale": scale, "axes": axes}
+        self.params = params
 
     @property
     def size(self) -> int:
@@ -197,11 +204,12 @@ class Hidden(Synapse):
 class Attention(Synapse):
     """-gain/beta sum over heads and queries of log sum over keys of exp(beta <query, key>).
 
-    Queries are the rows of x, keys those of y; WQ and WK (heads, width, columns) project them."""
+    beta is 1 by default. Queries are the rows of x, keys those of y; WQ and WK (heads, width, columns) project
+    them."""
 
     kind = "attention"
 
-    def __init__(self, x: str, y: str, *, beta: float = 1.0, WQ: Any = None, WK: Any = None,
+    def __init__(self, x: str, y: str, *, beta: Optional[float] = None, WQ: Any = None, WK: Any = None,
                  exclude_self: bool = False, gain: float = 1.0) -> None:
         heads, width = 1, 0
         if (WQ is None) != (WK is None):
@@ -211,7 +219,7 @@ class Attention(Synapse):
             if WQ.ndim != 3 or WK.ndim != 3 or WQ.shape[:2] != WK.shape[:2]:
                 raise ValueError(f"WQ {WQ.shape}, WK {WK.shape}: (heads, width, columns) is expected")
             heads, width = WQ.shape[:2]
-        super().__init__((x, y), (WQ, WK), gain, (float(beta), heads, width, exclude_self))
+        super().__init__((x, y), (WQ, WK), gain, (beta, heads, width, exclude_self))
 
 
 class Custom(Synapse):
@@ -322,8 +330,7 @@ class Net:
         self._index = {name: i for i, name in enumerate(self.layers)}
         for name, layer in self.layers.items():
             lagrangian, params = _params(layer.lagrangian, layer.params)
-            _core.net_layer(self._handle, name, layer.shape, lagrangian, params, layer.scale, layer.tau,
-                            layer.axes)
+            _core.net_layer(self._handle, name, layer.shape, lagrangian, params, layer.options)
         for name, synapse in self.synapses.items():
             joined = tuple(self._layer(layer, name) for layer in synapse.layers)
             synapse.check(name, [self.layers[layer] for layer in synapse.layers])

@@ -79,7 +79,10 @@ static PyObject *tokenize(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "Osp:tokenize", &object, &text, &begin)) return NULL;
     handle *h = handle_of(object, MODEL);
     if (!h) return NULL;
+    call c;
+    call_begin_brief(&c);
     cgam_status status = cgam_lm_tokenize(h->it, text, begin != 0, &tokens, &count);
+    call_end_brief(&c);
     return status == CGAM_OK ? tokens_list(h->it, tokens, count)
                              : raise_status(h->box->env, status);
 }
@@ -102,7 +105,10 @@ static PyObject *chat(PyObject *self, PyObject *args)
         if (!PyArg_ParseTuple(PyTuple_GetItem(given, i), "ss", &messages[i].role,
                               &messages[i].text))
             return NULL;
+    call c;
+    call_begin_brief(&c);
     cgam_status status = cgam_lm_chat(h->it, n, messages, &tokens, &count);
+    call_end_brief(&c);
     return status == CGAM_OK ? tokens_list(h->it, tokens, count)
                              : raise_status(h->box->env, status);
 }
@@ -130,14 +136,6 @@ enum { EDITS = ARRAYS - 4 };
 /* From a tuple of (layer, replace, where, from, to, scale, vector f32). */
 static int edits_of(const cgam_lm *lm, PyObject *tuple, arrays *a, cgam_lm_edit *edits)
 {
-    static const struct {
-        const char *name;
-        cgam_lm_where where;
-    } places[] = {{"last", CGAM_LM_LAST},
-                  {"prompt", CGAM_LM_PROMPT},
-                  {"generated", CGAM_LM_GENERATED},
-                  {"all", CGAM_LM_ALL},
-                  {"range", CGAM_LM_RANGE}};
     Py_ssize_t count = PyTuple_Size(tuple);
     if (count > EDITS) {
         PyErr_Format(PyExc_ValueError, "edits: %zd, at most %d go into a call", count, EDITS);
@@ -147,24 +145,23 @@ static int edits_of(const cgam_lm *lm, PyObject *tuple, arrays *a, cgam_lm_edit 
         PyObject *vector;
         const char *where;
         long long layer, from, to;
-        int replace, place = 0;
+        int replace;
         int64_t size;
         cgam_lm_edit *e = &edits[i];
         *e = cgam_lm_edit_default();
         if (!PyArg_ParseTuple(PyTuple_GetItem(tuple, i), "LpsLLdO", &layer, &replace, &where, &from,
                               &to, &e->scale, &vector))
             return -1;
-        while (place < 5 && strcmp(places[place].name, where) != 0) place++;
+        bool known = cgam_lm_where_find(where, &e->where);
         e->vector = array_raw_in(a, vector, "vector", sizeof(float), &size);
-        if (!e->vector || place == 5 || size != cgam_lm_describe(lm).width) {
+        if (!e->vector || !known || size != cgam_lm_describe(lm).width) {
             if (!PyErr_Occurred())
                 PyErr_Format(PyExc_ValueError, "edit %zd: %s", i,
-                             place == 5 ? "no such positions" : "the vector has another width");
+                             known ? "the vector has another width" : "no such positions");
             return -1;
         }
         e->layer = layer;
         e->kind = replace ? CGAM_LM_REPLACE : CGAM_LM_ADD;
-        e->where = places[place].where;
         e->from = from;
         e->to = to;
     }
@@ -514,7 +511,10 @@ static PyObject *vector_load(PyObject *self, PyObject *args)
     env_box *box = env_take(0);
     if (!box) return NULL;
     cgam_vector *v = NULL;
+    call c;
+    call_begin_brief(&c);
     cgam_status status = cgam_vector_open(box->env, path, &v);
+    call_end_brief(&c);
     PyObject *out = status == CGAM_OK ? vector_bytes(v) : raise_status(box->env, status);
     cgam_vector_free(v);
     env_drop(box);
@@ -539,8 +539,11 @@ static PyObject *vector_save(PyObject *self, PyObject *args)
     const float *data = array_raw_in(&a, data_in, "vectors", sizeof(float), &size);
     if (data && size != rows * width) PyErr_SetString(PyExc_ValueError, "vectors: another size");
     if (data && !PyErr_Occurred()) {
+        call c;
+        call_begin_brief(&c);
         cgam_status status = cgam_vector_new(box->env, rows, width, data, &v);
         if (status == CGAM_OK) status = cgam_vector_write(v, path, hint, &left_out);
+        call_end_brief(&c);
         if (status != CGAM_OK) raise_status(box->env, status);
     }
     cgam_vector_free(v);

@@ -307,6 +307,7 @@ static PyObject *forked(PyObject *self, PyObject *none)
 {
     (void)self, (void)none;
     forks++;
+    main_thread = PyThread_get_thread_ident(); /* the one that forked is all there is */
     shared = (env_box){0};
     blas.calls = 0;
     pthread_mutex_init(&blas.lock, NULL);

@@ -221,16 +221,23 @@ static int params_of(PyObject *tuple, double param[CGAM_LAGR_PARAMS])
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* net_layer(net, name, shape, lagrangian, params, scale, tau, axes) */
+static field layer_fields[] = {
+    {"scale", 'd', offsetof(cgam_layer_opts, scale), NULL, NULL},
+    {"tau", 'd', offsetof(cgam_layer_opts, tau), NULL, NULL},
+    {"axes", 'i', offsetof(cgam_layer_opts, axes), NULL, NULL},
+    {NULL, 0, 0, NULL, NULL},
+};
+
+/* net_layer(net, name, shape, lagrangian, params, options) */
 static PyObject *net_layer(PyObject *self, PyObject *args)
 {
     (void)self;
-    PyObject *object, *shape_in, *lagr, *params;
+    PyObject *object, *shape_in, *lagr, *params, *options;
     const char *name;
     int64_t shape[CGAM_ARRAY_DIMS];
     cgam_layer_opts o = cgam_layer_opts_default();
-    if (!PyArg_ParseTuple(args, "OsO!OOddi:net_layer", &object, &name, &PyTuple_Type, &shape_in,
-                          &lagr, &params, &o.scale, &o.tau, &o.axes))
+    if (!PyArg_ParseTuple(args, "OsO!OOO!:net_layer", &object, &name, &PyTuple_Type, &shape_in,
+                          &lagr, &params, &PyDict_Type, &options))
         return NULL;
     handle *net = handle_of(object, NET);
     Py_ssize_t ndim = PyTuple_Size(shape_in);
@@ -240,6 +247,7 @@ static PyObject *net_layer(PyObject *self, PyObject *args)
     for (Py_ssize_t i = 0; i < ndim; i++)
         shape[i] = PyLong_AsLongLong(PyTuple_GetItem(shape_in, i));
     if (PyErr_Occurred() || params_of(params, o.param) != 0) return NULL;
+    if (fields_set(layer_fields, options, &o) != 0) return NULL;
     o.lagr = lagr_of(net, lagr);
     if (!o.lagr) return NULL;
     cgam_status status = cgam_net_add_layer(net->it, name, (int)ndim, shape, &o, NULL);
@@ -288,9 +296,11 @@ static cgam_status add_hidden(const joint *j, const cgam_op *W)
 static cgam_status add_attention(const joint *j)
 {
     cgam_attention_opts o = cgam_attention_opts_default();
+    PyObject *beta;
     long long heads, width;
     int exclude;
-    if (!PyArg_ParseTuple(j->more, "dLLp", &o.beta, &heads, &width, &exclude)) return CGAM_E_ARG;
+    if (!PyArg_ParseTuple(j->more, "OLLp", &beta, &heads, &width, &exclude)) return CGAM_E_ARG;
+    if (beta != Py_None) o.beta = PyFloat_AsDouble(beta);
     o.heads = heads;
     o.width = width;
     o.exclude_self = exclude != 0;
@@ -298,7 +308,7 @@ static cgam_status add_attention(const joint *j)
     cgam_status status = CGAM_E_ARG;
     int64_t dx = cgam_net_layer(j->net->it, j->layers[0]).shape[1];
     int64_t dy = cgam_net_layer(j->net->it, j->layers[1]).shape[1];
-    if (j->count == 2 && width > 0 && heads > 0) {
+    if (j->count == 2 && width > 0 && heads > 0 && !PyErr_Occurred()) {
         o.WQ = array_in(&a, j->array[0], "WQ", heads * width * dx, NULL);
         if (o.WQ) o.WK = array_in(&a, j->array[1], "WK", heads * width * dy, NULL);
     }

@@ -169,7 +169,12 @@ static int field_set(const field *f, PyObject *value, void *at)
     case 'd': *(double *)at = PyFloat_AsDouble(value); break;
     case 'q': *(int64_t *)at = PyLong_AsLongLong(value); break;
     case 'z': *(size_t *)at = PyLong_AsSize_t(value); break;
-    case 'i': *(int *)at = (int)PyLong_AsLong(value); break;
+    case 'i': {
+        long number = PyLong_AsLong(value);
+        if (number != (int)number) PyErr_SetString(PyExc_OverflowError, "int");
+        else *(int *)at = (int)number;
+        break;
+    }
     case 'b': *(bool *)at = PyObject_IsTrue(value) > 0; break;
     default: PyErr_SetString(PyExc_SystemError, "no such type");
     }

@@ -1,5 +1,6 @@
 /* edit.c: edits from words. */
 #include "base/env.h"
+#include "base/names.h"
 #include "io/file.h"
 
 #include <cgam/edit.h>
@@ -113,15 +114,12 @@ static bool take_kind(const char **at, cgam_lm_edit_kind *out)
     return take_word(at, "replace");
 }
 
+CGAM_NAMES(cgam_lm_where, cgam_lm_where, "last", "prompt", "generated", "all", "range")
+
 static bool take_where(const char **at, cgam_lm_edit *e)
 {
-    static const char *const words[] = {"last", "prompt", "generated", "all"};
-    for (int i = 0; i < 4; i++)
-        if (take_word(at, words[i])) {
-            e->where = (cgam_lm_where)i;
-            return true;
-        }
-    e->where = CGAM_LM_RANGE;
+    for (e->where = CGAM_LM_LAST; e->where < CGAM_LM_RANGE; e->where++)
+        if (take_word(at, cgam_lm_where_name(e->where))) return true;
     return take_range(at, &e->from, &e->to);
 }
 

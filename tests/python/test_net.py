@@ -226,6 +226,11 @@ def test_wrong_networks():
     assert Layer(np.int64(5)).shape == Layer([np.uint8(5)]).shape == (5,)
     with pytest.raises(TypeError):
         Layer(2.5)
+    for error, options in ((ValueError, dict(axes=2**40)), (TypeError, dict(axes=0.5)), (TypeError, dict(tau="1"))):
+        with pytest.raises(error):
+            Net({"x": Layer(2, **options)}, {})
+    with pytest.raises(TypeError):
+        Net({"x": Layer((2, 2))}, {"a": Attention("x", "x", beta="1")})
     net = Net({"x": Layer(2)}, {})
     for call in (lambda: net.values([1.0]), lambda: net.values({"y": [1.0]}), lambda: net.values({"x": np.ones(3)}),
                  lambda: net.flow(method="x"), lambda: net.flow(stop=["x"]), lambda: net.flow(t_end=-1.0),
