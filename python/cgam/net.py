@@ -19,7 +19,7 @@ from . import _core
 from ._arrays import Array, f64
 from .results import Shown, axes
 
-__all__ = ["Attention", "Bias", "Bilinear", "Clamp", "Coupling", "Custom", "Flow", "Gram", "Hidden",
+__all__ = ["Attention", "Bias", "Bilinear", "Clamp", "Conv", "Coupling", "Custom", "Flow", "Gram", "Hidden",
            "Lagrangian", "Layer", "LowRank", "Net", "SelfEnergy", "Tensor", "Trajectory", "Values",
            "lagrangians"]
 
@@ -98,6 +98,30 @@ class Layer:
         return math.prod(self.shape)
 
 
+class Conv:
+    """A convolution in place of a matrix W: from images (height, width, in), channels last, to images (.., .., out).
+
+    kernels  (out, in, kernel height, kernel width)
+    size     (height, width) of the images it takes
+    stride   of both axes, or (down, across)
+    same     True: zeros around the image, and its size is kept; False: only where the kernel fits
+    """
+
+    def __init__(self, kernels: Any, size: Sequence[int], *, stride: Union[int, Sequence[int]] = 1,
+                 same: bool = False) -> None:
+        self.kernels = f64(kernels, "kernels")
+        if self.kernels.ndim != 4:
+            raise ValueError(f"kernels: shape {self.kernels.shape}, (out, in, height, width) is expected")
+        given: Any = (stride, stride) if np.ndim(stride) == 0 else stride
+        self.size, self.stride = (tuple(operator.index(n) for n in pair) for pair in (size, given))
+        if len(self.size) != 2 or len(self.stride) != 2 or min(self.stride) < 1:
+            raise ValueError(f"size {self.size}, stride {self.stride}: two numbers each are expected")
+        self.same = same
+
+    def weights(self) -> Tuple[Any, ...]:
+        return (self.kernels, *self.size, *self.stride, self.same)
+
+
 class Synapse:
     """An energy of the activations of some layers."""
 
@@ -106,7 +130,7 @@ class Synapse:
     def __init__(self, layers: Sequence[str], arrays: Sequence[Any] = (), gain: float = 1.0,
                  more: Any = None) -> None:
         self.layers = tuple(layers)
-        self.arrays = tuple(f64(a, "weights") for a in arrays if a is not None)
+        self.arrays = tuple(a.weights() if isinstance(a, Conv) else f64(a, "weights") for a in arrays if a is not None)
         self.gain = float(gain)
         self.more = more
 
@@ -115,7 +139,7 @@ class Synapse:
 
 
 class Bilinear(Synapse):
-    """-gain x' W y, W (size of x, size of y)."""
+    """-gain x' W y, W (size of x, size of y) or a Conv from y to x."""
 
     kind = "bilinear"
 

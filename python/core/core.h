@@ -105,7 +105,10 @@ PyObject *fields_layout(const field *fields, size_t size); /* for a structured d
 extern PyMethodDef bank_methods[], recall_methods[], gate_methods[], theory_methods[],
     run_methods[], net_methods[], lm_methods[];
 
-/* ---- nets, between net.c and flow.c ------------------------------------------------------------ */
+/* ---- nets, between net.c, op.c and flow.c ------------------------------------------------------- */
+/* Weights as an operator that lives with the net: a matrix, or a tuple for a convolution. NULL: an
+ * exception is set. */
+const cgam_op *net_op(handle *net, PyObject *weights, const char *name);
 PyObject *net_raise(handle *net, cgam_status status);
 PyObject *net_flow(PyObject *self, PyObject *args);
 

@@ -255,22 +255,6 @@ static PyObject *net_layer(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* Weights (rows, columns) as an operator that borrows the array with the net. */
-static const cgam_op *op_of(handle *net, PyObject *array, const char *name)
-{
-    arrays a = {0};
-    const cgam_op *op = NULL;
-    const double *x = array_in(&a, array, name, -1, NULL);
-    if (x && a.view[0].ndim != 2) PyErr_Format(PyExc_ValueError, "%s: two axes are expected", name);
-    else if (x) {
-        cgam_status status =
-            cgam_net_dense(net->it, x, CGAM_F64, a.view[0].shape[0], a.view[0].shape[1], true, &op);
-        if (status != CGAM_OK) net_raise(net, status);
-    } else if (!PyErr_Occurred()) PyErr_Format(PyExc_ValueError, "%s is missing", name);
-    arrays_release(&a);
-    return PyErr_Occurred() ? NULL : op;
-}
-
 typedef struct joint {
     handle *net;
     const char *kind, *name;
@@ -328,7 +312,7 @@ static cgam_status add_weighted(const joint *j)
     bool lowrank = strcmp(j->kind, "lowrank") == 0;
     int ops = strcmp(j->kind, "bias") == 0 ? 0 : lowrank ? j->k : 1;
     for (int i = 0; i < ops; i++)
-        if (!(op[i] = op_of(j->net, j->count > i ? j->array[i] : Py_None, "weights")))
+        if (!(op[i] = net_op(j->net, j->count > i ? j->array[i] : Py_None, "weights")))
             return CGAM_E_ARG;
     int64_t n = ops == 0                       ? cgam_net_layer(net, j->layers[0]).size
                 : lowrank || j->kind[0] == 'g' ? op[0]->rows

@@ -164,6 +164,37 @@ def test_functions_may_keep_what_they_are_given(rng):
             view.tolist()
 
 
+@pytest.mark.parametrize("same", (False, True))
+@pytest.mark.parametrize("stride", (1, (2, 3)))
+def test_convolutions(rng, same, stride):
+    K, image = rng.standard_normal((4, 2, 3, 3)), rng.standard_normal((7, 8, 2))
+    down, across = (stride, stride) if stride == 1 else stride
+    rows, columns = (-(-7 // down), -(-8 // across)) if same else ((7 - 3) // down + 1, (8 - 3) // across + 1)
+    padded = image
+    if same:  # as much before as after, the odd one after
+        pads = [max((count - 1) * step + 3 - size, 0)
+                for count, step, size in ((rows, down, 7), (columns, across, 8))]
+        padded = np.pad(image, [(p // 2, p - p // 2) for p in pads] + [(0, 0)])
+    want = np.array([[np.einsum("oiyx,yxi->o", K, padded[r * down:r * down + 3, c * across:c * across + 3])
+                      for c in range(columns)] for r in range(rows)])
+    conv = cgam.net.Conv(K, (7, 8), stride=stride, same=same)
+    net = Net({"y": Layer(want.shape), "x": Layer(image.shape)}, {"w": Bilinear("y", "x", conv)})
+    np.testing.assert_allclose(net.values({"x": image}).current["y"], want, atol=1e-12)
+    hidden = Net({"x": Layer(image.shape)}, {"w": Hidden("x", conv, "identity")})
+    assert float(hidden.values({"x": image}).parts["w"]) == pytest.approx(-0.5 * (want**2).sum())
+
+
+def test_wrong_convolutions(rng):
+    K = rng.standard_normal((4, 2, 3, 3))
+    for wrong in (lambda: cgam.net.Conv(K[0], (7, 8)), lambda: cgam.net.Conv(K, (7,)),
+                  lambda: cgam.net.Conv(K, (7, 8), stride=0), lambda: Net({"x": Layer((7, 8, 2))}, {
+                      "w": Hidden("x", cgam.net.Conv(K, (8, 8)), "identity")}), lambda: Net({"x": Layer((2, 2, 2))}, {
+                          "w": Hidden("x", cgam.net.Conv(K, (2, 2)), "identity")}),
+                  lambda: Net({"x": Layer((7, 8, 2))}, {"w": Hidden("x", cgam.net.Conv(K, (-7, -8)), "identity")})):
+        with pytest.raises(ValueError):
+            wrong()
+
+
 def test_exceptions_in_functions_come_back(rng):
     class Broken(LogCosh):
         def activation(self, x):
