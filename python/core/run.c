@@ -1,4 +1,4 @@
-/* run.c: verbs by name. Each call has an env of its own, as each call of the program has. */
+/* run.c: verbs by name, on the shared env, or on one of their own where threads are asked for. */
 #include "core.h"
 
 /* run(verb, options as JSON, threads, progress) -> (document as JSON, negative) */
