@@ -431,6 +431,13 @@ int64_t cgam_args_words(const cgam_args *args, const char *name, const char *con
     return s->count;
 }
 
+bool cgam_args_before(const cgam_args *args, const char *a, const char *b)
+{
+    const copy *c = args->copies; /* the last first */
+    while (c && c->text != a && c->text != b) c = c->next;
+    return c && c->text == b;
+}
+
 int64_t cgam_args_int(const cgam_args *args, const char *name)
 {
     const int64_t *values;

@@ -3,15 +3,17 @@
 
 cgam_status cgam_lm_edit_set(cgam_call *call, cgam_lm *lm, cgam_edit_set **out)
 {
-    const char *const *words;
+    const char *const *vector, *const *edit;
+    int64_t vectors = cgam_args_words(call->args, "vector", &vector), v = 0;
+    int64_t edits = cgam_args_words(call->args, "edit", &edit), e = 0;
     cgam_status status = cgam_edit_set_new(lm, out);
     if (status != CGAM_OK) return status;
-    int64_t n = cgam_args_words(call->args, "vector", &words);
-    for (int64_t i = 0; i < n && status == CGAM_OK; i++)
-        status = cgam_edit_set_vectors(*out, words[i]);
-    n = status == CGAM_OK ? cgam_args_words(call->args, "edit", &words) : 0;
-    for (int64_t i = 0; i < n && status == CGAM_OK; i++)
-        status = cgam_edit_set_word(*out, words[i]);
+    while ((v < vectors || e < edits) && status == CGAM_OK) {
+        bool first =
+            e == edits || (v < vectors && cgam_args_before(call->args, vector[v], edit[e]));
+        status =
+            first ? cgam_edit_set_vectors(*out, vector[v++]) : cgam_edit_set_word(*out, edit[e++]);
+    }
     if (status != CGAM_OK) {
         cgam_edit_set_free(*out);
         *out = NULL;

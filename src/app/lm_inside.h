@@ -19,7 +19,7 @@
 #define CGAM_PARAM_LM_EXACT                                                                        \
     CGAM_PARAM_FLAG("exact", "the plain f32 pass instead of libllama's; Llama family")
 
-/* The edits of --vector and --edit, in this order. Gives *out; cgam_edit_set_free. */
+/* The edits of --vector and --edit, in the order given. Gives *out; cgam_edit_set_free. */
 cgam_status cgam_lm_edit_set(cgam_call *call, cgam_lm *lm, cgam_edit_set **out);
 
 /* [{"id", "piece"}, ..] */

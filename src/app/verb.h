@@ -127,6 +127,9 @@ int64_t cgam_args_count(const cgam_args *args, const char *name);
 int64_t cgam_args_ints(const cgam_args *args, const char *name, const int64_t **values);
 int64_t cgam_args_reals(const cgam_args *args, const char *name, const double **values);
 int64_t cgam_args_words(const cgam_args *args, const char *name, const char *const **values);
+/* Of two values of parameters that may be given several times, as cgam_args_words gives them: was a
+ * given before b? */
+bool cgam_args_before(const cgam_args *args, const char *a, const char *b);
 
 /* Is the word an integer, and nothing else? */
 bool cgam_text_is_int(const char *text, int64_t *value);

@@ -75,6 +75,13 @@ for engine in ((), ("--exact",)):
     ask("lm", "states", *on, "--prompt", text, "--tokens", "all", "--save", "e.npy", *words, *engine)
     want, _ = stories.run(tokens, [(2, "add", range(n), 1.5 * vectors[2]), (3, "replace", [n - 2], vectors[1]), (0, "add", [1, 2, 3], -vectors[2])])
     close(np.load("e.npy"), want, 2e-5 * np.abs(want).max(), "edited states", engine)
+    # whichever option they come from, edits apply in the order given
+    add, replace = ("--vector", "v.npy:2:3-3"), ("--edit", "3:replace:1:1:v.npy:1")
+    adding, replacing = (3, "add", range(n), 2 * vectors[3]), (3, "replace", [1], vectors[1])
+    for words, edits in ((add + replace, [adding, replacing]), (replace + add, [replacing, adding])):
+        ask("lm", "states", *on, "--prompt", text, "--tokens", "all", "--save", "e.npy", *words, *engine)
+        want, _ = stories.run(tokens, edits)
+        close(np.load("e.npy"), want, 2e-5 * np.abs(want).max(), "the order given", words, engine)
     ask("lm", "states", *on, "--prompt", text, "--tokens", "all", "--save", "z.npy", "--vector", "zero.npy", "--edit", "1:add:all:0:v.npy", *engine)
     check(np.load("z.npy").tobytes() == h.tobytes(), "nothing changes no bit", engine)
 
