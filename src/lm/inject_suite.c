@@ -121,6 +121,7 @@ cgam_status cgam_lm_inject_suite(cgam_env *env, const cgam_lm_study_opts *study,
     cgam_lm_result_add(r, "suite", "every task and number of shots", COLUMNS);
     json_t *tasks = json_array();
     cgam_status status = list_tasks(&s, words);
+    int64_t asked = 0;
     for (int64_t i = 0; i < s.count && status == CGAM_OK; i++) {
         cgam_lm_result *one = NULL;
         json_t *task = json_object();
@@ -129,9 +130,11 @@ cgam_status cgam_lm_inject_suite(cgam_env *env, const cgam_lm_study_opts *study,
         if (one) {
             json_object_update(task, one->doc);
             put_rows(r, i, one->doc);
-        } else if (status == CGAM_E_ARG) { /* this task cannot be asked so; the others can */
+            asked++;
+        } else if (status == CGAM_E_ARG) { /* this task cannot be asked so; others may */
             cgam_json_put_text(task, "reason", cgam_env_message(env));
-            status = CGAM_OK;
+            bool none = asked == 0 && i + 1 == s.count; /* that is the error then */
+            if (!none) status = CGAM_OK;
         }
         json_array_append_new(tasks, task);
         cgam_lm_result_free(one);

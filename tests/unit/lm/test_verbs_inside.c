@@ -101,6 +101,8 @@ static void a_suite_is_one_table(void **state)
     assert_int_equal(access(file_at("suite/suite.csv"), R_OK), 0);
     json_decref(doc);
     refuse(2, "neither shipped nor a folder", "", "lm inject --model m.gguf --suite nowhere");
+    refuse(2, "--layers: 9, the model has 0 to 3", "",
+           "lm inject --model m.gguf --suite tasks --exact --queries 6 --shots 2 --layers 9");
     refuse(2, "--suite and data exclude each other", "",
            "lm inject --model m.gguf --suite shipped --dataset facts");
 }
