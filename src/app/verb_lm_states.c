@@ -43,7 +43,9 @@ static cgam_status read_texts(cgam_call *call, cgam_lm *lm, texts *t)
     const char *text = cgam_args_text(call->args, "prompt");
     const char *path = cgam_args_text(call->args, "prompts");
     *t = (texts){.lm = lm};
-    if (!text == !path)
+    if (text && path)
+        return cgam_fail(call->env, CGAM_E_ARG, "prompt and prompts exclude each other");
+    if (!text && !path)
         return cgam_fail(call->env, CGAM_E_ARG, "a text is missing: prompt, or prompts");
     cgam_status status = path ? cgam_prompt_file_open(call->env, path, &t->file) : CGAM_OK;
     if (status != CGAM_OK) return status;

@@ -88,11 +88,11 @@ cgam_status cgam_prompts_check(cgam_lm *lm, int64_t count, const cgam_lm_prompt 
     cgam_status status = CGAM_OK;
     for (int64_t i = 0; i < count && status == CGAM_OK; i++) {
         if (prompts[i].count < 1)
-            return cgam_fail(lm->env, CGAM_E_ARG, "prompt %lld has no tokens", (long long)i);
+            return cgam_fail(lm->env, CGAM_E_ARG, "text %lld has no tokens", (long long)i);
         if (prompts[i].count > lm->info.context)
-            return cgam_fail(
-                lm->env, CGAM_E_ARG, "prompt %lld has %lld tokens, the model's context is %lld",
-                (long long)i, (long long)prompts[i].count, (long long)lm->info.context);
+            return cgam_fail(lm->env, CGAM_E_ARG,
+                             "text %lld has %lld tokens, the model's context is %lld", (long long)i,
+                             (long long)prompts[i].count, (long long)lm->info.context);
         status = check_tokens(lm, "prompt", i, prompts[i].count, prompts[i].tokens);
     }
     return status;

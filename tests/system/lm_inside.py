@@ -188,7 +188,8 @@ check([t["kl"] for t in doc["tokens"]] == [0.0] * 5, "nothing leaves no trace", 
 # ---- what is refused ---------------------------------------------------------------------------
 states, one = ("lm", "states", *on), ("--prompt", "Once upon a time")
 refuse(2, ["prompt"], *states)
-refuse(2, ["context is"], *states, "--prompt", "many words " * 400)
+refuse(2, ["lm states: text 0 has 2802 tokens, the model's context is 512"], *states, "--prompt", "many words " * 400)
+refuse(2, ["--prompt and --prompts exclude each other"], *states, *one, "--prompts", "prompts.txt")
 refuse(2, ["layers 0 to 5"], *states, *one, "--edit", "6:add:last:1:v.npy")
 refuse(2, ["5 tokens"], *states, *one, "--edit", "1:add:5:1:v.npy")
 refuse(2, ["5 tokens"], *states, *one, "--edit", "1:add:-6:1:v.npy")

@@ -306,7 +306,7 @@ static void bad_prompts_are_named(void **state)
     model_sheet sheet = {0};
     cgam_lm_prompt prompts[] = {{tokens, 3}, {tokens, 40}};
     CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_capture(lm, 2, prompts, NULL, model_keep, &sheet));
-    CHECK_MESSAGE(env, "prompt 1 has 40 tokens, the model's context is 32");
+    CHECK_MESSAGE(env, "text 1 has 40 tokens, the model's context is 32");
     prompts[1].count = 0;
     CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_capture(lm, 2, prompts, NULL, model_keep, &sheet));
     prompts[1].count = 5;

@@ -264,7 +264,7 @@ static void what_cannot_be_generated_is_named(void **state)
     cgam_lm_text text;
     cgam_lm_generate_opts o = cgam_lm_generate_opts_default();
     CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_generate(lm, 1, &long_prompt, NULL, &text));
-    CHECK_MESSAGE(env, "prompt 0 has 40 tokens, the model's context is 32");
+    CHECK_MESSAGE(env, "text 0 has 40 tokens, the model's context is 32");
     cgam_lm_texts_free(lm, 1, &text);
     /* a full context: one token follows, which is not run */
     for (int exact = 0; exact < 2; exact++) {
