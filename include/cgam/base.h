@@ -118,10 +118,11 @@ CGAM_API void cgam_text_free(cgam_env *env, char *text);
 
 /* How far long work has come. */
 typedef struct cgam_progress_at {
-    const char *phase;   /* what is being done, in a few words; never NULL */
-    double done, total;  /* in the unit named; total 0 = not known */
-    const char *unit;    /* "tokens", "bytes", "trials"; "" = done and total are shares */
-    double seconds_left; /* of this phase; NAN = not known */
+    const char *phase;          /* what is being done, in a few words; never NULL */
+    double done, total;         /* in the unit named; total 0 = not known */
+    const char *unit;           /* "tokens", "bytes", "trials"; "" = done and total are shares */
+    double seconds_left;        /* of this phase; NAN = not known */
+    double all_done, all_total; /* of all phases, in a unit of their own; total 0 = not known */
 } cgam_progress_at;
 
 /* Whom to tell. Called now and then, one call at a time, perhaps from another thread than the one

@@ -49,6 +49,8 @@ typedef struct cgam_lm_study_opts {
     bool all_tokens;      /* keep states of all tokens too, which needs a store; default false */
     cgam_dtype dtype;     /* how states are stored: f32 (default), f16, bf16 */
     cgam_progress progress; /* default silence */
+    int64_t turn,
+        turns; /* for progress: which of how many studies of one run; default 0 of 0 = alone */
 } cgam_lm_study_opts;
 
 CGAM_API cgam_lm_study_opts cgam_lm_study_opts_default(void);
@@ -177,7 +179,7 @@ typedef enum cgam_lm_part {
 CGAM_API const char *cgam_lm_part_name(cgam_lm_part part); /* "neff" */
 CGAM_API bool cgam_lm_part_find(const char *name, cgam_lm_part *out);
 
-/* One part with its defaults; *out NULL: it is left out. */
+/* One part with its defaults; *out NULL: it is left out. Progress tells how far all four are. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_lm_study_part(cgam_lm_study *study, cgam_lm_part part,
                                                        cgam_lm_result **out);
 /* All of them: the document has a key for each, null where it is left out, and the tables are those

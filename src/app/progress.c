@@ -21,6 +21,7 @@ void cgam_line_tell(cgam_line *line, double done, double seconds_left)
 {
     if (!line->shown) return;
     char bar[BAR + 1], left[48] = "", text[256];
+    const char *of = line->all_start > 0 ? " of all" : "";
     for (int i = 0; i < BAR; i++) bar[i] = (i + 0.5) / BAR < done ? '#' : '.';
     bar[BAR] = '\0';
     if (seconds_left >= 3600) snprintf(left, sizeof left, "%.1f h left", seconds_left / 3600);
@@ -31,11 +32,11 @@ void cgam_line_tell(cgam_line *line, double done, double seconds_left)
         if (line->said == 0) line->said = now; /* what is done by then needs no word */
         if (now - line->said < EVERY) return;
         line->said = now;
-        fprintf(stderr, "%s: %.0f%%%s%s\n", line->what, 100 * done, *left ? ", " : "", left);
+        fprintf(stderr, "%s: %.0f%%%s%s%s\n", line->what, 100 * done, of, *left ? ", " : "", left);
         return;
     }
-    int width =
-        snprintf(text, sizeof text, "%-12s %s %3.0f%%  %s", line->what, bar, 100 * done, left);
+    int width = snprintf(text, sizeof text, "%-12s %s %3.0f%%%s  %s", line->what, bar, 100 * done,
+                         of, left);
     fprintf(stderr, "\r%-*s", line->width, text); /* over all of the line before */
     fflush(stderr);
     line->width = width;
@@ -67,7 +68,14 @@ static void follow(void *user, const cgam_progress_at *at)
                  bytes ? rate / 1e6 : rate, bytes ? "MB" : at->unit);
     double left = at->seconds_left;
     if (isnan(left) && rate > 0) left = fmax(0, at->total - at->done) / rate;
-    cgam_line_tell(line, at->total > 0 ? fmin(1, at->done / at->total) : 0, left);
+    double share = at->total > 0 ? fmin(1, at->done / at->total) : 0;
+    if (at->all_total > 0) {
+        share = fmin(1, at->all_done / at->all_total);
+        if (line->all_start == 0) line->all_start = now, line->all_first = share;
+        double gone = now - line->all_start, step = share - line->all_first;
+        left = step > 0 && gone > 0 ? gone * (1 - share) / step : (double)NAN;
+    }
+    cgam_line_tell(line, share, left);
 }
 
 cgam_progress cgam_line_begin(cgam_line *line, bool shown)

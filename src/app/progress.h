@@ -12,12 +12,14 @@ typedef struct cgam_line {
     /* Of a line that tells a library's progress. */
     char phase[64], text[96];       /* the phase, and with its rate */
     double start, last, first_done; /* clock when it began and when last drawn; done at its start */
-    double said;                    /* clock of the last line that stays; 0: none yet */
+    double all_start,
+        all_first; /* of all phases: clock and share when first told; start 0: not yet */
+    double said;   /* clock of the last line that stays; 0: none yet */
 } cgam_line;
 
 /* done in 0 .. 1; seconds_left NAN = unknown. */
 void cgam_line_tell(cgam_line *line, double done, double seconds_left);
-/* A progress that draws on the line, with rate and time left; silent unless shown. The caller keeps
+/* A progress that draws on the line, with rate, share and time left, of all phases where it is known; silent unless shown. The caller keeps
  * the line until cgam_line_clear. */
 cgam_progress cgam_line_begin(cgam_line *line, bool shown);
 void cgam_line_clear(cgam_line *line); /* removes it from the screen */

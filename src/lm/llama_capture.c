@@ -150,7 +150,11 @@ cgam_status cgam_packing_new(const cgam_running *r, int64_t tokens_max, int64_t 
 void cgam_running_tell(const cgam_running *r, const char *what, double done)
 {
     cgam_progress_tell(&r->opts->run.progress,
-                       (cgam_progress_at){what, done, (double)r->packing.tokens, "tokens", NAN});
+                       (cgam_progress_at){.phase = what,
+                                          .done = done,
+                                          .total = (double)r->packing.tokens,
+                                          .unit = "tokens",
+                                          .seconds_left = NAN});
 }
 
 typedef struct handing {

@@ -58,6 +58,7 @@ static void tell(void *user, const cgam_progress_at *at)
     cgam_progress_at named = *at;
     snprintf(phase, sizeof phase, "%s%s%.60s", study->part, study->doing, at->phase);
     named.phase = phase;
+    cgam_lm_work_share(study, &named);
     study->told.report(study->told.user, &named);
 }
 
@@ -77,6 +78,8 @@ cgam_status cgam_lm_study_open(cgam_env *env, const cgam_lm_study_opts *opts, cg
     study->all_tokens = o.all_tokens;
     study->dtype = o.dtype;
     study->told = o.progress;
+    study->turn = o.turn;
+    study->turns = o.turns;
     if (o.progress.report) study->progress = (cgam_progress){tell, study};
     cgam_status status = read_shots(study, &o);
     if (status == CGAM_OK) status = cgam_lm_task_open(study, &o);
@@ -120,27 +123,34 @@ cgam_status cgam_lm_study_capture(cgam_lm_study *study, cgam_lm_result **out)
 /* ---- The whole study ---------------------------------------------------------------------- */
 CGAM_NAMES(cgam_lm_part, cgam_lm_part, "neff", "sweep", "steer", "probe", "inject")
 
-static cgam_status steer_by_facts(cgam_lm_study *study, cgam_lm_result **out)
+/* Steering, or the plan of all parts, on the study's own facts or the shipped ones. */
+static cgam_status by_facts(cgam_lm_study *study, bool plan, cgam_lm_result **out)
 {
-    if (cgam_dataset_open_ended(study->task.eval)) return cgam_lm_steer(study, NULL, out);
-    cgam_lm_task facts;
-    cgam_status status = cgam_lm_task_shipped(study, "facts", study->queries,
-                                              study->shots[study->n_shots - 1], &facts);
-    if (status == CGAM_OK) status = cgam_lm_steer_task(study, &facts, NULL, out);
-    cgam_lm_task_close(study->env, &facts);
+    cgam_lm_task shipped = {0};
+    bool own = cgam_dataset_open_ended(study->task.eval);
+    cgam_lm_task *facts = own ? &study->task : &shipped;
+    cgam_status status = own ? CGAM_OK
+                             : cgam_lm_task_shipped(study, "facts", study->queries,
+                                                    study->shots[study->n_shots - 1], &shipped);
+    if (status == CGAM_OK)
+        status =
+            plan ? cgam_lm_plan_make(study, facts) : cgam_lm_steer_task(study, facts, NULL, out);
+    cgam_lm_task_close(study->env, &shipped);
     return status;
 }
 
 cgam_status cgam_lm_study_part(cgam_lm_study *study, cgam_lm_part part, cgam_lm_result **out)
 {
     *out = NULL;
+    cgam_status status = study->told.report ? by_facts(study, true, NULL) : CGAM_OK;
+    if (status != CGAM_OK) return status;
     if (part < CGAM_LM_PARTS)
         snprintf(study->part, sizeof study->part, "%s %d/%d: ", cgam_lm_part_name(part),
                  (int)part + 1, (int)CGAM_LM_PARTS);
     switch (part) {
     case CGAM_LM_NEFF: return cgam_lm_neff(study, NULL, out);
     case CGAM_LM_SWEEP: return cgam_lm_sweep(study, NULL, out);
-    case CGAM_LM_STEER: return steer_by_facts(study, out);
+    case CGAM_LM_STEER: return by_facts(study, false, out);
     case CGAM_LM_PROBE:
         return cgam_dataset_open_ended(study->task.eval) ? CGAM_OK : cgam_lm_probe(study, out);
     case CGAM_LM_PARTS: break;

@@ -14,9 +14,12 @@
 static cgam_status watch(void *user)
 {
     const cgam_npm_job *d = user;
-    cgam_progress_tell(
-        d->progress, (cgam_progress_at){d->what, (double)(d->before + cgam_tree_bytes(d->scratch)),
-                                        (double)d->total, "bytes", NAN});
+    cgam_progress_tell(d->progress,
+                       (cgam_progress_at){.phase = d->what,
+                                          .done = (double)(d->before + cgam_tree_bytes(d->scratch)),
+                                          .total = (double)d->total,
+                                          .unit = "bytes",
+                                          .seconds_left = NAN});
     return CGAM_OK;
 }
 

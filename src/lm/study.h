@@ -21,7 +21,18 @@ typedef struct cgam_lm_task {
     int64_t counted; /* queries that have one */
 } cgam_lm_task;
 
-enum { CGAM_SHOTS_ROOM = 16 };
+enum { CGAM_SHOTS_ROOM = 16, CGAM_PLAN_ROOM = 10 * CGAM_SHOTS_ROOM };
+
+/* What a whole study has to do, in tokens to run: study_plan.c. */
+typedef struct cgam_lm_plan {
+    double total, done, now; /* now: of what is being done; total 0: there is no plan */
+    int count;
+    struct {
+        uint64_t key;
+        double work;
+        bool begun;
+    } run[CGAM_PLAN_ROOM]; /* prompts, in the order of their parts */
+} cgam_lm_plan;
 
 struct cgam_lm_study {
     cgam_env *env;
@@ -41,6 +52,8 @@ struct cgam_lm_study {
         progress; /* who asked, and what tells them with the names of part and prompts */
     char part[64], doing[64]; /* "sweep 2/4: ", "sst2, 4 shots flipped: "; "": no more to say */
     cgam_collected collected; /* by the experiment in progress */
+    cgam_lm_plan plan;
+    int64_t turn, turns; /* as in the options */
 };
 
 /* A set that comes with the library as a task; its name is borrowed. */
@@ -69,6 +82,33 @@ cgam_status cgam_lm_task_tokens(const cgam_lm_study *study, const cgam_lm_task *
  * Gives *out; free it with cgam_free. */
 cgam_status cgam_lm_states(cgam_lm_study *study, const cgam_lm_task *task, int64_t k,
                            cgam_demos demos, float **out);
+
+/* ---- How far all of it is: study_plan.c ----------------------------------------------------- */
+/* States read over the vocabulary for every layer and query, by each part for a number of shots;
+ * what a probe does instead takes about as long as one. */
+enum {
+    CGAM_WORK_NEFF = 2,  /* two lenses */
+    CGAM_WORK_SWEEP = 2, /* queries and contexts */
+    CGAM_WORK_STEER = 9, /* three contexts, three couplings */
+    CGAM_WORK_PROBE = 1
+};
+/* Adds up all parts, once, if anybody listens; facts: what steering is about. */
+cgam_status cgam_lm_plan_make(cgam_lm_study *study, const cgam_lm_task *facts);
+/* Tokens of those prompts that the store does not have. */
+cgam_status cgam_lm_states_work(cgam_lm_study *study, const cgam_lm_task *task, int64_t k,
+                                cgam_demos demos, double *tokens);
+/* What so many states cost to read, in tokens. */
+double cgam_lm_reading_work(const cgam_lm_study *study, double states);
+/* What was in hand is done; then so much is, or the prompts as planned. */
+void cgam_lm_work_begin(cgam_lm_study *study, double work);
+void cgam_lm_work_states(cgam_lm_study *study, const cgam_lm_task *task, int64_t k,
+                         cgam_demos demos);
+/* Tells how many of its layers are done. */
+void cgam_lm_work_tell(cgam_lm_study *study, const char *what, int64_t done, int64_t total);
+/* Puts the share of all into what is told, where there is a plan. */
+void cgam_lm_work_share(const cgam_lm_study *study, cgam_progress_at *at);
+/* The task that a sweep holds its contexts against, with k demonstrations; its name is constant. */
+cgam_status cgam_lm_other_task(const cgam_lm_study *study, int64_t k, cgam_lm_task *out);
 
 /* ---- Results: study_result.c -------------------------------------------------------------- */
 enum { CGAM_LM_TABLES = 12 };

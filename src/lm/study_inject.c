@@ -126,8 +126,11 @@ static cgam_status open_rows(injection *t)
 /* ---- Runs --------------------------------------------------------------------------------- */
 static void tell(const injection *t, const char *phase, int64_t done)
 {
-    cgam_progress_tell(&t->study->progress,
-                       (cgam_progress_at){phase, (double)done, (double)t->n, "queries", NAN});
+    cgam_progress_tell(&t->study->progress, (cgam_progress_at){.phase = phase,
+                                                               .done = (double)done,
+                                                               .total = (double)t->n,
+                                                               .unit = "queries",
+                                                               .seconds_left = NAN});
 }
 
 /* Every query with k demonstrations, no edits. */

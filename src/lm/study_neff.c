@@ -68,6 +68,7 @@ static cgam_status add_curve(cgam_lm_study *study, cgam_lm_result *r, int64_t k,
     cgam_spread *spread = cgam_alloc(env, (size_t)n, sizeof *spread);
     double *x = cgam_alloc(env, (size_t)n, sizeof *x);
     cgam_status status = spread && x ? CGAM_OK : cgam_fail_nomem(env, "a curve");
+    cgam_lm_work_begin(study, cgam_lm_reading_work(study, (double)(n * L)));
     for (int64_t l = 0; l < L && status == CGAM_OK; l++) {
         double row[2 + COLUMNS] = {(double)k, (double)l};
         status = cgam_lens_spread(study->lens, v->kind, n, states + l * d, L * d, task->labels,
@@ -75,6 +76,7 @@ static cgam_status add_curve(cgam_lm_study *study, cgam_lm_result *r, int64_t k,
         if (status != CGAM_OK) break;
         measure(n, spread, k == 0, v->zero + l * n, x, row + 2);
         cgam_lm_result_row(r, v->table, row);
+        cgam_lm_work_tell(study, "reading", l + 1, L);
     }
     if (status == CGAM_OK && !r->lost) {
         const cgam_table *t = &r->table[v->table];

@@ -172,6 +172,8 @@ static cgam_status add_kind(steering *s, int64_t k, int kind, json_t *curves)
     const double *lambda = s->opts.lambda;
     float *with;
     cgam_status status = cgam_lm_states(s->study, s->task, k, kinds[kind].demos, &with);
+    double states = (double)(lambdas * L * s->task->queries);
+    cgam_lm_work_begin(s->study, cgam_lm_reading_work(s->study, states));
     for (int64_t a = 0; a < lambdas && status == CGAM_OK; a++) {
         for (int64_t l = 0; l < L && status == CGAM_OK; l++) {
             double row[4 + COUNT] = {(double)k, kind, lambda[a], (double)l};
@@ -179,6 +181,7 @@ static cgam_status add_kind(steering *s, int64_t k, int kind, json_t *curves)
             status =
                 measure(s, false, kind == 0, s->right + (a * L + l) * s->task->queries, row + 4);
             if (status == CGAM_OK) cgam_lm_result_row(s->result, 0, row);
+            cgam_lm_work_tell(s->study, "reading", a * L + l + 1, lambdas * L);
         }
         if (status != CGAM_OK) break;
         json_t *curve = json_object();

@@ -27,14 +27,21 @@ static void add_shifts(cgam_trial *t, int group, const float *with)
                                 vector_at(t, group * t->layers + l, h));
 }
 
-/* Another task: countries and capitals, or sentiment where the task is open-ended itself. */
+/* Countries and capitals, or sentiment where the task is open-ended itself. */
+cgam_status cgam_lm_other_task(const cgam_lm_study *study, int64_t k, cgam_lm_task *out)
+{
+    int64_t n = study->task.queries;
+    return cgam_lm_task_shipped(study,
+                                cgam_dataset_open_ended(study->task.eval) ? "sentiment" : "facts",
+                                n < OTHER_QUERIES ? n : OTHER_QUERIES, k, out);
+}
+
 static cgam_status add_other_task(cgam_trial *t)
 {
     cgam_lm_task other;
     float *with = NULL, *without = NULL;
-    t->other_name = cgam_dataset_open_ended(t->task->eval) ? "sentiment" : "facts";
-    cgam_status status = cgam_lm_task_shipped(
-        t->study, t->other_name, t->n < OTHER_QUERIES ? t->n : OTHER_QUERIES, t->k, &other);
+    cgam_status status = cgam_lm_other_task(t->study, t->k, &other);
+    t->other_name = other.name;
     if (status == CGAM_OK) status = cgam_lm_states(t->study, &other, 0, CGAM_DEMOS_TRUE, &without);
     if (status == CGAM_OK) status = cgam_lm_states(t->study, &other, t->k, CGAM_DEMOS_TRUE, &with);
     for (int64_t l = 0; l < t->layers && status == CGAM_OK; l++)
@@ -347,6 +354,8 @@ static cgam_status run_trial(cgam_trial *t, json_t *entry)
                            .relative = !t->opts->absolute,
                            .in_sample = t->opts->in_sample};
     double start = cgam_clock();
+    double states = CGAM_WORK_SWEEP * (double)(t->n * t->layers);
+    cgam_lm_work_begin(t->study, cgam_lm_reading_work(t->study, states));
     if (status == CGAM_OK)
         status =
             cgam_sweep_new(t->lens, &in, t->contexts, t->context, &t->study->progress, &t->sweep);

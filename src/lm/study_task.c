@@ -1,5 +1,6 @@
 /* study_task.c: from the name of a set or files to prompts, their states and their labels' tokens. */
 #include "lm/dataset.h"
+#include "lm/store.h"
 #include "lm/study.h"
 
 #include <stdio.h>
@@ -197,6 +198,25 @@ cgam_status cgam_lm_task_tokens(const cgam_lm_study *study, const cgam_lm_task *
     return status;
 }
 
+cgam_status cgam_lm_states_work(cgam_lm_study *study, const cgam_lm_task *task, int64_t k,
+                                cgam_demos demos, double *tokens)
+{
+    sheet s;
+    cgam_state_key key = {.model = "", .exact = study->exact, .dtype = study->dtype};
+    int64_t numbers = (study->info.layers + 1) * study->info.width;
+    *tokens = 0;
+    cgam_status status = sheet_fill(study, task, k, demos, &s);
+    if (status == CGAM_OK && study->store) status = cgam_lm_sha256(study->lm, &key.model);
+    for (int64_t i = 0; i < task->queries && status == CGAM_OK; i++) {
+        bool found = false;
+        key.prompt = s.prompt[i];
+        if (study->store) status = cgam_store_get(study->store, &key, numbers, NULL, &found);
+        if (!found) *tokens += (double)s.prompt[i].count;
+    }
+    sheet_free(study, task->queries, &s);
+    return status;
+}
+
 cgam_status cgam_lm_states(cgam_lm_study *study, const cgam_lm_task *task, int64_t k,
                            cgam_demos demos, float **out)
 {
@@ -211,6 +231,7 @@ cgam_status cgam_lm_states(cgam_lm_study *study, const cgam_lm_task *task, int64
     snprintf(study->doing, sizeof study->doing, "%.24s, %lld shots%s%s: ", task->name, (long long)k,
              demos == CGAM_DEMOS_TRUE ? "" : " ",
              demos == CGAM_DEMOS_TRUE ? "" : cgam_demos_name(demos));
+    cgam_lm_work_states(study, task, k, demos);
     cgam_status status = sheet_fill(study, task, k, demos, &s);
     if (out) {
         *out =
@@ -227,6 +248,7 @@ cgam_status cgam_lm_states(cgam_lm_study *study, const cgam_lm_task *task, int64
     if (status == CGAM_OK)
         status = cgam_lm_collect(study->lm, study->store, task->queries, s.prompt,
                                  (const char *const *)s.text, &opts, out ? *out : NULL, &report);
+    cgam_lm_work_begin(study, 0);
     study->doing[0] = '\0';
     sheet_free(study, task->queries, &s);
     study->collected.found += report.found;

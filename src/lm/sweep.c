@@ -286,8 +286,11 @@ static cgam_status fill(cgam_sweep *s, const cgam_lens *lens, const cgam_sweep_c
                                       in->zero + j.first * stride + l * d, stride, a);
             if (status == CGAM_OK) status = cgam_parallel(s->env, n, one_query, &j);
         }
-        cgam_progress_tell(progress, (cgam_progress_at){"sweep", (double)(l + 1),
-                                                        (double)in->layers, "layers", NAN});
+        cgam_progress_tell(progress, (cgam_progress_at){.phase = "sweep",
+                                                        .done = (double)(l + 1),
+                                                        .total = (double)in->layers,
+                                                        .unit = "layers",
+                                                        .seconds_left = NAN});
     }
     return status;
 }

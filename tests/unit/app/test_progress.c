@@ -88,9 +88,41 @@ static void a_file_is_told_in_lines(void **state)
     fclose(file);
 }
 
+/* Where all phases have a share, that and its time are told, not those of the phase. */
+static void all_phases_are_one(void **state)
+{
+    (void)state;
+    char text[200] = "";
+    FILE *terminal = stderr, *file = tmpfile();
+    assert_non_null(file);
+    cgam_line line;
+    stderr = file;
+    cgam_progress progress = cgam_line_begin(&line, true);
+    cgam_progress_at at = {.phase = "neff 1/4: states",
+                           .done = 3,
+                           .total = 4,
+                           .unit = "",
+                           .seconds_left = 5,
+                           .all_done = 10,
+                           .all_total = 100};
+    progress.report(progress.user, &at);
+    line.said -= 60;
+    line.all_start -= 600;
+    at.phase = "sweep 2/4: states";
+    at.all_done = 40; /* 30 of 100 took ten minutes, so the other 60 take twenty */
+    progress.report(progress.user, &at);
+    cgam_line_clear(&line);
+    stderr = terminal;
+    rewind(file);
+    assert_non_null(fgets(text, sizeof text, file));
+    assert_string_equal(text, "sweep 2/4: states: 40% of all, 20 min left\n");
+    fclose(file);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_is_left_behind),
-                                       cmocka_unit_test(a_file_is_told_in_lines)};
+                                       cmocka_unit_test(a_file_is_told_in_lines),
+                                       cmocka_unit_test(all_phases_are_one)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

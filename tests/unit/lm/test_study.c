@@ -1,11 +1,14 @@
 /* ctest: timeout=300
  * Experiments called as a library, on a tiny model: one study, every result. */
 #include "io/json.h"
+#include "lm/study.h"
 #include "support/models.h"
 #include "support/objects.h"
 
 #include <cgam/lm_study.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static char model[] = "/tmp/cgam-study-XXXXXX.gguf", data[] = "/tmp/cgam-study-XXXXXX.tsv";
 
@@ -125,6 +128,77 @@ static void the_whole_study_is_its_parts(void **state)
     cgam_env_free(env);
 }
 
+/* The share of all parts that was told: it never falls, every call has one, and it ends at all. */
+typedef struct shares {
+    double last, largest_step;
+    int64_t calls, without, at_end;
+} shares;
+
+static void note_share(void *user, const cgam_progress_at *at)
+{
+    shares *s = user;
+    s->calls++;
+    if (at->all_total <= 0) s->without++;
+    double share = at->all_done / at->all_total;
+    assert_true(share >= s->last - 1e-12 && share <= 1);
+    if (share - s->last > s->largest_step) s->largest_step = share - s->last;
+    s->last = share;
+    s->at_end += share > 1 - 1e-12;
+}
+
+static void progress_is_one_share_of_all_parts(void **state)
+{
+    (void)state;
+    char store[] = "/tmp/cgam-study-XXXXXX.db";
+    int fd = mkstemps(store, 3);
+    assert_true(fd >= 0);
+    close(fd);
+    remove(store);
+    cgam_env *env = object_env(1);
+    /* without a store every part runs its prompts; with one they are run once; then none is */
+    for (int round = 0; round < 3; round++) {
+        shares seen = {0};
+        cgam_lm_study_opts opts = options();
+        opts.progress = (cgam_progress){note_share, &seen};
+        opts.store = round > 0 ? store : NULL;
+        cgam_lm_study *study = open_study(env, &opts);
+        cgam_lm_result *all;
+        CHECK_STATUS(env, cgam_lm_study_run(study, &all));
+        assert_true(seen.calls > 20 && seen.without == 0);
+        CHECK_CLOSE(seen.last, 1, 1e-9);
+        assert_true(seen.largest_step < 0.3 && seen.at_end == 1);
+        /* what was planned is what was run */
+        json_t *doc = document(all);
+        double planned = 0, ran = 0;
+        for (int i = 0; i < study->plan.count; i++) {
+            assert_true(study->plan.run[i].begun);
+            planned += study->plan.run[i].work;
+        }
+        for (int p = 0; p < CGAM_LM_PARTS; p++) {
+            const json_t *part = json_object_get(doc, cgam_lm_part_name((cgam_lm_part)p));
+            ran += (double)cgam_json_get_int(part, "capture.tokens");
+        }
+        CHECK_CLOSE(planned, ran, 0);
+        assert_true(round < 2 ? ran > 0 : ran == 0);
+        json_decref(doc);
+        cgam_lm_result_free(all);
+        cgam_lm_study_close(study);
+    }
+    /* the second of two studies tells the second half */
+    shares half = {.last = 0.5};
+    cgam_lm_study_opts opts = options();
+    opts.progress = (cgam_progress){note_share, &half};
+    opts.turn = 1, opts.turns = 2;
+    cgam_lm_study *study = open_study(env, &opts);
+    cgam_lm_result *all;
+    CHECK_STATUS(env, cgam_lm_study_run(study, &all));
+    CHECK_CLOSE(half.last, 1, 1e-9);
+    cgam_lm_result_free(all);
+    cgam_lm_study_close(study);
+    remove(store);
+    cgam_env_free(env);
+}
+
 /* The same kind of file is facts or classes by what it was read as, whatever its name. */
 static void facts_are_known_by_the_data(void **state)
 {
@@ -206,6 +280,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_sweep_is_a_call),
         cmocka_unit_test(the_whole_study_is_its_parts),
+        cmocka_unit_test(progress_is_one_share_of_all_parts),
         cmocka_unit_test(facts_are_known_by_the_data),
         cmocka_unit_test(what_cannot_be_opened_is_said),
         cmocka_unit_test(the_unembedding_is_a_bank),
