@@ -231,13 +231,28 @@ class Model:
             drawn = [Token(i, self.piece(i), log_p, neff) for i, log_p, neff in tokens]
         return Text(bytes(text).decode("utf-8", "replace"), drawn, end)
 
-    def score(self, prompt: Union[str, Sequence[int]], continuations: Sequence[str], *,
+    def _follows(self, prompt: Union[str, Sequence[int]], before: NDArray[np.int32],
+                 continuation: Union[str, Sequence[int]]) -> NDArray[np.int32]:
+        """Tokens of what stands behind a prompt, as they are there and not by themselves."""
+        if not isinstance(prompt, str) or not isinstance(continuation, str):
+            return self._prompt(self.tokenize(continuation, begin=False) if isinstance(continuation, str)
+                                else continuation)
+        whole = self._prompt(prompt + continuation)
+        if len(whole) <= len(before) or np.any(whole[:len(before)] != before):
+            raise ValueError(f"continuation {continuation!r}: the prompt's last token changes with it, or it has none")
+        return np.ascontiguousarray(whole[len(before):])
+
+    def score(self, prompt: Union[str, Sequence[int]], continuations: Sequence[Union[str, Sequence[int]]], *,
               exact: bool = False) -> Array:
-        """Log-probability of each continuation as a whole, (continuations,)."""
+        """Log-probability of each continuation as a whole, (continuations,).
+
+        A text follows the prompt as it stands: after "Once" comes " upon", with its blank. Where the prompt is given
+        by its tokens, a text is taken as the beginning of one; continuations may be tokens too."""
         out = np.empty(len(continuations))
         with self._lock:
-            parts = [self._prompt(self.tokenize(c, begin=False)) for c in continuations]
-            _core.score(self._handle, self._prompt(prompt), parts, exact, out)
+            before = self._prompt(prompt)
+            parts = [self._follows(prompt, before, c) for c in continuations]
+            _core.score(self._handle, before, parts, exact, out)
         return out
 
     # ---- memories and directions

@@ -84,12 +84,18 @@ def final_log_p(model, text):
 
 def test_scores_by_hand(model):
     log_p = final_log_p(model, TEXT)
-    tokens = [model.tokenize(c, begin=False) for c in ("x", "y", "z")]
-    single = [c for c, t in zip("xyz", tokens) if len(t) == 1]
-    got = model.score(TEXT, single or ["x"], exact=True)
-    if single:
-        want = [log_p[model.tokenize(c, begin=False)[0]] for c in single]
-        np.testing.assert_allclose(got, want, atol=2e-3)
+    before = model.tokenize(TEXT)
+    behind = {c: model.tokenize(TEXT + c) for c in (" x", " y", "z", " x y")}
+    assert all(tokens[:len(before)] == before for tokens in behind.values())
+    tokens = {c: whole[len(before):] for c, whole in behind.items()}
+    got = model.score(TEXT, list(tokens), exact=True)
+    np.testing.assert_array_equal(got, model.score(TEXT, list(tokens.values()), exact=True))
+    np.testing.assert_array_equal(got, model.score(before, list(tokens.values()), exact=True))
+    for (c, ids), score in zip(tokens.items(), got):
+        want = sum(final_log_p(model, before + ids[:k])[ids[k]] for k in range(len(ids)))
+        assert score == pytest.approx(want, abs=2e-3 * len(ids))
+    with pytest.raises(ValueError, match="continuation ''"):
+        model.score(TEXT, [""])
     first = model.generate(TEXT, max_tokens=1, exact=True).tokens[0]
     assert first.id == int(np.argmax(log_p)) and first.log_p == pytest.approx(log_p.max(), abs=2e-3)
 
