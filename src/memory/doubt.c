@@ -155,7 +155,7 @@ static cgam_status residual(const cgam_recall *plan, const cgam_query *m, bool g
         rows[i] += fabs(y[i] - u[i] - p) + wide * (plan->opts.W ? 1 : length(plan, i)) +
                    4 * CGAM_U * (fabs(y[i]) + fabs(u[i]) + p) + 64 * CGAM_TINY;
         double doubt = row_doubt(plan, m, i, product) + plan->opts.lambda * rows[i];
-        if (!apart || counts(plan, m, i, doubt)) total += rows[i] * rows[i];
+        if (!apart || !m->q || counts(plan, m, i, doubt)) total += rows[i] * rows[i];
     }
     *out = sqrt(total) * (1 + 0x1p-18);
     cgam_free(env, y);

@@ -8,6 +8,7 @@
 #include <cgam/rng.h>
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static cgam_env *env;
@@ -411,6 +412,27 @@ static void extreme_parameters_end_in_a_result_or_are_named(void **state)
     cgam_bank_free(bank);
 }
 
+/* One memory of a large bank has no rivals, whatever alpha says, and gates of its own weights. */
+static void one_long_memory_has_gates_too(void **state)
+{
+    (void)state;
+    enum { D = 1 << 18 };
+    double *Z = calloc(2 * D, sizeof *Z), *q = Z + D;
+    assert_non_null(Z);
+    Z[0] = q[0] = 1;
+    cgam_bank *bank = bank_of(Z, 1, D);
+    cgam_recall_opts o = cgam_recall_opts_default();
+    const double W[] = {1, 2}, c[] = {1, 1};
+    o.W = W;
+    o.d_c = 2;
+    o.alpha = 0.5;
+    cgam_result r;
+    CHECK_STATUS(env, cgam_recall_once(bank, q, c, &o, &r));
+    assert_true(r.p == 1 && r.p_lower_bound_proved);
+    cgam_bank_free(bank);
+    free(Z);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -420,6 +442,7 @@ int main(void)
         cmocka_unit_test(beyond_the_critical_point_gates_are_known_too),
         cmocka_unit_test(the_diagonal_of_the_gate_operator_is_one),
         cmocka_unit_test(no_scale_matters),
+        cmocka_unit_test(one_long_memory_has_gates_too),
         cmocka_unit_test(equal_memories_share_what_there_is),
         cmocka_unit_test(doubt_of_one_memory_is_not_that_of_another),
         cmocka_unit_test(large_banks_have_their_proofs_too),
