@@ -18,12 +18,6 @@
 enum { STARTS_MAX = 5 };
 static const double SETTLED = 1e-6; /* how far the map may still move p that is called converged */
 
-/* lambda^2 beta, from above. */
-static double coupling(const cgam_recall *plan)
-{
-    return cgam_widened(plan->opts.lambda * plan->opts.lambda * plan->opts.beta, 4 * CGAM_U);
-}
-
 /* 1 / (1 + e^x), x = log(n-1) - beta gap, from below, where the gap may be `off` smaller: x is raised by
  * that and by its own rounding, so that beside a clear winner neither costs more than 1 - p. */
 static double bound_below(int64_t n, double beta, double gap, double off)
@@ -31,7 +25,7 @@ static double bound_below(int64_t n, double beta, double gap, double off)
     double x = log((double)(n - 1)) - beta * gap;
     x += (beta * off + 16 * CGAM_U * (1 + fabs(x) + fabs(beta * gap))) * CGAM_SLACK;
     double value = x > 0 ? exp(-x - log1p(exp(-x))) : exp(-log1p(exp(x)));
-    return fmax(cgam_below(value * (1 - (16 + 2 * fmax(x, 0)) * CGAM_U)), 0);
+    return fmax(cgam_below(value * (1 - (16 + 2 * fmax(x, 0)) * CGAM_U) - 4 * CGAM_TINY), 0);
 }
 
 /* A score that is off by `scores` moves the gap by twice that. */
@@ -60,13 +54,14 @@ static double covariance(int64_t n, double spread, double largest, const cgam_do
 void cgam_bound_freely(const cgam_recall *plan, double spread, double largest,
                        const cgam_doubt *doubt, cgam_result *out)
 {
-    double eta = plan->gate->info.eta_min, l2b = coupling(plan), rows;
+    const cgam_recall_opts *o = &plan->opts;
+    double eta = plan->gate->info.eta_min, l2b = cgam_square_times(o->lambda, o->beta), rows;
     /* diag p - pp' <= diag p as well, which is better when p is flat */
     double least = covariance(plan->bank->Z.n, spread, largest, doubt, &rows);
     lower_bound(plan, doubt->scores, out);
-    out->contraction = eta > 0 ? cgam_widened(0.5 * l2b / eta, 4 * CGAM_U) : NAN;
+    out->contraction = cgam_contraction(o->beta, o->lambda, eta);
     out->local_contraction = eta > 0 ? cgam_widened(l2b * least / eta, 8 * CGAM_U) : NAN;
-    if (plan->opts.lambda == 0 && eta > 0) out->contraction = out->local_contraction = 0;
+    if (o->lambda == 0 && eta > 0) out->local_contraction = 0;
     if (isinf(out->contraction)) out->contraction = NAN;
     if (isinf(out->local_contraction)) out->local_contraction = NAN;
     out->contraction_proved = !isnan(out->contraction);
@@ -74,7 +69,7 @@ void cgam_bound_freely(const cgam_recall *plan, double spread, double largest,
     out->unique = out->contraction < 1 ? 1 : -1;
     out->unique_proved = out->unique == 1;
     double take = cgam_widened(l2b * rows, 4 * CGAM_U);
-    out->fold_margin = plan->opts.lambda == 0 ? eta : cgam_below(eta - take);
+    out->fold_margin = o->lambda == 0 ? eta : cgam_below(eta - take);
     out->fold_margin_proved = isfinite(out->fold_margin);
     if (!out->fold_margin_proved) out->fold_margin = NAN;
 }
@@ -209,7 +204,8 @@ static cgam_status certify(const cgam_recall *plan, const cgam_query *m, const c
                            cgam_result *out)
 {
     const cgam_recall_opts *o = &plan->opts;
-    double margin, local, more = expm1(doubt->weights), l2b = coupling(plan);
+    double margin, local, more = expm1(doubt->weights);
+    double l2b = cgam_square_times(o->lambda, o->beta);
     bool proved;
     if (!(doubt->weights <= 1)) return CGAM_OK; /* p is not known well enough to speak of */
     cgam_status status = cgam_fold_margin(plan->gate, o->beta, o->lambda, m->p, &margin, &proved);
@@ -261,7 +257,8 @@ cgam_status cgam_query_certify(const cgam_recall *plan, const cgam_query *m, cga
     bound_error(plan, m, &doubt, out);
     /* the last change of p was within tol, and the next may be larger by the contraction */
     double still = fmax(SETTLED, 2 * o->tol * fmax(1, out->contraction));
-    bool rose = m->energy_rise > energy_doubt(plan, m, &doubt);
+    /* of an energy beyond the range of double nobody knows */
+    bool rose = !(m->energy_rise <= energy_doubt(plan, m, &doubt)) || !isfinite(m->energy_end);
     if (out->end == CGAM_END_CONVERGED &&
         (rose || (isfinite(doubt.gradient) && !(doubt.moves <= still))))
         out->end = CGAM_END_STALLED;

@@ -20,7 +20,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { NOTHING = 740 };
+enum { NOTHING = 746 }; /* e^-NOTHING is 0 as a double */
 
 /* Roundings of exp, of the sum of n weights and of a share. Long sums are made of blocks of at most 512
  * rows, or of tiles of 8 and more in 64 chunks, each of which may change what they are relative to. */
@@ -28,7 +28,7 @@ static double sum_roundings(int64_t n) { return n < 608 ? (double)n + 32 : 640 +
 
 static double norm(int64_t n, const double *x)
 {
-    return cgam_vec_norm(n, x) * (1 + (4 * (double)n + 16) * CGAM_U);
+    return cgam_above(cgam_vec_norm(n, x) * (1 + (4 * (double)n + 16) * CGAM_U));
 }
 
 /* |v| and what rounding did to it, or the same of W's largest row times c. */
@@ -41,7 +41,7 @@ static double context_size(const cgam_recall *plan, const double *c)
 /* |zeta_i| from above, and the largest of them. */
 static double length(const cgam_recall *plan, int64_t i)
 {
-    return sqrt(plan->bank->norm2[i]) * (1 + cgam_norm_error(plan->bank->Z.d));
+    return cgam_length_above(plan->bank->Z.d, plan->bank->norm2[i]);
 }
 
 static double longest(const cgam_recall *plan)
@@ -56,11 +56,21 @@ static double product_error(const cgam_recall *plan)
     return cgam_gamma(2 * terms + 16) + (plan->bank->scale ? cgam_norm_error((int64_t)terms) : 0);
 }
 
+/* What products that underflow may add to b_i or u_i, whose row may be normalised afterwards. */
+static double underflow(const cgam_recall *plan, int64_t i)
+{
+    double lost = (double)(plan->bank->Z.d + plan->d_c + 64) * CGAM_TINY;
+    return plan->bank->scale ? lost * (1 + plan->bank->scale[i]) : lost;
+}
+
 double cgam_doubt_scores(const cgam_recall *plan, const double *q, const double *c)
 {
     double gates = plan->opts.lambda * context_size(plan, c) * (plan->opts.W ? 1 : longest(plan));
     double size = longest(plan) * norm(plan->bank->Z.d, q) + gates;
-    return product_error(plan) * size * CGAM_SLACK + 64 * CGAM_TINY;
+    double lost = underflow(plan, 0);
+    for (int64_t i = 1; plan->bank->scale && i < plan->bank->Z.n; i++)
+        lost = fmax(lost, underflow(plan, i));
+    return product_error(plan) * size * CGAM_SLACK + lost;
 }
 
 bool cgam_doubt_solved(const cgam_recall *plan, const double *c)
@@ -107,13 +117,20 @@ cgam_status cgam_doubt_feedback(const cgam_recall *plan, const double *g, const 
     return status;
 }
 
+/* What b_i may be off by over |zeta_i|, for this query. */
+static double query_error(const cgam_recall *plan, const cgam_query *m)
+{
+    return m->q ? cgam_above(product_error(plan) * norm(plan->bank->Z.d, m->q)) : 0;
+}
+
 /* What b + lambda s may be off by at row i, and r from it; 0 in a flow, which has its own r. */
 static double row_doubt(const cgam_recall *plan, const cgam_query *m, int64_t i, double product)
 {
     double lambda = plan->opts.lambda;
     if (!m->q) return 0;
     return fabs(m->r[i] - (m->b[i] + lambda * m->s[i])) +
-           3 * CGAM_U * (fabs(m->b[i]) + lambda * fabs(m->s[i])) + product * length(plan, i);
+           3 * CGAM_U * (fabs(m->b[i]) + lambda * fabs(m->s[i])) + product * length(plan, i) +
+           underflow(plan, i);
 }
 
 /* Does row i weigh anything, its score being off by `off`? */
@@ -129,7 +146,7 @@ static cgam_status residual(const cgam_recall *plan, const cgam_query *m, bool g
 {
     cgam_env *env = plan->bank->env;
     int64_t n = plan->bank->Z.n, d = plan->bank->Z.d;
-    double lambda = gates ? 0 : plan->opts.lambda, total = 0;
+    double lambda = gates ? 0 : plan->opts.lambda;
     double *y = cgam_zalloc(env, (size_t)(2 * n + d), sizeof *y), *u = y + n, *v = u + n;
     if (!y) return cgam_fail_nomem(env, "a residual");
     bool apart = plan->gate->a == 0;
@@ -148,16 +165,17 @@ static cgam_status residual(const cgam_recall *plan, const cgam_query *m, bool g
         cgam_recall_project(plan, m->c, v);
         status = cgam_bank_score(plan->bank, v, u);
     }
-    double product = product_error(plan), wide = m->c ? product * context_size(plan, m->c) : 0;
-    product *= m->q ? norm(d, m->q) : 0;
+    double wide = m->c ? cgam_above(product_error(plan) * context_size(plan, m->c)) : 0;
+    double product = query_error(plan, m);
+    wide += plan->opts.P ? (double)(plan->d_c * d) * CGAM_TINY : 0;
     for (int64_t i = 0; i < n && status == CGAM_OK; i++) {
         double p = lambda > 0 ? lambda * m->p[i] : 0;
         rows[i] += fabs(y[i] - u[i] - p) + wide * (plan->opts.W ? 1 : length(plan, i)) +
-                   4 * CGAM_U * (fabs(y[i]) + fabs(u[i]) + p) + 64 * CGAM_TINY;
+                   4 * CGAM_U * (fabs(y[i]) + fabs(u[i]) + p) + underflow(plan, i);
         double doubt = row_doubt(plan, m, i, product) + plan->opts.lambda * rows[i];
-        if (!apart || !m->q || counts(plan, m, i, doubt)) total += rows[i] * rows[i];
+        y[i] = !apart || !m->q || counts(plan, m, i, doubt) ? rows[i] : 0;
     }
-    *out = sqrt(total) * (1 + 0x1p-18);
+    *out = cgam_vec_norm(n, y) * (1 + 0x1p-18);
     cgam_free(env, y);
     return status;
 }
@@ -225,9 +243,8 @@ static cgam_status moves(const cgam_recall *plan, const cgam_query *m, const dou
     double *off = cgam_alloc(env, (size_t)(n + 2 * d), sizeof *off);
     if (!off) return cgam_fail_nomem(env, "a bound");
     for (int64_t i = 0; i < n; i++) size += plan->bank->norm2[i];
-    double all = doubt->gradient / plan->gate->info.eta_min, product = product_error(plan);
+    double all = doubt->gradient / plan->gate->info.eta_min, product = query_error(plan, m);
     double far = plan->gate->a * sqrt(size) * (1 + cgam_norm_error(d)) * all;
-    product *= norm(d, m->q);
     for (int64_t i = 0; i < n; i++) {
         off[i] = lambda > 0 ? lambda * fmin(rows[i] + far * length(plan, i), all) : 0;
         if (m->r[i] > m->r[winner]) winner = i;
@@ -238,7 +255,7 @@ static cgam_status moves(const cgam_recall *plan, const cgam_query *m, const dou
         double gap = m->r[winner] - m->r[i] - row_doubt(plan, m, i, product) - off[i] - most;
         double x = -beta * gap;
         if (!(x <= -NOTHING + 40)) {
-            squares += off[i] * off[i];
+            squares += beta * off[i] * (beta * off[i]);
             doubt->step = fmax(doubt->step, off[i] + row_doubt(plan, m, i, product));
         }
         if (i == winner || (alike && m->r[i] == m->r[winner] && m->p[i] == m->p[winner] &&
@@ -246,8 +263,8 @@ static cgam_status moves(const cgam_recall *plan, const cgam_query *m, const dou
             continue;
         rest += x < 0 ? exp(x) : 1;
     }
-    double change = lambda > 0 ? fmin(sqrt(squares), lambda * all) : 0;
-    doubt->moves = fmin(0.5 * beta * change + doubt->p, 3 * rest + (double)n * 0x1p-50);
+    double change = lambda > 0 ? fmin(sqrt(squares), beta * (lambda * all)) : 0;
+    doubt->moves = fmin(0.5 * change + doubt->p, 3 * rest + (double)n * 0x1p-50);
     if (!(doubt->moves >= 0)) doubt->moves = INFINITY;
     cgam_free(env, off);
     return CGAM_OK;
@@ -260,12 +277,12 @@ cgam_status cgam_doubt_measure(const cgam_recall *plan, const cgam_query *m, boo
     double beta = plan->opts.beta, lambda = plan->opts.lambda, apart = 0, squares = 0, span = 0;
     double tilt = 0, most = 0;
     *out = (cgam_doubt){.gradient = INFINITY, .moves = INFINITY};
-    double product = m->q ? product_error(plan) * norm(plan->bank->Z.d, m->q) : 0;
+    double product = query_error(plan, m);
     for (int64_t i = 0; i < n; i++) {
         double x = beta * (m->top - m->r[i]), off = row_doubt(plan, m, i, product);
         if (!counts(plan, m, i, off)) continue;
         apart = fmax(apart, off);
-        squares += off * off;
+        squares += beta * off * (beta * off); /* off^2 alone might underflow */
         tilt += m->p[i] * fabs(x);
         most += m->p[i] * m->p[i];
         span = fmax(span, fabs(x));
@@ -275,7 +292,7 @@ cgam_status cgam_doubt_measure(const cgam_recall *plan, const cgam_query *m, boo
     out->sum = sums * CGAM_U * CGAM_SLACK;
     double moved = 2 * beta * out->scores;
     out->weights = (moved + 2 * (4 * span + sums) * CGAM_U) * (1 + 0x1p-18);
-    out->p = fmin(0.5 * beta * sqrt(squares), sqrt(most) * expm1(fmin(moved, 1))) * CGAM_SLACK +
+    out->p = fmin(0.5 * sqrt(squares), sqrt(most) * expm1(fmin(moved, 1))) * CGAM_SLACK +
              CGAM_U * (sums + 4 * tilt) * CGAM_SLACK;
     if (!(moved <= 1)) out->p = sqrt(2);
     out->step = INFINITY;

@@ -11,7 +11,8 @@
 double cgam_contraction(double beta, double lambda, double eta_min)
 {
     if (lambda == 0 && eta_min > 0) return 0;
-    return eta_min > 0 ? cgam_widened(0.5 * beta * lambda * lambda / eta_min, 8 * CGAM_U) : NAN;
+    double l2b = cgam_square_times(lambda, beta);
+    return eta_min > 0 ? cgam_widened(0.5 * l2b / eta_min, 0) : NAN;
 }
 
 double cgam_contraction_lambda_max(double beta, double eta_min)
@@ -92,11 +93,11 @@ cgam_status cgam_retrieval_parts(const cgam_gate *gate, double lambda, const dou
 cgam_status cgam_fold_margin(const cgam_gate *gate, double beta, double lambda, const double *p,
                              double *value, bool *proved)
 {
-    cgam_dplr_spec spec = cgam_gate_hessian(gate, 1, lambda * lambda * beta, p);
+    cgam_dplr_spec spec = cgam_gate_hessian(gate, 1, cgam_square_times(lambda, beta), p);
     cgam_lowest low = {0};
     cgam_status status = cgam_dplr_lowest(gate->bank->env, &spec, 1e-12, false, &low);
-    /* rounding of lambda^2 beta shifts it by that much of |diag p - pp'| <= 1/2 */
-    double off = 2 * CGAM_U * spec.sigma;
+    /* lambda^2 beta is a little more than it is, which shifts it by that much of |diag p - pp'| <= 1/2 */
+    double off = 8 * CGAM_U * spec.sigma;
     *value = isfinite(low.lo) ? cgam_below(low.lo - off) : low.value;
     if (proved) *proved = low.hi - low.lo + 2 * off <= 1e-9 * fmax(1, fabs(low.value));
     return status;
@@ -163,7 +164,7 @@ cgam_status cgam_contraction_local(const cgam_gate *gate, double beta, double la
                                    const double *p, double *value, bool *proved)
 {
     cgam_env *env = gate->bank->env;
-    double l2b = lambda * lambda * beta;
+    double l2b = cgam_square_times(lambda, beta);
     *value = 0;
     if (proved) *proved = true;
     if (l2b == 0 || gate->bank->Z.n == 1) return CGAM_OK;
@@ -178,7 +179,7 @@ cgam_status cgam_contraction_local(const cgam_gate *gate, double beta, double la
     *proved = false;
     for (int k = 0; k < 6 && status == CGAM_OK && !*proved; k++) {
         double theta = cgam_above(*value * (1 + hairs[k]) + 1e-4 * hairs[k] * l2b);
-        cgam_dplr_spec spec = cgam_gate_hessian(gate, theta, cgam_widened(l2b, 4 * CGAM_U), p);
+        cgam_dplr_spec spec = cgam_gate_hessian(gate, theta, l2b, p);
         status = cgam_dplr_above(env, &spec, 0, proved);
         if (*proved) *value = theta;
     }

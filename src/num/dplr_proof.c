@@ -20,13 +20,19 @@ static const double CLOSE = 0x1p-46; /* what an entry may be off by otherwise */
 /* Of a product with two rows, beside what summing it does. */
 static double scale_error(const cgam_rows *Z) { return Z->scale ? cgam_norm_error(Z->d) : 0; }
 
+/* What underflow may take from a |zeta|^2, or another product of d terms with a row that is not 0. */
+static double lost(const cgam_dplr_spec *s, double norm2)
+{
+    return norm2 > 0 ? s->a * ((double)s->Z->d * CGAM_TINY) : 0;
+}
+
 double cgam_dplr_diagonal(const cgam_dplr_spec *s, int64_t i, double *error)
 {
     double w = s->w ? s->w[i] : 0, load = s->a * s->norm2[i], value, off;
     if (s->D) {
         value = s->D[i] + load + s->sigma * w * w;
         off = 4 * CGAM_U * (fabs(s->D[i]) + load + s->sigma * w * w) +
-              load * cgam_norm_error(s->Z->d);
+              load * cgam_norm_error(s->Z->d) + lost(s, s->norm2[i]);
     } else {
         double spread = s->sigma * w * (1 - w);
         value = s->level - spread;
@@ -46,7 +52,7 @@ double cgam_dplr_pivot(const cgam_dplr_spec *s, int64_t i, double *error)
     if (error)
         *error = (4 * CGAM_U * (fabs(s->level) + take + load) + load * cgam_norm_error(s->Z->d)) *
                      CGAM_SLACK +
-                 CGAM_TINY;
+                 lost(s, s->norm2[i]) + CGAM_TINY;
     return s->level - take - load;
 }
 
@@ -75,7 +81,7 @@ cgam_status cgam_dplr_matrix(cgam_env *env, const cgam_dplr_spec *s, double *T, 
     cgam_status status = CGAM_OK;
     if (s->a > 0 && !all) status = cgam_rows_gram_outer(env, Z, T);
     for (int64_t i = 0; i < n; i++) {
-        size[i] = sqrt(s->norm2[i]) * (1 + cgam_norm_error(Z->d));
+        size[i] = cgam_length_above(d, s->norm2[i]);
         off[i] = 0;
     }
     for (int64_t i = 0; i < n && status == CGAM_OK; i++) {
@@ -83,7 +89,7 @@ cgam_status cgam_dplr_matrix(cgam_env *env, const cgam_dplr_spec *s, double *T, 
         if (s->a > 0) cgam_rows_get(Z, i, 1, rows);
         for (int64_t j = 0; j < i; j++) {
             double lengths = size[i] * size[j], value = 0;
-            e = 0;
+            e = lengths > 0 ? (double)d * CGAM_TINY : 0;
             if (s->a > 0) {
                 bool again = all || s->a * gamma * lengths > CLOSE;
                 double dot = again ? careful(Z, rows, j, other, &e) : row[j];
@@ -319,7 +325,8 @@ cgam_status cgam_dplr_apply_bounded(cgam_env *env, const cgam_dplr_spec *s, cons
     const cgam_rows *Z = s->Z;
     int64_t n = Z->n;
     double lengths = 0, t = 0;
-    for (int64_t i = 0; s->a > 0 && i < n; i++) lengths += fabs(x[i]) * sqrt(s->norm2[i]);
+    for (int64_t i = 0; s->a > 0 && i < n; i++)
+        lengths += fabs(x[i]) * cgam_length_above(Z->d, s->norm2[i]);
     if (T && T->dense) {
         if (error) matrix_errors(s, T, x, lengths, error);
         return cgam_dplr_apply(T, x, y);
@@ -333,12 +340,13 @@ cgam_status cgam_dplr_apply_bounded(cgam_env *env, const cgam_dplr_spec *s, cons
     double row = s->a * ((cgam_gamma((double)Z->d + 8) + scaled) * t + part) * (1 + norms);
     for (int64_t i = 0; i < n; i++) {
         double load = s->a * s->norm2[i], D = cgam_dplr_pivot(s, i, NULL);
+        double tiny = lost(s, s->norm2[i]);
         y[i] = s->a > 0 ? D * x[i] + s->a * y[i] : D * x[i];
         if (error)
-            error[i] = (row * sqrt(s->norm2[i]) +
-                        (6 * CGAM_U * (1 + fabs(D) + load) + load * norms) * fabs(x[i])) *
+            error[i] = ((row + (double)n * tiny) * cgam_length_above(Z->d, s->norm2[i]) +
+                        (6 * CGAM_U * (1 + fabs(D) + load) + load * norms + tiny) * fabs(x[i])) *
                            CGAM_SLACK +
-                       CGAM_TINY;
+                       tiny * (Z->scale ? 1 + Z->scale[i] : 1) + CGAM_TINY;
     }
     return CGAM_OK;
 }

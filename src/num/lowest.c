@@ -240,7 +240,8 @@ static cgam_status rayleigh(search *s, double *value, double *above)
         double scaled = spec->Z->scale ? cgam_norm_error(spec->Z->d) : 0;
         double t = cgam_vec_norm(spec->Z->d, s->y), dt = (gamma + scaled) * lengths;
         total += spec->a * cgam_vec_dot(spec->Z->d, s->y, s->y);
-        off += spec->a * (2 * t * dt + dt * dt + t * t * cgam_gamma((double)spec->Z->d + 4));
+        off += spec->a * (2 * t * dt + dt * dt + t * t * cgam_gamma((double)spec->Z->d + 4) +
+                          (lengths > 0 ? (double)spec->Z->d * CGAM_TINY : 0));
     }
     if (spec->w) {
         double wx = cgam_vec_dot(s->n, spec->w, s->x), w = cgam_vec_norm(s->n, spec->w);

@@ -3,6 +3,7 @@
 
 #include "base/blas.h"
 
+#include <float.h>
 #include <stddef.h>
 
 /* a + b = sum + *error exactly (Knuth); a b = product + *error exactly, but for underflow. */
@@ -33,6 +34,15 @@ double cgam_dot_twice(int64_t d, const double *x, const double *y, double *error
     *error =
         (CGAM_U * fabs(result) + gamma * gamma * size) * CGAM_SLACK + 5 * (double)d * CGAM_TINY;
     return result;
+}
+
+double cgam_square_times(double x, double y)
+{
+    int i, j;
+    double a = frexp(x, &i), b = frexp(y, &j), part = a * a * b; /* off by 2 u */
+    if (part == 0) return 0;
+    double value = ldexp(cgam_above(cgam_above(cgam_above(part))), 2 * i + j);
+    return value < DBL_MIN ? cgam_above(value) : value;
 }
 
 enum { PARTS_MAX = 48 }; /* of a sum without error: 2100 bits, in disjoint doubles */

@@ -35,6 +35,15 @@ static inline double cgam_widened(double x, double relative)
  * no more. */
 static inline double cgam_norm_error(int64_t d) { return (3 * (double)d + 64) * CGAM_U; }
 
+/* |zeta| of such a row from above, from |zeta|^2, whose d squares may have been lost to underflow. */
+static inline double cgam_length_above(int64_t d, double norm2)
+{
+    return norm2 > 0 ? sqrt(norm2 + (double)d * CGAM_TINY) * (1 + cgam_norm_error(d)) : 0;
+}
+
+/* x^2 y from above for x, y >= 0, and hardly more, whatever x^2 or x y would leave the range of double. */
+double cgam_square_times(double x, double y);
+
 /* x'y by Dot2 (Ogita, Rump and Oishi 2005): as if in twice the precision, then rounded.
  *     |result - x'y| <= *error,   error = u |result| + gamma_d^2 |x|'|y| + underflow. */
 double cgam_dot_twice(int64_t d, const double *x, const double *y, double *error);

@@ -226,11 +226,11 @@ static verdict apart(court *c, const arb_t x, double y, const arb_t off)
 static double norm(int64_t n, const double *x)
 {
     double sum = 0;
-    for (int64_t j = 0; j < n; j++) sum += x[j] * x[j];
-    return sqrt(sum);
+    for (int64_t j = 0; j < n; j++) sum = hypot(sum, x[j]); /* no square leaves the range */
+    return sum;
 }
 
-/* What products of d terms may be off by in b, and in u times lambda / eta. */
+/* What products of d terms may be off by in b, and in u times lambda / eta, and beta r by underflow. */
 static double products(const court *c, double eta)
 {
     const instance *x = c->x;
@@ -241,7 +241,8 @@ static double products(const court *c, double eta)
     if (x->opts.W || x->opts.P) gates *= norm(x->n * x->d, x->W);
     if (!x->opts.W) gates *= longest;
     return 0x1p-50 * (double)(x->d + x->d_c + 16) *
-           (longest * q + x->opts.lambda * gates / (eta > 0 ? eta : 1));
+               (longest * q + x->opts.lambda * gates / (eta > 0 ? eta : 1)) +
+           0x1p-1070 / x->opts.beta;
 }
 
 /* Ended as converged: energy_end is E at the s returned, energy_start is E at A^-1 u, both up to 2^-38

@@ -132,6 +132,18 @@ static void choose_edge_rows(cgam_rng *rng, instance *x)
     for (int64_t i = 0; i < n * d; i++) x->Z[i] *= scale;
 }
 
+/* Scores in units of 4^k, gates of 2^k: the same recall to within underflow. */
+static void choose_units(cgam_rng *rng, instance *x)
+{
+    int k = (int)cgam_rng_below(rng, 801) - 400;
+    for (int64_t j = 0; j < x->queries * x->d; j++) {
+        x->q[j] = ldexp(x->q[j], 2 * k);
+        x->c[j] = ldexp(x->c[j], k);
+    }
+    x->opts.lambda = ldexp(x->opts.lambda, k);
+    x->opts.beta = ldexp(x->opts.beta, -2 * k);
+}
+
 static void choose_edge(cgam_rng *rng, instance *x)
 {
     size_t bytes = (size_t)(x->queries * x->d) * sizeof(double);
@@ -148,6 +160,7 @@ static void choose_edge(cgam_rng *rng, instance *x)
     case 6: o->max_iter = 1 + cgam_rng_below(rng, 3); break;
     default: o->tol = 0;
     }
+    if (cgam_rng_below(rng, 3) == 0) choose_units(rng, x);
 }
 
 /* Shape and rows. */

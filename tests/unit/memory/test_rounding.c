@@ -181,22 +181,23 @@ static void the_diagonal_of_the_gate_operator_is_one(void **state)
 }
 
 /* 9 memories in 4 or 12 dimensions, norms between 1/2 and 2. */
-static void scaled(int64_t d, double L, double alpha, cgam_mode mode, double *p, cgam_result *out,
-                   cgam_gate_info *gate)
+/* A bank times L; and scores in units of t^2, gates of t: q t^2, c t, lambda t and beta / t^2 give the same p. */
+static void scaled(int64_t d, double L, double t, double alpha, cgam_mode mode, double *p,
+                   cgam_result *out, cgam_gate_info *gate)
 {
     double Z[9 * 12], q[12], c[12];
     for (int64_t i = 0; i < 9 * d; i++)
         Z[i] = L * sin(1.0 + (double)(i * i)) / (1 + (double)(i % 3));
     for (int64_t j = 0; j < d; j++) {
-        q[j] = cos((double)j) / L;
-        c[j] = sin(2.0 * (double)j) / L;
+        q[j] = cos((double)j) / L * t * t;
+        c[j] = sin(2.0 * (double)j) / L * t;
     }
     cgam_bank *bank = bank_of(Z, 9, d);
     cgam_recall_opts o = cgam_recall_opts_default();
     o.mode = mode;
     o.alpha = alpha / L / L;
-    o.beta = 2;
-    o.lambda = 0.6;
+    o.beta = 2 / t / t;
+    o.lambda = 0.6 * t;
     o.certify = true;
     cgam_recall *plan;
     CHECK_STATUS(env, cgam_recall_new(bank, &o, &plan));
@@ -218,9 +219,9 @@ static void no_scale_matters(void **state)
                 cgam_result want, got;
                 cgam_gate_info gate, other;
                 double p[9], q[9];
-                scaled(d, 1, alpha, (cgam_mode)mode, p, &want, &gate);
+                scaled(d, 1, 1, alpha, (cgam_mode)mode, p, &want, &gate);
                 for (int k = 0; k < 10; k++) {
-                    scaled(d, scales[k], alpha, (cgam_mode)mode, q, &got, &other);
+                    scaled(d, scales[k], 1, alpha, (cgam_mode)mode, q, &got, &other);
                     for (int i = 0; i < 9; i++) CHECK_CLOSE(q[i], p[i], 1e-11);
                     assert_int_equal(got.end, want.end);
                     assert_int_equal(got.winner, want.winner);
@@ -412,6 +413,58 @@ static void extreme_parameters_end_in_a_result_or_are_named(void **state)
     cgam_bank_free(bank);
 }
 
+/* Powers of two, so that all but underflow is the same to the last bit. */
+static void no_unit_of_scores_matters(void **state)
+{
+    (void)state;
+    for (int power = -440; power <= 440; power += 80)
+        for (int mode = CGAM_FIRST; mode <= CGAM_COUPLED; mode++)
+            for (double alpha = 0; alpha < 0.35; alpha += 0.3) {
+                cgam_result want, got;
+                cgam_gate_info gate;
+                double p[9], q[9];
+                scaled(4, 1, 1, alpha, (cgam_mode)mode, p, &want, &gate);
+                scaled(4, 1, ldexp(1, power), alpha, (cgam_mode)mode, q, &got, &gate);
+                for (int i = 0; i < 9; i++) CHECK_CLOSE(q[i], p[i], 0);
+                assert_int_equal(got.end, want.end);
+                assert_int_equal(got.unique, want.unique);
+                CHECK_REL(got.p_lower_bound, want.p_lower_bound, 1e-14);
+                CHECK_REL(got.contraction, want.contraction, 1e-14);
+                CHECK_REL(got.local_contraction, want.local_contraction, 1e-9);
+                CHECK_CLOSE(got.fold_margin, want.fold_margin, 1e-12);
+                if (mode == CGAM_COUPLED) CHECK_REL(got.p_error, want.p_error, 1e-9);
+            }
+}
+
+/* Scores of 1e-190 under beta = 1e199: what is lost in the squares of their errors must not be lost in
+ * p_error. b is exact here but for one rounding of 2^-53 in the first score, which moves p by 0.0003. */
+static void errors_whose_squares_vanish_are_errors(void **state)
+{
+    (void)state;
+    const double tiny = 0x1p-630, Z[] = {1, 1, 0, 1, 0, 0}; /* 1 + 2^-53 rounds to 1 */
+    const double q[] = {tiny, 0x1p-53 * tiny, 0};
+    cgam_bank *bank = bank_of(Z, 2, 3);
+    cgam_recall_opts o = cgam_recall_opts_default();
+    o.mode = CGAM_COUPLED;
+    o.lambda = 0;
+    o.beta = 0x1p-10 * 0x1p53 / tiny; /* times 2^-53 of a score: 2^-10 */
+    cgam_result r;
+    CHECK_STATUS(env, cgam_recall_once(bank, q, NULL, &o, &r));
+    double exact = 1 / (1 + exp(-0x1p-10)); /* of memory 0, both being 1/2 as computed */
+    assert_true(r.p_error_proved);
+    assert_true(sqrt(2) * fabs(exact - 0.5) <= r.p_error + 2 * fabs(r.p - 0.5));
+    cgam_bank_free(bank);
+
+    o.lambda = 1e-180; /* lambda^2 is 0 as a double, lambda^2 beta is not */
+    o.beta = 1e250;
+    bank = bank_of(Z, 1, 3);
+    CHECK_STATUS(env, cgam_recall_once(bank, q, NULL, &o, &r));
+    assert_true(r.contraction_proved);
+    CHECK_REL(r.contraction, 0.5e-110, 1e-14);
+    CHECK_REL(cgam_contraction(o.beta, o.lambda, 1), 0.5e-110, 1e-14);
+    cgam_bank_free(bank);
+}
+
 /* One memory of a large bank has no rivals, whatever alpha says, and gates of its own weights. */
 static void one_long_memory_has_gates_too(void **state)
 {
@@ -442,6 +495,8 @@ int main(void)
         cmocka_unit_test(beyond_the_critical_point_gates_are_known_too),
         cmocka_unit_test(the_diagonal_of_the_gate_operator_is_one),
         cmocka_unit_test(no_scale_matters),
+        cmocka_unit_test(no_unit_of_scores_matters),
+        cmocka_unit_test(errors_whose_squares_vanish_are_errors),
         cmocka_unit_test(one_long_memory_has_gates_too),
         cmocka_unit_test(equal_memories_share_what_there_is),
         cmocka_unit_test(doubt_of_one_memory_is_not_that_of_another),
