@@ -66,22 +66,28 @@ static int most_likely_first(const void *a, const void *b)
     return x->token < y->token ? -1 : 1;
 }
 
+/* Divided, not times 1 / temperature, which may be infinite: 0 / temperature is then still 0. */
+static double weight(const generation *g, float score, double top)
+{
+    return exp(((double)score - top) / g->o->temperature);
+}
+
 static int32_t sample(const generation *g, const float *scores, double top, cgam_rng *rng)
 {
-    double sum = 0, beta = 1 / g->o->temperature, u = cgam_rng_uniform(rng);
+    double sum = 0, u = cgam_rng_uniform(rng);
     int64_t n = g->vocab;
     for (int64_t k = 0; k < n; k++) g->sorted[k] = (likely){scores[k], (int32_t)k};
-    for (int64_t k = 0; k < n; k++) sum += exp(beta * ((double)scores[k] - top));
+    for (int64_t k = 0; k < n; k++) sum += weight(g, scores[k], top);
     if (g->o->top_p < 1) {
         double held = 0, all = sum;
         qsort(g->sorted, (size_t)n, sizeof *g->sorted, most_likely_first);
         for (n = 0; n < g->vocab && (n == 0 || held < g->o->top_p * all); n++)
-            held += exp(beta * ((double)g->sorted[n].score - top));
+            held += weight(g, g->sorted[n].score, top);
         sum = held;
     }
     double passed = 0;
     for (int64_t k = 0; k < n; k++) {
-        passed += exp(beta * ((double)g->sorted[k].score - top));
+        passed += weight(g, g->sorted[k].score, top);
         if (u * sum < passed) return g->sorted[k].token;
     }
     return g->sorted[n - 1].token; /* rounding */

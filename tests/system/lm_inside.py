@@ -137,6 +137,9 @@ doc = ask("lm", "generate", *on, "--prompt", "Once upon a time", "--stop", "girl
 check(doc["text"] == plain[: plain.index("girl nam")] and doc["stop"] == "word", doc)
 drawn = [ask("lm", "generate", *on, "--prompt", "Once", "--temperature", 1, "--top-p", 0.9, "--seed", s)["text"] for s in (1, 1, 2)]
 check(drawn[0] == drawn[1] != drawn[2], drawn)
+for cold in ("1e-9", "1e-310"):  # 1 / temperature is infinite for the second
+    doc = ask("lm", "generate", *on, "--prompt", "Once upon a time", "--temperature", cold)
+    check(doc["text"] == plain, "next to no temperature is none", cold, doc["text"])
 code, out, err = run("lm", "generate", *on, "--prompt", "Once upon a time", "--max-tokens", 20)
 check(code == 0 and out.strip() and plain.startswith(out.rstrip("\n")), out)
 
