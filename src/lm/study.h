@@ -10,7 +10,7 @@
 /* Data and the prompts made of them. */
 typedef struct cgam_lm_task {
     const char *name; /* of the data; borrowed */
-    char source[160]; /* name and number of queries: what prompts are called in the store */
+    char source[640]; /* what prompts are called in the store: all that tells them from others */
     cgam_dataset *eval, *train;
     cgam_prompts *prompts;
     int64_t queries, labels;

@@ -33,7 +33,7 @@ void cgam_lm_work_tell(cgam_lm_study *study, const char *what, int64_t done, int
 
 static uint64_t key_of(const cgam_lm_task *task, int64_t k, cgam_demos demos)
 {
-    char text[256];
+    char text[sizeof task->source + 40];
     uint64_t hash = 14695981039346656037U; /* FNV-1a */
     snprintf(text, sizeof text, "%s %lld %d", task->source, (long long)k, (int)demos);
     for (const char *at = text; *at; at++) hash = (hash ^ (unsigned char)*at) * 1099511628211U;

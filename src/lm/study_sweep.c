@@ -42,6 +42,7 @@ static cgam_status add_other_task(cgam_trial *t)
     float *with = NULL, *without = NULL;
     cgam_status status = cgam_lm_other_task(t->study, t->k, &other);
     t->other_name = other.name;
+    snprintf(t->other_source, sizeof t->other_source, "%s", other.source);
     if (status == CGAM_OK) status = cgam_lm_states(t->study, &other, 0, CGAM_DEMOS_TRUE, &without);
     if (status == CGAM_OK) status = cgam_lm_states(t->study, &other, t->k, CGAM_DEMOS_TRUE, &with);
     for (int64_t l = 0; l < t->layers && status == CGAM_OK; l++)
@@ -235,7 +236,10 @@ static cgam_status put_group(cgam_trial *t, json_t *baselines, const char *name,
             cosine, cgam_json_real(cgam_baseline_cosine(t->d, vector_at(t, l, 0),
                                                         vector_at(t, group * t->layers + l, 0))));
     cgam_json_put(o, "cosine", cosine);
-    if (group == OTHER_TASK) cgam_json_put_text(o, "dataset", t->other_name);
+    if (group == OTHER_TASK) {
+        cgam_json_put_text(o, "dataset", t->other_name);
+        cgam_json_put_text(o, "source", t->other_source);
+    }
     cgam_json_put(baselines, name, o);
     return status;
 }

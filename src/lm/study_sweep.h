@@ -30,6 +30,7 @@ typedef struct cgam_trial {
     int64_t contexts;
     cgam_sweep *sweep;
     const char *other_name;
+    char other_source[sizeof((cgam_lm_task *)0)->source];    /* what its prompts are called */
     bool *zero_right[2], *icl_right[2], *retrieval_right[2]; /* [n], labels and vocabulary */
     bool *marks;                                             /* [n] of what is being chosen */
     bool silent;                                             /* no step functions into the table */

@@ -54,7 +54,9 @@ static cgam_status open_data(cgam_lm_study *study, const cgam_lm_study_opts *opt
     if (opts->dataset && (opts->eval || opts->train))
         return cgam_fail(env, CGAM_E_ARG, "dataset and eval exclude each other");
     if (!opts->eval && opts->train) return cgam_fail(env, CGAM_E_ARG, "train needs eval");
-    snprintf(study->name, sizeof study->name, "%s", name);
+    bool relation = !opts->eval && strcmp(name, "lama") == 0;
+    snprintf(study->name, sizeof study->name, "%.900s%s%.100s", name, relation ? "-" : "",
+             relation ? opts->relation : "");
     task->name = study->name;
     if (opts->eval) {
         cgam_status status =
@@ -66,6 +68,13 @@ static cgam_status open_data(cgam_lm_study *study, const cgam_lm_study_opts *opt
     for (int i = 0; i < PUBLISHED; i++)
         if (strcmp(name, published[i].name) == 0) return open_published(env, opts, i, task);
     return cgam_dataset_shipped_as(env, name, opts->labels, &task->eval);
+}
+
+/* Prompts under one source, seed, kind and number of demonstrations and query are the same prompt. */
+static void add_source(cgam_lm_task *task, const char *what, const char *text)
+{
+    size_t used = strlen(task->source);
+    if (text) snprintf(task->source + used, sizeof task->source - used, ", %s%.240s", what, text);
 }
 
 static cgam_status make_prompts(const cgam_lm_study *study, int64_t queries, int64_t shots_max,
@@ -85,6 +94,9 @@ static cgam_status make_prompts(const cgam_lm_study *study, int64_t queries, int
     task->labels = cgam_dataset_labels(task->eval);
     snprintf(task->source, sizeof task->source, "%.100s%s, %lld queries", task->name,
              study->chat ? " in chat" : "", (long long)task->queries);
+    add_source(task, "demonstrations ", study->shared ? "shared" : NULL);
+    add_source(task, "",
+               study->order == CGAM_ORDER_BALANCED ? NULL : cgam_order_name(study->order));
     return CGAM_OK;
 }
 
@@ -119,6 +131,8 @@ cgam_status cgam_lm_task_open(cgam_lm_study *study, const cgam_lm_study_opts *op
         status = make_prompts(study, study->queries, study->shots[study->n_shots - 1], wording,
                               &study->task);
     cgam_free(study->env, wording);
+    add_source(&study->task, "template ", opts->wording);
+    add_source(&study->task, "labels ", opts->labels);
     return status;
 }
 

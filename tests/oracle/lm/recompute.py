@@ -281,13 +281,6 @@ def shift(with_, zero):
     return [[d[h::2, l].mean(0).astype(np.float32) for h in (0, 1)] for l in range(zero.shape[1])]
 
 
-def other_series(store, part, entry):
-    name = entry["controls"]["other_task"]["dataset"]
-    found = {r["source"] for r in store.index if r["source"].startswith(name + ", ")}
-    usual = f"{name}, {min(part['queries'], 40)} queries"
-    return usual if usual in found else min(found)
-
-
 def check_answers(lens, states, task, part, name):
     scores = lens.norm_scores(states[:, -1])
     tokens = task.tokens[task.used]
@@ -358,7 +351,7 @@ def check_sweep(store, lens, part, folder):
         k, controls = entry["k"], entry["controls"]
         icl, _ = store.series(source, "true", k, seed)
         flipped, _ = store.series(source, "flipped", k, seed)
-        other = other_series(store, part, entry)
+        other = controls["other_task"]["source"]
         d = store.series(other, "true", k, seed)[0].astype(np.float64) - \
             store.series(other, "true", 0, seed)[0].astype(np.float64)
         mean = lens.Z[task.tokens[task.used]].mean(0).astype(np.float32)

@@ -104,7 +104,7 @@ static void templates_and_labels_are_taken_as_they_are(void **state)
                          "negative=sad,positive=glad");
     assert_true(strstr(out, ">sad\n") || strstr(out, ">glad\n"));
     assert_null(strstr(out, "> "));
-    assert_null(strstr(out, "positive"));
+    assert_null(strstr(out, ">positive"));
     free(out);
     out = texts_of("--dataset sentiment --template '{x} >  {y}\\n'");
     assert_true(strstr(out, " >  positive\n") || strstr(out, " >  negative\n"));
@@ -113,6 +113,43 @@ static void templates_and_labels_are_taken_as_they_are(void **state)
            "lm capture --model m.gguf --dataset facts --chat --store t.db");
     refuse(2, "facts is a set of facts, which has no classes", "",
            "lm capture --model m.gguf --dataset facts --labels a=b --store t.db");
+}
+
+/* Under one source, kind, seed, number of shots and query there is one prompt. */
+static void an_index_tells_prompts_apart(void **state)
+{
+    (void)state;
+    need_model();
+    static const char *const ways[][2] = {
+        {"--eval d.tsv", "d.tsv, 2 queries"},
+        {"--eval d.tsv --demos shared", "d.tsv, 2 queries, demonstrations shared"},
+        {"--eval d.tsv --order cycled", "d.tsv, 2 queries, cycled"},
+        {"--eval d.tsv --template '{x}>{y}\\n'", "d.tsv, 2 queries, template {x}>{y}\\n"},
+        {"--eval d.tsv --labels up=good,down=bad", "d.tsv, 2 queries, labels up=good,down=bad"},
+        {"--dataset lama --relation P1", "lama-P1, 2 queries"},
+        {"--dataset lama --relation P2", "lama-P2, 2 queries"}};
+    char words[400], facts[2][1200] = {"", ""};
+    for (int i = 0; i < 8; i++)
+        for (int r = 0; r < 2; r++)
+            snprintf(facts[r] + strlen(facts[r]), 120,
+                     "{\"sub_label\": \"land %d%d\", \"obj_label\": \"city%d\"}\n", i, r, i);
+    snprintf(words, sizeof words, "mkdir -p '%s/lama/TREx'", folder);
+    assert_int_equal(system(words), 0);
+    write_file("lama/relations.jsonl", "{\"relation\": \"P1\", \"template\": \"[X] has [Y] .\"}\n"
+                                       "{\"relation\": \"P2\", \"template\": \"[X] has [Y] .\"}\n");
+    write_file("lama/TREx/P1.jsonl", facts[0]);
+    write_file("lama/TREx/P2.jsonl", facts[1]);
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        char *out;
+        snprintf(words, sizeof words,
+                 "lm capture --model m.gguf --queries 2 --shots 2 --store places.db --json %s",
+                 ways[i][0]);
+        assert_int_equal(run("env CGAM_DATA=.", words, false, &out), 0);
+        json_t *doc = json_loads(out, 0, NULL);
+        assert_string_equal(cgam_json_get_text(doc, "source"), ways[i][1]);
+        json_decref(doc);
+        free(out);
+    }
 }
 
 static void accuracies_spread_over_seeds(void **state)
@@ -390,6 +427,7 @@ int main(void)
         cmocka_unit_test(prompts_of_ones_own_are_captured),
         cmocka_unit_test(answers_that_cannot_be_told_apart_are_not_measured),
         cmocka_unit_test(templates_and_labels_are_taken_as_they_are),
+        cmocka_unit_test(an_index_tells_prompts_apart),
         cmocka_unit_test(accuracies_spread_over_seeds),
         cmocka_unit_test(a_bank_is_written),
         cmocka_unit_test(a_capture_is_resumed_and_exported),
