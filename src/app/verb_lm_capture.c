@@ -42,9 +42,9 @@ static cgam_status put_census(cgam_call *call, cgam_lm *lm, cgam_store *store)
 /* What makes prompts of a dataset has no say where they come from a file. */
 static cgam_status check_alone(const cgam_call *call)
 {
-    static const char *const others[] = {"dataset",  "eval",     "train",  "format",
-                                         "relation", "template", "labels", "shots",
-                                         "queries",  "demos",    "seed",   NULL};
+    static const char *const others[] = {"dataset",  "eval",   "train", "format",  "relation",
+                                         "template", "labels", "shots", "queries", "demos",
+                                         "order",    "seed",   NULL};
     for (int i = 0; others[i]; i++)
         if (cgam_args_given(call->args, others[i]))
             return cgam_fail(call->env, CGAM_E_ARG, "prompts and %s exclude each other", others[i]);

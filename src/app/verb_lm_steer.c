@@ -19,7 +19,12 @@ static cgam_status steer(cgam_lm_study *study, const cgam_args *args, cgam_lm_re
     return cgam_lm_steer(study, &opts, out);
 }
 
-static cgam_status run(cgam_call *call) { return cgam_lm_run(call, CGAM_LM_STEER, steer); }
+static cgam_status run(cgam_call *call)
+{
+    cgam_status status = cgam_lm_run(call, CGAM_LM_STEER, steer);
+    call->negative = status == CGAM_OK && cgam_json_get_int(call->doc, "counted") == 0;
+    return status;
+}
 
 static void print(const json_t *doc, FILE *to)
 {
@@ -69,7 +74,8 @@ const cgam_verb cgam_verb_lm_steer = {
         "For each: mean probability and log-probability of the answer, the median of its rank "
         "(0 is first), how often it is first, the probability of all objects together, and the log "
         "odds of the answer against the other objects, both with what they gain over no "
-        "context. In "
+        "context. Where no answer can be told from the others by its first token nothing is measured: "
+        "exit status 1. In "
         "steer.csv contexts are 0, 1, 2 in the order above.",
     .example = "cgam lm steer --dataset facts --shots 4 --queries 30 --store s.db --out steer",
     .params = params,

@@ -115,17 +115,24 @@ static cgam_status run_parts(cgam_call *call, cgam_lm_study *study, const char *
     return status;
 }
 
-/* The spread over seeds, where it is asked for. */
-static cgam_status run_seeds(cgam_call *call, const cgam_lm_study_opts *opts, const char *out,
-                             json_t *files)
+/* The seeds to spread over, checked before anything is run; *out NULL: none. Gives *out; cgam_free. */
+static cgam_status read_seeds(const cgam_call *call, int64_t *n, uint64_t **out)
 {
     const int64_t *list;
-    int64_t n = cgam_args_ints(call->args, "seeds", &list);
+    *out = NULL;
+    *n = cgam_args_ints(call->args, "seeds", &list);
+    if (*n == 0) return CGAM_OK;
+    *out = cgam_alloc(call->env, (size_t)*n, sizeof **out);
+    if (!*out) return cgam_fail_nomem(call->env, "seeds");
+    for (int64_t i = 0; i < *n; i++) (*out)[i] = (uint64_t)list[i];
+    return cgam_lm_seeds_check(call->env, *n, *out);
+}
+
+static cgam_status run_seeds(cgam_call *call, const cgam_lm_study_opts *opts, int64_t n,
+                             const uint64_t *seeds, const char *out, json_t *files)
+{
     cgam_lm_result *result = NULL;
     if (n == 0) return CGAM_OK;
-    uint64_t *seeds = cgam_alloc(call->env, (size_t)n, sizeof *seeds);
-    if (!seeds) return cgam_fail_nomem(call->env, "seeds");
-    for (int64_t i = 0; i < n; i++) seeds[i] = (uint64_t)list[i];
     cgam_status status = cgam_lm_seeds(call->env, opts, n, seeds, &result);
     if (status == CGAM_OK) {
         cgam_json_put(call->doc, "spread", json_incref(cgam_lm_result_document(result)));
@@ -133,17 +140,19 @@ static cgam_status run_seeds(cgam_call *call, const cgam_lm_study_opts *opts, co
         if (out) json_array_append_new(files, json_string("seeds.csv"));
     }
     cgam_lm_result_free(result);
-    cgam_free(call->env, seeds);
     return status;
 }
 
 static cgam_status run(cgam_call *call)
 {
-    place to;
+    place to = {.report = NULL};
     cgam_line line;
     cgam_lm_study *study = NULL;
     cgam_lm_study_opts opts = cgam_lm_opts(call, &line);
-    cgam_status status = find_place(call, &to);
+    int64_t n_seeds;
+    uint64_t *seeds;
+    cgam_status status = read_seeds(call, &n_seeds, &seeds);
+    if (status == CGAM_OK) status = find_place(call, &to);
     const char *out = to.out[0] ? to.out : NULL;
     json_t *files = json_array();
     opts.store = to.store[0] ? to.store : NULL;
@@ -151,7 +160,8 @@ static cgam_status run(cgam_call *call)
     if (status == CGAM_OK) status = cgam_lm_study_open(call->env, &opts, &study);
     if (status == CGAM_OK) status = run_parts(call, study, out, files);
     cgam_lm_study_close(study);
-    if (status == CGAM_OK) status = run_seeds(call, &opts, out, files);
+    if (status == CGAM_OK) status = run_seeds(call, &opts, n_seeds, seeds, out, files);
+    cgam_free(call->env, seeds);
     cgam_line_clear(&line);
     if (status == CGAM_OK && out) status = cgam_json_save(call->env, out, "study.json", call->doc);
     json_array_append_new(files, json_string("study.json"));

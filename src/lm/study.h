@@ -154,4 +154,7 @@ void cgam_put_collected(json_t *doc, const cgam_collected *collected);
 cgam_status cgam_lm_steer_task(cgam_lm_study *study, cgam_lm_task *task,
                                const cgam_lm_steer_opts *opts, cgam_lm_result **out);
 
+/* Are these seeds that cgam_lm_seeds takes? */
+cgam_status cgam_lm_seeds_check(cgam_env *env, int64_t n, const uint64_t *seeds);
+
 #endif

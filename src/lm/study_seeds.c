@@ -72,23 +72,29 @@ static void put_spread(cgam_lm_result *r, int64_t n, const uint64_t *seeds)
     cgam_json_put(r->doc, "shots", shots);
 }
 
+cgam_status cgam_lm_seeds_check(cgam_env *env, int64_t n, const uint64_t *seeds)
+{
+    if (n < 2) return cgam_fail(env, CGAM_E_ARG, "seeds: a spread takes two or more");
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < i; j++)
+            if (seeds[j] == seeds[i])
+                return cgam_fail(env, CGAM_E_ARG, "seeds: %llu is there twice",
+                                 (unsigned long long)seeds[i]);
+    return CGAM_OK;
+}
+
 cgam_status cgam_lm_seeds(cgam_env *env, const cgam_lm_study_opts *opts, int64_t n,
                           const uint64_t *seeds, cgam_lm_result **out)
 {
     cgam_lm_study_opts o = opts ? *opts : cgam_lm_study_opts_default();
     cgam_lm_result *r = NULL;
-    cgam_status status = CGAM_OK;
+    cgam_status status = cgam_lm_seeds_check(env, n, seeds);
     *out = NULL;
-    if (n < 2) return cgam_fail(env, CGAM_E_ARG, "seeds: a spread takes two or more");
     for (int64_t i = 0; i < n && status == CGAM_OK; i++) {
         cgam_lm_study *study = NULL;
         cgam_lm_result *one = NULL;
-        for (int64_t j = 0; j < i && status == CGAM_OK; j++)
-            if (seeds[j] == seeds[i])
-                status = cgam_fail(env, CGAM_E_ARG, "seeds: %llu is there twice",
-                                   (unsigned long long)seeds[i]);
         o.seed = seeds[i];
-        if (status == CGAM_OK) status = cgam_lm_study_open(env, &o, &study);
+        status = cgam_lm_study_open(env, &o, &study);
         if (status == CGAM_OK && !r) {
             status = cgam_lm_result_new(study, &r);
             if (status == CGAM_OK)

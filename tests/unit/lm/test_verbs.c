@@ -47,6 +47,8 @@ static void prompts_of_ones_own_are_captured(void **state)
     json_decref(doc);
     refuse(2, "--prompts and --shots exclude each other", "",
            "lm capture --model m.gguf --prompts p.txt --shots 2 --store own.db");
+    refuse(2, "--prompts and --order exclude each other", "",
+           "lm capture --model m.gguf --prompts p.txt --order cycled --store own.db");
     write_file("p.bad", "{\"prompt\": 1}\n");
     refuse(2, "p.bad:1: no text under \"prompt\"", "",
            "lm capture --model m.gguf --prompts p.bad --store own.db");
@@ -59,8 +61,14 @@ static void answers_that_cannot_be_told_apart_are_not_measured(void **state)
     char facts[2048] = "", *out;
     for (int i = 0; i < 30; i++) snprintf(facts + strlen(facts), 40, "land %d\tQcity%d\n", i, i);
     write_file("f.tsv", facts);
-    json_t *doc = ask("lm steer --model m.gguf --eval f.tsv --format facts --queries 8 --shots 2 "
-                      "--out none");
+    assert_int_equal(run("",
+                         "lm steer --model m.gguf --eval f.tsv --format facts --queries 8 "
+                         "--shots 2 --out none --json",
+                         false, &out),
+                     1);
+    json_t *doc = json_loads(out, 0, NULL);
+    free(out);
+    assert_non_null(doc);
     const json_t *entry = json_array_get(json_object_get(doc, "shots"), 0);
     assert_int_equal(whole(doc, "counted"), 0);
     assert_true(json_is_null(cgam_json_at(entry, "baseline.log_p")));
@@ -70,7 +78,7 @@ static void answers_that_cannot_be_told_apart_are_not_measured(void **state)
                          "lm steer --model m.gguf --eval f.tsv --format facts --queries 8 "
                          "--shots 2",
                          true, &out),
-                     0);
+                     1);
     assert_non_null(strstr(out, "none of 8 answers can be told from the others"));
     free(out);
 }
@@ -175,8 +183,9 @@ static void accuracies_spread_over_seeds(void **state)
     CHECK_CLOSE(cgam_json_get_real(entry, "restricted.retrieval.sd"),
                 sqrt(fmax(0, (square - 3 * mean * mean) / 2)), 1e-7);
     json_decref(doc);
-    refuse(2, "a spread takes two or more", "",
-           "lm study " PROMPTS "--shots 2 --exact --store seeds.db --seeds 4 --figures no");
+    /* before anything is run: the model of these is not there */
+    refuse(2, "a spread takes two or more", "", "lm study --model nowhere.gguf --seeds 4");
+    refuse(2, "seeds: 4 is there twice", "", "lm study --model nowhere.gguf --seeds 4,5,4");
 }
 
 static void a_bank_is_written(void **state)
