@@ -84,6 +84,14 @@ void cgam_lm_put_files(json_t *doc, const char *out, json_t *files)
     else json_decref(files);
 }
 
+void cgam_lm_print_none(const json_t *doc, FILE *to)
+{
+    fprintf(to,
+            "none of %lld answers can be told from the others by its first token: nothing is "
+            "measured\n",
+            (long long)cgam_json_get_int(doc, "queries"));
+}
+
 void cgam_lm_print_files(const json_t *doc, FILE *to)
 {
     size_t i;

@@ -62,6 +62,8 @@ cgam_status cgam_lm_leave(cgam_call *call, const char *out, cgam_lm_part part,
                           const cgam_lm_result *result, json_t *doc, json_t *files);
 /* Puts "out" and "files" where anything was written; takes the reference. */
 void cgam_lm_put_files(json_t *doc, const char *out, json_t *files);
+/* No answer counts: says so. */
+void cgam_lm_print_none(const json_t *doc, FILE *to);
 void cgam_lm_print_files(const json_t *doc, FILE *to);
 /* Prints two measures of every curve, layer by layer; `digits` of the first one behind the point. */
 void cgam_lm_print_curves(const json_t *doc, const char *first, int digits, const char *second,

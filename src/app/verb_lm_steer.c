@@ -31,10 +31,7 @@ static void print(const json_t *doc, FILE *to)
     size_t i, c;
     json_t *entry, *curve;
     if (cgam_json_get_int(doc, "counted") == 0) {
-        fprintf(to,
-                "none of %lld answers can be told from the others by its first token: nothing is "
-                "measured\n",
-                (long long)cgam_json_get_int(doc, "queries"));
+        cgam_lm_print_none(doc, to);
         cgam_lm_print_files(doc, to);
         return;
     }

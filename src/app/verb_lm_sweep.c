@@ -29,7 +29,18 @@ static cgam_status sweep(cgam_lm_study *study, const cgam_args *args, cgam_lm_re
     return cgam_lm_sweep(study, &opts, out);
 }
 
-static cgam_status run(cgam_call *call) { return cgam_lm_run(call, CGAM_LM_SWEEP, sweep); }
+/* How many queries count: the same for every number of shots. */
+static int64_t counted(const json_t *doc)
+{
+    return cgam_json_get_int(json_array_get(json_object_get(doc, "shots"), 0), "queries");
+}
+
+static cgam_status run(cgam_call *call)
+{
+    cgam_status status = cgam_lm_run(call, CGAM_LM_SWEEP, sweep);
+    call->negative = status == CGAM_OK && counted(call->doc) == 0;
+    return status;
+}
 
 static void print_best(FILE *to, const char *name, const json_t *best)
 {
@@ -102,7 +113,8 @@ static void print(const json_t *doc, FILE *to)
             json_is_true(json_object_get(doc, "exact_lambda")) ? "exact" : "read on a grid",
             json_is_true(json_object_get(doc, "in_sample")) ? "from the same queries"
                                                             : "from the other half of the queries");
-    json_array_foreach(json_object_get(doc, "shots"), i, entry) print_entry(to, entry);
+    if (counted(doc) == 0) cgam_lm_print_none(doc, to);
+    else json_array_foreach(json_object_get(doc, "shots"), i, entry) print_entry(to, entry);
     cgam_lm_print_files(doc, to);
 }
 

@@ -135,7 +135,7 @@ static void shares_of(int64_t queries, const int32_t *target, int kinds, const b
         got++;
         for (int k = 0; k < kinds; k++) share_of[k] += kind[k][i];
     }
-    for (int k = 0; k < kinds; k++) share_of[k] /= got ? (double)got : 1;
+    for (int k = 0; k < kinds; k++) share_of[k] /= got ? (double)got : (double)NAN;
     *n = got;
 }
 

@@ -136,7 +136,7 @@ cgam_status cgam_sweep_choose(const cgam_sweep *s, cgam_sweep_over over, int64_t
                               int64_t count, bool *right, cgam_sweep_best *out)
 {
     int64_t layers = s->in.layers, p, held = 0;
-    double counted = s->counted ? (double)s->counted : 1, ties_held = 0;
+    double counted = s->counted ? (double)s->counted : (double)NAN, ties_held = 0;
     *out = (cgam_sweep_best){0};
     choice c = {s,
                 over,

@@ -81,6 +81,18 @@ static void answers_that_cannot_be_told_apart_are_not_measured(void **state)
                      1);
     assert_non_null(strstr(out, "none of 8 answers can be told from the others"));
     free(out);
+    assert_int_equal(run("",
+                         "lm sweep --model m.gguf --eval f.tsv --format facts --queries 8 "
+                         "--shots 2 --exact --json",
+                         false, &out),
+                     1);
+    doc = json_loads(out, 0, NULL);
+    free(out);
+    entry = json_array_get(json_object_get(doc, "shots"), 0);
+    assert_true(json_is_null(cgam_json_at(entry, "zero_shot.full")));
+    assert_true(json_is_null(cgam_json_at(entry, "best.full.held_out")));
+    assert_true(json_is_null(cgam_json_at(entry, "controls.centred.accuracy")));
+    json_decref(doc);
 }
 
 /* What an export says of the prompts of a capture. */
