@@ -9,7 +9,7 @@
 Every rule is that of docs/studies/language-models.md, "Protocol"; nothing is taken from cgam but states,
 unembedding, norm and the labels' tokens. Compared with study/study.json and the tables beside it: N_eff,
 the model's answers, contexts, ranges of lambda of all pairs of layers, readings on the grid, held-out
-choices with their ties, baselines, steering, the probe. Exit status 1 names what differs.
+choices with their ties, baselines, what is recovered, steering with its errors, the probe. Exit status 1 names what differs.
 """
 import csv
 import json
@@ -281,6 +281,58 @@ def shift(with_, zero):
     return [[d[h::2, l].mean(0).astype(np.float32) for h in (0, 1)] for l in range(zero.shape[1])]
 
 
+def check_halves(words):
+    """A label's numbers in the two halves differ by one at most."""
+    for word in set(words):
+        halves = [sum(w == word for w in words[h::2]) for h in (0, 1)]
+        equal(f"halves of {word}", abs(halves[0] - halves[1]) <= 1, True)
+
+
+def check_threshold(lens, zero, task, part):
+    """The best border between two classes, on each half by itself, and the area under the curve."""
+    rows = np.flatnonzero(task.target >= 0)
+    if len(task.used) != 2:
+        equal("threshold", part, None)
+        return
+    bound, area = [], []
+    for l in range(zero.shape[1]):
+        # equal states must tie, so row by row: a product of matrices may round them apart
+        s = (zero[:, l, None, :].astype(np.float64) * lens.gain[task.tokens[task.used]]).sum(-1)
+        gap, up = s[:, 1] - s[:, 0], task.target == task.used[1]
+        hits = 0
+        for h in (0, 1):
+            mine = rows[rows % 2 == h]
+            cuts = np.append(gap[mine], np.inf)
+            hits += max(((gap[mine] >= c) == up[mine]).sum() for c in cuts)
+        bound.append(hits / len(rows))
+        pairs = gap[rows][up[rows]][:, None] - gap[rows][~up[rows]][None, :]
+        area.append(np.where(pairs > 0, 1, np.where(pairs == 0, 0.5, 0)).mean())
+    close("threshold by layer", part["by_layer"], bound, 1e-12)
+    close("threshold", [part["accuracy"], part["bound"]], [bound[-1], max(bound)], 1e-12)
+    close("area by layer", part["auc_by_layer"], area, 1e-12)
+    close("area", part["auc"], area[-1], 1e-12)
+
+
+def check_recovered(entry):
+    """The share of the gain that is recovered, where it is told at all."""
+    for end, key in (("", "restricted"), ("_full", "full")):
+        zero, icl, mine = entry["zero_shot"][key], entry["icl"][key], entry["best"][key]["held_out"]
+        got = entry["recovered" + end]
+        if got is not None:
+            close("recovered" + end, got, (mine - zero) / (icl - zero), 1e-9)
+        else:  # its gain is less than 2.33 errors, which 1000 draws tell to a tenth
+            gain = np.array([int(a) - int(b) for a, b in zip(entry["icl"][key + "_right"],
+                                                             entry["zero_shot"][key + "_right"])])
+            error = gain.std() / np.sqrt(len(gain))
+            equal("recovered" + end + " is left out", bool(gain.mean() <= 2.6 * error), True)
+
+
+def cosine(x, y):
+    x, y = x.astype(np.float64), y.astype(np.float64)
+    size = np.linalg.norm(x) * np.linalg.norm(y)
+    return x @ y / size if size > 0 else np.nan
+
+
 def check_answers(lens, states, task, part, name):
     scores = lens.norm_scores(states[:, -1])
     tokens = task.tokens[task.used]
@@ -345,6 +397,7 @@ def check_sweep(store, lens, part, folder):
     equal("lens of the sweep", part["lens"], "gain")
     zero, words = store.series(source, "true", 0, seed)
     task = Task(part, words)
+    check_halves(words)
     layers = zero.shape[1]
     cells, readings = table(folder + "/sweep.csv"), table(folder + "/sweep_grid.csv")
     for entry in part["shots"]:
@@ -387,6 +440,12 @@ def check_sweep(store, lens, part, folder):
                 want.append(((low <= x) & (x < high)).sum() / task.counted)
             close(f"{name} grid {key}", readings[key][readings["shots"] == k], want, 1e-12)
         check_centred(lens, zero, task, controls["centred"])
+        check_threshold(lens, zero, task, controls["threshold"])
+        check_recovered(entry)
+        for group, of in ((1, "flipped"), (2, "other_task")):
+            close(f"{name} cosines of {of}", controls[of]["cosine"],
+                  [cosine(contexts[l][0], contexts[group * layers + l][0]) for l in range(layers)],
+                  1e-6, 1e-9)
         check_queries(folder, lens, zero, icl, task, entry)
 
 
@@ -410,9 +469,13 @@ def check_steer(store, lens, part):
         odds = own - np.log(np.maximum(mass - p, 1e-16 * p))
         return own, odds, mass
 
+    def error(x):
+        return x.std(ddof=1) / np.sqrt(len(x))
+
     for entry in part["shots"]:
         name = f"steer k={entry['k']}"
         own0, odds0, _ = measure(q)
+        right = {}  # log p with right facts, which come first
         close(name + " baseline", entry["baseline"]["log_p"], own0.mean(), 5e-5, 5e-5)
         for curve in entry["curves"]:
             with_, _ = store.series(source, demos[curve["context"]], entry["k"], seed)
@@ -426,8 +489,15 @@ def check_steer(store, lens, part):
                 at = f"{name} {curve['context']} {curve['lambda']} layer {l}"
                 close(at + " log p", curve["log_p"][l], own.mean(), 5e-5, 5e-5)
                 close(at + " gain", curve["log_p_gain"][l], (own - own0).mean(), 5e-5, 5e-5)
+                right.setdefault((curve["lambda"], l), own)
+                behind = right[curve["lambda"], l] - own
+                close(at + " gain's error", curve["log_p_gain_se"][l], error(own - own0), 1e-4, 5e-5)
+                close(at + " behind", curve["behind_right"][l], behind.mean(), 5e-5, 1e-4)
+                close(at + " behind's error", curve["behind_right_se"][l], error(behind), 1e-4, 5e-5)
+                close(at + " p", curve["p"][l], np.exp(own).mean(), 1e-4, 1e-9)
                 close(at + " mass", curve["mass"][l], mass.mean(), 5e-5, 1e-7)
                 close(at + " odds", curve["log_odds"][l], odds.mean(), 2e-4, 2e-4)
+                close(at + " odds gained", curve["log_odds_gain"][l], (odds - odds0).mean(), 2e-4, 4e-4)
 
 
 # ---- The probe -------------------------------------------------------------------------------
@@ -509,7 +579,7 @@ def check_probe(store, lens, part, layers):
             close(name + "alignment", curve["alignment"][l], own.mean(), 1e-6, 1e-7)
             close(name + "margin", curve["margin"][l], (own - cosine.max(1)).mean(), 1e-6, 1e-7)
             if l in layers(h.shape[1]):
-                # liblinear stops at 1e-4 of the first gradient: a state on the border may go either way
+                # liblinear stops short of the optimum: a state on the border may go either way
                 close(name + "separability", curve["separability"][l],
                       separability(h[:, l], task.target), 0, 1.5 / task.counted)
 
