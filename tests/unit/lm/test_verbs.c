@@ -1,4 +1,4 @@
-/* ctest: timeout=300
+/* ctest: timeout=600
  * The lm verbs from outside, on a tiny model: documents, files, and one clear line for each thing
  * that can be wrong. */
 #include "io/json.h"
