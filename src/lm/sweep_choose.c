@@ -3,8 +3,8 @@
  * Held out means that nothing comes from the queries that are counted: on one half, with the context
  * made of that half, pair and coupling are chosen; the other half meets the same context there. With
  * few queries many pairs share the top. Over two labels they must: a context adds one number to the
- * difference of the scores, so contexts of any layer give the same step function up to the scale of
- * lambda. Which of those is taken is a matter of the rule, not of rounding. */
+ * difference of the scores, so contexts of any layer that push the same way give the same step
+ * function up to the scale of lambda. Which of those is taken is a matter of the rule, not of rounding. */
 #include "base/env.h"
 #include "base/names.h"
 #include "lm/sweep.h"
