@@ -56,17 +56,26 @@ static void put_words(FILE *to, const json_t *view, int which)
     fprintf(to, "-1,-1,\" \"\nEOD\n");
 }
 
-static void panel(FILE *to, const json_t *view, int which, int panels, double most)
+/* Letters have their size whatever that of the figure is: room for them is in its units. */
+typedef struct sheet {
+    int width, height, panels;
+} sheet;
+
+static void panel(FILE *to, const json_t *view, int which, sheet s, double most)
 {
+    enum { TOP = 14, CAPTION = 26, WORDS = 70, LEFT = 72, RIGHT = 118 };
     int64_t tokens = count_of(view, "tokens"), layers = count_of(view, "layers");
-    double high = 0.97 - which * 0.92 / panels,
-           low = high - 0.92 / panels + (panels > 1 ? 0.055 : 0.11);
+    double share = (double)(s.height - TOP - CAPTION) / s.panels;
+    double high = 1 - (TOP + which * share) / s.height, low = high - (share - WORDS) / s.height;
     fprintf(to,
-            "set tmargin at screen %.3f\nset bmargin at screen %.3f\nset lmargin at screen 0.08\n"
-            "set rmargin at screen 0.86\nset xrange [-0.5:%g]\nset yrange [-0.5:%g]\n"
-            "set ylabel 'layer'\nset cblabel 'log_{10} N_{eff}'\nset cbrange [0:%.4g]\n"
-            "unset grid\nunset key\nset xtics rotate by 40 right font ',10' noenhanced (",
-            high, low, (double)tokens - 0.5, (double)layers - 0.5, most);
+            "set tmargin at screen %.3f\nset bmargin at screen %.3f\nset lmargin at screen %.3f\n"
+            "set rmargin at screen %.3f\nset xrange [-0.5:%g]\nset yrange [-0.5:%g]\n"
+            "set ylabel 'layer'\nset cblabel 'log_{10} N_{eff}'\nset cbrange [0:%.4g]\n",
+            high, low, (double)LEFT / s.width, 1 - (double)RIGHT / s.width, (double)tokens - 0.5,
+            (double)layers - 0.5, most);
+    fprintf(to, "set colorbox user origin screen %.3f, screen %.3f size screen %.3f, screen %.3f\n",
+            1 - (double)(RIGHT - 12) / s.width, low, 24.0 / s.width, high - low);
+    fputs("unset grid\nunset key\nset xtics rotate by 40 right font ',10' noenhanced (", to);
     int64_t step = (tokens + 59) / 60;
     for (int64_t t = 0; t < tokens; t += step) {
         char text[PIECE];
@@ -111,11 +120,11 @@ cgam_status cgam_lens_figures_write(cgam_env *env, const json_t *doc, const char
     for (int i = 0; i < panels; i++) put_words(p.to, views[i], i);
     cgam_page_begin(f, width, height, &p);
     fprintf(p.to,
-            "set multiplot\nset label 1 \"%s\" at screen 0.01, screen 0.012 font ',9' tc rgb "
+            "set multiplot\nset label 1 \"%s\" at screen 0.01, screen %.3f font ',9' tc rgb "
             "'#555555'\nset palette defined (0 '#4a9bd0', 0.35 '#9ecae1', 0.7 '#deebf7', 1 "
             "'#ffffff')\n",
-            f->caption);
-    for (int i = 0; i < panels; i++) panel(p.to, views[i], i, panels, most);
+            f->caption, 9.0 / height);
+    for (int i = 0; i < panels; i++) panel(p.to, views[i], i, (sheet){width, height, panels}, most);
     fputs("unset multiplot\n", p.to);
     return cgam_page_close(&p);
 }
