@@ -15,6 +15,7 @@ typedef struct suite {
     const char *folder;
     char *name[TASKS_MAX];
     int64_t count;
+    cgam_lm_study *study; /* of all of them: the model is opened once */
 } suite;
 
 static int by_name(const void *a, const void *b)
@@ -53,11 +54,11 @@ static cgam_status list_tasks(suite *s, const char *words)
     return status;
 }
 
-static cgam_status run_task(const suite *s, int64_t i, cgam_lm_study_opts opts,
+/* The first task that can be opened opens the study; the others are turned to. */
+static cgam_status run_task(suite *s, int64_t i, cgam_lm_study_opts opts,
                             const cgam_lm_inject_opts *inject, cgam_lm_result **out)
 {
     char path[CGAM_PATH_ROOM];
-    cgam_lm_study *study = NULL;
     cgam_status status = CGAM_OK;
     *out = NULL;
     if (s->shipped) opts.dataset = s->name[i];
@@ -66,10 +67,10 @@ static cgam_status run_task(const suite *s, int64_t i, cgam_lm_study_opts opts,
         opts.eval = path;
         opts.format = "pairs";
     }
-    if (status == CGAM_OK) status = cgam_lm_study_open(s->env, &opts, &study);
-    if (status == CGAM_OK) status = cgam_lm_inject(study, inject, out);
-    cgam_lm_study_close(study);
-    return status;
+    if (status == CGAM_OK)
+        status = s->study ? cgam_lm_study_turn(s->study, &opts)
+                          : cgam_lm_study_open(s->env, &opts, &s->study);
+    return status == CGAM_OK ? cgam_lm_inject(s->study, inject, out) : status;
 }
 
 #define COLUMNS                                                                                    \
@@ -144,5 +145,6 @@ cgam_status cgam_lm_inject_suite(cgam_env *env, const cgam_lm_study_opts *study,
                        cgam_lm_answer_name(opts ? opts->answer : CGAM_ANSWER_FIRST));
     cgam_json_put(r->doc, "tasks", tasks);
     for (int64_t i = 0; i < s.count; i++) cgam_free(env, s.name[i]);
+    cgam_lm_study_close(s.study);
     return cgam_lm_result_end(r, status, out);
 }

@@ -16,6 +16,8 @@ typedef struct batch {
     int64_t *slot; /* [tokens_max] a row's place among them */
     int64_t wanted;
     float *span_states, *scores; /* [layers, AT_ONCE, d], [AT_ONCE, vocab] */
+    int64_t held[AT_ONCE]; /* rows whose scores are there, in the order they are handed over */
+    int64_t held_count, held_at; /* how many; the first that has not been */
     int64_t done;
 } batch;
 
@@ -140,8 +142,42 @@ static cgam_status run_blocks(batch *b, int64_t fresh)
     return status;
 }
 
+/* The first row of segment g that its prompt wants, and how many follow with it. */
+static int64_t own_rows(const batch *b, int64_t g, int64_t *count)
+{
+    const cgam_exact_segment *seg = &b->p.segment[g];
+    int64_t from = cgam_running_from(b->r, seg->prompt) - seg->position;
+    if (from < 0) from = 0;
+    *count = seg->count > from ? seg->count - from : 0;
+    return seg->begin + from;
+}
+
+/* The scores of n rows of segment g. Those that will be asked for next, of the prompts after it,
+ * are made with them: the unembedding is read once for AT_ONCE rows. */
+static cgam_status score_rows(batch *b, int64_t g, int64_t n, const int64_t *rows, int64_t prompts,
+                              const float **out)
+{
+    int64_t count;
+    cgam_status status = CGAM_OK;
+    if (b->held_at + n > b->held_count || b->held[b->held_at] != rows[0]) {
+        memcpy(b->held, rows, (size_t)n * sizeof *rows);
+        b->held_count = n;
+        b->held_at = 0;
+        for (int64_t next = g + 1; next <= prompts && g > 0; next++) {
+            int64_t row = own_rows(b, next, &count);
+            bool more = cgam_running_from(b->r, b->p.segment[next].prompt) < b->r->packing.shared;
+            if (more || b->held_count + count > AT_ONCE) break;
+            for (int64_t k = 0; k < count; k++) b->held[b->held_count++] = row + k;
+        }
+        status = cgam_exact_scores(&b->p, b->held_count, b->held, b->scores);
+    }
+    *out = b->scores + b->held_at * b->r->lm->info.vocab;
+    b->held_at += n;
+    return status;
+}
+
 /* Tokens of segment g to prompt `which`, from the first that it wants. */
-static cgam_status hand_over(batch *b, int64_t g, int64_t which)
+static cgam_status hand_over(batch *b, int64_t g, int64_t which, int64_t prompts)
 {
     const cgam_running *r = b->r;
     const cgam_exact_segment *seg = &b->p.segment[g];
@@ -155,9 +191,8 @@ static cgam_status hand_over(batch *b, int64_t g, int64_t which)
                    b->states + (i * b->wanted + b->slot[seg->begin + t]) * d,
                    (size_t)(n * d) * sizeof *b->states);
         for (int64_t k = 0; k < n; k++) rows[k] = seg->begin + t + k;
-        if (r->opts->scores) status = cgam_exact_scores(&b->p, n, rows, b->scores);
+        if (r->opts->scores) status = score_rows(b, g, n, rows, prompts, &span.scores);
         span.states = r->layers_count > 0 ? b->span_states : NULL;
-        span.scores = r->opts->scores ? b->scores : NULL;
         if (status == CGAM_OK) status = r->sink(r->user, &span);
     }
     return status;
@@ -167,9 +202,10 @@ static cgam_status hand_over_all(batch *b, int64_t count)
 {
     const cgam_running *r = b->r;
     cgam_status status = CGAM_OK;
+    b->held_count = b->held_at = 0;
     for (int64_t i = 1; i <= count && status == CGAM_OK; i++) {
-        status = hand_over(b, 0, b->p.segment[i].prompt);
-        if (status == CGAM_OK) status = hand_over(b, i, b->p.segment[i].prompt);
+        status = hand_over(b, 0, b->p.segment[i].prompt, count);
+        if (status == CGAM_OK) status = hand_over(b, i, b->p.segment[i].prompt, count);
     }
     if (status == CGAM_OK && r->opts->run.batch_end) status = r->opts->run.batch_end(r->user);
     return status;

@@ -91,6 +91,12 @@ cgam_status cgam_lm_study_open(cgam_env *env, const cgam_lm_study_opts *opts, cg
     return status;
 }
 
+cgam_status cgam_lm_study_turn(cgam_lm_study *study, const cgam_lm_study_opts *opts)
+{
+    cgam_lm_task_close(study->env, &study->task);
+    return cgam_lm_task_open(study, opts);
+}
+
 cgam_lm *cgam_lm_study_model(const cgam_lm_study *study) { return study->lm; }
 
 cgam_store *cgam_lm_study_store(const cgam_lm_study *study) { return study->store; }

@@ -61,6 +61,9 @@ cgam_status cgam_lm_task_shipped(const cgam_lm_study *study, const char *name, i
                                  int64_t shots_max, cgam_lm_task *out);
 /* The study's own task, read from its options. */
 cgam_status cgam_lm_task_open(cgam_lm_study *study, const cgam_lm_study_opts *opts);
+/* Other data for a study, whose model, store and lens stay open; all but the data of opts is as it was.
+ * When it fails the study has no data, and the next turn may succeed. */
+cgam_status cgam_lm_study_turn(cgam_lm_study *study, const cgam_lm_study_opts *opts);
 void cgam_lm_task_close(cgam_env *env, cgam_lm_task *task); /* copes with half-open */
 /* Fills tokens and target, once. Labels that begin alike are refused where there are classes. */
 cgam_status cgam_lm_task_label(cgam_lm_study *study, cgam_lm_task *task);

@@ -1,5 +1,6 @@
 /* ctest: labels=threads timeout=300
- * The plain pass on a CPU's tile unit: the states of f32, and the same bits on any number of threads. */
+ * The plain pass on a CPU's tile unit: the states of f32, and the same bits on any number of threads.
+ * And whose scores are whose. */
 #include "num/cpu/cpu.h"
 #include "support/models.h"
 #include "support/objects.h"
@@ -100,11 +101,70 @@ static void any_number_of_threads_gives_the_same_bits(void **state)
     }
 }
 
+/* ---- Scores ------------------------------------------------------------------------------- */
+enum { MANY = 150, SHORT = 9 };
+
+typedef struct kept {
+    float *scores; /* [MANY, SHORT, vocab] */
+    int64_t vocab, spans;
+} kept;
+
+static cgam_status keep_scores(void *user, const cgam_lm_span *span)
+{
+    kept *k = user;
+    memcpy(k->scores + (span->which * SHORT + span->first) * k->vocab, span->scores,
+           (size_t)(span->count * k->vocab) * sizeof *k->scores);
+    k->spans += span->count;
+    return CGAM_OK;
+}
+
+/* More prompts than are scored at once, that want one token, some of their own, or all with those that
+ * they share: as libllama has them. */
+static void scores_go_to_who_asked(void **state)
+{
+    (void)state;
+    static int32_t tokens[MANY][SHORT];
+    cgam_lm_prompt prompts[MANY];
+    int64_t from[MANY], wanted = 0;
+    cgam_rng rng = cgam_rng_stream(5, 0);
+    for (int i = 0; i < MANY; i++) {
+        for (int k = 0; k < SHORT; k++)
+            tokens[i][k] = k < 5 ? 1 + k : (int32_t)cgam_rng_below(&rng, 270);
+        prompts[i] = (cgam_lm_prompt){tokens[i], 6 + (int)cgam_rng_below(&rng, SHORT - 5)};
+        from[i] = i % 40 == 7 ? 0 : i % 11 == 3 ? 5 : prompts[i].count - 1;
+        wanted += prompts[i].count - from[i];
+    }
+    cgam_env *env = object_env(2);
+    cgam_lm *lm = model_tiny(env, tiny_shape_default());
+    kept of[2];
+    for (int exact = 0; exact < 2; exact++) {
+        cgam_lm_observe_opts o = cgam_lm_observe_opts_default();
+        o.run.exact = exact;
+        o.states = false;
+        o.scores = true;
+        o.from = from;
+        of[exact] = (kept){.vocab = cgam_lm_describe(lm).vocab};
+        of[exact].scores = calloc((size_t)(MANY * SHORT * of[exact].vocab), sizeof(float));
+        assert_non_null(of[exact].scores);
+        CHECK_STATUS(env, cgam_lm_observe(lm, MANY, prompts, &o, keep_scores, &of[exact]));
+        assert_int_equal(of[exact].spans, wanted);
+    }
+    for (int64_t i = 0; i < (int64_t)MANY * SHORT; i++)
+        if (i % SHORT >= from[i / SHORT] && i % SHORT < prompts[i / SHORT].count)
+            CHECK_LE(model_distance(of[1].scores + i * of[1].vocab, of[0].scores + i * of[0].vocab,
+                                    of[0].vocab),
+                     1e-4);
+    for (int k = 0; k < 2; k++) free(of[k].scores);
+    cgam_lm_close(lm);
+    cgam_env_free(env);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tiles_give_the_states_of_f32),
         cmocka_unit_test(any_number_of_threads_gives_the_same_bits),
+        cmocka_unit_test(scores_go_to_who_asked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -99,12 +99,19 @@ static void a_suite_is_one_table(void **state)
     assert_string_equal(cgam_json_get_text(b, "task"), "b.json");
     assert_int_equal(json_array_size(json_object_get(b, "shots")), 1);
     assert_int_equal(access(file_at("suite/suite.csv"), R_OK), 0);
+    /* nothing of the task before is left */
+    json_t *alone = ask("lm inject --model m.gguf --eval tasks/b.json --format pairs --exact "
+                        "--queries 6 --shots 2 --layers 2");
+    assert_true(json_equal(json_object_get(b, "shots"), json_object_get(alone, "shots")));
+    json_decref(alone);
     json_decref(doc);
     refuse(2, "neither shipped nor a folder", "", "lm inject --model m.gguf --suite nowhere");
     refuse(2, "--layers: 9, the model has 0 to 3", "",
            "lm inject --model m.gguf --suite tasks --exact --queries 6 --shots 2 --layers 9");
     refuse(2, "--suite and data exclude each other", "",
            "lm inject --model m.gguf --suite shipped --dataset facts");
+    refuse(2, "--suite and --report exclude each other", "",
+           "lm inject --model m.gguf --suite shipped --report r");
 }
 
 int main(void)
