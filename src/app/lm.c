@@ -1,7 +1,6 @@
 /* lm.c: from the values of a call to a study, and from its results to files. */
 #include "app/lm.h"
 
-#include "io/folder.h"
 #include "report/models.h"
 
 cgam_lm_study_opts cgam_lm_opts(const cgam_call *call, cgam_line *line)
@@ -97,7 +96,9 @@ void cgam_lm_print_files(const json_t *doc, FILE *to)
     size_t i;
     json_t *name;
     const json_t *files = json_object_get(doc, "files");
-    if (!files) return;
+    const char *study = cgam_json_get_text(doc, "study"), *page = cgam_json_get_text(doc, "report");
+    if (*page) fprintf(to, "\nThe study is in %s and in %s\n", study, page);
+    if (*page || !files) return;
     fprintf(to, "\nwritten to %s:", cgam_json_get_text(doc, "out"));
     json_array_foreach(files, i, name) fprintf(to, " %s", json_string_value(name));
     fputc('\n', to);
@@ -123,15 +124,15 @@ void cgam_lm_print_curves(const json_t *doc, const char *first, int digits, cons
     cgam_lm_print_files(doc, to);
 }
 
-cgam_status cgam_lm_run(cgam_call *call, cgam_lm_part part, cgam_lm_experiment experiment)
+static cgam_status run_at(cgam_call *call, cgam_lm_part part, cgam_lm_experiment experiment,
+                          const char *out, const char *store)
 {
     cgam_line line;
     cgam_lm_study *study = NULL;
     cgam_lm_result *result = NULL;
-    const char *out = cgam_args_text(call->args, "out");
     cgam_lm_study_opts opts = cgam_lm_opts(call, &line);
-    cgam_status status = out ? cgam_folder_make(call->env, out) : CGAM_OK;
-    if (status == CGAM_OK) status = cgam_lm_study_open(call->env, &opts, &study);
+    opts.store = store;
+    cgam_status status = cgam_lm_study_open(call->env, &opts, &study);
     if (status == CGAM_OK) status = experiment(study, call->args, &result);
     cgam_line_clear(&line);
     json_t *files = json_array();
@@ -140,4 +141,24 @@ cgam_status cgam_lm_run(cgam_call *call, cgam_lm_part part, cgam_lm_experiment e
     cgam_lm_result_free(result);
     cgam_lm_study_close(study);
     return status;
+}
+
+cgam_status cgam_lm_run(cgam_call *call, cgam_lm_part part, cgam_lm_experiment experiment)
+{
+    const char *out = cgam_args_text(call->args, "out");
+    cgam_status status = out ? cgam_folder_make(call->env, out) : CGAM_OK;
+    return status == CGAM_OK
+               ? run_at(call, part, experiment, out, cgam_args_text(call->args, "store"))
+               : status;
+}
+
+cgam_status cgam_lm_run_reported(cgam_call *call, cgam_lm_part part, cgam_lm_experiment experiment)
+{
+    cgam_lm_place to;
+    cgam_status status = cgam_lm_place_find(call, &to);
+    cgam_lm_put_command(call);
+    if (status == CGAM_OK)
+        status = run_at(call, part, experiment, to.out[0] ? to.out : NULL,
+                        to.store[0] ? to.store : NULL);
+    return status == CGAM_OK ? cgam_lm_place_show(call, &to) : status;
 }

@@ -4,6 +4,7 @@
 
 #include "app/params.h"
 #include "app/progress.h"
+#include "io/folder.h"
 #include "lm/study.h"
 
 #define CGAM_PARAM_LM_MODEL                                                                        \
@@ -13,6 +14,12 @@
     CGAM_PARAM_CHOICE("lambda-scale", "relative|absolute", "relative", help_)
 #define CGAM_PARAM_LM_FIGURES                                                                      \
     CGAM_PARAM_FIGURES("draw the figures beside the tables (SVG, PNG, PDF; needs gnuplot)")
+
+#define CGAM_PARAM_LM_REPORT                                                                       \
+    CGAM_PARAM_TEXT("report", "DIR",                                                               \
+                    "add it to the report in DIR: --out is then DIR/lm/NAME, --store "             \
+                    "DIR/lm/states.db if not given",                                               \
+                    .writes = true)
 
 /* The names in cgam_dataset_tasks. */
 #define CGAM_LM_TASKS                                                                              \
@@ -69,9 +76,23 @@ void cgam_lm_print_files(const json_t *doc, FILE *to);
 void cgam_lm_print_curves(const json_t *doc, const char *first, int digits, const char *second,
                           FILE *to);
 
+/* Where a verb with --out, --store and --report leaves what it found. */
+typedef struct cgam_lm_place {
+    char out[CGAM_PATH_ROOM], store[CGAM_PATH_ROOM]; /* "": none */
+    const char *report;                              /* NULL: none */
+} cgam_lm_place;
+/* Makes the folder; in a report it is called after the data, and after a model that is given. */
+cgam_status cgam_lm_place_find(const cgam_call *call, cgam_lm_place *to);
+/* Puts "command": what makes it again, without its place. */
+void cgam_lm_put_command(cgam_call *call);
+/* Makes the report's page again, where there is a report: puts "study" and "report". */
+cgam_status cgam_lm_place_show(cgam_call *call, const cgam_lm_place *at);
+
 /* A verb that is one experiment: opens the study, runs it, leaves what came out in --out. */
 typedef cgam_status (*cgam_lm_experiment)(cgam_lm_study *study, const cgam_args *args,
                                           cgam_lm_result **out);
 cgam_status cgam_lm_run(cgam_call *call, cgam_lm_part part, cgam_lm_experiment experiment);
+/* The same of a verb that has --report. */
+cgam_status cgam_lm_run_reported(cgam_call *call, cgam_lm_part part, cgam_lm_experiment experiment);
 
 #endif

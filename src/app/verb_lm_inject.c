@@ -18,6 +18,7 @@ static const cgam_param params[] = {
                       "judged by the first token among all words, by the whole answer's "
                       "log-probability among the task's, or by greedy text"),
     CGAM_PARAM_OUT(NULL, "write inject.json, inject.csv and figures here"),
+    CGAM_PARAM_LM_REPORT,
     CGAM_PARAM_LM_FIGURES,
     CGAM_PARAM_END,
 };
@@ -53,6 +54,8 @@ static cgam_status run_suite(cgam_call *call)
     cgam_lm_study_opts opts = cgam_lm_opts(call, &line);
     cgam_lm_inject_opts inject_opts = options(call->args);
     const char *out = cgam_args_text(call->args, "out");
+    if (cgam_args_given(call->args, "report"))
+        return cgam_fail(call->env, CGAM_E_ARG, "suite and report exclude each other");
     json_t *files = json_array();
     cgam_status status = out ? cgam_folder_make(call->env, out) : CGAM_OK;
     if (status == CGAM_OK)
@@ -73,8 +76,9 @@ static cgam_status run_suite(cgam_call *call)
 
 static cgam_status run(cgam_call *call)
 {
-    return cgam_args_given(call->args, "suite") ? run_suite(call)
-                                                : cgam_lm_run(call, CGAM_LM_INJECT, inject);
+    return cgam_args_given(call->args, "suite")
+               ? run_suite(call)
+               : cgam_lm_run_reported(call, CGAM_LM_INJECT, inject);
 }
 
 /* ---- For people --------------------------------------------------------------------------- */
@@ -185,9 +189,9 @@ const cgam_verb cgam_verb_lm_inject = {
         "demonstrations with wrong answers, another task, the mean of the answers' unembedding "
         "rows. `recovered` is the share of the gain of demonstrations. Errors are by drawing "
         "queries with replacement.\n\n"
-        "--suite runs all tasks and prints one table. With --out DIR/lm/NAME, beside a study that "
-        "`lm study --report DIR` left there, the report has the figure and what it says of the "
-        "claims.",
+        "--suite runs all tasks and prints one table. --report puts the injection into a report, "
+        "beside what `lm study --report` has left of the same data there, with its table, its "
+        "figures and what it says of the claims.",
     .example = "cgam lm inject --dataset capitals --shots 4 --queries 40 --store s.db --out inject",
     .params = params,
     .run = run,

@@ -1,102 +1,19 @@
 /* verb_lm_study.c: neff, sweep, steer and probe on the same data, one after the other. */
 #include "app/lm.h"
 #include "app/verbs.h"
-#include "io/array.h"
-#include "io/folder.h"
-#include "report/models.h"
 
 #include <string.h>
 
 static const cgam_param params[] = {
     CGAM_PARAMS_LM(false),
     CGAM_PARAM_OUT(NULL, "write study.json, tables and figures of all parts here"),
-    CGAM_PARAM_TEXT("report", "DIR",
-                    "add the study to the report in DIR: --out is then DIR/lm/NAME, --store "
-                    "DIR/lm/states.db if not given",
-                    .writes = true),
+    CGAM_PARAM_LM_REPORT,
     CGAM_PARAM_INTS("seeds", "N,N,..", NULL, 0, 9e15,
                     "the sweep under each of these seeds too: seeds.csv, and the mean and standard "
                     "deviation of every accuracy"),
     CGAM_PARAM_LM_FIGURES,
     CGAM_PARAM_END,
 };
-
-/* ---- Where it goes ------------------------------------------------------------------------- */
-typedef struct place {
-    char out[CGAM_PATH_ROOM], store[CGAM_PATH_ROOM]; /* "" : none */
-    const char *report;                              /* NULL: none */
-} place;
-
-/* Letters, digits, points, dashes and underscores of a name without its folder and ending. */
-static void add_stem(char *name, size_t size, const char *path)
-{
-    const char *from = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
-    const char *end = strrchr(from, '.');
-    size_t used = strlen(name), length = end && end > from ? (size_t)(end - from) : strlen(from);
-    for (size_t i = 0; i < length && used + 1 < size; i++) {
-        unsigned char c = (unsigned char)from[i];
-        bool fine = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-                    c == '-' || c == '_' || (c == '.' && i > 0);
-        name[used++] = fine ? (char)c : '-';
-    }
-    name[used] = '\0';
-}
-
-/* The name of the study: its data, its relation, and its model where that is not the default. */
-static void add_name(const cgam_call *call, char *name, size_t size)
-{
-    const char *eval = cgam_args_text(call->args, "eval");
-    const char *set = cgam_args_text(call->args, "dataset");
-    const char *parts[] = {
-        eval  ? eval
-        : set ? set
-              : "sentiment",
-        cgam_args_is(call->args, "dataset", "lama") ? cgam_args_text(call->args, "relation") : NULL,
-        cgam_args_text(call->args, "model")};
-    for (int i = 0; i < 3; i++) {
-        if (!parts[i]) continue;
-        if (i > 0) snprintf(name + strlen(name), size - strlen(name), "-");
-        add_stem(name, size, parts[i]);
-    }
-}
-
-static cgam_status find_place(const cgam_call *call, place *to)
-{
-    cgam_env *env = call->env;
-    char name[128] = "lm/";
-    const char *out = cgam_args_text(call->args, "out");
-    const char *store = cgam_args_text(call->args, "store");
-    *to = (place){.report = cgam_args_text(call->args, "report")};
-    if (to->report && out) return cgam_fail(env, CGAM_E_ARG, "report and out exclude each other");
-    cgam_status status = CGAM_OK;
-    add_name(call, name, sizeof name);
-    if (to->report) status = cgam_path_join(env, to->report, name, to->out);
-    else if (out) snprintf(to->out, sizeof to->out, "%s", out);
-    if (store) snprintf(to->store, sizeof to->store, "%s", store);
-    else if (to->report && status == CGAM_OK)
-        status = cgam_path_join(env, to->report, "lm/states.db", to->store);
-    return status == CGAM_OK && to->out[0] ? cgam_folder_make(env, to->out) : status;
-}
-
-/* The command that makes the study again, without its place. */
-static void put_command(cgam_call *call)
-{
-    char text[2048];
-    size_t used = 0;
-    cgam_text_add(text, sizeof text, &used, "cgam lm study");
-    for (const cgam_param *q = params; q->name[0]; q++) {
-        const char *value = q->kind == CGAM_FLAG ? "" : cgam_args_text(call->args, q->name);
-        if (!cgam_args_given(call->args, q->name) || strcmp(q->name, "out") == 0 ||
-            strcmp(q->name, "report") == 0 || strcmp(q->name, "store") == 0)
-            continue;
-        const char *quote = strpbrk(value, " \\{}'\"$&|;<>()*?[]`~#!") ? "'" : "";
-        cgam_text_add(text, sizeof text, &used, " --%s%s%s", q->name, *value ? " " : "", quote);
-        for (; *value; value++) /* a quote within quotes: out of them, itself, into them again */
-            cgam_text_add(text, sizeof text, &used, *value == '\'' ? "'\\'%c" : "%c", *value);
-        cgam_text_add(text, sizeof text, &used, "%s", quote);
-    }
-    cgam_json_put_text(call->doc, "command", text);
-}
 
 /* ---- The study ----------------------------------------------------------------------------- */
 /* Every part as soon as it is done, so that a study that is stopped leaves what it had. */
@@ -145,18 +62,18 @@ static cgam_status run_seeds(cgam_call *call, const cgam_lm_study_opts *opts, in
 
 static cgam_status run(cgam_call *call)
 {
-    place to = {.report = NULL};
+    cgam_lm_place to = {.report = NULL};
     cgam_line line;
     cgam_lm_study *study = NULL;
     cgam_lm_study_opts opts = cgam_lm_opts(call, &line);
     int64_t n_seeds;
     uint64_t *seeds;
     cgam_status status = read_seeds(call, &n_seeds, &seeds);
-    if (status == CGAM_OK) status = find_place(call, &to);
+    if (status == CGAM_OK) status = cgam_lm_place_find(call, &to);
     const char *out = to.out[0] ? to.out : NULL;
     json_t *files = json_array();
     opts.store = to.store[0] ? to.store : NULL;
-    put_command(call);
+    cgam_lm_put_command(call);
     if (status == CGAM_OK) status = cgam_lm_study_open(call->env, &opts, &study);
     if (status == CGAM_OK) status = run_parts(call, study, out, files);
     cgam_lm_study_close(study);
@@ -166,13 +83,7 @@ static cgam_status run(cgam_call *call)
     if (status == CGAM_OK && out) status = cgam_json_save(call->env, out, "study.json", call->doc);
     json_array_append_new(files, json_string("study.json"));
     cgam_lm_put_files(call->doc, status == CGAM_OK ? out : NULL, files);
-    if (status == CGAM_OK && to.report) {
-        char page[CGAM_PATH_ROOM];
-        status = cgam_models_refresh(call->env, to.report);
-        if (status == CGAM_OK) status = cgam_path_join(call->env, to.report, "index.html", page);
-        cgam_json_put_text(call->doc, "study", to.out);
-        cgam_json_put_text(call->doc, "report", status == CGAM_OK ? page : NULL);
-    }
+    if (status == CGAM_OK) status = cgam_lm_place_show(call, &to);
     return status;
 }
 
@@ -213,9 +124,7 @@ static void print(const json_t *doc, FILE *to)
         printers[i]->print(inner, to);
     }
     if (json_object_get(doc, "spread")) print_spread(json_object_get(doc, "spread"), to);
-    const char *study = cgam_json_get_text(doc, "study"), *page = cgam_json_get_text(doc, "report");
-    if (*page) fprintf(to, "\nThe study is in %s and in %s\n", study, page);
-    else cgam_lm_print_files(doc, to);
+    cgam_lm_print_files(doc, to);
 }
 
 const cgam_verb cgam_verb_lm_study = {

@@ -69,11 +69,11 @@ void cgam_inject_draw(const json_t *doc, int64_t index, const cgam_figure *f, FI
             if (!json_object_get(kinds, kind ? "replace" : "add")) continue;
             fprintf(to,
                     "  'inject.csv' using (column('shots') == %d && column('kind') == %d && "
-                    "abs(column('scale') - %.17g) < 1e-9 ? column('layer') : NaN):"
+                    "abs(column('scale') - %.17g) < 1e-9 ? column('layer') + %g : NaN):"
                     "(column('accuracy')):(column('se')) with yerrorlines lw 2 pt %d ps 0.7 lc rgb "
                     "'%s' dt %d title '%s%s%s', \\\n",
-                    (int)cgam_json_get_int(entry, "k"), kind, scale[s], kind ? 9 : 7,
-                    kind ? "#D55E00" : "#000000", s + 1, kind ? "replace" : "add",
+                    (int)cgam_json_get_int(entry, "k"), kind, scale[s], kind ? 0.08 : -0.08,
+                    kind ? 9 : 7, kind ? "#D55E00" : "#000000", s + 1, kind ? "replace" : "add",
                     n > 1 ? ", scale " : "", n > 1 ? cgam_short_text(scale[s], text) : "");
         }
     fputs("  NaN notitle\n", to);

@@ -41,6 +41,12 @@ bool cgam_models_facts(const cgam_models_study *study)
     return json_is_null(cgam_json_at(study->doc, "probe"));
 }
 
+int64_t cgam_models_queries(const cgam_models_study *study)
+{
+    bool whole = cgam_json_at(study->doc, "neff.queries");
+    return cgam_json_get_int(study->doc, whole ? "neff.queries" : "inject.queries");
+}
+
 void cgam_models_free(cgam_env *env, cgam_models *models)
 {
     if (!models) return;
@@ -48,14 +54,30 @@ void cgam_models_free(cgam_env *env, cgam_models *models)
     cgam_free(env, models);
 }
 
-/* What `cgam lm inject --out DIR/lm/NAME` left beside the study; what cannot be read is left out. */
-static void add_inject(cgam_env *env, const char *folder, cgam_models_study *s)
+/* A document of DIR/lm/NAME; false where there is none. */
+static bool read_document(cgam_env *env, const char *folder, cgam_models_study *s, const char *file,
+                          json_t **out)
 {
     char path[PATH_MAX];
-    json_t *doc = NULL;
-    int length = snprintf(path, sizeof path, "%s/lm/%s/inject.json", folder, s->name);
-    if (length >= (int)sizeof path || !cgam_file_exists(path)) return;
-    if (cgam_json_load(env, path, &doc) == CGAM_OK) json_object_set_new(s->doc, "inject", doc);
+    int length = snprintf(path, sizeof path, "%s/lm/%s/%s", folder, s->name, file);
+    if (length >= (int)sizeof path || !cgam_file_exists(path)) return false;
+    if (cgam_json_load(env, path, out) != CGAM_OK) {
+        snprintf(s->reason, sizeof s->reason, "%s", cgam_env_message(env));
+        *out = NULL;
+    }
+    return true;
+}
+
+/* What `lm study` left, what `lm inject` left, or both: the latter as "inject" of the former. */
+static bool read_study(cgam_env *env, const char *folder, cgam_models_study *s)
+{
+    json_t *inject = NULL;
+    bool studied = read_document(env, folder, s, "study.json", &s->doc);
+    if (studied && !s->doc) return true;
+    bool injected = read_document(env, folder, s, "inject.json", &inject);
+    if (inject && !s->doc) s->doc = json_object();
+    if (inject) json_object_set_new(s->doc, "inject", inject);
+    return studied || injected;
 }
 
 cgam_status cgam_models_load(cgam_env *env, const char *folder, cgam_models **out)
@@ -72,14 +94,7 @@ cgam_status cgam_models_load(cgam_env *env, const char *folder, cgam_models **ou
         cgam_models_study *s = &models->study[models->count];
         if (one->d_name[0] == '.' || models->count == CGAM_MODELS_MAX) continue;
         if (snprintf(s->name, sizeof s->name, "%s", one->d_name) >= (int)sizeof s->name) continue;
-        if (snprintf(path, sizeof path, "%s/lm/%s/study.json", folder, s->name) >= (int)sizeof path)
-            continue;
-        if (!cgam_file_exists(path)) continue;
-        if (cgam_json_load(env, path, &s->doc) != CGAM_OK) {
-            snprintf(s->reason, sizeof s->reason, "%s", cgam_env_message(env));
-            s->doc = NULL;
-        }
-        if (s->doc) add_inject(env, folder, s);
+        if (!read_study(env, folder, s)) continue;
         models->count++;
     }
     closedir(dir);

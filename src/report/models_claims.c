@@ -560,7 +560,7 @@ void cgam_models_claims(const cgam_models *models, cgam_claims *out)
             }
             cgam_claim_tell(claim, "%s; ", result == YES ? "" : ": no");
             heard++;
-            int64_t queries = cgam_json_get_int(s->doc, "neff.queries");
+            int64_t queries = cgam_models_queries(s);
             most = queries > most ? queries : most;
             if (result == YES) good++, append(on, sizeof on, name);
         }

@@ -40,7 +40,7 @@ void cgam_models_claims_html(FILE *to, const cgam_models *models, const cgam_cla
     } else {
         bool small = false;
         for (int i = 0; i < models->count; i++) {
-            int64_t n = cgam_json_get_int(models->study[i].doc, "sweep.queries");
+            int64_t n = cgam_models_queries(&models->study[i]);
             small = small || (n > 0 && n < 100);
         }
         cgam_html_say(
@@ -114,6 +114,12 @@ static void accuracies(FILE *to, const json_t *sweep)
         }
     }
     fprintf(to, "</tbody></table></div>\n");
+    fprintf(to,
+            "<p class=\"soft\">ICL: the model with its demonstrations. Retrieval: ⟨ζ, q⟩ + λ⟨ζ, "
+            "c⟩, and beside it the same with the baselines' contexts; centred: zero-shot scores "
+            "less their means. Recovered: what retrieval gains over zero-shot as a share of what "
+            "demonstrations gain, left out where they do not gain significantly. Layers and λ are "
+            "those of the best pair on all queries. ± standard errors.</p>\n");
 }
 
 /* Of several numbers of shots the page shows the fewest and the most; the others are beside it. */
@@ -179,13 +185,61 @@ static void spread(FILE *to, const json_t *doc)
     fprintf(to, "</tbody></table></div>\n");
 }
 
+/* Vectors inside the model. */
+static void injections(FILE *to, const json_t *shots)
+{
+    static const struct {
+        const char *head, *path;
+    } parts[] = {{"zero-shot", "zero_shot"},
+                 {"ICL", "icl"},
+                 {"readout", "readout"},
+                 {"add", "by_kind.add.held_out"},
+                 {"replace", "by_kind.replace.held_out"},
+                 {"recovered", "best.recovered"},
+                 {"random", "controls.random"},
+                 {"flipped", "controls.flipped"},
+                 {"another task", "controls.other_task"}};
+    enum { PARTS = sizeof parts / sizeof *parts };
+    fprintf(to,
+            "<div class=\"wide\"><table class=\"tight\">\n<thead><tr><th class=\"n\">shots</th>");
+    for (int c = 0; c < PARTS; c++) fprintf(to, "<th class=\"n\">%s</th>", parts[c].head);
+    fprintf(to, "<th class=\"n\">kind, layer</th></tr></thead>\n<tbody>\n");
+    for (size_t i = 0; i < json_array_size(shots); i++) {
+        const json_t *entry = json_array_get(shots, i);
+        fprintf(to, "<tr><td class=\"n\">%d</td>", (int)cgam_json_get_int(entry, "k"));
+        for (int c = 0; c < PARTS; c++) {
+            char error[40];
+            snprintf(error, sizeof error, "%s_se", parts[c].path);
+            number(to, cgam_json_get_real(entry, parts[c].path), cgam_json_get_real(entry, error));
+        }
+        fprintf(to, "<td class=\"n\">");
+        cgam_html_text(to, cgam_json_get_text(entry, "best.kind"));
+        fprintf(to, ", %d</td></tr>\n", (int)cgam_json_get_int(entry, "best.layer"));
+    }
+    fprintf(to, "</tbody></table></div>\n"
+                "<p class=\"soft\">Vectors put into the last token's state of the prompt without "
+                "demonstrations. Readout: query plus context, as above. Kind, layer and scale are "
+                "chosen on one half of the queries and counted on the other, with vectors of the "
+                "first; the three controls stand at the chosen cells. The last column is the best "
+                "cell on all queries. ± standard errors.</p>\n");
+}
+
+static void command(FILE *to, const char *text)
+{
+    if (!*text) return;
+    fprintf(to, "<pre>");
+    cgam_html_text(to, text);
+    fprintf(to, "</pre>\n");
+}
+
 static void one_study(FILE *to, cgam_env *env, const char *out, const cgam_models_study *s,
                       bool steering)
 {
-    static const char *const files[] = {
-        "study.json",    "neff.csv",  "sweep.csv", "sweep_steps.csv", "sweep_grid.csv",
-        "per_query.csv", "seeds.csv", "steer.csv", "probe.csv",       "inject.csv"};
-    const json_t *neff = cgam_json_at(s->doc, "neff");
+    static const char *const files[] = {"study.json",      "neff.csv",       "sweep.csv",
+                                        "sweep_steps.csv", "sweep_grid.csv", "per_query.csv",
+                                        "seeds.csv",       "steer.csv",      "probe.csv",
+                                        "inject.csv",      "inject.json"};
+    const json_t *neff = cgam_json_at(s->doc, "neff"), *inject = cgam_json_at(s->doc, "inject");
     char path[CGAM_PATH_ROOM];
     fprintf(to, "<h3>");
     cgam_html_text(to, s->name);
@@ -196,6 +250,7 @@ static void one_study(FILE *to, cgam_env *env, const char *out, const cgam_model
         fprintf(to, "</p>\n");
         return;
     }
+    if (!neff) neff = inject;
     fprintf(to, "<p class=\"soft\">");
     cgam_html_text(to, cgam_json_get_text(neff, "model.file"));
     fprintf(to, " (");
@@ -205,18 +260,13 @@ static void one_study(FILE *to, cgam_env *env, const char *out, const cgam_model
             (int)cgam_json_get_int(neff, "model.width"),
             (int)cgam_json_get_int(neff, "model.vocab"), (int)cgam_json_get_int(neff, "queries"),
             (int)cgam_json_get_int(neff, "labels"), (long long)cgam_json_get_int(neff, "seed"));
-    accuracies(to, cgam_json_at(s->doc, "sweep"));
-    fprintf(to,
-            "<p class=\"soft\">ICL: the model with its demonstrations. Retrieval: ⟨ζ, q⟩ + λ⟨ζ, "
-            "c⟩, and beside it the same with the baselines' contexts; centred: zero-shot scores "
-            "less their means. Recovered: what retrieval gains over zero-shot as a share of what "
-            "demonstrations gain, left out where they do not gain significantly. Layers and λ are "
-            "those of the best pair on all queries. ± standard errors.</p>\n");
+    if (cgam_json_at(s->doc, "sweep")) accuracies(to, cgam_json_at(s->doc, "sweep"));
     spread(to, cgam_json_at(s->doc, "spread"));
+    if (inject) injections(to, cgam_json_at(inject, "shots"));
     pictures(to, env, out, s, steering);
-    fprintf(to, "<pre>");
-    cgam_html_text(to, cgam_json_get_text(s->doc, "command"));
-    fprintf(to, "</pre>\n<p class=\"soft\">Data:");
+    command(to, cgam_json_get_text(s->doc, "command"));
+    command(to, cgam_json_get_text(inject, "command"));
+    fprintf(to, "<p class=\"soft\">Data:");
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         snprintf(path, sizeof path, "%s/lm/%s/%s", out, s->name, files[i]);
         if (!cgam_file_exists(path)) continue;

@@ -166,6 +166,34 @@ static void figures_wait_where_there_is_no_gnuplot(void **state)
     assert_true(there("n/neff.csv") && there("n/neff.gp") && !there("n/neff.svg"));
 }
 
+#define INJECT                                                                                     \
+    "lm inject --model m.gguf --eval 'd_`x`.tsv' --labels down=negative,up=positive --queries 12 " \
+    "--shots 2 --layers 1,2 --exact "
+
+/* Alone in a report, and beside the study of the same data. */
+static void an_injection_enters_a_report(void **state)
+{
+    (void)state;
+    need_model();
+    assert_int_equal(cgam(INJECT "--report rep4"), 0);
+    assert_true(holds("out.txt", "and in rep4/index.html"));
+    assert_true(there("rep4/lm/d_-x--m/inject.json") && there("rep4/lm/states.db"));
+    assert_true(holds("rep4/index.html", "d_-x--m</h3>"));
+    assert_true(holds("rep4/index.html", "<th class=\"n\">replace</th>"));
+    assert_true(holds("rep4/index.html", "<pre>cgam lm inject"));
+    assert_true(holds("rep4/index.html", "A vector inside the model does more than none."));
+    assert_false(holds("rep4/index.html", "<pre>cgam lm study"));
+    assert_false(holds("rep4/index.html", "<th class=\"n\">centred</th>"));
+    if (sh("command -v gnuplot >/dev/null # %s %s", "") == 0)
+        assert_true(holds("rep4/index.html", "lm/d_-x--m/inject_2"));
+    assert_int_equal(cgam(STUDY "--report rep4 --figures no"), 0);
+    assert_true(holds("rep4/index.html", "<pre>cgam lm study"));
+    assert_true(holds("rep4/index.html", "<th class=\"n\">centred</th>"));
+    assert_true(holds("rep4/index.html", "<th class=\"n\">replace</th>"));
+    assert_int_equal(cgam(INJECT "--report rep4 --out elsewhere"), 2);
+    assert_true(holds("err.txt", "--report and --out exclude each other"));
+}
+
 static void a_place_is_named_once(void **state)
 {
     (void)state;
@@ -180,6 +208,7 @@ int main(void)
         cmocka_unit_test(a_study_has_a_page_before_the_report_has),
         cmocka_unit_test(a_study_enters_a_page_that_is_there),
         cmocka_unit_test(figures_wait_where_there_is_no_gnuplot),
+        cmocka_unit_test(an_injection_enters_a_report),
         cmocka_unit_test(a_place_is_named_once),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
