@@ -1,6 +1,6 @@
 /* ctest: timeout=900
  * The default model from end to end. Runs when `cgam lm get` or `make run` has brought the model,
- * and says that it is skipped otherwise; about a minute in all. */
+ * and says that it is skipped otherwise; about two minutes in all. */
 #include "io/json.h"
 #include "support/models.h"
 #include "support/objects.h"
@@ -214,6 +214,23 @@ static void a_sweep_of_40_queries_ends_well(void **state)
     json_decref(doc);
 }
 
+/* Capitals: what demonstrations add to the last token does what they do, and a random vector of that
+ * norm does nothing. */
+static void a_context_inside_the_model_names_capitals(void **state)
+{
+    (void)state;
+    need_model();
+    json_t *doc = ask("lm inject --dataset capitals --shots 2 --queries 14 --kinds add --layers 15 "
+                      "--exact");
+    const json_t *e = json_array_get(json_object_get(doc, "shots"), 0);
+    double gain = cgam_json_get_real(e, "differences.best_zero");
+    double random = cgam_json_get_real(e, "differences.random_zero");
+    assert_true(cgam_json_get_int(e, "queries") >= 8);
+    CHECK_LE(3 * cgam_json_get_real(e, "differences.best_zero_se"), gain);
+    CHECK_LE(random, 2 * cgam_json_get_real(e, "differences.random_zero_se"));
+    json_decref(doc);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -222,6 +239,7 @@ int main(void)
         cmocka_unit_test(capture_is_within_what_is_said_of_the_plain_pass),
         cmocka_unit_test(demonstrations_collapse_the_number_of_words),
         cmocka_unit_test(a_sweep_of_40_queries_ends_well),
+        cmocka_unit_test(a_context_inside_the_model_names_capitals),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
