@@ -43,8 +43,8 @@ typedef struct cgam_lm_study_opts {
     bool shared;          /* the same demonstrations for all; default false: each its own */
     cgam_order order;     /* of their classes; default CGAM_ORDER_BALANCED */
     uint64_t seed;        /* of queries and demonstrations; default 1 */
-    bool chat;            /* each prompt is the user's turn in the model's chat template, the answer
-                             the assistant's; default false: plain text */
+    bool chat;            /* in the model's chat template: demonstrations are turns of the user and
+                             the assistant, the query the user's last; default false: plain text */
     bool exact;           /* states by the plain f32 pass; default false: libllama's */
     bool all_tokens;      /* keep states of all tokens too, which needs a store; default false */
     cgam_dtype dtype;     /* how states are stored: f32 (default), f16, bf16 */

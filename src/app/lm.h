@@ -51,7 +51,8 @@
         CGAM_PARAM_CHOICE("order", "balanced|cycled", "balanced",                                  \
                           "of their classes: any balanced one, or none twice before all"),         \
         CGAM_PARAM_SEED("of queries and demonstrations"),                                          \
-        CGAM_PARAM_FLAG("chat", "each prompt is the user's turn in the model's chat template"),    \
+        CGAM_PARAM_FLAG("chat",                                                                    \
+                        "a conversation in the model's chat template: demonstrations are turns"),  \
         CGAM_PARAM_FLAG("exact",                                                                   \
                         "states by the plain f32 pass instead of libllama's; Llama family"),       \
         CGAM_PARAM_LM_DTYPE("how states are stored")

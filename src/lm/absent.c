@@ -1,6 +1,7 @@
 /* absent.c: the door to language models in a build without libllama's headers. Each call says how
  * to get one with them. */
 #include "base/env.h"
+#include "lm/chat.h"
 #include "lm/stream.h"
 
 #include <cgam/lm.h>
@@ -65,6 +66,17 @@ cgam_status cgam_lm_logits(cgam_lm *lm, const cgam_lm_prompt *prompt, float *out
 }
 
 bool cgam_lm_ends(const cgam_lm *lm, int32_t token) { return false; }
+
+cgam_status cgam_lm_chat_text(cgam_lm *lm, int64_t count, const cgam_lm_message *messages,
+                              char **out)
+{
+    return absent(lm->env);
+}
+
+cgam_status cgam_lm_chat_tokens(cgam_lm *lm, const char *text, int32_t **out, int64_t *length)
+{
+    return absent(lm->env);
+}
 
 cgam_status cgam_lm_chat(cgam_lm *lm, int64_t count, const cgam_lm_message *messages, int32_t **out,
                          int64_t *length)

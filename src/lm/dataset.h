@@ -44,4 +44,9 @@ CGAM_NODISCARD cgam_status cgam_dataset_read(cgam_env *env, const char *format, 
 extern const char cgam_dataset_masked[]; /* the template of masked sentences */
 extern const char cgam_dataset_qa[];     /* of pairs: "Q: {x}\nA: {y}\n\n" */
 
+/* A prompt as turns of a chat: of each demonstration what is asked, with the cue, and its word alone; the
+ * query's last. out [2 k + 1]: cgam_free each, whatever came of it. */
+CGAM_NODISCARD cgam_status cgam_prompts_turns(const cgam_prompts *prompts, int64_t query, int64_t k,
+                                              cgam_demos demos, char **out);
+
 #endif

@@ -60,6 +60,8 @@
     X(llama_token_to_piece)                                                                        \
     X(llama_tokenize)                                                                              \
     X(llama_vocab_bos)                                                                             \
+    X(llama_vocab_eos)                                                                             \
+    X(llama_vocab_get_text)                                                                        \
     X(llama_vocab_is_eog)                                                                          \
     X(llama_vocab_n_tokens)
 

@@ -1,11 +1,42 @@
 /* llama_chat.c: conversations in the words of a model's chat template. */
+#include "lm/chat.h"
 #include "lm/llama.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 bool cgam_lm_ends(const cgam_lm *lm, int32_t token)
 {
     return token >= 0 && token < lm->info.vocab && lm->f->llama_vocab_is_eog(lm->vocab, token);
+}
+
+/* Zephyr's way: <|role|>, a line of its own, the words, the token that ends a sequence. libllama knows
+ * templates by marks in their text; where this one says eos_token instead of a mark, it is taken for
+ * another family's, whose turns do not end. */
+static bool ends_by_token(const char *form)
+{
+    return strstr(form, "'<|user|>\n' + message['content'] + eos_token") ||
+           strstr(form, "'<|user|>\\n' + message['content'] + eos_token");
+}
+
+static cgam_status apply_ends(cgam_lm *lm, int64_t count, const cgam_lm_message *messages,
+                              char **out)
+{
+    char *text = NULL;
+    size_t size = 0;
+    int32_t eos = lm->f->llama_vocab_eos(lm->vocab);
+    const char *end = eos >= 0 ? lm->f->llama_vocab_get_text(lm->vocab, eos) : "";
+    FILE *f = open_memstream(&text, &size);
+    if (!f) return cgam_fail_nomem(lm->env, "a chat");
+    for (int64_t i = 0; i < count; i++)
+        fprintf(f, "<|%s|>\n%s%s\n", messages[i].role, messages[i].text, end);
+    fprintf(f, "<|assistant|>\n");
+    bool fine = !ferror(f);
+    fine = fclose(f) == 0 && fine;
+    *out = fine ? cgam_strdup(lm->env, text) : NULL; /* the stream's memory is the C library's */
+    free(text);
+    return *out ? CGAM_OK : cgam_fail_nomem(lm->env, "a chat");
 }
 
 /* The conversation as text; room for it is found by asking twice. */
@@ -26,8 +57,10 @@ static cgam_status apply(cgam_lm *lm, const char *form, int64_t count,
     return CGAM_OK;
 }
 
-static cgam_status tokenize(cgam_lm *lm, const char *text, int32_t **out, int64_t *length)
+cgam_status cgam_lm_chat_tokens(cgam_lm *lm, const char *text, int32_t **out, int64_t *length)
 {
+    *out = NULL;
+    *length = 0;
     int32_t bytes = (int32_t)strlen(text), room = bytes + 8;
     int32_t *tokens = cgam_alloc(lm->env, (size_t)room, sizeof *tokens);
     if (!tokens) return cgam_fail_nomem(lm->env, "tokens");
@@ -45,12 +78,11 @@ static cgam_status tokenize(cgam_lm *lm, const char *text, int32_t **out, int64_
     return CGAM_OK;
 }
 
-cgam_status cgam_lm_chat(cgam_lm *lm, int64_t count, const cgam_lm_message *messages, int32_t **out,
-                         int64_t *length)
+cgam_status cgam_lm_chat_text(cgam_lm *lm, int64_t count, const cgam_lm_message *messages,
+                              char **out)
 {
     enum { BYTES_MAX = 1 << 24 };
     *out = NULL;
-    *length = 0;
     size_t bytes = 0;
     const char *form = lm->f->llama_model_chat_template(lm->model, NULL);
     if (!form)
@@ -63,13 +95,24 @@ cgam_status cgam_lm_chat(cgam_lm *lm, int64_t count, const cgam_lm_message *mess
         chat[i] = (struct llama_chat_message){messages[i].role, messages[i].text};
         bytes += strlen(messages[i].text);
     }
-    char *text = NULL;
     cgam_status status = CGAM_OK;
     if (bytes > BYTES_MAX)
         status = cgam_fail(lm->env, CGAM_E_ARG, "a chat of %zu bytes is too long", bytes);
-    if (status == CGAM_OK) status = apply(lm, form, count, chat, &text);
-    if (status == CGAM_OK) status = tokenize(lm, text, out, length);
-    cgam_free(lm->env, text);
+    if (status == CGAM_OK)
+        status = ends_by_token(form) ? apply_ends(lm, count, messages, out)
+                                     : apply(lm, form, count, chat, out);
     cgam_free(lm->env, chat);
+    return status;
+}
+
+cgam_status cgam_lm_chat(cgam_lm *lm, int64_t count, const cgam_lm_message *messages, int32_t **out,
+                         int64_t *length)
+{
+    char *text;
+    *out = NULL;
+    *length = 0;
+    cgam_status status = cgam_lm_chat_text(lm, count, messages, &text);
+    if (status == CGAM_OK) status = cgam_lm_chat_tokens(lm, text, out, length);
+    cgam_free(lm->env, text);
     return status;
 }

@@ -54,7 +54,7 @@ static cgam_status read_shots(cgam_lm_study *study, const cgam_lm_study_opts *op
 static void tell(void *user, const cgam_progress_at *at)
 {
     cgam_lm_study *study = user;
-    char phase[200];
+    char phase[sizeof study->part + sizeof study->doing + 60];
     cgam_progress_at named = *at;
     snprintf(phase, sizeof phase, "%s%s%.60s", study->part, study->doing, at->phase);
     named.phase = phase;

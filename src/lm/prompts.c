@@ -355,18 +355,54 @@ static cgam_status choose_words(const cgam_prompts *prompts, int64_t query, int6
     return CGAM_OK;
 }
 
+static cgam_status show(const cgam_prompts *prompts, int64_t query, int64_t k, cgam_demos demos,
+                        int64_t *demo, const char **words)
+{
+    if (query < 0 || query >= prompts->queries || k < 0 || k > prompts->shots_max)
+        return cgam_fail(prompts->env, CGAM_E_ARG, "query %lld of %lld with %lld of %lld shots",
+                         (long long)query, (long long)prompts->queries, (long long)k,
+                         (long long)prompts->shots_max);
+    arrange(prompts, query, k, demo);
+    return choose_words(prompts, query, k, demos, demo, words);
+}
+
+/* Head, text and cue, as one. */
+static char *asked(const cgam_prompts *prompts, const char *text)
+{
+    size_t size = strlen(prompts->head) + strlen(text) + strlen(prompts->cue) + 1;
+    char *out = cgam_alloc(prompts->env, size, 1);
+    if (out) snprintf(out, size, "%s%s%s", prompts->head, text, prompts->cue);
+    return out;
+}
+
+cgam_status cgam_prompts_turns(const cgam_prompts *prompts, int64_t query, int64_t k,
+                               cgam_demos demos, char **out)
+{
+    int64_t demo[SHOTS_MAX];
+    const char *words[SHOTS_MAX];
+    for (int64_t i = 0; i < 2 * k + 1; i++) out[i] = NULL;
+    cgam_status status = show(prompts, query, k, demos, demo, words);
+    if (status != CGAM_OK) return status;
+    bool fine = true;
+    for (int64_t j = 0; j < k && fine; j++) { /* the last ones are drawn first */
+        char **turn = out + 2 * (k - 1 - j);
+        turn[0] = asked(prompts, cgam_dataset_example(prompts->train, demo[j]).text);
+        turn[1] = cgam_strdup(prompts->env, words[j]);
+        fine = turn[0] && turn[1];
+    }
+    if (fine)
+        out[2 * k] =
+            asked(prompts, cgam_dataset_example(prompts->eval, prompts->query[query]).text);
+    return out[2 * k] ? CGAM_OK : cgam_fail_nomem(prompts->env, "a prompt");
+}
+
 cgam_status cgam_prompts_text(const cgam_prompts *prompts, int64_t query, int64_t k,
                               cgam_demos demos, char **out)
 {
     int64_t demo[SHOTS_MAX];
     const char *words[SHOTS_MAX];
     *out = NULL;
-    if (query < 0 || query >= prompts->queries || k < 0 || k > prompts->shots_max)
-        return cgam_fail(prompts->env, CGAM_E_ARG, "query %lld of %lld with %lld of %lld shots",
-                         (long long)query, (long long)prompts->queries, (long long)k,
-                         (long long)prompts->shots_max);
-    arrange(prompts, query, k, demo);
-    cgam_status status = choose_words(prompts, query, k, demos, demo, words);
+    cgam_status status = show(prompts, query, k, demos, demo, words);
     if (status != CGAM_OK) return status;
     char *text = NULL;
     size_t size = 0;

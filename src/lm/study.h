@@ -50,8 +50,8 @@ struct cgam_lm_study {
     bool shared, exact, chat, all_tokens;
     cgam_progress told,
         progress; /* who asked, and what tells them with the names of part and prompts */
-    char part[64], doing[64]; /* "sweep 2/4: ", "sst2, 4 shots flipped: "; "": no more to say */
-    cgam_collected collected; /* by the experiment in progress */
+    char part[112], doing[64]; /* "sweep 2/4: ", "sst2, 4 shots flipped: "; "": no more to say */
+    cgam_collected collected;  /* by the experiment in progress */
     cgam_lm_plan plan;
     int64_t turn, turns; /* as in the options */
 };

@@ -1,4 +1,5 @@
 /* study_task.c: from the name of a set or files to prompts, their states and their labels' tokens. */
+#include "lm/chat.h"
 #include "lm/dataset.h"
 #include "lm/store.h"
 #include "lm/study.h"
@@ -166,13 +167,37 @@ static void sheet_free(const cgam_lm_study *study, int64_t n, sheet *s)
     cgam_free(study->env, s->place);
 }
 
-/* A prompt as it is, or as the turn of a user. */
-static cgam_status tokens_of(const cgam_lm_study *study, const char *text, int32_t **tokens,
-                             int64_t *count)
+/* A conversation in which the assistant has answered the demonstrations. Gives *out; cgam_free. */
+static cgam_status conversation(const cgam_lm_study *study, const cgam_lm_task *task, int64_t query,
+                                int64_t k, cgam_demos demos, char **out)
 {
-    const cgam_lm_message turn = {"user", text};
-    return study->chat ? cgam_lm_chat(study->lm, 1, &turn, tokens, count)
-                       : cgam_lm_tokenize(study->lm, text, true, tokens, count);
+    cgam_env *env = study->env;
+    int64_t n = 2 * k + 1;
+    char **turns = cgam_zalloc(env, (size_t)n, sizeof *turns);
+    cgam_lm_message *messages = cgam_alloc(env, (size_t)n, sizeof *messages);
+    *out = NULL;
+    cgam_status status = turns && messages
+                             ? cgam_prompts_turns(task->prompts, query, k, demos, turns)
+                             : cgam_fail_nomem(env, "a chat");
+    for (int64_t i = 0; i < n && status == CGAM_OK; i++)
+        messages[i] = (cgam_lm_message){i % 2 ? "assistant" : "user", turns[i]};
+    if (status == CGAM_OK) status = cgam_lm_chat_text(study->lm, n, messages, out);
+    for (int64_t i = 0; turns && i < n; i++) cgam_free(env, turns[i]);
+    cgam_free(env, turns);
+    cgam_free(env, messages);
+    return status;
+}
+
+/* A prompt as the model is given it, as text and tokens. Gives both; cgam_free, cgam_lm_tokens_free. */
+static cgam_status prompt_of(const cgam_lm_study *study, const cgam_lm_task *task, int64_t query,
+                             int64_t k, cgam_demos demos, char **text, cgam_lm_tokens *out)
+{
+    *out = (cgam_lm_tokens){0};
+    cgam_status status = study->chat ? conversation(study, task, query, k, demos, text)
+                                     : cgam_prompts_text(task->prompts, query, k, demos, text);
+    if (status != CGAM_OK) return status;
+    return study->chat ? cgam_lm_chat_tokens(study->lm, *text, &out->tokens, &out->count)
+                       : cgam_lm_tokenize(study->lm, *text, true, &out->tokens, &out->count);
 }
 
 static cgam_status sheet_fill(const cgam_lm_study *study, const cgam_lm_task *task, int64_t k,
@@ -185,10 +210,10 @@ static cgam_status sheet_fill(const cgam_lm_study *study, const cgam_lm_task *ta
     if (!s->text || !s->tokens || !s->prompt || !s->place) return cgam_fail_nomem(env, "prompts");
     cgam_status status = CGAM_OK;
     for (int64_t i = 0; i < task->queries && status == CGAM_OK; i++) {
-        status = cgam_prompts_text(task->prompts, i, k, demos, &s->text[i]);
-        if (status != CGAM_OK) break;
-        status = tokens_of(study, s->text[i], &s->tokens[i], &s->prompt[i].count);
-        s->prompt[i].tokens = s->tokens[i];
+        cgam_lm_tokens made;
+        status = prompt_of(study, task, i, k, demos, &s->text[i], &made);
+        s->tokens[i] = made.tokens;
+        s->prompt[i] = (cgam_lm_prompt){.tokens = made.tokens, .count = made.count};
         s->place[i] = (cgam_store_place){
             .source = task->source,
             .demos = cgam_demos_name(demos),
@@ -204,11 +229,8 @@ cgam_status cgam_lm_task_tokens(const cgam_lm_study *study, const cgam_lm_task *
                                 int64_t k, cgam_lm_tokens *out)
 {
     char *text;
-    *out = (cgam_lm_tokens){0};
-    cgam_status status = cgam_prompts_text(task->prompts, query, k, CGAM_DEMOS_TRUE, &text);
-    if (status != CGAM_OK) return status;
-    status = tokens_of(study, text, &out->tokens, &out->count);
-    cgam_text_free(study->env, text);
+    cgam_status status = prompt_of(study, task, query, k, CGAM_DEMOS_TRUE, &text, out);
+    cgam_free(study->env, text);
     return status;
 }
 

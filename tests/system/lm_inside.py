@@ -1,6 +1,8 @@
 """The verbs that look into a model and put vectors into it, on the story model."""
+import csv
 import json
 import os
+import re
 import struct
 import sys
 import tempfile
@@ -155,6 +157,26 @@ check(plain < asked["prompt_tokens"] < ordered["prompt_tokens"] == written["prom
 check(ordered["tokens"] == written["tokens"], "the template is what it says", ordered, written)
 doc = ask("lm", "trace", *chat[2:], "--system", "Be brief.")
 check(len(doc["tokens"]) == 3 and all(t["kl"] > 0 and t["context_norm"][0] >= 0 for t in doc["tokens"]), doc)
+# Demonstrations are turns: asked by the user, answered by the assistant; the query is the last of them. The second
+# template says eos_token, which libllama takes for a family whose turns do not end.
+turn = "{%% if message['role'] == '%s' %%}\n{{ '<|%s|>\n' + message['content'] + eos_token }}\n{%% endif %%}\n"
+zephyr = "{% for message in messages %}\n" + "".join(turn % (r, r) for r in ("user", "system", "assistant")) + (
+    "{% if loop.last and add_generation_prompt %}\n{{ '<|assistant|>' }}\n{% endif %}\n{% endfor %}")
+stories.write_gguf("zephyr.gguf", zephyr)
+for model, begin, end in (("chat", "<|im_start|>%s\n", "<|im_end|>\n"), ("zephyr", "<|%s|>\n", "</s>\n")):
+    ask("lm", "capture", "--model", model + ".gguf", "--threads", 1, "--chat", "--dataset", "sentiment", "--queries", 2,
+        "--shots", 2, "--store", model + ".db")
+    ask("lm", "store", "--store", model + ".db", "--export", model + ".npy")
+    user, assistant, end = (re.escape(t) for t in (begin % "user", begin % "assistant", end))
+    shown = f"{user}Review: [^\n]+\nSentiment:{end}{assistant}(?:positive|negative){end}"
+    with open(model + ".index.csv", newline="") as f:
+        rows = list(csv.DictReader(f))
+    check([r["shots"] for r in rows] == ["0", "0", "2", "2"], rows)
+    for r in rows:
+        want = shown * int(r["shots"]) + f"{user}Review: [^\n]+\nSentiment:{end}{assistant}"
+        check(re.fullmatch(want, r["text"]), r["text"])
+        ends = 1 + 2 * int(r["shots"]) if model == "zephyr" else 0
+        check(r["token_ids"].split().count("2") == ends, r["token_ids"])
 stories.write_gguf("strange.gguf", "{{ messages | somehow }}")
 refuse(2, ["strange.gguf", "chat template"], "lm", "generate", "--model", "strange.gguf", "--prompt", "Hello", "--chat")
 
