@@ -92,7 +92,8 @@ typedef struct cgam_result {
     double time;         /* mode flow: when it ended; else NAN */
     double energy_start; /* E at s = A^-1 u, mode coupled; of the network at rest, mode flow */
     double energy_end;   /* E at the s returned */
-    double energy_rise;  /* the largest E_new - E_old seen between passes in double, 0 if none */
+    double energy_rise;  /* the largest E_new - E_old seen between passes in double, 0 if none or no
+                            more than refined passes find the others off by */
     /* Bounds. What is proved is true for the numbers that were given, rounding included; see
      * docs/theorems/rounding.md. */
     double contraction; /* beta lambda^2 / (2 eta_min) or more; NAN when no eta_min > 0 is known */

@@ -185,8 +185,12 @@ static cgam_status finish(const cgam_recall *plan, cgam_query *m, double *work)
             m->end = CGAM_END_DIVERGED;
             break;
         }
-        /* the first refined energy differs from the streamed one by its error, not by a rise */
-        if (m->best == INFINITY) m->energy_end = fmax(energy, m->energy_end);
+        /* the first refined energy differs from the streamed one by its error, not by a rise, and what
+         * streamed ones rose by is one where it is more than their errors can be */
+        if (m->best == INFINITY) {
+            m->energy_end = fmax(energy, m->energy_end);
+            if (m->energy_rise <= 3 * m->streamed) m->energy_rise = 0;
+        }
         more = !book(plan, m, energy, change);
     }
     cgam_query_gates(plan, m);
