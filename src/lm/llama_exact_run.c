@@ -152,15 +152,15 @@ static int64_t own_rows(const batch *b, int64_t g, int64_t *count)
     return seg->begin + from;
 }
 
-/* The scores of n rows of segment g. Those that will be asked for next, of the prompts after it,
- * are made with them: the unembedding is read once for AT_ONCE rows. */
-static cgam_status score_rows(batch *b, int64_t g, int64_t n, const int64_t *rows, int64_t prompts,
+/* The scores of n rows of segment g from `first`. Those that will be asked for next, of the prompts
+ * after it, are made with them: the unembedding is read once for AT_ONCE rows. */
+static cgam_status score_rows(batch *b, int64_t g, int64_t n, int64_t first, int64_t prompts,
                               const float **out)
 {
     int64_t count;
     cgam_status status = CGAM_OK;
-    if (b->held_at + n > b->held_count || b->held[b->held_at] != rows[0]) {
-        memcpy(b->held, rows, (size_t)n * sizeof *rows);
+    if (b->held_at + n > b->held_count || b->held[b->held_at] != first) {
+        for (int64_t k = 0; k < n; k++) b->held[k] = first + k;
         b->held_count = n;
         b->held_at = 0;
         for (int64_t next = g + 1; next <= prompts && g > 0; next++) {
@@ -181,7 +181,7 @@ static cgam_status hand_over(batch *b, int64_t g, int64_t which, int64_t prompts
 {
     const cgam_running *r = b->r;
     const cgam_exact_segment *seg = &b->p.segment[g];
-    int64_t d = b->p.s.width, from = cgam_running_from(r, which) - seg->position, rows[AT_ONCE];
+    int64_t d = b->p.s.width, from = cgam_running_from(r, which) - seg->position;
     cgam_status status = CGAM_OK;
     for (int64_t t = from > 0 ? from : 0; t < seg->count && status == CGAM_OK; t += AT_ONCE) {
         int64_t n = seg->count - t < AT_ONCE ? seg->count - t : AT_ONCE;
@@ -190,8 +190,7 @@ static cgam_status hand_over(batch *b, int64_t g, int64_t which, int64_t prompts
             memcpy(b->span_states + i * n * d,
                    b->states + (i * b->wanted + b->slot[seg->begin + t]) * d,
                    (size_t)(n * d) * sizeof *b->states);
-        for (int64_t k = 0; k < n; k++) rows[k] = seg->begin + t + k;
-        if (r->opts->scores) status = score_rows(b, g, n, rows, prompts, &span.scores);
+        if (r->opts->scores) status = score_rows(b, g, n, seg->begin + t, prompts, &span.scores);
         span.states = r->layers_count > 0 ? b->span_states : NULL;
         if (status == CGAM_OK) status = r->sink(r->user, &span);
     }

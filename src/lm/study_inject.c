@@ -184,7 +184,7 @@ static cgam_status run_cells(injection *t)
     for (int64_t i = 0; i < t->n && status == CGAM_OK; i++) {
         for (size_t c = 0; c < count; c++) {
             bool own = c >= (size_t)t->n_cells;
-            cells[c] = &t->cells[c % (size_t)t->n_cells];
+            cells[c] = &t->cells[own ? c - (size_t)t->n_cells : c];
             vectors[c] = vector_for(t, &t->truth, cells[c], i, own ? i % 2 : 1 - i % 2);
         }
         tell(t, "injecting", i);

@@ -110,7 +110,7 @@ cgam_status cgam_lm_seeds(cgam_env *env, const cgam_lm_study_opts *opts, int64_t
         cgam_lm_result_free(one);
         cgam_lm_study_close(study);
     }
-    if (status == CGAM_OK && !r->lost) put_spread(r, n, seeds);
+    if (r && status == CGAM_OK && !r->lost) put_spread(r, n, seeds);
     if (!r) return status;
     return cgam_lm_result_end(r, status, out);
 }
