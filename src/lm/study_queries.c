@@ -11,18 +11,16 @@ typedef struct answered {
     double *log_p[WAYS];                /* [n] of the right answer's token */
 } answered;
 
-/* The labels and tokens that score highest; x [n, stride]. */
-static cgam_status top_answers(const cgam_trial *t, cgam_lens_kind kind, const float *x,
-                               int64_t stride, int32_t *label, int32_t *token)
+cgam_status cgam_trial_top(const cgam_trial *t, cgam_lens_kind kind, const float *x, int64_t stride,
+                           int32_t *label, int32_t *token)
 {
     int64_t N = cgam_lens_vocab(t->lens);
     const int32_t *tokens = t->task->tokens;
-    float *scores = cgam_alloc(t->env, (size_t)N, sizeof *scores);
-    if (!scores) return cgam_fail_nomem(t->env, "scores");
-    cgam_status status = CGAM_OK;
+    float *sheet = cgam_alloc(t->env, (size_t)(t->n * N), sizeof *sheet);
+    if (!sheet) return cgam_fail_nomem(t->env, "scores");
+    cgam_status status = cgam_lens_scores(t->lens, kind, t->n, x, stride, sheet);
     for (int64_t i = 0; i < t->n && status == CGAM_OK; i++) {
-        status = cgam_lens_scores(t->lens, kind, 1, x + i * stride, stride, scores);
-        if (status != CGAM_OK) break;
+        const float *scores = sheet + i * N;
         int64_t top = 0, best = -1;
         for (int64_t m = 1; m < N; m++)
             if (scores[m] > scores[top]) top = m;
@@ -31,7 +29,7 @@ static cgam_status top_answers(const cgam_trial *t, cgam_lens_kind kind, const f
         label[i] = (int32_t)best;
         token[i] = (int32_t)top;
     }
-    cgam_free(t->env, scores);
+    cgam_free(t->env, sheet);
     return status;
 }
 
@@ -80,14 +78,14 @@ static cgam_status answer_all(const cgam_trial *t, const cgam_sweep_input *in, a
     int32_t *unused = cgam_alloc(t->env, (size_t)t->n, sizeof *unused);
     cgam_status status = x && unused ? CGAM_OK : cgam_fail_nomem(t->env, "answers");
     for (int way = 0; way < 2 && status == CGAM_OK; way++) {
-        status = top_answers(t, kind, own[way] + last, stride, to->label[way], to->token[way]);
+        status = cgam_trial_top(t, kind, own[way] + last, stride, to->label[way], to->token[way]);
         if (status == CGAM_OK) status = probabilities(t, own[way] + last, stride, to->log_p[way]);
     }
     for (int over = 0; over < 2 && status == CGAM_OK; over++) { /* each has a choice of its own */
         status = held_out_sums(t, in, (cgam_sweep_over)over, x);
         if (status == CGAM_OK)
-            status = top_answers(t, t->kind, x, t->d, over ? unused : to->label[2],
-                                 over ? to->token[2] : unused);
+            status = cgam_trial_top(t, t->kind, x, t->d, over ? unused : to->label[2],
+                                    over ? to->token[2] : unused);
         if (status == CGAM_OK && over) status = probabilities(t, x, t->d, to->log_p[2]);
     }
     cgam_free(t->env, x);

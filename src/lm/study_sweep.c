@@ -94,26 +94,17 @@ static cgam_status answers(cgam_trial *t, const float *states, bool *right[2])
 {
     const cgam_lm_task *task = t->task;
     cgam_lens_kind own = cgam_lens_linear(t->lens) ? CGAM_LENS_GAIN : CGAM_LENS_NORM;
-    int64_t N = cgam_lens_vocab(t->lens);
-    float *sheet = cgam_alloc(t->env, (size_t)(t->n * N), sizeof *sheet);
-    if (!sheet) return cgam_fail_nomem(t->env, "scores");
-    cgam_status status = cgam_lens_scores(t->lens, own, t->n, states + (t->layers - 1) * t->d,
-                                          t->layers * t->d, sheet);
+    int32_t *label = cgam_alloc(t->env, (size_t)(2 * t->n), sizeof *label);
+    if (!label) return cgam_fail_nomem(t->env, "answers");
+    int32_t *token = label + t->n;
+    cgam_status status =
+        cgam_trial_top(t, own, states + (t->layers - 1) * t->d, t->layers * t->d, label, token);
     for (int64_t i = 0; i < t->n && status == CGAM_OK; i++) {
-        const float *scores = sheet + i * N;
-        right[0][i] = right[1][i] = false;
-        if (task->target[i] < 0) continue;
-        int64_t top = 0, label = -1;
-        for (int64_t m = 1; m < N; m++)
-            if (scores[m] > scores[top]) top = m;
-        for (int64_t k = 0; k < t->labels; k++)
-            if (task->tokens[k] >= 0 &&
-                (label < 0 || scores[task->tokens[k]] > scores[task->tokens[label]]))
-                label = k;
-        right[0][i] = label == task->target[i];
-        right[1][i] = top == task->tokens[task->target[i]];
+        int64_t target = task->target[i];
+        right[0][i] = target >= 0 && label[i] == target;
+        right[1][i] = target >= 0 && token[i] == task->tokens[target];
     }
-    cgam_free(t->env, sheet);
+    cgam_free(t->env, label);
     return status;
 }
 

@@ -36,6 +36,9 @@ typedef struct cgam_trial {
     bool silent;                                             /* no step functions into the table */
 } cgam_trial;
 
+/* The label and the token of all that score highest, of every query; x [n, stride]. */
+CGAM_NODISCARD cgam_status cgam_trial_top(const cgam_trial *t, cgam_lens_kind kind, const float *x,
+                                          int64_t stride, int32_t *label, int32_t *token);
 /* Puts one character for each query that counts: 1 right, 0 wrong. With these, any two answers can
  * be compared query by query. */
 void cgam_trial_put_right(const cgam_trial *t, json_t *to, const char *name, const bool *right);

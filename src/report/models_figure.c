@@ -100,7 +100,7 @@ static void layer_axis(FILE *to, char axis, int64_t layers)
             (double)layers - 0.5);
 }
 
-/* The number of labels that chance hits one of: classes; 0 where answers are open-ended. */
+/* How often chance hits the right one of the labels. */
 static double chance_of(const json_t *doc)
 {
     int64_t labels = cgam_json_get_int(doc, "labels");
