@@ -239,7 +239,7 @@ static const struct kind {
     const char *name;
     int min, max;
     cgam_status (*read)(draft *d);
-    const char *keys[8];
+    const char *keys[9];
 } kinds[] = {
     {"bilinear", 2, 2, read_product, {"weights"}},
     {"self", 1, 1, read_product, {"weights"}},
@@ -252,7 +252,7 @@ static const struct kind {
      1,
      1,
      read_hidden,
-     {"weights", "lagrangian", "beta", "power", "gamma", "delta", "epsilon"}},
+     {"weights", "lagrangian", "beta", "power", "gamma", "delta", "epsilon", "order"}},
     {"attention",
      2,
      2,

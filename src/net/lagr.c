@@ -183,9 +183,11 @@ const cgam_lagr cgam_lagr_sigmoid = {
 
 /* ---- the table ---------------------------------------------------------------------------- */
 const cgam_lagr *const cgam_lagrs[] = {
-    &cgam_lagr_identity,    &cgam_lagr_softmax,        &cgam_lagr_relu,  &cgam_lagr_power,
-    &cgam_lagr_exponential, &cgam_lagr_rexp,           &cgam_lagr_tanh,  &cgam_lagr_sigmoid,
-    &cgam_lagr_layer_norm,  &cgam_lagr_spherical_norm, &cgam_lagr_ghost, NULL,
+    &cgam_lagr_identity,       &cgam_lagr_softmax,     &cgam_lagr_relu,
+    &cgam_lagr_power,          &cgam_lagr_exponential, &cgam_lagr_rexp,
+    &cgam_lagr_tanh,           &cgam_lagr_sigmoid,     &cgam_lagr_layer_norm,
+    &cgam_lagr_spherical_norm, &cgam_lagr_ghost,       &cgam_lagr_sparsemax,
+    &cgam_lagr_entmax15,       &cgam_lagr_entmax,      NULL,
 };
 
 const cgam_lagr *cgam_lagr_find(const char *name)

@@ -10,7 +10,8 @@
 
 extern const cgam_lagr cgam_lagr_identity, cgam_lagr_softmax, cgam_lagr_relu, cgam_lagr_power,
     cgam_lagr_exponential, cgam_lagr_rexp, cgam_lagr_tanh, cgam_lagr_sigmoid, cgam_lagr_layer_norm,
-    cgam_lagr_spherical_norm, cgam_lagr_ghost;
+    cgam_lagr_spherical_norm, cgam_lagr_ghost, cgam_lagr_sparsemax, cgam_lagr_entmax15,
+    cgam_lagr_entmax;
 
 /* The inverse temperature as an entry of `param`. */
 #define BETA                                                                                       \

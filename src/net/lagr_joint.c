@@ -1,5 +1,5 @@
-/* lagr_joint.c: Lagrangians of a whole group of elements - softmax with and without a ghost,
- * layer norm, spherical norm.
+/* lagr_joint.c: Lagrangians of a whole group of elements - softmax with and without a ghost, its
+ * sparse relatives, layer norm, spherical norm.
  *
  * Softmax. Everything is measured from the leading element m: with x_i - x_m <= 0 nothing
  * overflows, and beta (x_i - x_m) keeps digits that beta x_i - beta x_m would lose. The dual
@@ -8,6 +8,8 @@
  * beta p_i (w_i - <p, w>), w = v - v_m, which is exact at m too when p_m rounds to 1.
  * A ghost is one more element that is always 0 and is not seen in the activation. */
 #include "net/lagr.h"
+
+#include "num/entmax.h"
 
 #include <math.h>
 
@@ -112,6 +114,77 @@ const cgam_lagr cgam_lagr_ghost = {"ghost_softmax",
                                    {BETA},
                                    FUNCTIONS(softmax),
                                    .user = &second};
+
+/* ---- entmax ------------------------------------------------------------------------------- */
+/* L is the largest <x, p> + H_A(p) / beta over the simplex. With v the arguments of exp_A
+ * (num/entmax.h), H_A(p) = -sum p v / A, so the dual energy is sum p v / (A beta), one sign
+ * throughout, and L = top + ((1 - 1/A) sum p v - shift) / beta. The Hessian is
+ * beta (diag w - ww' / sum w), w = p^(2 - A), measured from the leader as softmax's is. */
+static cgam_entmax entmax_of(const cgam_lagr *self, const double *theta, int64_t n, const double *x)
+{
+    return cgam_entmax_of(self->user ? *(const double *)self->user : theta[1], theta[0], n, x);
+}
+
+/* sum p v */
+static double entmax_tilt(const cgam_entmax *e, int64_t n, const double *x)
+{
+    double total = 0;
+    for (int64_t i = 0; i < n; i++) {
+        double p = cgam_entmax_weight(e, x[i]);
+        if (p > 0) total += p * cgam_entmax_argument(e, x[i]);
+    }
+    return total;
+}
+
+static cgam_status entmax_value(const cgam_lagr *self, const double *theta, int64_t n,
+                                const double *x, double *L)
+{
+    cgam_entmax e = entmax_of(self, theta, n, x);
+    *L = e.top + ((1 - 1 / e.order) * entmax_tilt(&e, n, x) - e.shift) / e.beta;
+    return in_range(*L);
+}
+
+static cgam_status entmax_activation(const cgam_lagr *self, const double *theta, int64_t n,
+                                     const double *x, double *a)
+{
+    cgam_entmax e = entmax_of(self, theta, n, x);
+    for (int64_t i = 0; i < n; i++) a[i] = cgam_entmax_weight(&e, x[i]);
+    return in_range(e.shift);
+}
+
+static cgam_status entmax_hessian(const cgam_lagr *self, const double *theta, int64_t n,
+                                  const double *x, const double *a, const double *v, double *out)
+{
+    double order = self->user ? *(const double *)self->user : theta[1];
+    int64_t m = leader(n, x);
+    double total = 0, mean = 0;
+    for (int64_t i = 0; i < n; i++) {
+        out[i] = cgam_entmax_slope(order, a[i]);
+        total += out[i];
+        mean += out[i] * (v[i] - v[m]);
+    }
+    mean /= total;
+    for (int64_t i = 0; i < n; i++) out[i] *= theta[0] * ((v[i] - v[m]) - mean);
+    return in_range(mean);
+}
+
+static cgam_status entmax_energy(const cgam_lagr *self, const double *theta, int64_t n,
+                                 const double *x, const double *a __attribute__((unused)),
+                                 double *E)
+{
+    cgam_entmax e = entmax_of(self, theta, n, x);
+    *E = entmax_tilt(&e, n, x) / (e.order * e.beta);
+    return in_range(*E);
+}
+
+static double two = 2, three_halves = 1.5; /* the orders with a name */
+#define ENTMAX_FORMULA "max over the simplex of <x, p> + sum (p - p^A) / (A (A - 1) beta)"
+const cgam_lagr cgam_lagr_sparsemax = {
+    "sparsemax", ENTMAX_FORMULA ", A = 2", {BETA}, FUNCTIONS(entmax), .user = &two};
+const cgam_lagr cgam_lagr_entmax15 = {
+    "entmax15", ENTMAX_FORMULA ", A = 3/2", {BETA}, FUNCTIONS(entmax), .user = &three_halves};
+const cgam_lagr cgam_lagr_entmax = {
+    "entmax", ENTMAX_FORMULA ", A = order", {BETA, {"order", 1.5, 1 + 1e-9, 2}}, FUNCTIONS(entmax)};
 
 /* ---- norms -------------------------------------------------------------------------------- */
 /* With u = (x - mean) / rho, rho = sqrt(var + eps) (layer norm) or u = x / rho,

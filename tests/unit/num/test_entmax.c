@@ -1,0 +1,115 @@
+/* entmax against a bisection in long double, its margin, and its two ends: softmax and the projection
+ * on the simplex. */
+#include "unit/net/nets.h"
+
+#include "num/entmax.h"
+
+#include <float.h>
+
+enum { N = 40 };
+
+/* The shift by halving in 64 bits of fraction: it shares nothing with Newton's steps but exp_A. */
+static long double weight_l(double order, long double v)
+{
+    long double k = (long double)order - 1, base = 1 + k * v;
+    return base > 0 ? expl(log1pl(k * v) / k) : 0;
+}
+
+static long double shift_l(double order, double beta, int n, const double *x, double top)
+{
+    long double low = -2 * logl((long double)n) - 2, high = 0;
+    if (order > 1.01) low = -1 / ((long double)order - 1);
+    for (int round = 0; round < 200; round++) {
+        long double middle = (low + high) / 2, sum = 0;
+        for (int i = 0; i < n; i++)
+            sum += weight_l(order, (long double)beta * ((long double)x[i] - top) + middle);
+        *(sum > 1 ? &high : &low) = middle;
+    }
+    return low;
+}
+
+static void agrees_with_a_long_bisection(void **state)
+{
+    (void)state;
+    uint64_t seed = 11;
+    const double orders[] = {1 + 1e-9, 1.001, 1.1, 1.5, 1.7, 2};
+    for (int round = 0; round < 600; round++) {
+        double order = orders[round % 6], x[N], beta = pow(10, 4 * uniform(&seed) - 2), sum = 0;
+        int n = 1 + (int)(N * uniform(&seed)) % N;
+        normals(&seed, 1, n, x);
+        for (int i = 1; round % 5 == 0 && i < n; i += 2) x[i] = x[i - 1]; /* ties */
+        cgam_entmax e = cgam_entmax_of(order, beta, n, x);
+        long double shift = shift_l(order, beta, n, x, e.top);
+        for (int i = 0; i < n; i++) {
+            double p = cgam_entmax_weight(&e, x[i]);
+            long double want =
+                weight_l(order, (long double)beta * ((long double)x[i] - e.top) + shift);
+            /* v is off by a few roundings of beta |x - top| and shift, and p by as much */
+            CHECK_CLOSE(p, (double)want, 8 * DBL_EPSILON * (4 + fabs((double)shift)));
+            sum += p;
+        }
+        CHECK_CLOSE(sum, 1, 4 * N * DBL_EPSILON);
+    }
+}
+
+/* The answer is one-hot if and only if beta gap >= 1 / (A - 1), equality included. */
+static void is_exact_from_its_margin_on(void **state)
+{
+    (void)state;
+    const double orders[] = {1.25, 1.5, 2}; /* 1 / (A - 1) and beta are powers of two */
+    for (int k = 0; k < 3; k++) {
+        double margin = 1 / (orders[k] - 1), beta = 0.5;
+        double at[] = {3, 3 - margin / beta, -7};
+        cgam_entmax e = cgam_entmax_of(orders[k], beta, 3, at);
+        assert_true(e.shift == 0);
+        assert_true(cgam_entmax_weight(&e, at[0]) == 1 && cgam_entmax_weight(&e, at[1]) == 0);
+        double within[] = {3, nextafter(at[1], 3) + 1e-9, -7};
+        e = cgam_entmax_of(orders[k], beta, 3, within);
+        assert_true(e.shift < 0 || orders[k] < 2); /* steeper orders begin flat */
+        assert_true(cgam_entmax_weight(&e, within[1]) > 0);
+    }
+}
+
+static void ends_in_softmax_and_in_the_projection(void **state)
+{
+    (void)state;
+    uint64_t seed = 12;
+    for (int round = 0; round < 100; round++) {
+        double x[N], total = 0, beta = 3;
+        normals(&seed, 1, N, x);
+        cgam_entmax near = cgam_entmax_of(1 + 1e-9, beta, N, x),
+                    flat = cgam_entmax_of(2, beta, N, x);
+        for (int i = 0; i < N; i++) total += exp(beta * (x[i] - near.top));
+        for (int i = 0; i < N; i++) {
+            CHECK_REL(cgam_entmax_weight(&near, x[i]), exp(beta * (x[i] - near.top)) / total, 1e-6);
+            /* Kuhn and Tucker: z - p is one number on the support and at most that off it */
+            double p = cgam_entmax_weight(&flat, x[i]), rest = beta * x[i] - p;
+            double level = beta * flat.top - 1 - flat.shift;
+            if (p > 0) CHECK_CLOSE(rest, level, 1e-13);
+            else CHECK_LE(rest, level + 1e-13);
+        }
+    }
+}
+
+static void takes_large_arguments_and_refuses_what_is_no_number(void **state)
+{
+    (void)state;
+    double x[] = {1e6, 1e6 - 0.25, -1e6}, bad[] = {1, NAN}, far[] = {1, INFINITY};
+    cgam_entmax e = cgam_entmax_of(2, 1, 3, x);
+    CHECK_REL(cgam_entmax_weight(&e, x[0]), 0.625, 1e-15);
+    CHECK_REL(cgam_entmax_weight(&e, x[1]), 0.375, 1e-15);
+    assert_true(cgam_entmax_weight(&e, x[2]) == 0);
+    assert_true(isnan(cgam_entmax_of(1.5, 1, 2, bad).shift));
+    assert_true(isnan(cgam_entmax_of(1.5, 1, 2, far).shift));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(agrees_with_a_long_bisection),
+        cmocka_unit_test(is_exact_from_its_margin_on),
+        cmocka_unit_test(ends_in_softmax_and_in_the_projection),
+        cmocka_unit_test(takes_large_arguments_and_refuses_what_is_no_number),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
