@@ -107,6 +107,13 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_coupled_energy(const cgam_gate *gate, d
                                                         double lambda, const double *b,
                                                         const double *u, const double *s,
                                                         double *energy, double *gradient);
+/* F(p) = -<b + lambda A^-1 u, p> - lambda^2 p'A^-1 p / 2 - H(p) / beta on the simplex, H the entropy,
+ * whose critical points are the fixed points; and its gradient (NULL = not wanted), infinite where
+ * p_i = 0. A is positive definite. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_coupled_free_energy(const cgam_gate *gate, double beta,
+                                                             double lambda, const double *b,
+                                                             const double *u, const double *p,
+                                                             double *energy, double *gradient);
 /* |diag p - pp'|_2, the norm of the softmax Jacobian over beta; never above 1/2. O(n). */
 CGAM_API double cgam_softmax_norm(int64_t n, const double *p);
 /* The free bound of it, 2 max p (1 - p). */

@@ -90,6 +90,26 @@ cgam_status cgam_retrieval_parts(const cgam_gate *gate, double lambda, const dou
     return status;
 }
 
+cgam_status cgam_coupled_free_energy(const cgam_gate *gate, double beta, double lambda,
+                                     const double *b, const double *u, const double *p,
+                                     double *energy, double *gradient)
+{
+    cgam_env *env = gate->bank->env;
+    int64_t n = gate->bank->Z.n;
+    double *bias = cgam_alloc(env, (size_t)(2 * n), sizeof *bias);
+    if (!bias) return cgam_fail_nomem(env, "a free energy");
+    double *feedback = bias + n, total = 0;
+    cgam_status status = cgam_retrieval_parts(gate, lambda, u, p, bias, feedback);
+    for (int64_t i = 0; i < n && status == CGAM_OK; i++) {
+        double score = b[i] + bias[i];
+        if (p[i] > 0) total += p[i] * (log(p[i]) / beta - score - 0.5 * feedback[i]);
+        if (gradient) gradient[i] = (log(p[i]) + 1) / beta - score - feedback[i];
+    }
+    *energy = total;
+    cgam_free(env, bias);
+    return status;
+}
+
 cgam_status cgam_fold_margin(const cgam_gate *gate, double beta, double lambda, const double *p,
                              double *value, bool *proved)
 {

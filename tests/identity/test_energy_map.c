@@ -1,7 +1,8 @@
 /* Identities between the energy, the map and the operator:
  *   dE/ds = A s - u - lambda p,  fixed points are its zeros,  Woodbury's formula is A^-1,
  *   first order is the map without feedback,  lambda = 0 is the modern Hopfield update,
- *   alpha = 0 has a closed form,  b + bias + feedback = r. */
+ *   alpha = 0 has a closed form,  b + bias + feedback = r,
+ *   the map is a mirror step of the free energy, whose fall is known to the last term. */
 #include "support/check.h"
 #include "support/dense.h"
 #include "support/objects.h"
@@ -165,6 +166,125 @@ static void fixed_points_are_zeros_of_the_gradient(void **state)
     }
 }
 
+/* F in long double by its definition; Y[n, n] = A^-1. */
+static long double free_energy(const instance *x, const double *Y, const long double *p)
+{
+    int64_t n = x->n;
+    long double total = 0;
+    for (int64_t i = 0; i < n; i++) {
+        long double bias = 0, feedback = 0;
+        for (int64_t j = 0; j < n; j++) {
+            bias += Y[i * n + j] * (long double)x->u[j];
+            feedback += Y[i * n + j] * p[j];
+        }
+        total -= p[i] * (x->b[i] + x->lambda * bias + x->lambda * x->lambda * feedback / 2);
+        if (p[i] > 0) total += p[i] * logl(p[i]) / x->beta;
+    }
+    return total;
+}
+
+static double *inverse(const instance *x)
+{
+    int64_t n = x->n;
+    double *Y = dense_room(n * n), *e = dense_room(n);
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t j = 0; j < n; j++) e[j] = i == j;
+        dense_solve(n, x->A, e, Y + i * n);
+    }
+    return Y;
+}
+
+static void the_free_energy_has_its_gradient_and_meets_the_energy(void **state)
+{
+    (void)state;
+    cgam_rng rng = cgam_rng_stream(20, 6);
+    for (int k = 0; k < 300; k++) {
+        instance x = draw(&rng, 0.9);
+        int64_t n = x.n;
+        double *Y = inverse(&x), *r = dense_normals(&rng, n, 1), *p = dense_room(n);
+        double *gradient = dense_room(n), *s = dense_room(n), *su = dense_room(n);
+        double *next = dense_room(n), value, E, kl = 0, half = 0;
+        long double *wide = dense_room_long(n);
+        dense_softmax(n, 1, r, p);
+        for (int64_t i = 0; i < n; i++) wide[i] = p[i];
+        CHECK_STATUS(
+            env, cgam_coupled_free_energy(x.gate, x.beta, x.lambda, x.b, x.u, p, &value, gradient));
+        double off =
+            1e-12 * (double)n * (1 + x.lambda) * (1 + x.lambda) * (10 / x.eta + 10 / x.beta);
+        CHECK_CLOSE(value, (double)free_energy(&x, Y, wide), off);
+        for (int64_t i = 0; i < n; i++) {
+            long double h = 1e-6L * p[i], up, down;
+            wide[i] = p[i] + h;
+            up = free_energy(&x, Y, wide);
+            wide[i] = p[i] - h;
+            down = free_energy(&x, Y, wide);
+            wide[i] = p[i];
+            /* h^2 times a third of the third derivative is 1e-12 / (6 beta); F / h has 64 bits */
+            CHECK_CLOSE(gradient[i], (double)((up - down) / (2 * h)),
+                        off + 1e-11 / x.beta + 1e-12 * off / (double)h);
+        }
+        /* F(p) = E(s(p)) + <u, A^-1 u> / 2 + KL(p | next) / beta, s(p) = A^-1 (u + lambda p) */
+        dense_score(n, n, Y, x.u, su);
+        dense_score(n, n, Y, p, s);
+        for (int64_t i = 0; i < n; i++) {
+            s[i] = su[i] + x.lambda * s[i];
+            r[i] = x.b[i] + x.lambda * s[i];
+            half += 0.5 * x.u[i] * su[i];
+        }
+        CHECK_STATUS(env, cgam_coupled_energy(x.gate, x.beta, x.lambda, x.b, x.u, s, &E, NULL));
+        dense_softmax(n, x.beta, r, next);
+        for (int64_t i = 0; i < n; i++) kl += p[i] * log(p[i] / next[i]);
+        if (isfinite(kl)) CHECK_CLOSE(value, E + half + kl / x.beta, 10 * off * (1 + fabs(half)));
+        drop(&x);
+    }
+}
+
+/* Up to 10^5 mirror steps, ten from each start: the step is the map to rounding, and the fall is
+ * half of lambda^2 |next - p|^2 in A^-1, and KL(p | next) / beta. */
+static void the_map_is_a_mirror_step_and_its_fall_is_known(void **state)
+{
+    (void)state;
+    cgam_rng rng = cgam_rng_stream(20, 7);
+    for (int k = 0; k < 10000; k++) {
+        instance x = draw(&rng, 0.9);
+        int64_t n = x.n;
+        double *Y = inverse(&x), *r = dense_normals(&rng, n, 2), *p = dense_room(n);
+        double *mirror = dense_room(n), *map = dense_room(n), *gradient = dense_room(n), before;
+        double *Yu = dense_room(n), *Yp = dense_room(n), *Yd = dense_room(n), *step = dense_room(n);
+        double size = (1 + x.lambda) * (1 + x.lambda) * (10 / x.eta + 10 / x.beta);
+        dense_score(n, n, Y, x.u, Yu);
+        dense_softmax(n, 1, r, p);
+        for (int t = 0; t < 10; t++) {
+            double after, fall = 0, least = 1;
+            CHECK_STATUS(env, cgam_coupled_free_energy(x.gate, x.beta, x.lambda, x.b, x.u, p,
+                                                       &before, gradient));
+            for (int64_t i = 0; i < n; i++) {
+                least = fmin(least, p[i]);
+                mirror[i] = log(p[i]) - x.beta * gradient[i];
+            }
+            if (!(least > 1e-300)) break; /* a mirror step multiplies what is there */
+            dense_softmax(n, 1, mirror, mirror);
+            dense_score(n, n, Y, p, Yp);
+            for (int64_t i = 0; i < n; i++)
+                r[i] = x.b[i] + x.lambda * Yu[i] + x.lambda * x.lambda * Yp[i];
+            dense_softmax(n, x.beta, r, map);
+            CHECK_CLOSE_ALL(mirror, map, n, 1e-12 * (1 + x.beta * size));
+            for (int64_t i = 0; i < n; i++) step[i] = map[i] - p[i];
+            dense_score(n, n, Y, step, Yd);
+            for (int64_t i = 0; i < n; i++) {
+                fall += 0.5 * x.lambda * x.lambda * step[i] * Yd[i];
+                if (map[i] > 0) fall += p[i] * log(p[i] / map[i]) / x.beta;
+            }
+            CHECK_STATUS(env, cgam_coupled_free_energy(x.gate, x.beta, x.lambda, x.b, x.u, map,
+                                                       &after, NULL));
+            CHECK_CLOSE(before - after, fall, 1e-12 * (double)n * size * (1 + fall));
+            CHECK_LE(-1e-13 * (double)n * size, before - after);
+            memcpy(p, map, (size_t)n * sizeof *p);
+        }
+        drop(&x);
+    }
+}
+
 /* A^-1 x = D^-1 x - alpha D^-1 Z M^-1 Z' D^-1 x, M = I + alpha Z' D^-1 Z, written out. */
 static void woodbury_is_the_inverse(void **state)
 {
@@ -290,6 +410,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_gradient_is_the_map),
         cmocka_unit_test(fixed_points_are_zeros_of_the_gradient),
+        cmocka_unit_test(the_free_energy_has_its_gradient_and_meets_the_energy),
+        cmocka_unit_test(the_map_is_a_mirror_step_and_its_fall_is_known),
         cmocka_unit_test(woodbury_is_the_inverse),
         cmocka_unit_test(first_order_is_the_map_without_feedback),
         cmocka_unit_test(without_coupling_it_is_the_hopfield_update),
