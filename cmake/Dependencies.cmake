@@ -2,7 +2,7 @@
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
-set(pkgconfig_modules jansson libzip sqlite3 libsodium)
+set(pkgconfig_modules jansson libzip sqlite3 libsodium liblbfgs)
 foreach(module ${pkgconfig_modules})
   pkg_check_modules(${module} REQUIRED QUIET IMPORTED_TARGET ${module})
   list(APPEND library_dependencies PkgConfig::${module})

@@ -65,6 +65,12 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_lens_scores(const cgam_lens *lens, cgam
                                                      int64_t count, const float *H, int64_t stride,
                                                      float *out);
 
+/* out [count, width]: the derivative with respect to each state of the sum over tokens of weight times
+ * NORM's score; weights [count, vocab]. Products in f32. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_lens_pull(const cgam_lens *lens, int64_t count,
+                                                   const float *H, int64_t stride,
+                                                   const float *weights, float *out);
+
 /* How widely p = softmax(scores) is spread. Sums in double. */
 typedef struct cgam_spread {
     double log_entropy; /* log N_eff = the entropy of p */

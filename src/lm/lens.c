@@ -248,6 +248,57 @@ cgam_status cgam_lens_scores(const cgam_lens *lens, cgam_lens_kind kind, int64_t
     return status;
 }
 
+/* ---- Derivatives -------------------------------------------------------------------------- */
+typedef struct pulling {
+    const cgam_lens *lens;
+    int64_t count;
+    const float *weights; /* [count, vocab] */
+    float *out;           /* [count, width] */
+} pulling;
+
+enum { COLUMNS = 64 };
+
+static cgam_status pull_columns(void *arg, int64_t i)
+{
+    const pulling *job = arg;
+    const cgam_lens *lens = job->lens;
+    int64_t from = i * COLUMNS,
+            columns = lens->width - from < COLUMNS ? lens->width - from : COLUMNS;
+    if (cgam_interrupted(lens->env)) return CGAM_E_INTERRUPTED;
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)job->count, (int)columns,
+                (int)lens->vocab, 1, job->weights, (int)lens->vocab, lens->Z + from,
+                (int)lens->width, 0, job->out + from, (int)lens->width);
+    return CGAM_OK;
+}
+
+/* With c = h - m, f = 1/sqrt(|c|^2/d + eps), u = f c and w the weights times Z and the norm's: the
+ * derivative is f (w - u <u, w>/d), less its mean where the norm is centred. */
+cgam_status cgam_lens_pull(const cgam_lens *lens, int64_t count, const float *H, int64_t stride,
+                           const float *weights, float *out)
+{
+    int64_t d = lens->width;
+    pulling job = {lens, count, weights, out};
+    cgam_status status = cgam_parallel(lens->env, (d + COLUMNS - 1) / COLUMNS, pull_columns, &job);
+    for (int64_t i = 0; i < count && status == CGAM_OK; i++) {
+        const float *h = H + i * stride;
+        float *w = out + i * d;
+        double square = 0, dot = 0, mean = 0, m = middle(lens, CGAM_LENS_NORM, h);
+        for (int64_t j = 0; j < d; j++) square += ((double)h[j] - m) * ((double)h[j] - m);
+        double f = 1 / sqrt(square / (double)d + lens->norm.epsilon);
+        for (int64_t j = 0; j < d; j++) {
+            w[j] *= lens->gain[j];
+            dot += (double)w[j] * ((double)h[j] - m) * f;
+        }
+        for (int64_t j = 0; j < d; j++) {
+            double g = f * ((double)w[j] - ((double)h[j] - m) * f * dot / (double)d);
+            w[j] = (float)g;
+            mean += g / (double)d;
+        }
+        for (int64_t j = 0; j < d && lens->norm.centred; j++) w[j] -= (float)mean;
+    }
+    return status;
+}
+
 /* States scored a batch at a time; a task of cgam_parallel reads one state of the batch. */
 typedef struct reading {
     const cgam_lens *lens;
