@@ -137,7 +137,7 @@ typedef struct cgam_lm_capture_opts {
      * little more or less according to what else is in the batch; the plain pass does not. Where the CPU
      * has a tile unit it multiplies there, and states are within 1e-5 of those on other CPUs. */
     bool exact;
-    bool no_sharing; /* compute tokens that all prompts begin with anew for each */
+    bool no_sharing; /* compute tokens that prompts begin with alike anew for each */
     bool no_states;  /* run the prompts alone, hand nothing over; to measure against */
     /* Tokens with one cache; default 0 = 512, or if exact 64 to 2048: fewer the larger the model, but
      * no fewer than all prompts begin with. */

@@ -15,8 +15,9 @@ typedef struct cgam_exact_segment {
     int64_t begin, count; /* rows of the batch */
     int64_t position;     /* of its first token */
     int64_t parent;       /* the segment whose tokens come before, or -1 */
-    int64_t cache;        /* the sequence of the cache that it continues, or -1 */
-    int64_t prompt;       /* whose edits it has */
+    int64_t
+        cache; /* the sequence of the cache that it continues, or -1; its parents go there too */
+    int64_t prompt; /* whose edits it has */
 } cgam_exact_segment;
 
 /* Keys and values of sequences, kept between passes: row `position` of a sequence after each layer. */
@@ -51,6 +52,10 @@ void cgam_exact_free(cgam_exact *p);
 /* Appends a segment to the batch, which p->tokens = p->segments = 0 empties; seg has its
  * position, parent, cache and prompt. */
 void cgam_exact_append(cgam_exact *p, const int32_t *tokens, int64_t count, cgam_exact_segment seg);
+/* The prompts of batch `number` of a packing: what all begin with is segment 0, prompts are 1 .. count,
+ * what stems begin with comes after them; returns how many there are. cached: prompt i goes to sequence i
+ * of the cache, all of it. */
+int64_t cgam_exact_fill(cgam_exact *p, const cgam_running *r, int64_t number, bool cached);
 /* x = the embeddings, edited; then block l (0 .. L - 1) and the edits after it. */
 CGAM_NODISCARD cgam_status cgam_exact_embed(cgam_exact *p);
 CGAM_NODISCARD cgam_status cgam_exact_block(cgam_exact *p, int64_t l);

@@ -115,10 +115,18 @@ void cgam_weights_part(const cgam_weights *w, int64_t row, int64_t from, int64_t
 bool cgam_gguf_uint(const cgam_lm *lm, const char *name, int64_t *out);
 bool cgam_gguf_real(const cgam_lm *lm, const char *name, double *out);
 
-/* Batches: which prompts go together. order [count] holds prompts, longest first; batch b is
- * order[first[b] .. first[b + 1]). */
+/* Prompts order[first .. first + count) of one batch, whose first `tokens` tokens are the same and
+ * computed once; one prompt alone has those that all share. */
+typedef struct cgam_stem {
+    int64_t first, count, tokens;
+} cgam_stem;
+
+/* Batches: which prompts go together. order [count] holds prompts, stems one after the other, longest
+ * first; batch b is order[first[b] .. first[b + 1]). */
 typedef struct cgam_packing {
     int64_t *order, *first; /* [count], [batches + 1] */
+    cgam_stem *stem;        /* [count] at most */
+    int64_t *of;            /* [count] the stem of each prompt */
     int64_t batches;
     int64_t shared;                      /* tokens that all prompts begin with, computed once */
     int64_t tokens;                      /* to be computed in all */
@@ -147,6 +155,8 @@ typedef struct cgam_running {
 int64_t cgam_running_from(const cgam_running *r, int64_t i);
 /* Tokens of the candidates of prompt i that are run: all but each one's last. */
 int64_t cgam_running_tail(const cgam_running *r, int64_t i);
+/* Tokens that all prompts begin with; 0 where that is not worth sharing. */
+int64_t cgam_running_shared(const cgam_running *r);
 /* What a batch is: at most so many tokens and prompts. with_tails: those of candidates count. */
 CGAM_NODISCARD cgam_status cgam_packing_new(const cgam_running *r, int64_t batch_tokens,
                                             int64_t batch_prompts, bool with_tails,

@@ -1,10 +1,10 @@
-/* llama_capture.c: prompts in batches - what they share, what goes together, what is handed over.
+/* llama_capture.c: prompts in batches through libllama, and what is handed over.
  *
  * Prompts of a batch are sequences 1, 2, ... of one cache; what all prompts begin with is computed
- * once as sequence 0, and the others are told that those cells are theirs as well. An edit is part of
- * what a token is: prompts share tokens only as far as the same happens to them. A batch is decoded
- * a piece at a time, and what a piece has finished is handed over at once. Cells are the same as in
- * one go; numbers are to rounding, and where weights are quantised within what lm.h says of batches.
+ * once as sequence 0, what a stem begins with as the sequence of its first prompt, and the others are
+ * told that those cells are theirs as well. A batch is decoded a piece at a time, and what a piece has
+ * finished is handed over at once. Cells are the same as in one go; numbers are to rounding, and where
+ * weights are quantised within what lm.h says of batches.
  *
  * Candidates are sequences after those of their batch, which begin with all cells of their prompt. */
 #include "lm/llama_decode.h"
@@ -12,7 +12,6 @@
 #include "num/cpu/cpu.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 cgam_lm_capture_opts cgam_lm_capture_opts_default(void)
@@ -25,18 +24,7 @@ cgam_lm_observe_opts cgam_lm_observe_opts_default(void)
     return (cgam_lm_observe_opts){.run = cgam_lm_capture_opts_default(), .states = true};
 }
 
-/* ---- Packing ------------------------------------------------------------------------------ */
-typedef struct sized {
-    int64_t which, tokens;
-} sized;
-
-static int longest_first(const void *a, const void *b)
-{
-    const sized *x = a, *y = b;
-    if (x->tokens != y->tokens) return x->tokens < y->tokens ? 1 : -1;
-    return x->which < y->which ? -1 : 1;
-}
-
+/* ---- What is wanted ------------------------------------------------------------------------ */
 int64_t cgam_running_from(const cgam_running *r, int64_t i)
 {
     if (r->opts->from) return r->opts->from[i];
@@ -49,28 +37,6 @@ int64_t cgam_running_tail(const cgam_running *r, int64_t i)
     if (!r->candidate) return 0;
     for (int64_t c = r->first[i]; c < r->first[i + 1]; c++) tokens += r->candidate[c].length - 1;
     return tokens;
-}
-
-/* How many tokens all prompts begin with; each keeps at least one of its own. */
-static int64_t shared_prefix(const cgam_running *r)
-{
-    int64_t shared = r->prompts[0].count - 1;
-    for (int64_t i = 1; i < r->count; i++) {
-        const cgam_lm_prompt *p = &r->prompts[i];
-        int64_t k = 0, most = p->count - 1 < shared ? p->count - 1 : shared;
-        while (k < most && p->tokens[k] == r->prompts[0].tokens[k] &&
-               cgam_edit_plan_same(r->plan, 0, i, k))
-            k++;
-        shared = k;
-    }
-    return r->count > 1 ? shared : 0;
-}
-
-void cgam_packing_free(cgam_env *env, cgam_packing *packing)
-{
-    cgam_free(env, packing->order);
-    cgam_free(env, packing->first);
-    *packing = (cgam_packing){0};
 }
 
 static cgam_status check_tokens(cgam_lm *lm, const char *what, int64_t which, int64_t count,
@@ -96,54 +62,6 @@ cgam_status cgam_prompts_check(cgam_lm *lm, int64_t count, const cgam_lm_prompt 
         status = check_tokens(lm, "prompt", i, prompts[i].count, prompts[i].tokens);
     }
     return status;
-}
-
-cgam_status cgam_packing_new(const cgam_running *r, int64_t tokens_max, int64_t prompts_max,
-                             bool with_tails, cgam_packing *out)
-{
-    enum { WORTH_SHARING = 4 };
-    cgam_env *env = r->lm->env;
-    int64_t count = r->count;
-    *out = (cgam_packing){0};
-    if (!r->opts->run.no_sharing && count > 0) out->shared = shared_prefix(r);
-    if (out->shared < WORTH_SHARING) out->shared = 0;
-    out->order = cgam_alloc(env, (size_t)count, sizeof *out->order);
-    out->first = cgam_alloc(env, (size_t)count + 1, sizeof *out->first);
-    sized *left = cgam_alloc(env, (size_t)count, sizeof *left);
-    if (!out->order || !out->first || !left) {
-        cgam_free(env, left);
-        cgam_packing_free(env, out);
-        return cgam_fail_nomem(env, "the order of the prompts");
-    }
-    for (int64_t i = 0; i < count; i++) {
-        left[i] = (sized){i, r->prompts[i].count - out->shared};
-        out->tokens += left[i].tokens + cgam_running_tail(r, i);
-        if (with_tails) left[i].tokens += cgam_running_tail(r, i);
-    }
-    out->tokens += out->shared;
-    if (count > 0) qsort(left, (size_t)count, sizeof *left, longest_first);
-    /* The longest that is left opens a batch, even when it is larger than that; whatever still
-     * fits follows, longest first. */
-    int64_t placed = 0, remaining = count;
-    while (remaining > 0) {
-        int64_t used = 0, taken = 0, kept = 0;
-        out->first[out->batches++] = placed;
-        for (int64_t i = 0; i < remaining; i++) {
-            if (taken == 0 || (used + left[i].tokens <= tokens_max && taken < prompts_max)) {
-                used += left[i].tokens;
-                taken++;
-                out->order[placed++] = left[i].which;
-            } else {
-                left[kept++] = left[i];
-            }
-        }
-        remaining = kept;
-        if (used > out->batch_tokens) out->batch_tokens = used;
-        if (taken > out->batch_prompts) out->batch_prompts = taken;
-    }
-    out->first[out->batches] = placed;
-    cgam_free(env, left);
-    return CGAM_OK;
 }
 
 /* ---- States and scores of prompts ---------------------------------------------------------- */
@@ -187,7 +105,7 @@ static cgam_status hand_over(handing *h, cgam_decoder *d, int64_t which, int64_t
     return r->sink(r->user, &span);
 }
 
-/* What a piece has finished; what all prompts begin with is each one's. */
+/* What a piece has finished; what several prompts begin with is each one's. */
 static cgam_status take(void *user, cgam_decoder *d)
 {
     handing *h = user;
@@ -198,8 +116,12 @@ static cgam_status take(void *user, cgam_decoder *d)
     for (int64_t k = 0, end; k < d->outputs && d->wanted && status == CGAM_OK; k = end) {
         const cgam_decoder_row *row = &d->row[d->from + d->output[k]];
         for (end = k; end < d->outputs && d->row[d->from + d->output[end]].seq == row->seq;) end++;
-        if (row->seq > 0) ended++;
-        if (want && row->seq > 0) status = hand_over(h, d, row->prompt, k, end);
+        const cgam_stem *stem = &r->packing.stem[r->packing.of[row->prompt]];
+        bool common = row->seq > 0 && row->position < stem->tokens;
+        if (row->seq > 0 && !common) ended++;
+        if (want && row->seq > 0 && !common) status = hand_over(h, d, row->prompt, k, end);
+        for (int64_t i = 0; i < stem->count && want && common && status == CGAM_OK; i++)
+            status = hand_over(h, d, r->packing.order[stem->first + i], k, end);
         for (int64_t i = 0; i < r->count && want && row->seq == 0 && status == CGAM_OK; i++)
             status = hand_over(h, d, i, k, end);
     }
@@ -210,13 +132,21 @@ static cgam_status take(void *user, cgam_decoder *d)
     return status;
 }
 
-/* What all prompts begin with, as sequence 0. */
-static cgam_status run_prefix(const cgam_running *r, cgam_decoder *d, cgam_decoder_taken taken,
+/* The first token of stem s that any of its prompts wants; of all prompts, where s is NULL. */
+static int64_t wanted_from(const cgam_running *r, const cgam_stem *s)
+{
+    int64_t from = INT64_MAX;
+    for (int64_t i = 0; i < (s ? s->count : r->count) && !r->candidate; i++) {
+        int64_t one = cgam_running_from(r, r->packing.order[(s ? s->first : 0) + i]);
+        from = one < from ? one : from;
+    }
+    return from;
+}
+
+cgam_status cgam_llama_prefix(const cgam_running *r, cgam_decoder *d, cgam_decoder_taken taken,
                               void *user)
 {
-    int64_t from = INT64_MAX, shared = r->packing.shared, first = r->packing.order[0];
-    for (int64_t i = 0; i < r->count && !r->candidate; i++)
-        from = cgam_running_from(r, i) < from ? cgam_running_from(r, i) : from;
+    int64_t from = wanted_from(r, NULL), shared = r->packing.shared, first = r->packing.order[0];
     cgam_status status = CGAM_OK;
     for (int64_t at = 0; at < shared && status == CGAM_OK; at += CGAM_PIECE) {
         int64_t n = shared - at < CGAM_PIECE ? shared - at : CGAM_PIECE;
@@ -226,22 +156,33 @@ static cgam_status run_prefix(const cgam_running *r, cgam_decoder *d, cgam_decod
     return status;
 }
 
-/* The prompts of batch b, as sequences 1, 2, ... */
-static cgam_status run_batch(const cgam_running *r, cgam_decoder *d, int64_t b,
+cgam_status cgam_llama_batch(const cgam_running *r, cgam_decoder *d, int64_t b,
                              cgam_decoder_taken taken, void *user)
 {
     const cgam_packing *p = &r->packing;
-    for (int64_t i = p->first[b]; i < p->first[b + 1]; i++) {
+    int64_t begin = p->first[b], end = p->first[b + 1];
+    for (int64_t i = begin; i < end; i++) {
+        cgam_decoder_forget(d, (int32_t)(i - begin) + 1);
+        if (p->shared > 0) cgam_decoder_share(d, 0, (int32_t)(i - begin) + 1);
+    }
+    const cgam_stem *stem;
+    for (int64_t i = begin; i < end; i += stem->count) {
+        stem = &p->stem[p->of[p->order[i]]];
+        cgam_decoder_append(d, r->prompts[p->order[i]].tokens + p->shared, stem->tokens - p->shared,
+                            p->shared, p->order[i], (int32_t)(i - begin) + 1, wanted_from(r, stem));
+    }
+    cgam_status status = d->rows > 0 ? cgam_decoder_run(d, taken, user) : CGAM_OK;
+    for (int64_t i = begin; i < end && status == CGAM_OK; i++) {
         int64_t which = p->order[i];
-        int32_t seq = (int32_t)(i - p->first[b]) + 1;
         const cgam_lm_prompt *prompt = &r->prompts[which];
-        cgam_decoder_forget(d, seq);
-        if (p->shared > 0) cgam_decoder_share(d, 0, seq);
-        cgam_decoder_append(d, prompt->tokens + p->shared, prompt->count - p->shared, p->shared,
-                            which, seq,
+        stem = &p->stem[p->of[which]];
+        if (i > stem->first && stem->tokens > p->shared)
+            cgam_decoder_share(d, (int32_t)(stem->first - begin) + 1, (int32_t)(i - begin) + 1);
+        cgam_decoder_append(d, prompt->tokens + stem->tokens, prompt->count - stem->tokens,
+                            stem->tokens, which, (int32_t)(i - begin) + 1,
                             r->candidate ? prompt->count - 1 : cgam_running_from(r, which));
     }
-    return cgam_decoder_run(d, taken, user);
+    return status == CGAM_OK ? cgam_decoder_run(d, taken, user) : status;
 }
 
 static void forget_batch(const cgam_running *r, cgam_decoder *d, int64_t b)
@@ -270,9 +211,9 @@ cgam_status cgam_llama_observe(cgam_running *r)
     cgam_status status = cgam_decoder_open(r->lm, &o, &d);
     if (status == CGAM_OK && ((r->layers_count > 0 && !h.states) || !h.scores))
         status = cgam_fail_nomem(env, "states");
-    if (status == CGAM_OK) status = run_prefix(r, &d, take, &h);
+    if (status == CGAM_OK) status = cgam_llama_prefix(r, &d, take, &h);
     for (int64_t b = 0; b < p->batches && status == CGAM_OK; b++) {
-        status = run_batch(r, &d, b, take, &h);
+        status = cgam_llama_batch(r, &d, b, take, &h);
         forget_batch(r, &d, b);
     }
     cgam_decoder_close(&d);
@@ -364,9 +305,9 @@ cgam_status cgam_llama_score(cgam_running *r)
                            .scores = true,
                            .plan = r->plan};
     cgam_status status = cgam_decoder_open(r->lm, &o, &d);
-    if (status == CGAM_OK) status = run_prefix(r, &d, take_scores, &t);
+    if (status == CGAM_OK) status = cgam_llama_prefix(r, &d, take_scores, &t);
     for (int64_t b = 0; b < p->batches && status == CGAM_OK; b++) {
-        status = run_batch(r, &d, b, take_scores, &t);
+        status = cgam_llama_batch(r, &d, b, take_scores, &t);
         if (status == CGAM_OK) status = run_tails(&t, &d, b);
         forget_batch(r, &d, b);
     }
@@ -388,7 +329,7 @@ static cgam_status choose_batch(const cgam_running *r, int64_t *tokens)
     *tokens = o->batch_tokens > 0 ? o->batch_tokens : BATCH;
     if (o->batch_tokens == 0 && o->exact) {
         /* every batch computes what is shared anew: it has at least as many tokens of its own */
-        double least = o->no_sharing ? 0 : (double)shared_prefix(r);
+        double least = (double)cgam_running_shared(r);
         *tokens = (int64_t)fmin(BATCH_EXACT, fmax(fmax(BATCH_EXACT_LEAST, least),
                                                   work / (2 * (double)r->lm->info.parameters + 1)));
     }

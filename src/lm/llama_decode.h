@@ -77,4 +77,11 @@ const float *cgam_decoder_scores(const cgam_decoder *d, int64_t k);
 void cgam_decoder_forget(cgam_decoder *d, int32_t seq);
 void cgam_decoder_share(cgam_decoder *d, int32_t from, int32_t to);
 
+/* What all prompts of a packing begin with, as sequence 0; then prompt order[first[b] + i] of batch b as
+ * sequence i + 1, its last token wanted where candidates follow. */
+CGAM_NODISCARD cgam_status cgam_llama_prefix(const cgam_running *r, cgam_decoder *d,
+                                             cgam_decoder_taken taken, void *user);
+CGAM_NODISCARD cgam_status cgam_llama_batch(const cgam_running *r, cgam_decoder *d, int64_t b,
+                                            cgam_decoder_taken taken, void *user);
+
 #endif

@@ -306,14 +306,14 @@ static int64_t cache_row(const pass *p, int64_t sequence, int64_t position)
 static void remember(pass *p)
 {
     int64_t kd = p->s.heads_kv * p->s.head;
-    for (int64_t g = 0; g < p->segments; g++) {
-        const segment *seg = &p->segment[g];
-        if (seg->cache < 0) continue;
-        int64_t at = cache_row(p, seg->cache, seg->position);
-        size_t size = (size_t)(seg->count * kd) * sizeof *p->k;
-        memcpy(p->cache.k + at, p->k + seg->begin * kd, size);
-        memcpy(p->cache.v + at, p->v + seg->begin * kd, size);
-    }
+    for (int64_t g = 0; g < p->segments; g++)
+        for (const segment *s = p->segment[g].cache < 0 ? NULL : &p->segment[g]; s;
+             s = s->parent >= 0 ? &p->segment[s->parent] : NULL) {
+            int64_t at = cache_row(p, p->segment[g].cache, s->position);
+            size_t size = (size_t)(s->count * kd) * sizeof *p->k;
+            memcpy(p->cache.k + at, p->k + s->begin * kd, size);
+            memcpy(p->cache.v + at, p->v + s->begin * kd, size);
+        }
 }
 
 /* What a segment sees, first tokens first; its own rows are the last of them. */
@@ -322,7 +322,8 @@ static int gather(const pass *p, const segment *seg, sight *out)
     int64_t kd = p->s.heads_kv * p->s.head;
     const segment *chain[DEPTH];
     int depth = 0, n = 0;
-    for (const segment *s = seg; s; s = s->parent >= 0 ? &p->segment[s->parent] : NULL)
+    for (const segment *s = seg; s;
+         s = s->parent >= 0 && s->cache < 0 ? &p->segment[s->parent] : NULL)
         if (depth < DEPTH) chain[depth++] = s;
     while (depth-- > 0) {
         const segment *s = chain[depth];

@@ -1,7 +1,8 @@
 /* llama_exact_run.c: prompts through the plain pass, a batch at a time.
  *
- * Segment 0 of a batch is what all prompts begin with; prompts continue it and candidates continue
- * prompts. */
+ * Segment 0 of a batch is what all prompts begin with, 1 .. count are its prompts; then come what the
+ * stems begin with, which continue segment 0 and are continued by their prompts, and candidates, which
+ * continue prompts. */
 #include "lm/exact.h"
 
 #include <string.h>
@@ -15,6 +16,8 @@ typedef struct batch {
     int64_t *rows; /* [tokens_max] which they are */
     int64_t *slot; /* [tokens_max] a row's place among them */
     int64_t wanted;
+    int64_t *from;               /* [segments but candidates] the first token wanted of each */
+    int64_t tails;               /* the first segment that is a candidate */
     float *span_states, *scores; /* [layers, AT_ONCE, d], [AT_ONCE, vocab] */
     int64_t held[AT_ONCE]; /* rows whose scores are there, in the order they are handed over */
     int64_t held_count, held_at; /* how many; the first that has not been */
@@ -25,7 +28,7 @@ static void empty(batch *b)
 {
     cgam_env *env = b->r->lm->env;
     cgam_exact_free(&b->p);
-    void *blocks[] = {b->states, b->rows, b->slot, b->span_states, b->scores};
+    void *blocks[] = {b->states, b->rows, b->slot, b->from, b->span_states, b->scores};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) cgam_free(env, blocks[i]);
 }
 
@@ -55,7 +58,8 @@ static cgam_status prepare(batch *b, cgam_running *r)
         tails = of_batch > tails ? of_batch : tails;
     }
     *b = (batch){.r = r, .done = k->shared};
-    cgam_status status = cgam_exact_new(&b->p, r->lm, tokens, k->batch_prompts + 1 + tails, 0, 0);
+    int64_t segments = 2 * k->batch_prompts + 1; /* a stem has two prompts or more */
+    cgam_status status = cgam_exact_new(&b->p, r->lm, tokens, segments + tails, 0, 0);
     if (status != CGAM_OK) return status;
     b->p.plan = r->plan;
     bool scores = r->candidate || r->opts->scores;
@@ -67,53 +71,86 @@ static cgam_status prepare(batch *b, cgam_running *r)
         cgam_alloc(env, scores ? (size_t)(AT_ONCE * r->lm->info.vocab) : 1, sizeof *b->scores);
     b->rows = cgam_alloc(env, (size_t)tokens, sizeof *b->rows);
     b->slot = cgam_alloc(env, (size_t)tokens, sizeof *b->slot);
-    if (!b->states || !b->span_states || !b->scores || !b->rows || !b->slot)
+    b->from = cgam_alloc(env, (size_t)segments, sizeof *b->from);
+    if (!b->states || !b->span_states || !b->scores || !b->rows || !b->slot || !b->from)
         return cgam_fail_nomem(env, "states");
     return CGAM_OK;
 }
 
-/* Segment 0, then a segment for each prompt, then one for each candidate that needs it. */
-static void fill(batch *b, int64_t number)
+int64_t cgam_exact_fill(cgam_exact *p, const cgam_running *r, int64_t number, bool cached)
 {
-    const cgam_running *r = b->r;
     const cgam_packing *k = &r->packing;
-    cgam_exact *p = &b->p;
-    int64_t shared = k->shared, first = k->order[k->first[number]], count;
+    int64_t begin = k->first[number], end = k->first[number + 1], shared = k->shared;
+    int64_t stems = end - begin + 1;
     p->tokens = p->segments = 0;
-    cgam_exact_append(p, r->prompts[first].tokens, shared,
-                      (cgam_exact_segment){.parent = -1, .cache = -1, .prompt = first});
-    for (int64_t i = k->first[number]; i < k->first[number + 1]; i++) {
-        const cgam_lm_prompt *prompt = &r->prompts[k->order[i]];
-        cgam_exact_append(p, prompt->tokens + shared, prompt->count - shared,
+    cgam_exact_append(p, r->prompts[k->order[begin]].tokens, shared,
+                      (cgam_exact_segment){.parent = -1, .cache = -1, .prompt = k->order[begin]});
+    for (int64_t i = begin; i < end; i++) {
+        int64_t which = k->order[i];
+        const cgam_stem *stem = &k->stem[k->of[which]];
+        if (i == stem->first && stem->tokens > shared) stems++;
+        cgam_exact_append(p, r->prompts[which].tokens + stem->tokens,
+                          r->prompts[which].count - stem->tokens,
+                          (cgam_exact_segment){.position = stem->tokens,
+                                               .parent = stem->tokens > shared ? stems - 1 : 0,
+                                               .cache = cached ? which : -1,
+                                               .prompt = which});
+    }
+    const cgam_stem *stem;
+    for (int64_t i = begin; i < end; i += stem->count) {
+        stem = &k->stem[k->of[k->order[i]]];
+        if (stem->tokens == shared) continue;
+        cgam_exact_append(p, r->prompts[k->order[i]].tokens + shared, stem->tokens - shared,
                           (cgam_exact_segment){
                               .position = shared, .parent = 0, .cache = -1, .prompt = k->order[i]});
     }
-    count = k->first[number + 1] - k->first[number];
-    for (int64_t i = 0; i < count && r->candidate; i++) {
-        int64_t which = k->order[k->first[number] + i];
+    return stems;
+}
+
+static void add_candidates(batch *b, int64_t count)
+{
+    const cgam_running *r = b->r;
+    for (int64_t i = 1; i <= count && r->candidate; i++) {
+        int64_t which = b->p.segment[i].prompt;
         for (int64_t c = r->first[which]; c < r->first[which + 1]; c++)
             if (r->candidate[c].length > 1)
-                cgam_exact_append(p, r->candidate[c].tokens, r->candidate[c].length - 1,
+                cgam_exact_append(&b->p, r->candidate[c].tokens, r->candidate[c].length - 1,
                                   (cgam_exact_segment){.position = r->prompts[which].count,
-                                                       .parent = i + 1,
+                                                       .parent = i,
                                                        .cache = -1,
                                                        .prompt = which});
     }
-    b->wanted = 0;
-    int64_t least = shared;
+}
+
+/* The rows whose states are wanted: those of segment 0 and of stems from where any prompt wants them. */
+static void list_wanted(batch *b, int64_t count)
+{
+    const cgam_running *r = b->r;
+    cgam_exact *p = &b->p;
+    for (int64_t g = 0; g < b->tails; g++) b->from[g] = INT64_MAX;
     for (int64_t i = 1; i <= count; i++) {
         int64_t from = cgam_running_from(r, p->segment[i].prompt);
-        least = from < least ? from : least;
+        for (int64_t g = i; g >= 0; g = p->segment[g].parent)
+            b->from[g] = from < b->from[g] ? from : b->from[g];
     }
-    for (int64_t g = 0; g <= count && r->layers_count > 0; g++) {
+    b->wanted = 0;
+    for (int64_t g = 0; g < b->tails && r->layers_count > 0; g++) {
         const cgam_exact_segment *seg = &p->segment[g];
-        int64_t from = g == 0 ? least : cgam_running_from(r, seg->prompt);
         for (int64_t t = 0; t < seg->count; t++) {
-            if (seg->position + t < from) continue;
+            if (seg->position + t < b->from[g]) continue;
             b->slot[seg->begin + t] = b->wanted;
             b->rows[b->wanted++] = seg->begin + t;
         }
     }
+}
+
+static void fill(batch *b, int64_t number)
+{
+    const cgam_packing *k = &b->r->packing;
+    int64_t count = k->first[number + 1] - k->first[number];
+    b->tails = cgam_exact_fill(&b->p, b->r, number, false);
+    add_candidates(b, count);
+    list_wanted(b, count);
 }
 
 static void keep(batch *b, int64_t layer)
@@ -165,7 +202,8 @@ static cgam_status score_rows(batch *b, int64_t g, int64_t n, int64_t first, int
         b->held_at = 0;
         for (int64_t next = g + 1; next <= prompts && g > 0; next++) {
             int64_t row = own_rows(b, next, &count);
-            bool more = cgam_running_from(b->r, b->p.segment[next].prompt) < b->r->packing.shared;
+            const cgam_exact_segment *seg = &b->p.segment[next];
+            bool more = cgam_running_from(b->r, seg->prompt) < seg->position;
             if (more || b->held_count + count > AT_ONCE) break;
             for (int64_t k = 0; k < count; k++) b->held[b->held_count++] = row + k;
         }
@@ -203,8 +241,10 @@ static cgam_status hand_over_all(batch *b, int64_t count)
     cgam_status status = CGAM_OK;
     b->held_count = b->held_at = 0;
     for (int64_t i = 1; i <= count && status == CGAM_OK; i++) {
-        status = hand_over(b, 0, b->p.segment[i].prompt, count);
-        if (status == CGAM_OK) status = hand_over(b, i, b->p.segment[i].prompt, count);
+        int64_t stem = b->p.segment[i].parent, which = b->p.segment[i].prompt;
+        status = hand_over(b, 0, which, count);
+        if (status == CGAM_OK && stem > 0) status = hand_over(b, stem, which, count);
+        if (status == CGAM_OK) status = hand_over(b, i, which, count);
     }
     if (status == CGAM_OK && r->opts->run.batch_end) status = r->opts->run.batch_end(r->user);
     return status;
@@ -231,7 +271,7 @@ static cgam_status flush(batch *b, int64_t n, const int64_t *rows, const asker *
 static cgam_status score(batch *b, int64_t count)
 {
     const cgam_running *r = b->r;
-    int64_t rows[AT_ONCE], n = 0, g = count + 1;
+    int64_t rows[AT_ONCE], n = 0, g = b->tails;
     asker who[AT_ONCE];
     cgam_status status = CGAM_OK;
     for (int64_t i = 1; i <= count && status == CGAM_OK; i++) {

@@ -8,8 +8,10 @@
 struct cgam_stream {
     cgam_lm *lm;
     int64_t count, more;
-    int64_t *length; /* [count] tokens so far */
-    float *scores;   /* [count, vocab] */
+    int64_t *length;   /* [count] tokens so far */
+    float *scores;     /* [count, vocab] */
+    float *made;       /* the same in the order of a batch; the plain pass alone */
+    int32_t *sequence; /* [count] libllama's of each text; 0 is what all begin with */
     cgam_edit_plan plan;
     bool exact, opened; /* which engine; whether it is to be closed */
     cgam_decoder decoder;
@@ -25,6 +27,8 @@ void cgam_stream_close(cgam_stream *s)
     cgam_edit_plan_clear(env, &s->plan);
     cgam_free(env, s->length);
     cgam_free(env, s->scores);
+    cgam_free(env, s->made);
+    cgam_free(env, s->sequence);
     cgam_free(env, s);
 }
 
@@ -34,7 +38,6 @@ const float *cgam_stream_scores(const cgam_stream *s, int64_t i)
 }
 
 /* ---- libllama ----------------------------------------------------------------------------- */
-/* Text i is sequence i + 1; sequence 0 is what all begin with. */
 static cgam_status take(void *user, cgam_decoder *d)
 {
     cgam_stream *s = user;
@@ -48,40 +51,41 @@ static cgam_status take(void *user, cgam_decoder *d)
     return CGAM_OK;
 }
 
+/* How prompts are run: all of them, each one's last token wanted. */
+static cgam_running running_of(const cgam_stream *s, const cgam_lm_prompt *prompts,
+                               const cgam_lm_observe_opts *o)
+{
+    return (cgam_running){
+        .lm = s->lm, .prompts = prompts, .count = s->count, .opts = o, .plan = &s->plan};
+}
+
 static cgam_status open_llama(cgam_stream *s, const cgam_lm_prompt *prompts)
 {
     cgam_lm_observe_opts o = cgam_lm_observe_opts_default();
-    cgam_running r = {
-        .lm = s->lm, .prompts = prompts, .count = s->count, .opts = &o, .plan = &s->plan};
-    cgam_packing p; /* for what all share; they go together whatever their size */
-    cgam_status status = cgam_packing_new(&r, INT64_MAX, s->count, false, &p);
+    cgam_running r = running_of(s, prompts, &o);
+    /* they go together whatever their size */
+    cgam_status status = cgam_packing_new(&r, INT64_MAX, s->count, false, &r.packing);
     if (status != CGAM_OK) return status;
-    int64_t shared = p.shared;
-    cgam_decoder_opts d = {.room = p.batch_tokens + shared,
-                           .cells = p.batch_tokens + shared + s->count * s->more,
+    const cgam_packing *p = &r.packing;
+    cgam_decoder_opts d = {.room = p->batch_tokens,
+                           .cells = p->batch_tokens + p->shared + s->count * s->more,
                            .sequences = s->count + 1,
                            .scores = true,
                            .plan = &s->plan};
-    cgam_packing_free(s->lm->env, &p);
+    for (int64_t i = 0; i < s->count; i++) s->sequence[p->order[i]] = (int32_t)i + 1;
     s->opened = true;
     status = cgam_decoder_open(s->lm, &d, &s->decoder);
-    if (status == CGAM_OK && shared > 0) {
-        cgam_decoder_append(&s->decoder, prompts[0].tokens, shared, 0, 0, 0, INT64_MAX);
-        status = cgam_decoder_run(&s->decoder, NULL, NULL);
-    }
-    for (int64_t i = 0; i < s->count && status == CGAM_OK; i++) {
-        if (shared > 0) cgam_decoder_share(&s->decoder, 0, (int32_t)i + 1);
-        cgam_decoder_append(&s->decoder, prompts[i].tokens + shared, prompts[i].count - shared,
-                            shared, i, (int32_t)i + 1, prompts[i].count - 1);
-    }
-    return status == CGAM_OK ? cgam_decoder_run(&s->decoder, take, s) : status;
+    if (status == CGAM_OK) status = cgam_llama_prefix(&r, &s->decoder, NULL, NULL);
+    if (status == CGAM_OK) status = cgam_llama_batch(&r, &s->decoder, 0, take, s);
+    cgam_packing_free(s->lm->env, &r.packing);
+    return status;
 }
 
 static cgam_status step_llama(cgam_stream *s, const int32_t *tokens, const bool *alive)
 {
     for (int64_t i = 0; i < s->count; i++)
         if (alive[i])
-            cgam_decoder_append(&s->decoder, &tokens[i], 1, s->length[i], i, (int32_t)i + 1, 0);
+            cgam_decoder_append(&s->decoder, &tokens[i], 1, s->length[i], i, s->sequence[i], 0);
     return cgam_decoder_run(&s->decoder, take, s);
 }
 
@@ -93,15 +97,15 @@ static cgam_status run_exact(cgam_stream *s)
     cgam_status status = cgam_exact_embed(p);
     for (int64_t l = 0; l < p->s.layers && status == CGAM_OK; l++)
         status = cgam_interrupted(s->lm->env) ? CGAM_E_INTERRUPTED : cgam_exact_block(p, l);
-    /* the texts of a batch follow each other where all are alive: one product then serves them */
-    for (int64_t g = 0, end; g < p->segments && status == CGAM_OK; g = end) {
-        int64_t rows[CGAM_STREAMS_MAX];
-        for (end = g;
-             end < p->segments && p->segment[end].prompt == p->segment[g].prompt + (end - g); end++)
-            rows[end - g] = p->segment[end].begin + p->segment[end].count - 1;
-        status = cgam_exact_scores(p, end - g, rows,
-                                   s->scores + p->segment[g].prompt * s->lm->info.vocab);
+    int64_t rows[CGAM_STREAMS_MAX], text[CGAM_STREAMS_MAX], n = 0, vocab = s->lm->info.vocab;
+    for (int64_t g = 0; g < p->segments; g++) {
+        if (p->segment[g].cache < 0) continue;
+        text[n] = p->segment[g].prompt;
+        rows[n++] = p->segment[g].begin + p->segment[g].count - 1;
     }
+    if (status == CGAM_OK) status = cgam_exact_scores(p, n, rows, s->made);
+    for (int64_t i = 0; i < n && status == CGAM_OK; i++)
+        memcpy(s->scores + text[i] * vocab, s->made + i * vocab, (size_t)vocab * sizeof *s->scores);
     p->tokens = p->segments = 0;
     return status;
 }
@@ -109,22 +113,25 @@ static cgam_status run_exact(cgam_stream *s)
 static cgam_status open_exact(cgam_stream *s, const cgam_lm_prompt *prompts)
 {
     enum { BATCH = 256 };
-    int64_t longest = 0, tokens = BATCH;
+    int64_t longest = 0;
+    cgam_lm_observe_opts o = cgam_lm_observe_opts_default();
+    cgam_running r = running_of(s, prompts, &o);
     for (int64_t i = 0; i < s->count; i++)
         longest = prompts[i].count > longest ? prompts[i].count : longest;
-    if (longest > tokens) tokens = longest;
     cgam_status status = cgam_exact_knows(s->lm);
+    if (status == CGAM_OK) status = cgam_packing_new(&r, BATCH, s->count, false, &r.packing);
     if (status != CGAM_OK) return status;
+    int64_t tokens = r.packing.shared + r.packing.batch_tokens;
     s->opened = true;
-    status = cgam_exact_new(&s->pass, s->lm, tokens, s->count, s->count, longest + s->more);
+    status = cgam_exact_new(&s->pass, s->lm, tokens > s->count ? tokens : s->count,
+                            2 * s->count + 1, s->count, longest + s->more);
     s->pass.plan = &s->plan;
-    for (int64_t i = 0; i < s->count && status == CGAM_OK; i++) {
-        if (s->pass.tokens + prompts[i].count > tokens) status = run_exact(s);
-        if (status != CGAM_OK) break;
-        cgam_exact_append(&s->pass, prompts[i].tokens, prompts[i].count,
-                          (cgam_exact_segment){.parent = -1, .cache = i, .prompt = i});
+    for (int64_t b = 0; b < r.packing.batches && status == CGAM_OK; b++) {
+        cgam_exact_fill(&s->pass, &r, b, true);
+        status = run_exact(s);
     }
-    return status == CGAM_OK ? run_exact(s) : status;
+    cgam_packing_free(s->lm->env, &r.packing);
+    return status;
 }
 
 static cgam_status step_exact(cgam_stream *s, const int32_t *tokens, const bool *alive)
@@ -146,7 +153,10 @@ cgam_status cgam_stream_open(cgam_lm *lm, const cgam_stream_opts *o, cgam_stream
     *s = (cgam_stream){.lm = lm, .count = o->count, .more = o->more, .exact = o->exact};
     s->length = cgam_zalloc(env, (size_t)o->count, sizeof *s->length);
     s->scores = cgam_alloc(env, (size_t)(o->count * lm->info.vocab), sizeof *s->scores);
-    cgam_status status = s->length && s->scores ? CGAM_OK : cgam_fail_nomem(env, "texts");
+    s->sequence = cgam_alloc(env, (size_t)o->count, sizeof *s->sequence);
+    if (o->exact) s->made = cgam_alloc(env, (size_t)(o->count * lm->info.vocab), sizeof *s->made);
+    bool fine = s->length && s->scores && s->sequence && (s->made || !o->exact);
+    cgam_status status = fine ? CGAM_OK : cgam_fail_nomem(env, "texts");
     if (status == CGAM_OK) status = cgam_prompts_check(lm, o->count, o->prompts);
     for (int64_t i = 0; i < o->count && status == CGAM_OK; i++) s->length[i] = o->prompts[i].count;
     if (status == CGAM_OK)

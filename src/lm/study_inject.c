@@ -3,7 +3,8 @@
  * A cell is a kind of edit, a layer and a scale. In every cell each query's prompt without
  * demonstrations is run with its last token edited there, twice: under the vector of the other half of
  * the queries, which is what is shown, and under that of its own half, by which cells are chosen. All
- * runs of a query share the tokens before the last, so a cell costs one token.
+ * runs of a query share the tokens before the last, so a cell costs one token. Where first tokens are
+ * judged, what the model says without edits is read off the states that the vectors are made of.
  *
  * Vectors of half h after layer l: ADD has the mean over h of (state with demonstrations - without),
  * REPLACE the state with demonstrations of the next query of h. */
@@ -133,12 +134,35 @@ static void tell(const injection *t, const char *phase, int64_t done)
                                                                .seconds_left = NAN});
 }
 
-/* Every query with k demonstrations, no edits. */
-static cgam_status run_plain(injection *t, int64_t k, bool *right)
+/* Whether the right token comes first after states [n, layers, d]. */
+static cgam_status read_off(injection *t, const cgam_lens *lens, const float *states, bool *right)
 {
+    const cgam_lm_task *task = &t->study->task;
+    int32_t *token = cgam_alloc(t->env, (size_t)t->n, sizeof *token);
+    cgam_answer *answer = cgam_zalloc(t->env, (size_t)t->n, sizeof *answer);
+    cgam_status status = token && answer ? CGAM_OK : cgam_fail_nomem(t->env, "answers");
+    for (int64_t i = 0; i < t->n && status == CGAM_OK; i++)
+        token[i] = t->judge.target[i] < 0 ? -1 : task->tokens[t->judge.target[i]];
+    if (status == CGAM_OK)
+        status = cgam_lens_judge(lens, CGAM_LENS_NORM, t->n, states + (t->layers - 1) * t->d,
+                                 t->layers * t->d, token, 0, NULL, answer);
+    for (int64_t i = 0; i < t->n && status == CGAM_OK; i++)
+        right[i] = token[i] >= 0 && answer[i].rank == 0;
+    cgam_free(t->env, token);
+    cgam_free(t->env, answer);
+    return status;
+}
+
+/* Every query with k demonstrations, whose states are these, no edits. */
+static cgam_status run_plain(injection *t, int64_t k, const float *states, bool *right)
+{
+    const cgam_lens *lens;
+    cgam_status status = cgam_lm_study_lens(t->study, &lens);
+    if (status == CGAM_OK && t->judge.how == CGAM_ANSWER_FIRST && cgam_lens_has_norm(lens))
+        return read_off(t, lens, states, right);
     cgam_lm_tokens *tokens = cgam_zalloc(t->env, (size_t)t->n, sizeof *tokens);
     cgam_judge_job *jobs = cgam_zalloc(t->env, (size_t)t->n, sizeof *jobs);
-    cgam_status status = tokens && jobs ? CGAM_OK : cgam_fail_nomem(t->env, "prompts");
+    if (status == CGAM_OK && (!tokens || !jobs)) status = cgam_fail_nomem(t->env, "prompts");
     for (int64_t i = 0; i < t->n && status == CGAM_OK; i++) {
         status = cgam_lm_task_tokens(t->study, &t->study->task, i, k, &tokens[i]);
         jobs[i] = (cgam_judge_job){.query = i, .prompt = {tokens[i].tokens, tokens[i].count}};
@@ -151,77 +175,102 @@ static cgam_status run_plain(injection *t, int64_t k, bool *right)
     return status;
 }
 
-/* Query i under `count` edits of its last token. */
-static cgam_status run_edits(injection *t, int64_t i, int64_t count, const cell *const *cells,
-                             const float *const *vectors, bool *right, double *f1)
+/* Edits of the last tokens of queries, to be run together. */
+typedef struct lot {
+    int64_t room, jobs; /* room: a query's edits more than are run at once */
+    cgam_lm_edit *edit; /* [room] */
+    cgam_judge_job *job;
+    int64_t *place; /* where its answer goes */
+    bool *right;
+    double *f1;
+} lot;
+
+static void lot_close(cgam_env *env, lot *r)
 {
-    cgam_lm_edit *edits = cgam_alloc(t->env, (size_t)count, sizeof *edits);
-    cgam_judge_job *jobs = cgam_alloc(t->env, (size_t)count, sizeof *jobs);
-    cgam_status status = edits && jobs ? CGAM_OK : cgam_fail_nomem(t->env, "edits");
-    for (int64_t c = 0; c < count && status == CGAM_OK; c++) {
-        edits[c] = cgam_lm_edit_default();
-        edits[c].layer = cells[c]->layer;
-        edits[c].kind = cells[c]->kind == ADD ? CGAM_LM_ADD : CGAM_LM_REPLACE;
-        edits[c].scale = cells[c]->scale;
-        edits[c].vector = vectors[c];
-        jobs[c] = (cgam_judge_job){i, {t->prompt[i].tokens, t->prompt[i].count}, {&edits[c], 1}};
+    void *blocks[] = {r->edit, r->job, r->place, r->right, r->f1};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) cgam_free(env, blocks[i]);
+}
+
+enum { AT_ONCE = 1024 }; /* edits: some seconds, and full batches in either engine */
+
+static cgam_status lot_open(cgam_env *env, int64_t each, lot *r)
+{
+    size_t room = (size_t)(AT_ONCE + each);
+    *r = (lot){.room = (int64_t)room,
+               .edit = cgam_alloc(env, room, sizeof *r->edit),
+               .job = cgam_alloc(env, room, sizeof *r->job),
+               .place = cgam_alloc(env, room, sizeof *r->place),
+               .right = cgam_zalloc(env, room, sizeof *r->right),
+               .f1 = cgam_zalloc(env, room, sizeof *r->f1)};
+    bool fine = r->edit && r->job && r->place && r->right && r->f1;
+    return fine ? CGAM_OK : cgam_fail_nomem(env, "edits");
+}
+
+/* Query i with v put on its last token. */
+static void lot_add(const injection *t, lot *r, int64_t i, const cell *c, const float *v,
+                    int64_t place)
+{
+    cgam_lm_edit *e = &r->edit[r->jobs];
+    *e = cgam_lm_edit_default();
+    e->layer = c->layer;
+    e->kind = c->kind == ADD ? CGAM_LM_ADD : CGAM_LM_REPLACE;
+    e->scale = c->scale;
+    e->vector = v;
+    r->job[r->jobs] = (cgam_judge_job){i, {t->prompt[i].tokens, t->prompt[i].count}, {e, 1}};
+    r->place[r->jobs++] = place;
+}
+
+/* Runs them once there are enough, or `last`: answers to right[place], and to f1[place] below f1_end. */
+static cgam_status lot_run(injection *t, lot *r, bool last, bool *right, double *f1, int64_t f1_end)
+{
+    if (r->jobs == 0 || (r->jobs < AT_ONCE && !last)) return CGAM_OK;
+    cgam_status status = cgam_judge_run(&t->judge, r->jobs, r->job, r->right, r->f1);
+    for (int64_t j = 0; j < r->jobs && status == CGAM_OK; j++) {
+        right[r->place[j]] = r->right[j];
+        if (r->place[j] < f1_end) f1[r->place[j]] = r->f1[j];
     }
-    if (status == CGAM_OK) status = cgam_judge_run(&t->judge, count, jobs, right, f1);
-    cgam_free(t->env, edits);
-    cgam_free(t->env, jobs);
+    r->jobs = 0;
     return status;
 }
 
 static cgam_status run_cells(injection *t)
 {
-    size_t count = 2 * (size_t)t->n_cells;
-    const cell **cells = cgam_alloc(t->env, count, sizeof *cells);
-    const float **vectors = cgam_alloc(t->env, count, sizeof *vectors);
-    bool *right = cgam_zalloc(t->env, count, sizeof *right);
-    double *f1 = cgam_zalloc(t->env, count, sizeof *f1);
-    cgam_status status =
-        cells && vectors && right && f1 ? CGAM_OK : cgam_fail_nomem(t->env, "cells");
+    lot r;
+    int64_t count = 2 * t->n_cells;
+    cgam_status status = lot_open(t->env, count, &r);
     for (int64_t i = 0; i < t->n && status == CGAM_OK; i++) {
-        for (size_t c = 0; c < count; c++) {
-            bool own = c >= (size_t)t->n_cells;
-            cells[c] = &t->cells[own ? c - (size_t)t->n_cells : c];
-            vectors[c] = vector_for(t, &t->truth, cells[c], i, own ? i % 2 : 1 - i % 2);
-        }
         tell(t, "injecting", i);
-        if (t->judge.target[i] < 0) continue;
-        status = run_edits(t, i, (int64_t)count, cells, vectors, right, f1);
-        for (int64_t c = 0; c < (int64_t)count && status == CGAM_OK; c++) {
-            t->right[c * t->n + i] = right[c];
-            if (c < t->n_cells) t->f1[c * t->n + i] = f1[c];
+        for (int64_t c = 0; c < count && t->judge.target[i] >= 0; c++) {
+            bool own = c >= t->n_cells;
+            const cell *one = &t->cells[own ? c - t->n_cells : c];
+            lot_add(t, &r, i, one, vector_for(t, &t->truth, one, i, own ? i % 2 : 1 - i % 2),
+                    c * t->n + i);
         }
+        status = lot_run(t, &r, i + 1 == t->n, t->right, t->f1, t->n_cells * t->n);
     }
-    cgam_free(t->env, cells);
-    cgam_free(t->env, vectors);
-    cgam_free(t->env, right);
-    cgam_free(t->env, f1);
+    lot_close(t->env, &r);
     return status;
 }
 
 static cgam_status run_controls(injection *t, const choice *best)
 {
-    float *room = cgam_alloc(t->env, (size_t)(CONTROLS * t->d), sizeof *room);
-    cgam_status status = room ? CGAM_OK : cgam_fail_nomem(t->env, "controls");
+    lot r;
+    cgam_status status = lot_open(t->env, CONTROLS, &r);
+    float *room = cgam_alloc(t->env, (size_t)(r.room * t->d), sizeof *room);
+    if (status == CGAM_OK && !room) status = cgam_fail_nomem(t->env, "controls");
     for (int64_t i = 0; i < t->n && status == CGAM_OK; i++) {
         int64_t half = 1 - i % 2;
-        const cell *cells[CONTROLS];
-        const float *vectors[CONTROLS];
-        bool right[CONTROLS] = {false};
-        for (int c = 0; c < CONTROLS; c++) {
-            cells[c] = &t->cells[best->cell[half]];
-            vectors[c] = room + c * t->d;
-            control_vector(t, c, cells[c], i, half, room + c * t->d);
-        }
+        const cell *one = &t->cells[best->cell[half]];
         tell(t, "controls", i);
-        if (t->judge.target[i] < 0) continue;
-        status = run_edits(t, i, CONTROLS, cells, vectors, right, NULL);
-        for (int c = 0; c < CONTROLS; c++) marks_of(t, CONTROL + c)[i] = right[c];
+        for (int c = 0; c < CONTROLS && t->judge.target[i] >= 0; c++) {
+            float *v = room + r.jobs * t->d;
+            control_vector(t, c, one, i, half, v);
+            lot_add(t, &r, i, one, v, c * t->n + i);
+        }
+        status = lot_run(t, &r, i + 1 == t->n, marks_of(t, CONTROL), NULL, 0);
     }
     cgam_free(t->env, room);
+    lot_close(t->env, &r);
     return status;
 }
 
@@ -280,7 +329,7 @@ static cgam_status add_shots(injection t, int64_t k, json_t *shots)
         status = cgam_lm_states(t.study, &t.study->task, k, CGAM_DEMOS_FLIPPED, &t.flipped.with);
     if (status == CGAM_OK) status = source_fill(&t, t.n, t.zero, 2, &t.flipped);
     if (status == CGAM_OK) status = open_other(&t);
-    if (status == CGAM_OK) status = run_plain(&t, k, marks_of(&t, ICL));
+    if (status == CGAM_OK) status = run_plain(&t, k, t.truth.with, marks_of(&t, ICL));
     if (status == CGAM_OK) status = run_readout(&t);
     if (status == CGAM_OK) status = run_cells(&t);
     cgam_json_put_int(entry, "k", k);
@@ -358,7 +407,7 @@ static cgam_status begin(injection *t)
     if (status == CGAM_OK) status = open_rows(t);
     if (status == CGAM_OK)
         status = cgam_lm_states(t->study, &t->study->task, 0, CGAM_DEMOS_TRUE, &t->zero);
-    if (status == CGAM_OK) status = run_plain(t, 0, marks_of(t, ZERO));
+    if (status == CGAM_OK) status = run_plain(t, 0, t->zero, marks_of(t, ZERO));
     return status;
 }
 
