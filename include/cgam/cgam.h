@@ -10,6 +10,7 @@
 #include <cgam/dataset.h>
 #include <cgam/door.h>
 #include <cgam/edit.h>
+#include <cgam/explain.h>
 #include <cgam/fit.h>
 #include <cgam/flow.h>
 #include <cgam/gate.h>

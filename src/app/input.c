@@ -3,13 +3,83 @@
 #include "base/env.h"
 #include "num/cpu/widen.h"
 
+#include <errno.h>
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 cgam_status cgam_input_bank(cgam_call *call, cgam_bank **out)
 {
+    const char *path = cgam_args_text(call->args, "bank");
+    size_t prefix = strlen(CGAM_DEMO_PREFIX);
+    if (strncmp(path, CGAM_DEMO_PREFIX, prefix) == 0) { /* its memories have norm 1 already */
+        int64_t seed = 1;
+        if (path[prefix] && (!cgam_text_is_int(path + prefix, &seed) || seed < 0))
+            return cgam_fail(call->env, CGAM_E_ARG, "bank %s: a seed is expected after the colon",
+                             path);
+        return cgam_demo_bank(call->env, (uint64_t)seed, out);
+    }
     cgam_bank_opts opts = cgam_bank_opts_default();
     opts.normalize = cgam_args_flag(call->args, "normalize");
-    return cgam_bank_load(call->env, cgam_args_text(call->args, "bank"), &opts, out);
+    return cgam_bank_load(call->env, path, &opts, out);
+}
+
+/* Adds the terms at *text up to ';' or the end to sum[d]; row [d] is room. */
+static cgam_status add_rows(const cgam_bank *bank, cgam_env *env, const char *option,
+                            const char **text, double *row, double *sum)
+{
+    cgam_bank_info info = cgam_bank_describe(bank);
+    const char *at = *text;
+    do {
+        double weight = *at == '-' ? -1 : 1;
+        if (*at == '-' || *at == '+') at++;
+        char *end;
+        errno = 0;
+        long long index = *at >= '0' && *at <= '9' ? strtoll(at, &end, 10) : -1;
+        if (index < 0 || errno != 0)
+            return cgam_fail(env, CGAM_E_ARG, "%s: the number of a memory is expected at '%.20s'",
+                             option, at);
+        if (index >= info.n)
+            return cgam_fail(env, CGAM_E_ARG, "%s: memory %lld, memories are 0 to %lld", option,
+                             index, (long long)info.n - 1);
+        if (*end == '*') {
+            const char *factor = end + 1;
+            weight *= strtod(factor, &end);
+            if (end == factor || !isfinite(weight))
+                return cgam_fail(env, CGAM_E_ARG, "%s: a factor is expected at '%.20s'", option,
+                                 factor);
+        }
+        at = end;
+        cgam_status status = cgam_bank_row(bank, index, row);
+        if (status != CGAM_OK) return status;
+        for (int64_t j = 0; j < info.d; j++) sum[j] += weight * row[j];
+    } while (*at == '+' || *at == '-');
+    if (*at && *at != ';')
+        return cgam_fail(env, CGAM_E_ARG, "%s: +, -, * or ; is expected at '%.20s'", option, at);
+    *text = at;
+    return CGAM_OK;
+}
+
+cgam_status cgam_input_vectors(const cgam_bank *bank, cgam_env *env, const char *option,
+                               const char *text, cgam_matrix *out)
+{
+    size_t prefix = strlen(CGAM_ROWS_PREFIX);
+    if (strncmp(text, CGAM_ROWS_PREFIX, prefix) != 0) return cgam_input_matrix(env, text, out);
+    text += prefix;
+    *out = (cgam_matrix){.columns = cgam_bank_describe(bank).d, .rows = 1};
+    for (const char *at = text; *at; at++) out->rows += *at == ';';
+    out->vector = out->rows == 1;
+    double *row = cgam_alloc(env, (size_t)out->columns, sizeof *row);
+    out->data = cgam_zalloc(env, (size_t)(out->rows * out->columns), sizeof *out->data);
+    cgam_status status = row && out->data ? CGAM_OK : cgam_fail_nomem(env, option);
+    for (int64_t k = 0; k < out->rows && status == CGAM_OK; k++, text++)
+        status = add_rows(bank, env, option, &text, row, out->data + k * out->columns);
+    cgam_free(env, row);
+    if (status != CGAM_OK) {
+        cgam_free(env, out->data);
+        *out = (cgam_matrix){0};
+    }
+    return status;
 }
 
 cgam_status cgam_input_matrix(cgam_env *env, const char *path, cgam_matrix *out)

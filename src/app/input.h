@@ -4,8 +4,10 @@
 
 #include "app/params.h"
 
-/* The bank of --bank, with --normalize. */
+/* The bank of --bank, with --normalize. "demo:" or "demo:SEED" is that of `cgam demo`. */
 cgam_status cgam_input_bank(cgam_call *call, cgam_bank **out);
+#define CGAM_DEMO_PREFIX "demo:"
+cgam_status cgam_demo_bank(cgam_env *env, uint64_t seed, cgam_bank **out);
 
 /* A real matrix from a file, widened and checked: rows x columns, or one row when the array has
  * one dimension (*vector then). Gives *out; free it with cgam_free. */
@@ -15,6 +17,11 @@ typedef struct cgam_matrix {
     bool vector;
 } cgam_matrix;
 cgam_status cgam_input_matrix(cgam_env *env, const char *path, cgam_matrix *out);
+/* The same, or sums of the bank's rows: "rows:7", "rows:7*0.5+23*0.5-2", ';' before the next sum.
+ * option: for messages. */
+#define CGAM_ROWS_PREFIX "rows:"
+cgam_status cgam_input_vectors(const cgam_bank *bank, cgam_env *env, const char *option,
+                               const char *text, cgam_matrix *out);
 
 /* A list of `count` indices below `below` from "7" or a file of integers. what: for messages. */
 cgam_status cgam_input_indices(cgam_env *env, const char *what, const char *text, int64_t count,

@@ -38,7 +38,8 @@
 #define CGAM_PARAM_BANK                                                                            \
     CGAM_PARAM_TEXT("bank", "FILE[:NAME]",                                                         \
                     "memories, one a row: .npy, .npz, .safetensors or .csv, - for standard "       \
-                    "input; NAME picks an array where a file holds several",                       \
+                    "input; NAME picks an array where a file holds several; demo: is a small one " \
+                    "of random memories",                                                          \
                     .required = true)
 #define CGAM_PARAM_NORMALIZE CGAM_PARAM_FLAG("normalize", "divide each memory by its norm")
 #define CGAM_PARAM_ALPHA(fallback_)                                                                \

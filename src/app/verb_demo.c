@@ -35,6 +35,15 @@ static void make(uint64_t seed, double *Z, double *q, double *C)
             C[k * D + j] = hint[k] < 0 ? 0 : Z[hint[k] * D + j] + 0.1 * cgam_rng_normal(&rng);
 }
 
+cgam_status cgam_demo_bank(cgam_env *env, uint64_t seed, cgam_bank **out)
+{
+    double Z[N * D], q[D], C[ROWS * D];
+    cgam_bank_opts opts = cgam_bank_opts_default();
+    opts.copy = true;
+    make(seed, Z, q, C);
+    return cgam_bank_new(env, Z, CGAM_F64, N, D, &opts, out);
+}
+
 static cgam_status recall(cgam_call *call, const cgam_bank *bank, const double *q, const double *C)
 {
     static const char *const names[ROWS] = {"none", "near 7", "near 23", "near 41"};

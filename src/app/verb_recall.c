@@ -1,5 +1,6 @@
 /* verb_recall.c: queries meet a bank. */
 #include "app/input.h"
+#include "app/recall_explain.h"
 #include "app/verbs.h"
 #include "base/env.h"
 
@@ -12,9 +13,14 @@
 
 static const cgam_param params[] = {
     CGAM_PARAM_BANK,
-    CGAM_PARAM_TEXT("query", "FILE[:NAME]", "one query (d) or several (B,d)", .required = true),
-    CGAM_PARAM_TEXT("context", "FILE[:NAME]",
-                    "one context (d_c) for all queries, or one for each (B,d_c); without it c = 0"),
+    CGAM_PARAM_TEXT("query", "FILE[:NAME]",
+                    "one query (d) or several (B,d); or a sum of memories, "
+                    "rows:7*0.5+23*0.5, several separated by ;",
+                    .required = true),
+    CGAM_PARAM_TEXT(
+        "context", "FILE[:NAME]",
+        "one context (d_c) for all queries, or one for each (B,d_c), or rows:.. as for a "
+        "query; without it c = 0"),
     CGAM_PARAM_TEXT("projection", "FILE[:NAME]", "P (d,d_c): gates see Z P c; without it P = I"),
     CGAM_PARAM_TEXT("gate-weights", "FILE[:NAME]", "W (N,d_c): gates see W c instead"),
     CGAM_PARAM_LAMBDA("1"),
@@ -32,6 +38,10 @@ static const cgam_param params[] = {
     CGAM_PARAM_FLAG("certify",
                     "also compute what costs more than the recall: exact fold margin and local "
                     "contraction, alpha_crit, a search for a second fixed point"),
+    CGAM_PARAM_FLAG("explain", "the scores of the top memories in parts: query evidence, context "
+                               "bias, feedback"),
+    CGAM_PARAM_FLAG("marks", "how far alpha, lambda and beta can go: alpha_crit, the fold, the "
+                             "bounds of uniqueness; of the first query"),
     CGAM_PARAM_FLAG("plain", "mode coupled: no Newton finish"),
     CGAM_PARAM_REAL("tol", "X", "1e-12", 0, 1, "mode coupled: stop when p changes by at most this"),
     CGAM_PARAM_INT("max-iter", "N", "10000", 1, 1e9,
@@ -66,6 +76,7 @@ typedef struct job {
     cgam_result *results;
     int64_t top, *top_index;
     double *top_p, *top_log_p, *p, *readout;
+    cgam_score_parts *parts; /* [queries, top], with --explain */
 } job;
 
 static void job_close(job *j)
@@ -81,6 +92,7 @@ static void job_close(job *j)
     cgam_free(env, j->target);
     cgam_free(env, j->results);
     cgam_free(env, j->top_index);
+    cgam_free(env, j->parts);
 }
 
 static cgam_status shape(cgam_env *env, const char *option, const char *what, int64_t got,
@@ -108,7 +120,7 @@ static cgam_status job_open(job *j)
     cgam_status status = cgam_input_bank(call, &j->bank);
     if (status != CGAM_OK) return status;
     cgam_bank_info bank = cgam_bank_describe(j->bank);
-    status = cgam_input_matrix(env, cgam_args_text(call->args, "query"), &j->q);
+    status = cgam_input_vectors(j->bank, env, "query", cgam_args_text(call->args, "query"), &j->q);
     if (status == CGAM_OK)
         status = shape(env, "query", "queries have d =", j->q.columns, "the bank has", bank.d);
     int64_t d_c = bank.d;
@@ -126,7 +138,7 @@ static cgam_status job_open(job *j)
         d_c = j->W.columns;
     }
     if (context && status == CGAM_OK) {
-        status = cgam_input_matrix(env, context, &j->c);
+        status = cgam_input_vectors(j->bank, env, "context", context, &j->c);
         if (status == CGAM_OK)
             status =
                 shape(env, "context", "contexts have d_c =", j->c.columns, "the gates expect", d_c);
@@ -176,16 +188,34 @@ static cgam_status job_room(job *j)
     j->top_index = cgam_alloc(env, (size_t)(B * j->top), sizeof *j->top_index);
     j->top_p = cgam_alloc(env, (size_t)(B * j->top), sizeof *j->top_p);
     j->top_log_p = cgam_alloc(env, (size_t)(B * j->top), sizeof *j->top_log_p);
-    if (p) j->p = cgam_alloc(env, (size_t)piece * (size_t)bank.n, sizeof *j->p);
+    bool explain = cgam_args_flag(j->call->args, "explain");
+    bool want_p = p || (explain && !cgam_args_is(j->call->args, "mode", "first"));
+    if (want_p) j->p = cgam_alloc(env, (size_t)piece * (size_t)bank.n, sizeof *j->p);
+    if (explain) j->parts = cgam_alloc(env, (size_t)(B * j->top), sizeof *j->parts);
     if (readout) j->readout = cgam_alloc(env, (size_t)piece * (size_t)bank.d, sizeof *j->readout);
-    if (!j->results || !j->top_index || !j->top_p || !j->top_log_p || (p && !j->p) ||
-        (readout && !j->readout))
+    if (!j->results || !j->top_index || !j->top_p || !j->top_log_p || (want_p && !j->p) ||
+        (readout && !j->readout) || (explain && !j->parts))
         return cgam_fail_nomem(env, "results");
     cgam_status status = CGAM_OK;
     if (p) status = cgam_npy_begin(env, p, CGAM_F64, 2, (int64_t[]){B, bank.n}, &j->save_p);
     if (readout && status == CGAM_OK)
         status =
             cgam_npy_begin(env, readout, CGAM_F64, 2, (int64_t[]){B, bank.d}, &j->save_readout);
+    return status;
+}
+
+/* The parts of the scores of the queries of `in`, the first of which is query `from`. */
+static cgam_status job_explain(job *j, const cgam_recall_in *in, int64_t from)
+{
+    cgam_bank_info bank = cgam_bank_describe(j->bank);
+    bool first = cgam_args_is(j->call->args, "mode", "first");
+    cgam_status status = CGAM_OK;
+    for (int64_t k = 0; k < in->queries && status == CGAM_OK; k++)
+        status =
+            cgam_recall_parts(j->plan, in->q + k * bank.d,
+                              in->c && in->c_per_query ? in->c + k * j->c.columns : in->c,
+                              first ? NULL : j->p + k * bank.n, j->top,
+                              j->top_index + (from + k) * j->top, j->parts + (from + k) * j->top);
     return status;
 }
 
@@ -210,7 +240,9 @@ static cgam_status job_recall(job *j)
                                .readout = j->readout};
         if (from == 0) j->route = cgam_recall_route(j->plan, &in, &out);
         status = cgam_recall_run(j->plan, &in, &out);
-        if (status == CGAM_OK && j->p) status = cgam_npy_append(j->save_p, j->p, count * bank.n);
+        if (status == CGAM_OK && j->save_p)
+            status = cgam_npy_append(j->save_p, j->p, count * bank.n);
+        if (status == CGAM_OK && j->parts) status = job_explain(j, &in, from);
         if (status == CGAM_OK && j->readout)
             status = cgam_npy_append(j->save_readout, j->readout, count * bank.d);
     }
@@ -246,6 +278,7 @@ static json_t *result_doc(const job *j, int64_t k)
     }
     cgam_json_put(doc, "top", top);
     cgam_json_put(doc, "top_log_p", logs);
+    if (j->parts) cgam_parts_put(doc, j->parts + k * j->top, j->top);
     if (j->target) {
         cgam_json_put_int(doc, "target", r->focus);
         cgam_json_put_real(doc, "target_p", r->p);
@@ -332,6 +365,8 @@ static cgam_status run(cgam_call *call)
     if (status == CGAM_OK) status = job_room(&j);
     if (status == CGAM_OK) status = job_recall(&j);
     if (status == CGAM_OK) job_doc(&j);
+    if (status == CGAM_OK && cgam_args_flag(call->args, "marks") && j.q.rows > 0)
+        status = cgam_marks_put(call->doc, j.plan, j.q.data, j.c.data);
     job_close(&j);
     return status;
 }
@@ -396,6 +431,7 @@ static void print_query(const json_t *q, bool coupled, bool flow, FILE *to)
     fprintf(to, "  %-18s ", "top");
     print_top(q, to);
     fprintf(to, "\n");
+    cgam_parts_print(q, to);
 }
 
 static void print(const json_t *doc, FILE *to)
@@ -418,6 +454,7 @@ static void print(const json_t *doc, FILE *to)
     fprintf(to, "\n\n");
     if (count == 1) {
         print_query(json_array_get(queries, 0), coupled, flow, to);
+        cgam_marks_print(doc, to);
         return;
     }
     bool target = json_object_get(json_array_get(queries, 0), "target") != NULL;
@@ -435,6 +472,7 @@ static void print(const json_t *doc, FILE *to)
                 (long long)cgam_json_get_int(q, "iterations"), cgam_json_get_text(q, "end"));
     }
     if (target) fprintf(to, "\np, gap and the bound speak of the target\n");
+    cgam_marks_print(doc, to);
 }
 
 const cgam_verb cgam_verb_recall = {

@@ -28,6 +28,43 @@ INSPECT_KEYS = {"n", "d", "norm_min", "norm_max", "mu_min", "mu_max", "rank", "a
                 "eta_min", "regime", "contraction", "unique", "lambda_unique_max"}
 
 
+def sums_of_rows_and_parts(rng):
+    """Queries as sums of memories, scores in parts, marks: against NumPy."""
+    Z = rng.standard_normal((12, 5))
+    Z /= np.linalg.norm(Z, axis=1)[:, None]
+    np.save("Z.npy", Z)
+    q, c = 0.5 * Z[7] - 2 * Z[3] + Z[1], Z[4] * 1e-1
+    np.save("q.npy", q), np.save("c.npy", c)
+    for mode in ("first", "coupled", "flow"):
+        at = ("--mode", mode, "--alpha", 0.3, "--lambda", 0.9, "--beta", 2, "--top", 4)
+        doc = ask("recall", "--bank", "Z.npy", "--query", "rows:7*0.5-3*2+1", "--context", "rows:4*1e-1", *at, "--explain",
+                  "--marks", "--save-p", "p.npy")
+        plain = ask("recall", "--bank", "Z.npy", "--query", "q.npy", "--context", "c.npy", *at)
+        x, parts, p = doc["queries"][0], doc["queries"][0]["parts"], np.load("p.npy")[0]
+        close(x["p"], plain["queries"][0]["p"], 1e-9, "a sum of rows is the file of that sum", mode)
+        inverse, top = np.linalg.inv(gate(Z, 0.3)), [i for i, _ in x["top"]]
+        close(parts["evidence"], (Z @ q)[top], 1e-12, "evidence", mode)
+        close(parts["bias"], (0.9 * inverse @ (Z @ c))[top], 1e-12, "bias", mode)
+        close(parts["feedback"], (mode != "first") * (0.81 * inverse @ p)[top], 1e-12, "feedback", mode)
+        score = sum(np.array(parts[k]) for k in parts)
+        close(np.exp(2 * (score - score[0])), p[top] / p[top[0]], 1e-7, "the parts are the score", mode)
+        marks = doc["marks"]
+        check(marks["alpha_crit"] == 1 and 0.3 < marks["alpha_fold"] <= 1, marks)
+        close(marks["lambda_unique_max"], np.sqrt(2 * 0.7 / 2), 1e-12)
+        close(marks["beta_unique_max"], 2 * 0.7 / 0.81, 1e-12)
+    two = ask("recall", "--bank", "Z.npy", "--query", "rows:0;5", "--context", "rows:1;2")
+    one = ask("recall", "--bank", "Z.npy", "--query", "rows:5", "--context", "rows:2")
+    check(two["queries"][1]["p"] == one["queries"][0]["p"] and len(two["queries"]) == 2, "a sum for each query")
+    demo = ask("recall", "--bank", "demo:", "--query", "rows:7", "--beta", 40)
+    check(demo["n"] == 60 and demo["queries"][0]["winner"] == 7, demo)
+    other = ask("recall", "--bank", "demo:2", "--query", "rows:7", "--beta", 40)
+    check(demo["queries"][0]["p"] != other["queries"][0]["p"], "another seed, another bank")
+    for words, text in ((["memory 12", "0 to 11"], "rows:12"), (["number of a memory", "x"], "rows:x"), (["factor"], "rows:1*"),
+                        (["expected at '/2'"], "rows:1/2"), (["number of a memory"], "rows:"), (["number of a memory"], "rows:1;")):
+        refuse(2, ["--query", *words], "recall", "--bank", "Z.npy", "--query", text)
+    refuse(2, ["demo:x", "seed"], "recall", "--bank", "demo:x", "--query", "rows:1")
+
+
 def first_order(rng):
     Z = rng.standard_normal((40, 8))
     q, c = rng.standard_normal(8), rng.standard_normal(8)
@@ -233,6 +270,7 @@ def main():
         rng = np.random.default_rng(20260214)
         for part in (first_order, coupled, inspect, critical, bad_input):
             part(rng)
+        sums_of_rows_and_parts(np.random.default_rng(11))
         words()
         os.chdir("/")
     finish()
