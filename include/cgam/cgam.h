@@ -21,6 +21,7 @@
 #include <cgam/lens_view.h>
 #include <cgam/lm.h>
 #include <cgam/lm_study.h>
+#include <cgam/map.h>
 #include <cgam/net.h>
 #include <cgam/probe.h>
 #include <cgam/prompt_file.h>

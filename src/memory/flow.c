@@ -36,7 +36,7 @@ cgam_status cgam_recall_net(cgam_recall *plan)
     return status;
 }
 
-static cgam_end end_of(cgam_flow_end end)
+cgam_end cgam_end_of_flow(cgam_flow_end end)
 {
     switch (end) {
     case CGAM_FLOW_STEADY: return CGAM_END_CONVERGED;
@@ -64,7 +64,7 @@ static void finish(const cgam_recall *plan, const double *x, const cgam_flow_rep
     cgam_layer_view retrieval = cgam_net_layer(plan->net, CGAM_NET_RETRIEVAL);
     memcpy(m->s, x + s.offset, (size_t)s.size * sizeof *x);
     memcpy(m->r, x + retrieval.offset, (size_t)retrieval.size * sizeof *x);
-    m->end = cgam_query_softmax(plan, m) ? end_of(r->end) : CGAM_END_DIVERGED;
+    m->end = cgam_query_softmax(plan, m) ? cgam_end_of_flow(r->end) : CGAM_END_DIVERGED;
     m->iterations = r->steps;
     m->time = r->time;
     m->change = r->residual;

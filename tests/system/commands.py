@@ -65,6 +65,71 @@ def sums_of_rows_and_parts(rng):
     refuse(2, ["demo:x", "seed"], "recall", "--bank", "demo:x", "--query", "rows:1")
 
 
+def energy_map(rng):
+    """The energy over a plane, rest points and flows: against NumPy."""
+    Z = rng.standard_normal((9, 6))
+    Z /= np.linalg.norm(Z, axis=1)[:, None]
+    np.save("Z.npy", Z)
+    alpha, beta, lam, c = 0.3, 6, 0.8, Z[4]
+    inverse, u = np.linalg.inv(gate(Z, alpha)), Z @ c
+
+    def energy(q, settled, u=u):
+        s = inverse @ u
+        for _ in range(3000 if settled else 0):
+            s = inverse @ (u + lam * softmax(beta * (Z @ q + lam * s)))
+        x = beta * (Z @ q + lam * s)
+        return q @ q / 2 + s @ gate(Z, alpha) @ s / 2 - u @ s - (x.max() + np.log(np.exp(x - x.max()).sum())) / beta
+
+    at = ("map", "--bank", "Z.npy", "--alpha", alpha, "--beta", beta, "--lambda", lam, "--grid", 7)
+    for settled in (False, True):
+        words = (*at, "--gates", "settled" if settled else "context", "--context", "rows:4")
+        doc = ask(*words, "--through", "1,4,6", "--from", "rows:1;6", "--at", "0.1,-0.2")
+        origin = (Z[1] + Z[4] + Z[6]) / 3
+        e1 = (Z[4] - Z[1]) / np.linalg.norm(Z[4] - Z[1])
+        e2 = Z[6] - Z[1] - (Z[6] - Z[1]) @ e1 * e1
+        e2 /= np.linalg.norm(e2)
+        X, Y = np.array(doc["x"]), np.array(doc["y"])
+        want = [[energy(origin + x * e1 + y * e2, settled) for x in X] for y in Y]
+        close(doc["energy"], want, 1e-9, "energy on the grid", settled)
+        check(doc["energy_range"] == [np.min(doc["energy"]), np.max(doc["energy"])], "its range")
+        anchors = {m["index"]: m for m in doc["memories"][:3]}
+        check(sorted(anchors) == [1, 4, 6] and all(m["off"] < 1e-12 for m in anchors.values()), anchors)
+        close(origin + anchors[6]["x"] * e1 + anchors[6]["y"] * e2, Z[6], 1e-12, "a memory's place")
+        check(sum(a["starts"] for a in doc["attractors"]) == 28 and all(a["settled"] for a in doc["attractors"]), doc["attractors"])
+        # NumPy finds the rest point that memory 4 leads to
+        q = Z[4]
+        for _ in range(3000):
+            s = inverse @ u
+            for _ in range(200 if settled else 0):
+                s = inverse @ (u + lam * softmax(beta * (Z @ q + lam * s)))
+            last, q = q, Z.T @ softmax(beta * (Z @ q + lam * s))
+            if np.abs(q - last).max() < 1e-12:
+                break
+        x, y = (q - origin) @ e1, (q - origin) @ e2
+        near = min(doc["attractors"], key=lambda a: abs(a["x"] - x) + abs(a["y"] - y))
+        close([near["x"], near["y"], near["off"]], [x, y, np.linalg.norm(q - origin - x * e1 - y * e2)], 1e-6, "a rest point")
+        close(near["energy"], energy(q, settled), 1e-8, "its energy")
+        check(len(doc["flows"]) == 3, "three starts")
+        for flow in doc["flows"]:
+            check(flow["end"] == "converged" and np.diff(flow["time"]).min() > 0, flow["end"])
+            check(np.diff(flow["energy"]).max() < 1e-7, "energy falls along a flow")
+        if settled:  # the network comes to rest where the map has a rest point
+            for flow in doc["flows"]:
+                close(min(abs(a["x"] - flow["x"][-1]) + abs(a["y"] - flow["y"][-1]) for a in doc["attractors"]), 0, 1e-4, "a flow's end")
+    free = ask(*at, "--through", "1,4,6")
+    close(free["energy"][0][0], energy(origin + free["x"][0] * e1 + free["y"][0] * e2, False, 0 * u), 1e-9, "without a context")
+    doc = ask(*at, "--through", "1,4", "--from", "rows:1", "--context", "rows:1*3", "--switch", 4, "--context-then", "rows:4*3")
+    flow = doc["flows"][0]
+    check(flow["winner"][0] == 1 and flow["winner"][-1] == 4 and 4 in flow["time"] and flow["time"][-1] == 30, "the context switches", flow["winner"])
+    doc = ask(*at)
+    V = np.linalg.svd(Z - Z.mean(0))[2][:2]
+    close(np.abs([doc["memories"][0]["x"], doc["memories"][0]["y"]]), np.abs(V @ (Z[0] - Z.mean(0))), 1e-9, "principal components")
+    for words, extra in ((["2 or 3 memories"], ("--through", "1,2,3,4")), (["memory 9"], ("--through", "1,9")), (["no plane"], ("--through", "1,1")),
+                         (["x and y"], ("--at", "1")), (["one is expected"], ("--context", "rows:1;2"))):
+        refuse(2, words, *at, *extra)
+    refuse(2, ["supercritical"], "map", "--bank", "Z.npy", "--gates", "settled", "--alpha", 3)
+
+
 def first_order(rng):
     Z = rng.standard_normal((40, 8))
     q, c = rng.standard_normal(8), rng.standard_normal(8)
@@ -271,6 +336,7 @@ def main():
         for part in (first_order, coupled, inspect, critical, bad_input):
             part(rng)
         sums_of_rows_and_parts(np.random.default_rng(11))
+        energy_map(np.random.default_rng(12))
         words()
         os.chdir("/")
     finish()

@@ -1,0 +1,363 @@
+/* verb_map.c: the energy over a plane of queries, and flows across it. */
+#include "app/input.h"
+#include "app/verbs.h"
+#include "base/env.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+enum { SIDE = 5 }; /* attractors are looked for from SIDE x SIDE points of the plane too */
+
+static const cgam_param params[] = {
+    CGAM_PARAM_BANK,
+    CGAM_PARAM_TEXT("context", "FILE[:NAME]",
+                    "one context (d), or rows:7*0.5+23; without it c = 0"),
+    CGAM_PARAM_ALPHA("0"),
+    CGAM_PARAM_LAMBDA("1"),
+    CGAM_PARAM_BETA("1"),
+    CGAM_PARAM_NORMALIZE,
+    CGAM_PARAM_CHOICE("gates", "context|settled", "context",
+                      "gates as the context alone sets them, or where they settle at each point "
+                      "(alpha below alpha_crit)"),
+    CGAM_PARAM_INTS("through", "I,J[,K]", NULL, 0, 9e15,
+                    "the plane through three memories, or through two and zero; without it along "
+                    "the bank's principal components"),
+    CGAM_PARAM_INT("grid", "N", "41", 2, 400, "points along each side"),
+    CGAM_PARAM_REAL("margin", "X", "0.5", 0, 100,
+                    "how far the map goes beyond the memories of the plane, in their extent"),
+    CGAM_PARAM_TEXT("from", "FILE[:NAME]",
+                    "starts of flows (d) or (B,d), or rows:..: the query moves from there"),
+    CGAM_PARAM_REALS("at", "X,Y", NULL, -1e6, 1e6, "a start on the plane, by its coordinates"),
+    CGAM_PARAM_TEXT("context-then", "FILE[:NAME]", "the context from --switch on; without it none"),
+    CGAM_PARAM_REAL("switch", "T", NULL, CGAM_ABOVE_0, INFINITY,
+                    "when a flow's context changes to --context-then"),
+    CGAM_PARAM_REAL("tau-s", "X", "0.1", CGAM_ABOVE_0, INFINITY, "time constant of the gates"),
+    CGAM_PARAM_REAL("tau-r", "X", "0.1", CGAM_ABOVE_0, INFINITY, "time constant of the retrieval"),
+    CGAM_PARAM_REAL("tau-q", "X", "1", CGAM_ABOVE_0, INFINITY, "time constant of the query"),
+    CGAM_PARAM_REAL("t-max", "T", "30", CGAM_ABOVE_0, INFINITY, "horizon of the flows"),
+    CGAM_PARAM_END,
+};
+
+typedef struct job {
+    cgam_call *call;
+    cgam_bank *bank;
+    cgam_bank_info info;
+    cgam_plane plane;
+    cgam_map_opts opts;
+    cgam_matrix c, then, from;
+    int64_t grid, anchors; /* memories that make the plane, or all where none do */
+    const int64_t *through;
+    double *x, *y; /* [grid] each */
+    double *energy;
+} job;
+
+static void close_job(job *j)
+{
+    cgam_env *env = j->call->env;
+    cgam_plane_free(env, &j->plane);
+    cgam_bank_free(j->bank);
+    double *blocks[] = {j->c.data, j->then.data, j->from.data, j->x, j->energy};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) cgam_free(env, blocks[i]);
+}
+
+/* The vectors of an option, if it was given: `one` or any number, of the bank's dimension. */
+static cgam_status vectors(job *j, const char *option, bool one, cgam_matrix *out)
+{
+    cgam_env *env = j->call->env;
+    const char *text = cgam_args_text(j->call->args, option);
+    if (!text) return CGAM_OK;
+    cgam_status status = cgam_input_vectors(j->bank, env, option, text, out);
+    if (status == CGAM_OK && out->columns != j->info.d)
+        status = cgam_fail(env, CGAM_E_SHAPE, "%s: d = %lld, the bank has %lld", option,
+                           (long long)out->columns, (long long)j->info.d);
+    if (status == CGAM_OK && one && out->rows != 1)
+        status = cgam_fail(env, CGAM_E_SHAPE, "%s: %lld rows, one is expected", option,
+                           (long long)out->rows);
+    return status;
+}
+
+static cgam_status open_job(job *j)
+{
+    const cgam_args *args = j->call->args;
+    cgam_status status = cgam_input_bank(j->call, &j->bank);
+    if (status != CGAM_OK) return status;
+    j->info = cgam_bank_describe(j->bank);
+    j->opts = (cgam_map_opts){.alpha = cgam_args_real(args, "alpha"),
+                              .beta = cgam_args_real(args, "beta"),
+                              .lambda = cgam_args_real(args, "lambda"),
+                              .settled = cgam_args_is(args, "gates", "settled")};
+    j->grid = cgam_args_int(args, "grid");
+    int64_t count = cgam_args_ints(args, "through", &j->through);
+    status = vectors(j, "context", true, &j->c);
+    if (status == CGAM_OK) status = vectors(j, "context-then", true, &j->then);
+    if (status == CGAM_OK) status = vectors(j, "from", false, &j->from);
+    if (status == CGAM_OK) status = cgam_plane_new(j->bank, count, j->through, &j->plane);
+    j->anchors = count ? count : j->info.n;
+    return status;
+}
+
+/* Where memory i of the anchors stands; row [d] is room. */
+static cgam_status anchor(const job *j, int64_t i, double *row, double *x, double *y, double *off)
+{
+    bool all = j->anchors == j->info.n && cgam_args_count(j->call->args, "through") == 0;
+    cgam_status status = cgam_bank_row(j->bank, all ? i : j->through[i], row);
+    if (status == CGAM_OK) cgam_plane_of(&j->plane, row, x, y, off);
+    return status;
+}
+
+/* The sides of the map: the anchors' extent, the same length both ways, and a margin. */
+static cgam_status lay_out(job *j)
+{
+    cgam_env *env = j->call->env;
+    double *row = cgam_alloc(env, (size_t)j->info.d, sizeof *row);
+    j->x = cgam_alloc(env, 2 * (size_t)j->grid, sizeof *j->x);
+    j->energy = cgam_alloc(env, (size_t)(j->grid * j->grid), sizeof *j->energy);
+    cgam_status status = row && j->x && j->energy ? CGAM_OK : cgam_fail_nomem(env, "a map");
+    double low[2] = {INFINITY, INFINITY}, high[2] = {-INFINITY, -INFINITY};
+    for (int64_t i = 0; i < j->anchors && status == CGAM_OK; i++) {
+        double at[2], off;
+        status = anchor(j, i, row, &at[0], &at[1], &off);
+        for (int k = 0; k < 2; k++) {
+            low[k] = fmin(low[k], at[k]);
+            high[k] = fmax(high[k], at[k]);
+        }
+    }
+    cgam_free(env, row);
+    if (status != CGAM_OK) return status;
+    j->y = j->x + j->grid;
+    for (int k = 0; k < 2 && j->anchors == 2; k++) { /* the plane goes through zero too */
+        low[k] = fmin(low[k], 0);
+        high[k] = fmax(high[k], 0);
+    }
+    double side = fmax(high[0] - low[0], high[1] - low[1]);
+    side *= 1 + 2 * cgam_args_real(j->call->args, "margin");
+    for (int64_t i = 0; i < j->grid; i++) {
+        double t = (double)i / (double)(j->grid - 1) - 0.5;
+        j->x[i] = (low[0] + high[0]) / 2 + t * side;
+        j->y[i] = (low[1] + high[1]) / 2 + t * side;
+    }
+    return CGAM_OK;
+}
+
+static cgam_status put_energy(job *j)
+{
+    json_t *doc = j->call->doc, *rows = json_array();
+    cgam_status status = cgam_map_energy(j->bank, &j->plane, j->c.data, &j->opts, j->grid, j->x,
+                                         j->grid, j->y, j->energy);
+    double low = INFINITY, high = -INFINITY;
+    for (int64_t i = 0; i < j->grid * j->grid && status == CGAM_OK; i++) {
+        low = fmin(low, j->energy[i]);
+        high = fmax(high, j->energy[i]);
+    }
+    for (int64_t i = 0; i < j->grid && status == CGAM_OK; i++)
+        json_array_append_new(rows, cgam_json_reals(j->energy + i * j->grid, j->grid, 1));
+    cgam_json_put(doc, "x", cgam_json_reals(j->x, j->grid, 1));
+    cgam_json_put(doc, "y", cgam_json_reals(j->y, j->grid, 1));
+    cgam_json_put(doc, "energy", rows);
+    cgam_json_put(doc, "energy_range", cgam_json_reals((double[]){low, high}, 2, 1));
+    return status;
+}
+
+static json_t *point(double x, double y, double off)
+{
+    json_t *doc = json_object();
+    cgam_json_put_real(doc, "x", x);
+    cgam_json_put_real(doc, "y", y);
+    cgam_json_put_real(doc, "off", off);
+    return doc;
+}
+
+/* Memories whose foot is on the map, the anchors first of all; at most 200. */
+static cgam_status put_memories(job *j)
+{
+    enum { MOST = 200 };
+    cgam_env *env = j->call->env;
+    json_t *list = json_array();
+    double *row = cgam_alloc(env, (size_t)j->info.d, sizeof *row), at[2], off;
+    cgam_status status = row ? CGAM_OK : cgam_fail_nomem(env, "a map");
+    int64_t last = j->grid - 1, named = cgam_args_count(j->call->args, "through");
+    for (int64_t k = 0; k < named + j->info.n && status == CGAM_OK; k++) {
+        int64_t i = k < named ? j->through[k] : k - named;
+        bool seen = json_array_size(list) >= MOST;
+        for (int64_t m = 0; m < named && k >= named; m++) seen |= j->through[m] == i;
+        if (seen) continue;
+        status = cgam_bank_row(j->bank, i, row);
+        if (status != CGAM_OK) break;
+        cgam_plane_of(&j->plane, row, &at[0], &at[1], &off);
+        if (at[0] < j->x[0] || at[0] > j->x[last] || at[1] < j->y[0] || at[1] > j->y[last])
+            continue;
+        json_t *one = point(at[0], at[1], off);
+        cgam_json_put_int(one, "index", i);
+        json_array_append_new(list, one);
+    }
+    cgam_free(env, row);
+    cgam_json_put(j->call->doc, "memories", list);
+    return status;
+}
+
+/* Rest points, looked for from the memories of the plane and from points spread over the map. */
+static cgam_status put_attractors(job *j)
+{
+    cgam_env *env = j->call->env;
+    int64_t d = j->info.d, named = cgam_args_count(j->call->args, "through"), found = 0;
+    int64_t count = named + SIDE * SIDE, last = j->grid - 1;
+    double *q = cgam_alloc(env, (size_t)(count * d), sizeof *q), at[2], off;
+    cgam_attractor *list = cgam_zalloc(env, (size_t)count, sizeof *list);
+    cgam_status status = q && list ? CGAM_OK : cgam_fail_nomem(env, "attractors");
+    for (int64_t i = 0; i < count && status == CGAM_OK; i++) {
+        if (i < named) {
+            status = cgam_bank_row(j->bank, j->through[i], q + i * d);
+            continue;
+        }
+        double x = j->x[(i - named) % SIDE * last / (SIDE - 1)];
+        double y = j->y[(i - named) / SIDE * last / (SIDE - 1)];
+        for (int64_t k = 0; k < d; k++)
+            q[i * d + k] = j->plane.origin[k] + x * j->plane.e1[k] + y * j->plane.e2[k];
+    }
+    if (status == CGAM_OK)
+        status = cgam_map_attractors(j->bank, j->c.data, &j->opts, count, q, list, &found);
+    json_t *rows = json_array();
+    for (int64_t i = 0; i < found && status == CGAM_OK; i++) {
+        cgam_plane_of(&j->plane, q + i * d, &at[0], &at[1], &off);
+        json_t *one = point(at[0], at[1], off);
+        cgam_json_put_real(one, "energy", list[i].energy);
+        cgam_json_put_int(one, "winner", list[i].winner);
+        cgam_json_put_real(one, "p", list[i].p);
+        cgam_json_put_int(one, "starts", list[i].starts);
+        cgam_json_put_bool(one, "settled", list[i].settled);
+        json_array_append_new(rows, one);
+    }
+    cgam_free(env, q);
+    cgam_free(env, list);
+    cgam_json_put(j->call->doc, "attractors", rows);
+    return status;
+}
+
+static json_t *flow_doc(const cgam_map_moment *m, int64_t count, cgam_end end)
+{
+    static const struct {
+        const char *name;
+        size_t at;
+    } columns[] = {{"time", offsetof(cgam_map_moment, time)},
+                   {"x", offsetof(cgam_map_moment, x)},
+                   {"y", offsetof(cgam_map_moment, y)},
+                   {"off", offsetof(cgam_map_moment, off)},
+                   {"energy", offsetof(cgam_map_moment, energy)}};
+    json_t *doc = json_object(), *winners = json_array();
+    cgam_json_put_text(doc, "end", cgam_end_name(end));
+    for (size_t k = 0; k < sizeof columns / sizeof *columns; k++) {
+        json_t *list = json_array();
+        for (int64_t i = 0; i < count; i++) {
+            double value;
+            memcpy(&value, (const char *)&m[i] + columns[k].at, sizeof value);
+            json_array_append_new(list, cgam_json_real(value));
+        }
+        cgam_json_put(doc, columns[k].name, list);
+    }
+    for (int64_t i = 0; i < count; i++) json_array_append_new(winners, json_integer(m[i].winner));
+    cgam_json_put(doc, "winner", winners);
+    return doc;
+}
+
+static cgam_status flow_from(job *j, const double *q, const cgam_map_flow_opts *flow,
+                             cgam_map_moment *moments, json_t *list)
+{
+    int64_t count = 0;
+    cgam_end end = CGAM_END_ROSE;
+    cgam_status status =
+        cgam_map_flow(j->bank, &j->plane, q, j->c.data, &j->opts, flow, moments, &count, &end);
+    if (status == CGAM_OK) json_array_append_new(list, flow_doc(moments, count, end));
+    return status;
+}
+
+static cgam_status put_flows(job *j)
+{
+    const cgam_args *args = j->call->args;
+    cgam_env *env = j->call->env;
+    const double *at;
+    int64_t given = cgam_args_reals(args, "at", &at);
+    if (given != 0 && given != 2)
+        return cgam_fail(env, CGAM_E_ARG, "at: %lld numbers, x and y are expected",
+                         (long long)given);
+    cgam_map_flow_opts flow = cgam_map_flow_opts_default();
+    flow.tau_s = cgam_args_real(args, "tau-s");
+    flow.tau_r = cgam_args_real(args, "tau-r");
+    flow.tau_q = cgam_args_real(args, "tau-q");
+    flow.t_end = cgam_args_real(args, "t-max");
+    if (cgam_args_given(args, "switch")) flow.switch_time = cgam_args_real(args, "switch");
+    flow.c_then = j->then.data;
+    double *q = cgam_alloc(env, (size_t)j->info.d, sizeof *q);
+    cgam_map_moment *moments = cgam_alloc(env, (size_t)flow.samples + 3, sizeof *moments);
+    json_t *list = json_array();
+    cgam_status status = q && moments ? CGAM_OK : cgam_fail_nomem(env, "a flow");
+    for (int64_t i = 0; i < j->from.rows && status == CGAM_OK; i++)
+        status = flow_from(j, j->from.data + i * j->info.d, &flow, moments, list);
+    if (status == CGAM_OK && given) {
+        for (int64_t k = 0; k < j->info.d; k++)
+            q[k] = j->plane.origin[k] + at[0] * j->plane.e1[k] + at[1] * j->plane.e2[k];
+        status = flow_from(j, q, &flow, moments, list);
+    }
+    cgam_free(env, q);
+    cgam_free(env, moments);
+    cgam_json_put(j->call->doc, "flows", list);
+    return status;
+}
+
+static cgam_status run(cgam_call *call)
+{
+    job j = {.call = call};
+    cgam_status status = open_job(&j);
+    if (status == CGAM_OK) {
+        cgam_json_put_int(call->doc, "n", j.info.n);
+        cgam_json_put_int(call->doc, "d", j.info.d);
+        cgam_json_put_text(call->doc, "gates", cgam_args_text(call->args, "gates"));
+        status = lay_out(&j);
+    }
+    if (status == CGAM_OK) status = put_energy(&j);
+    if (status == CGAM_OK) status = put_memories(&j);
+    if (status == CGAM_OK) status = put_attractors(&j);
+    if (status == CGAM_OK) status = put_flows(&j);
+    close_job(&j);
+    return status;
+}
+
+static void print(const json_t *doc, FILE *to)
+{
+    const json_t *list = json_object_get(doc, "attractors"), *one;
+    size_t i;
+    fprintf(to, "energy over a plane of queries: %.6g to %.6g; rest points of the query:\n\n",
+            cgam_json_nth(doc, "energy_range", 0), cgam_json_nth(doc, "energy_range", 1));
+    fprintf(to, "  %10s %10s %10s %12s %8s %9s %7s\n", "x", "y", "off plane", "energy", "winner",
+            "p", "starts");
+    json_array_foreach(list, i, one) fprintf(
+        to, "  %10.5f %10.5f %10.5f %12.6g %8lld %9.4f %7lld\n", cgam_json_get_real(one, "x"),
+        cgam_json_get_real(one, "y"), cgam_json_get_real(one, "off"),
+        cgam_json_get_real(one, "energy"), (long long)cgam_json_get_int(one, "winner"),
+        cgam_json_get_real(one, "p"), (long long)cgam_json_get_int(one, "starts"));
+    list = json_object_get(doc, "flows");
+    json_array_foreach(list, i, one)
+    {
+        int64_t last = (int64_t)json_array_size(json_object_get(one, "time")) - 1;
+        fprintf(to, "%s  flow %zu: %s at time %.4g, winner %.0f, energy %.6g\n", i ? "" : "\n", i,
+                cgam_json_get_text(one, "end"), cgam_json_nth(one, "time", last),
+                cgam_json_nth(one, "winner", last), cgam_json_nth(one, "energy", last));
+    }
+    fprintf(to, "\nThe energies themselves are in the document: --json\n");
+}
+
+const cgam_verb cgam_verb_map = {
+    .name = "map",
+    .summary = "the energy over a plane of queries, its rest points, flows across it",
+    .about =
+        "With the query free, the memory has an energy over queries: wells at what is remembered, "
+        "tilted by the context. This is that energy on a grid over a plane, with the rest points of "
+        "the query, and the paths it takes from given starts while gates and retrieval follow.\n\n"
+        "The energy is |q|^2/2 + s'As/2 - u's - lse(beta (Z q + lambda s))/beta, gates s as the "
+        "context alone sets them or settled at each point. The context of a flow may change on "
+        "the way: --switch, --context-then.",
+    .example = "cgam map --bank demo: --through 7,23,41 --context rows:41 --beta 8 --from rows:7",
+    .params = params,
+    .run = run,
+    .print = print,
+};
