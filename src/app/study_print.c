@@ -141,6 +141,7 @@ void cgam_study_print(const json_t *doc, FILE *to)
             (long long)cgam_json_get_int(doc, "trials"), (long long)cgam_json_get_int(doc, "seed"));
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)
         if (strcmp(list[i].name, study) == 0) list[i].print(doc, to);
-    fprintf(to, "\n%.2f s; everything is in %s\n", cgam_json_get_real(doc, "seconds"),
-            cgam_json_get_text(doc, "out"));
+    const char *out = cgam_json_get_text(doc, "out");
+    fprintf(to, "\n%.2f s; %s%s\n", cgam_json_get_real(doc, "seconds"),
+            *out ? "everything is in " : "nothing was written", out);
 }

@@ -23,6 +23,7 @@ static const cgam_param door_params[] = {
         "print everything about trial K (0-based) as JSON and write nothing; with several "
         "banks, trial t of bank b is K = b * trials + t"),
     CGAM_PARAM_FIGURES("draw the figures (SVG, PNG, PDF; needs gnuplot)"),
+    CGAM_PARAM_CHOICE("files", "yes|no", "yes", "no: the document alone, nothing is written"),
     CGAM_PARAM_OUT(NULL,
                    "folder for tables (CSV), summary (JSON), figures, and the progress that a "
                    "repeated call continues from; results of another run in it are replaced"),
@@ -169,7 +170,8 @@ static cgam_status run_kind(cgam_call *call, cgam_study_kind kind)
     cgam_bank *bank;
     cgam_study *study = NULL;
     double begun = cgam_clock();
-    const char *out = cgam_args_text(call->args, "out");
+    const char *out =
+        cgam_args_is(call->args, "files", "yes") ? cgam_args_text(call->args, "out") : NULL;
     cgam_status status = take_options(call, kind, &o, &bank);
     bool single = cgam_args_given(call->args, "only-trial");
     cgam_line bar;
@@ -182,9 +184,9 @@ static cgam_status run_kind(cgam_call *call, cgam_study_kind kind)
     }
     if (status == CGAM_OK) status = cgam_study_run(call->env, &o, &study);
     cgam_line_clear(&bar);
-    if (status == CGAM_OK) status = cgam_results_write(study, out);
+    if (status == CGAM_OK && out) status = cgam_results_write(study, out);
     if (status == CGAM_OK) status = merge(call, cgam_study_json(study));
-    if (status == CGAM_OK && cgam_args_is(call->args, "figures", "yes"))
+    if (status == CGAM_OK && out && cgam_args_is(call->args, "figures", "yes"))
         status = draw(call, study, out);
     if (status == CGAM_OK) {
         if (kind == CGAM_STUDY_THEOREMS) call->negative = violated(study);

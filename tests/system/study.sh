@@ -41,6 +41,14 @@ keys phase "len(d['accuracy']) == 21 * 13" --trials 10
 "$CGAM" study separation --only-trial 5 --trials 6 --json | /usr/bin/python3 -c "import json, sys
 d = json.load(sys.stdin)
 assert d['trial'] == 5 and len(d['Z']) == 50 and len(d['cells']) == 12 and len(d['cells'][0]['recalls'][0]['p']) == 50"
+# Without files: the same document, and nothing is written.
+mkdir "$work/empty"
+(cd "$work/empty" && "$CGAM" study competition --trials 8 --files no --json >"$work/bare.json" &&
+    "$CGAM" study competition --trials 8 --files no | grep -q "nothing was written" || die "--files no")
+[ -z "$(ls -A "$work/empty")" ] || die "--files no wrote $(ls -A "$work/empty")"
+"$CGAM" study competition --trials 8 --out "$work/kept" --figures no --json | /usr/bin/python3 -c "import json, sys
+a, b = json.load(sys.stdin), json.load(open('$work/bare.json'))
+assert b['out'] is None and a['peak_mean'] == b['peak_mean'] and 'figures' not in b" || die "--files no: another document"
 "$CGAM" study | grep -q "cgam study phase" || die "the list"
 
 # ---- options ---------------------------------------------------------------------------------------
