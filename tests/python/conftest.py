@@ -10,6 +10,7 @@ import pytest
 import cgam
 
 PROGRAM = os.environ.get("CGAM", "")
+CHECKED = os.environ.get("CGAM_SANITIZE", "") != ""  # many times slower
 
 
 @pytest.fixture

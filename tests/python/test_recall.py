@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import cgam
+from conftest import CHECKED
 
 
 def softmax(x):
@@ -68,34 +69,52 @@ def same(document, recall):
     assert {k: v == "proved" for k, v in document["certificates"].items()} == recall.proved
 
 
+def random_call(rng):
+    """Z, one query or several, c, normalize, and options of a recall, among them arrays."""
+    n, d, B = int(rng.integers(1, 60)), int(rng.integers(1, 20)), int(rng.integers(2, 9))
+    dtype = [np.float64, np.float32, np.float16][rng.integers(3)]
+    one = bool(rng.integers(2))
+    Z, q = rng.standard_normal((n, d)).astype(dtype), rng.standard_normal(d if one else (B, d))
+    normalize = bool(rng.integers(2))
+    crit = cgam.Bank(Z, normalize=normalize).inspect().alpha_crit
+    options = dict(alpha=float(rng.uniform(0, 0.8 * crit if np.isfinite(crit) else 1)) if rng.integers(3) else 0.0,
+                   beta=float(rng.uniform(0.1, 5)), lam=float(rng.uniform(0, 1)),
+                   mode=["first", "coupled", "flow"][rng.integers(3)], certify=bool(rng.integers(2)))
+    width = d
+    if rng.integers(3) == 0:
+        width = int(rng.integers(1, 6))
+        name, rows = [("projection", d), ("gate_weights", n)][rng.integers(2)]
+        options[name] = rng.standard_normal((rows, width))
+    if rng.integers(3) == 0:
+        options["target"] = int(rng.integers(n))
+    c = rng.standard_normal(width if one or rng.integers(2) else (B, width))
+    return Z, q, c, normalize, options
+
+
+def words_of(options, folder):
+    """The options as the command line takes them, arrays as files."""
+    for name, value in options.items():
+        word = "--" + {"lam": "lambda"}.get(name, name.replace("_", "-"))
+        if isinstance(value, np.ndarray):
+            np.save(folder / f"{name}.npy", value)
+            yield from (word, folder / f"{name}.npy")
+        elif value is not False:
+            yield from [word] if value is True else (word, value)
+
+
 def test_bits_of_the_program(rng, program, tmp_path):
-    """200 queries in random calls: the numbers of the command line, bit by bit."""
-    done = 0
-    while done < 200:
-        n, d, B = int(rng.integers(1, 60)), int(rng.integers(1, 20)), int(rng.integers(1, 25))
-        dtype = [np.float64, np.float32, np.float16][rng.integers(3)]
-        Z = rng.standard_normal((n, d)).astype(dtype)
-        q, c = rng.standard_normal((B, d)), rng.standard_normal((B, d))
-        mode = ["first", "coupled"][rng.integers(2)]
-        normalize = bool(rng.integers(2))
+    """200 random calls: the numbers of the command line, bit by bit."""
+    for _ in range(20 if CHECKED else 200):
+        Z, q, c, normalize, options = random_call(rng)
         bank = cgam.Bank(Z, normalize=normalize)
-        crit = bank.inspect().alpha_crit
-        top = 1.0 if not np.isfinite(crit) else 0.8 * crit
-        alpha = float(rng.uniform(0, top)) if rng.integers(3) else 0.0
-        beta, lam = float(rng.uniform(0.1, 5)), float(rng.uniform(0, 1))
-        for name, array in (("Z", Z), ("q", q), ("c", c)):
-            np.save(tmp_path / f"{name}.npy", array)
-        words = ["recall", "--bank", tmp_path / "Z.npy", "--query", tmp_path / "q.npy", "--context",
-                 tmp_path / "c.npy", "--alpha", repr(alpha), "--beta", repr(beta), "--lambda", repr(lam),
-                 "--mode", mode, "--top", 3] + ["--normalize"] * normalize
-        document, status = program(*words)
-        many = bank.recall(q, c, alpha=alpha, beta=beta, lam=lam, mode=mode, top=3)
-        for i, query in enumerate(document["queries"]):
-            same(query, many[i])
-        same(document["queries"][0], bank.recall(q[0], c[0], alpha=alpha, beta=beta, lam=lam, mode=mode,
-                                                 top=3))
-        assert (status == 1) == any(e not in ("direct", "converged") for e in many.end)
-        done += B
+        document, status = program("recall", *words_of(dict(bank=Z, query=q, context=c, normalize=normalize, top=3,
+                                                            **options), tmp_path))
+        found = bank.recall(q, c, top=3, **options)
+        recalls = list(found) if q.ndim == 2 else [found]
+        assert len(recalls) == len(document["queries"])
+        for query, recall in zip(document["queries"], recalls):
+            same(query, recall)
+        assert (status == 1) == any(r.end not in ("direct", "converged", "horizon") for r in recalls)
 
 
 def test_inspect_is_the_programs(rng, program, tmp_path):
