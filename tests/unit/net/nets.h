@@ -189,6 +189,7 @@ static inline void random_layer(cgam_env *env, cgam_net *net, uint64_t *seed, co
     for (int i = 0; i < CGAM_LAGR_PARAMS && lagr->param[i].name; i++) {
         if (!strcmp(lagr->param[i].name, "power")) o.param[i] = 2 + 2 * uniform(seed);
         else if (!strcmp(lagr->param[i].name, "epsilon")) o.param[i] = 0.1;
+        else if (!strcmp(lagr->param[i].name, "order")) o.param[i] = 1.2 + 0.6 * uniform(seed);
         else if (!strcmp(lagr->param[i].name, "delta")) o.param[i] = normal(seed);
         else o.param[i] = 0.5 + uniform(seed);
     }
