@@ -17,6 +17,7 @@
 #include <cgam/generate.h>
 #include <cgam/inspect.h>
 #include <cgam/io.h>
+#include <cgam/landscape.h>
 #include <cgam/lens.h>
 #include <cgam/lens_view.h>
 #include <cgam/lm.h>

@@ -226,7 +226,7 @@ static cgam_status certify(const cgam_recall *plan, const cgam_query *m, const c
     return status;
 }
 
-cgam_status cgam_query_certify(const cgam_recall *plan, const cgam_query *m, cgam_result *out)
+cgam_status cgam_query_bounds(const cgam_recall *plan, const cgam_query *m, cgam_result *out)
 {
     const cgam_recall_opts *o = &plan->opts;
     bool coupled = o->mode == CGAM_COUPLED, gates = o->mode == CGAM_FIRST;
@@ -262,7 +262,15 @@ cgam_status cgam_query_certify(const cgam_recall *plan, const cgam_query *m, cga
     if (out->end == CGAM_END_CONVERGED &&
         (rose || (isfinite(doubt.gradient) && !(doubt.moves <= still))))
         out->end = CGAM_END_STALLED;
-    if (o->certify && plan->gate->A && out->unique < 0 && out->end == CGAM_END_CONVERGED)
+    return status;
+}
+
+cgam_status cgam_query_certify(const cgam_recall *plan, const cgam_query *m, cgam_result *out)
+{
+    const cgam_recall_opts *o = &plan->opts;
+    cgam_status status = cgam_query_bounds(plan, m, out);
+    if (o->mode == CGAM_COUPLED && o->certify && plan->gate->A && out->unique < 0 &&
+        out->end == CGAM_END_CONVERGED && status == CGAM_OK)
         status = look_for_second(plan, m, out);
     return status;
 }

@@ -47,19 +47,36 @@ typedef struct newton {
     double radius;              /* its radius in the A-norm */
 } newton;
 
-/* E(s) with A s = u + lambda pi: (lambda pi's - u's) / 2 - lse / beta, u's = 2 half_us0 + lambda s0'pi.
- * Sets r, f (in m->p) and lse at s. */
-static double energy_at(newton *w, const double *s, const double *pi)
+/* E(s) = (lambda pi's - u's) / 2 - lse / beta, u's = 2 half_us0 + lambda s0'pi. */
+double cgam_coupled_energy_at(const cgam_recall *plan, cgam_query *m, const double *s,
+                              const double *pi)
 {
-    cgam_query *m = w->m;
-    int64_t n = w->plan->bank->Z.n;
-    double lambda = w->plan->opts.lambda, feedback = 0;
+    int64_t n = plan->bank->Z.n;
+    double lambda = plan->opts.lambda, feedback = 0;
     for (int64_t i = 0; i < n; i++) {
         m->r[i] = m->b[i] + lambda * s[i];
         feedback += pi[i] * (s[i] - m->s0[i]);
     }
-    cgam_query_softmax(w->plan, m);
-    return 0.5 * lambda * feedback - m->half_us0 - m->lse / w->plan->opts.beta;
+    cgam_query_softmax(plan, m);
+    return 0.5 * lambda * feedback - m->half_us0 - m->lse / plan->opts.beta;
+}
+
+cgam_status cgam_coupled_direction(const cgam_recall *plan, const double *p, const double *pi,
+                                   double *ds, double *dpi)
+{
+    const cgam_recall_opts *o = &plan->opts;
+    int64_t n = plan->bank->Z.n;
+    double scale = o->lambda * o->beta;
+    cgam_dplr_spec spec = cgam_gate_hessian(plan->gate, 1, o->lambda * scale, p);
+    cgam_dplr *H;
+    for (int64_t i = 0; i < n; i++) dpi[i] = o->lambda * (p[i] - pi[i]);
+    cgam_status status = cgam_dplr_new(plan->bank->env, &spec, &H);
+    if (status == CGAM_OK) status = cgam_dplr_solve(H, dpi, ds, NULL);
+    cgam_dplr_free(H);
+    if (status != CGAM_OK) return status;
+    double mean = cgam_vec_dot(n, p, ds);
+    for (int64_t i = 0; i < n; i++) dpi[i] = (p[i] - pi[i]) + scale * p[i] * (ds[i] - mean);
+    return CGAM_OK;
 }
 
 /* Is the trial point within the ball? A (s - s_first) = lambda (pi - pi_first). */
@@ -98,31 +115,19 @@ static cgam_status step(newton *w, double *energy, bool *done)
     const cgam_recall_opts *o = &w->plan->opts;
     cgam_query *m = w->m;
     int64_t n = w->plan->bank->Z.n;
-    double residual = 0, scale = o->lambda * o->beta;
-    for (int64_t i = 0; i < n; i++) {
-        w->rhs[i] = o->lambda * (m->p[i] - w->pi[i]);
-        residual = fmax(residual, fabs(m->p[i] - w->pi[i]));
-    }
+    double residual = 0, length = 1;
+    for (int64_t i = 0; i < n; i++) residual = fmax(residual, fabs(m->p[i] - w->pi[i]));
     *done = residual <= 0.1 * o->tol;
     if (*done) return CGAM_OK;
-    cgam_dplr_spec spec = cgam_gate_hessian(w->plan->gate, 1, o->lambda * scale, m->p);
-    cgam_dplr *H;
-    cgam_status status = cgam_dplr_new(w->plan->bank->env, &spec, &H);
-    if (status == CGAM_OK) status = cgam_dplr_solve(H, w->rhs, w->ds, NULL);
-    cgam_dplr_free(H);
+    cgam_status status = cgam_coupled_direction(w->plan, m->p, w->pi, w->ds, w->rhs);
     if (status != CGAM_OK) return status;
-
-    /* pi moves by (f - pi) + lambda beta C ds; keep that in rhs */
-    double mean = cgam_vec_dot(n, m->p, w->ds), length = 1;
-    for (int64_t i = 0; i < n; i++)
-        w->rhs[i] = (m->p[i] - w->pi[i]) + scale * m->p[i] * (w->ds[i] - mean);
     for (int half = 0; half < HALVINGS_MAX; half++, length *= 0.5) {
         for (int64_t i = 0; i < n; i++) {
             w->s_try[i] = m->s[i] + length * w->ds[i];
             w->pi_try[i] = w->pi[i] + length * w->rhs[i];
         }
         if (!inside(w)) continue;
-        double value = energy_at(w, w->s_try, w->pi_try);
+        double value = cgam_coupled_energy_at(w->plan, m, w->s_try, w->pi_try);
         /* near the end E is flat to rounding, so equal within rounding counts as falling */
         if (value <= *energy + 8 * 0x1p-53 * (fabs(*energy) + fabs(m->lse) / o->beta)) {
             memcpy(m->s, w->s_try, (size_t)n * sizeof *m->s);
@@ -132,7 +137,7 @@ static cgam_status step(newton *w, double *energy, bool *done)
             return CGAM_OK;
         }
     }
-    energy_at(w, m->s, w->pi); /* no descent: back to where we were */
+    cgam_coupled_energy_at(w->plan, m, m->s, w->pi); /* no descent: back to where we were */
     *done = true;
     return CGAM_OK;
 }
@@ -156,7 +161,7 @@ cgam_status cgam_coupled_newton(const cgam_recall *plan, cgam_query *m, bool *mo
     double energy = 0;
     if (status == CGAM_OK) {
         for (int64_t i = 0; i < n; i++) m->s[i] = m->s0[i] + lambda * m->s[i];
-        energy = energy_at(&w, m->s, w.pi);
+        energy = cgam_coupled_energy_at(plan, m, m->s, w.pi);
         memcpy(w.s_first, m->s, (size_t)n * sizeof *w.s_first);
         memcpy(w.pi_first, w.pi, (size_t)n * sizeof *w.pi_first);
         status = guard(&w, &safe);

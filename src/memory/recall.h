@@ -96,6 +96,15 @@ cgam_status cgam_coupled_together(const cgam_recall *plan, int64_t count, cgam_q
  * plain iteration is bound for. *moved says whether p was changed. */
 cgam_status cgam_coupled_newton(const cgam_recall *plan, cgam_query *m, bool *moved);
 
+/* The Newton step for A s = u + lambda p(s) from a point with s = A^-1 (u + lambda pi) and p there:
+ * ds[n] solves (A - lambda^2 beta (diag p - pp')) ds = lambda (p - pi), and s + t ds belongs to
+ * pi + t dpi. */
+cgam_status cgam_coupled_direction(const cgam_recall *plan, const double *p, const double *pi,
+                                   double *ds, double *dpi);
+/* The energy at s = A^-1 (u + lambda pi); sets r, p and lse there. */
+double cgam_coupled_energy_at(const cgam_recall *plan, cgam_query *m, const double *s,
+                              const double *pi);
+
 /* ---- The books of an iteration: m->end and all before it in the struct. */
 /* Nothing to iterate: what has no meaning is NAN. */
 void cgam_books_direct(cgam_query *m, bool finite);
@@ -163,6 +172,8 @@ void cgam_bound_freely(const cgam_recall *plan, double spread, double largest,
                        const cgam_doubt *doubt, cgam_result *out);
 /* Contraction, uniqueness, fold margin, errors: the free bounds, or all with opts.certify. Takes back
  * that a recall converged where rounding, or an energy that rose, does not bear it out. */
+cgam_status cgam_query_bounds(const cgam_recall *plan, const cgam_query *m, cgam_result *out);
+/* The same, and with opts.certify a search for a second fixed point where uniqueness is open. */
 cgam_status cgam_query_certify(const cgam_recall *plan, const cgam_query *m, cgam_result *out);
 
 /* The largest theta < 1 for which "theta A - lambda^2 beta C(p) >= 0 at this point" proves that

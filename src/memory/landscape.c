@@ -1,0 +1,433 @@
+/* landscape.c: see landscape.h.
+ *
+ * A descent is the plain iteration, which E bounds; what it ends at is a minimum, or a saddle that a
+ * symmetry holds it on. Newton's steps solve A s = u + lambda p(s) to the last bit wherever they lead.
+ * Two ends are one point where their error bounds do not keep them apart. Since E grows at infinity,
+ * sum (-1)^index over all its critical points is 1 where none is degenerate: what is missing shows. */
+#include <cgam/landscape.h>
+
+#include "memory/recall.h"
+
+#include <cgam/rng.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    CORNERS_MAX = 1024, /* starts with all weight on one memory */
+    LEADERS_MAX = 6,    /* memories whose pairs, threes and so on are starts */
+    RIDGES_MAX = 32,    /* minima whose pairs have a ridge */
+    RIDGE_STEPS = 33,
+    NEWTON_MAX = 60,
+    FIRST_ROOM = 16,
+};
+static const double SAME = 1e-8;     /* |p - p'| below which nobody asks for error bounds */
+static const double SETTLED = 1e-10, /* |p - pi| at which Newton has converged */
+    NEAR = 1e-3,                     /* how far it may take what a descent left */
+    HALVED = 1e-4;                   /* the shortest share of a step that is tried */
+
+typedef struct search {
+    const cgam_recall *plan;
+    cgam_query base; /* what all starts have in common: q, c, b, s0, a, half_us0 */
+    int64_t n, leaders, sets, corners;
+    int set[1 << LEADERS_MAX]; /* [sets] of two leaders or more, as bits */
+    uint64_t seed;
+    double *own;    /* [3, n] b, s0, a */
+    double *block;  /* [CGAM_ROUTE_SHARE + 1, 3, n] s, r, p of a group, and of Newton's */
+    double *start;  /* [CGAM_ROUTE_SHARE, n] */
+    double *work;   /* [6, n] s and pi, a step, and where it leads */
+    int64_t *order; /* [corners] memories by falling score */
+    int64_t *hits;  /* [room] descents that ended at each point */
+    int64_t room;
+    cgam_landscape *out;
+} search;
+
+cgam_landscape_opts cgam_landscape_opts_default(void)
+{
+    return (cgam_landscape_opts){.starts = 64};
+}
+
+void cgam_landscape_free(cgam_env *env, cgam_landscape *landscape)
+{
+    cgam_free(env, landscape->points);
+    cgam_free(env, landscape->p);
+    *landscape = (cgam_landscape){0};
+}
+
+/* ---- Starts ------------------------------------------------------------------------------- */
+static int64_t pairs_of(int64_t k) { return k * (k - 1) / 2; }
+
+/* Pair number `at` of 0 .. k-1: i < j. */
+static void pair(int64_t at, int64_t *i, int64_t *j)
+{
+    for (*j = 1; at >= *j; ++*j) at -= *j;
+    *i = at;
+}
+
+/* Start k of n weights: softmax(beta a), equal weights, corners, sets of leaders, random ones, which
+ * are softmax(g z) of normal z with log g uniform, from nearly flat to nearly a corner. */
+static void start_at(const search *x, int64_t k, double *p)
+{
+    int64_t n = x->n, i;
+    double top = -INFINITY, sum = 0;
+    memset(p, 0, (size_t)n * sizeof *p);
+    if (k == 0) {
+        for (i = 0; i < n; i++) top = fmax(top, x->base.a[i]);
+        for (i = 0; i < n; i++) sum += p[i] = exp(x->plan->opts.beta * (x->base.a[i] - top));
+    } else if (k == 1) {
+        for (i = 0; i < n; i++) sum += p[i] = 1;
+    } else if ((k -= 2) < x->corners) {
+        sum = p[x->order[k]] = 1;
+    } else if ((k -= x->corners) < x->sets) {
+        for (i = 0; i < x->leaders; i++) sum += p[x->order[i]] = (x->set[k] >> i) & 1;
+    } else {
+        cgam_rng rng = cgam_rng_stream(x->seed, (uint64_t)(k - x->sets));
+        double g = pow(10, 2 * cgam_rng_uniform(&rng) - 1);
+        for (i = 0; i < n; i++) top = fmax(top, p[i] = g * cgam_rng_normal(&rng));
+        for (i = 0; i < n; i++) sum += p[i] = exp(p[i] - top);
+    }
+    for (i = 0; i < n; i++) p[i] /= sum;
+}
+
+/* ---- Points ------------------------------------------------------------------------------- */
+static double distance(int64_t n, const double *p, const double *q)
+{
+    double squares = 0;
+    for (int64_t i = 0; i < n; i++) squares += (p[i] - q[i]) * (p[i] - q[i]);
+    return sqrt(squares);
+}
+
+/* The point nearest to p, -1 where there is none yet. */
+static int64_t nearest(const search *x, const double *p, double *apart)
+{
+    int64_t best = -1;
+    *apart = INFINITY;
+    for (int64_t k = 0; k < x->out->count; k++) {
+        double d = distance(x->n, p, x->out->p + k * x->n);
+        if (d < *apart) *apart = d, best = k;
+    }
+    return best;
+}
+
+static cgam_status make_room(search *x)
+{
+    cgam_landscape *out = x->out;
+    cgam_env *env = x->plan->bank->env;
+    if (out->count < x->room) return CGAM_OK;
+    int64_t room = x->room ? 2 * x->room : FIRST_ROOM, n = x->n;
+    cgam_point *points = cgam_zalloc(env, (size_t)room, sizeof *points);
+    int64_t *hits = cgam_zalloc(env, (size_t)room, sizeof *hits);
+    double *p = cgam_alloc(env, (size_t)(room * n), sizeof *p);
+    if (!points || !hits || !p) {
+        cgam_free(env, points);
+        cgam_free(env, hits);
+        cgam_free(env, p);
+        return cgam_fail_nomem(env, "the points of a landscape: fewer starts need less");
+    }
+    if (out->count > 0) {
+        memcpy(points, out->points, (size_t)out->count * sizeof *points);
+        memcpy(hits, x->hits, (size_t)out->count * sizeof *hits);
+        memcpy(p, out->p, (size_t)(out->count * n) * sizeof *p);
+    }
+    cgam_free(env, out->points);
+    cgam_free(env, out->p);
+    cgam_free(env, x->hits);
+    out->points = points;
+    out->p = p;
+    x->hits = hits;
+    x->room = room;
+    return CGAM_OK;
+}
+
+/* How many directions lead down at p; -1: the Hessian is singular to working precision. */
+static cgam_status index_at(const search *x, const double *p, int64_t *index)
+{
+    const cgam_recall_opts *o = &x->plan->opts;
+    cgam_dplr_spec spec = cgam_gate_hessian(x->plan->gate, 1, o->lambda * o->lambda * o->beta, p);
+    cgam_dplr *H;
+    cgam_status status = cgam_dplr_new(x->plan->bank->env, &spec, &H);
+    if (status != CGAM_OK) return status;
+    *index = cgam_dplr_singular(H) ? -1 : cgam_dplr_negative(H);
+    cgam_dplr_free(H);
+    return CGAM_OK;
+}
+
+/* A converged m: a point that is known, or a new one. error is used where no bound applies; NAN: where
+ * that would be needed nothing is done, and *open is true. */
+static cgam_status settle(search *x, const cgam_query *m, double error, bool descended, bool *open)
+{
+    cgam_landscape *out = x->out;
+    double apart;
+    int64_t at = nearest(x, m->p, &apart);
+    *open = false;
+    if (!(apart <= SAME)) {
+        cgam_summary summary = cgam_query_summary(x->plan, m, -1);
+        cgam_result r;
+        cgam_result_fill(x->plan, &summary, m, &r);
+        cgam_status status = cgam_query_bounds(x->plan, m, &r);
+        if (status != CGAM_OK) return status;
+        if (!r.p_error_proved && !isnan(error)) r.p_error = error;
+        *open = !r.p_error_proved && isnan(error);
+        if (*open) return CGAM_OK;
+        if (r.end != CGAM_END_CONVERGED) at = -2;
+        else if (at < 0 || apart > r.p_error + out->points[at].p_error) at = -1;
+        if (at == -1) {
+            int64_t index;
+            status = make_room(x);
+            if (status == CGAM_OK) status = index_at(x, m->p, &index);
+            if (status != CGAM_OK) return status;
+            if (index < 0 || (index == 0) != (r.fold_margin > 0)) at = -2; /* degenerate */
+            else {
+                at = out->count++;
+                x->hits[at] = 0;
+                memcpy(out->p + at * x->n, m->p, (size_t)x->n * sizeof *out->p);
+                out->points[at] = (cgam_point){.minimum = index == 0,
+                                               .index = index,
+                                               .energy = m->energy_end,
+                                               .winner = r.winner,
+                                               .p = r.p,
+                                               .neff_entropy = r.neff_entropy,
+                                               .fold_margin = r.fold_margin,
+                                               .fold_margin_proved = r.fold_margin_proved,
+                                               .p_error = r.p_error,
+                                               .p_error_proved = r.p_error_proved};
+            }
+        }
+        if (r.unique == 1) out->unique = 1;
+    }
+    if (at < 0) out->unresolved++;
+    else x->hits[at] += descended;
+    return CGAM_OK;
+}
+
+static cgam_query query_at(const search *x, int64_t k)
+{
+    cgam_query m = x->base;
+    m.s = x->block + k * 3 * x->n;
+    m.r = m.s + x->n;
+    m.p = m.r + x->n;
+    return m;
+}
+
+/* ---- Newton ------------------------------------------------------------------------------- */
+/* |p - pi|_2 at (s, pi), where m gets r, p and the energy; INFINITY where a number is none. */
+static double residual_at(const search *x, cgam_query *m, const double *s, const double *pi)
+{
+    m->energy_end = cgam_coupled_energy_at(x->plan, m, s, pi);
+    return isfinite(m->energy_end) ? distance(x->n, m->p, pi) : INFINITY;
+}
+
+/* Newton on A s = u + lambda p(s), steps halved until the residual falls: to where it is within tol, or
+ * as small as rounding lets it be. *length is that of the last step. */
+static cgam_status iterate(search *x, cgam_query *m, double *s, double *pi, double *residual,
+                           double *length)
+{
+    double *ds = x->work + 2 * x->n, *dpi = ds + x->n, *s_try = dpi + x->n, *pi_try = s_try + x->n;
+    int64_t n = x->n;
+    double tol = fmin(x->plan->opts.tol, 1e-12), t, next = INFINITY;
+    *residual = residual_at(x, m, s, pi);
+    *length = 0;
+    for (int k = 0; k < NEWTON_MAX && isfinite(*residual); k++) {
+        if (cgam_interrupted(x->plan->bank->env)) return CGAM_E_INTERRUPTED;
+        cgam_status status = cgam_coupled_direction(x->plan, m->p, pi, ds, dpi);
+        if (status == CGAM_E_SINGULAR) *residual = INFINITY;
+        if (status != CGAM_OK) return status == CGAM_E_SINGULAR ? CGAM_OK : status;
+        for (t = 1; t > HALVED; t /= 2) {
+            for (int64_t i = 0; i < n; i++) {
+                s_try[i] = s[i] + t * ds[i];
+                pi_try[i] = pi[i] + t * dpi[i];
+            }
+            next = residual_at(x, m, s_try, pi_try);
+            if (next <= (1 - t / 4) * *residual) break;
+        }
+        *length = cgam_vec_norm(n, ds);
+        if (!(next < *residual)) break;
+        memcpy(s, s_try, (size_t)n * sizeof *s);
+        memcpy(pi, pi_try, (size_t)n * sizeof *pi);
+        *residual = next;
+        if (*residual <= tol * 0x1p-4) break;
+    }
+    *residual = residual_at(x, m, s, pi); /* and m as it is there */
+    return CGAM_OK;
+}
+
+/* Newton from the gates of weights p; where it converges, to a point. descended: p is where a descent
+ * ended, and the point has to be the one beside it. */
+static cgam_status newton(search *x, const double *p, bool descended)
+{
+    const cgam_recall *plan = x->plan;
+    double lambda = plan->opts.lambda, *s = x->work, *pi = s + x->n, length, residual;
+    int64_t n = x->n;
+    cgam_query m = query_at(x, CGAM_ROUTE_SHARE);
+    bool open;
+    memcpy(pi, p, (size_t)n * sizeof *pi);
+    cgam_status status = cgam_gate_solve(plan->gate, pi, s, NULL);
+    for (int64_t i = 0; i < n && status == CGAM_OK; i++) s[i] = m.s0[i] + lambda * s[i];
+    if (status == CGAM_OK) status = iterate(x, &m, s, pi, &residual, &length);
+    if (status != CGAM_OK) return status;
+    if (!(residual <= SETTLED) || (descended && !(distance(n, p, m.p) <= NEAR))) {
+        x->out->unresolved += descended;
+        return CGAM_OK;
+    }
+    memcpy(m.s, s, (size_t)n * sizeof *m.s);
+    cgam_books_open(&m, m.energy_end);
+    m.end = CGAM_END_CONVERGED;
+    m.change = m.change_norm = residual;
+    /* the next step would be as long as the square of the last: the last is more than enough */
+    return settle(x, &m, 0.5 * plan->opts.beta * lambda * length + 0x1p-50, descended, &open);
+}
+
+/* ---- Descents ----------------------------------------------------------------------------- */
+static cgam_status descend(search *x)
+{
+    cgam_status status = CGAM_OK;
+    cgam_query m[CGAM_ROUTE_SHARE];
+    for (int64_t from = 0; from < x->out->starts && status == CGAM_OK; from += CGAM_ROUTE_SHARE) {
+        int64_t left = x->out->starts - from,
+                count = left < CGAM_ROUTE_SHARE ? left : CGAM_ROUTE_SHARE;
+        for (int64_t k = 0; k < count; k++) {
+            m[k] = query_at(x, k);
+            start_at(x, from + k, x->start + k * x->n);
+        }
+        status = cgam_coupled_solve(x->plan, count, m, x->start);
+        for (int64_t k = 0; k < count && status == CGAM_OK; k++) {
+            bool open = true;
+            if (m[k].end == CGAM_END_CONVERGED) status = settle(x, &m[k], NAN, true, &open);
+            if (open && status == CGAM_OK) status = newton(x, m[k].p, true);
+        }
+    }
+    return status;
+}
+
+/* ---- Saddles ------------------------------------------------------------------------------ */
+/* Weights on the way from p to q where F is highest: A^-1 p and A^-1 q give it for all of them. */
+static cgam_status ridge(search *x, const double *p, const double *q, double *best)
+{
+    const cgam_recall_opts *o = &x->plan->opts;
+    int64_t n = x->n;
+    double *yp = x->work, *yq = yp + n, highest = -INFINITY, where = 0.5;
+    cgam_status status = cgam_gate_solve(x->plan->gate, p, yp, NULL);
+    if (status == CGAM_OK) status = cgam_gate_solve(x->plan->gate, q, yq, NULL);
+    for (int k = 1; k < RIDGE_STEPS && status == CGAM_OK; k++) {
+        double t = (double)k / RIDGE_STEPS, F = 0;
+        for (int64_t i = 0; i < n; i++) {
+            double w = (1 - t) * p[i] + t * q[i], y = (1 - t) * yp[i] + t * yq[i];
+            if (w > 0) F += w * (log(w) / o->beta - x->base.a[i] - 0.5 * o->lambda * o->lambda * y);
+        }
+        if (F > highest) highest = F, where = t;
+    }
+    for (int64_t i = 0; i < n; i++) best[i] = (1 - where) * p[i] + where * q[i];
+    return status;
+}
+
+/* From the starts again, and from ridges between points, those that were found there too. */
+static cgam_status climb(search *x)
+{
+    cgam_landscape *out = x->out;
+    int64_t first = 2 + x->corners, i, j;
+    cgam_status status = CGAM_OK;
+    for (int64_t k = 0; k < out->starts && status == CGAM_OK; k++) {
+        if (k >= 2 && k < first) continue; /* at a corner all is known of the descent from it */
+        start_at(x, k, x->start);
+        status = newton(x, x->start, false);
+    }
+    for (int64_t k = 0; k < pairs_of(RIDGES_MAX) && status == CGAM_OK; k++) {
+        pair(k, &i, &j);
+        if (j >= out->count) break;
+        status = ridge(x, out->p + i * x->n, out->p + j * x->n, x->start);
+        if (status == CGAM_OK) status = newton(x, x->start, false);
+    }
+    return status;
+}
+
+/* ---- The whole ---------------------------------------------------------------------------- */
+static cgam_status prepare(search *x, const double *q, const double *c)
+{
+    const cgam_recall *plan = x->plan;
+    cgam_env *env = plan->bank->env;
+    size_t n = (size_t)x->n;
+    x->own = cgam_zalloc(env, 3 * n, sizeof *x->own);
+    x->block = cgam_alloc(env, (CGAM_ROUTE_SHARE + 1) * 3 * n, sizeof *x->block);
+    x->start = cgam_alloc(env, CGAM_ROUTE_SHARE * n, sizeof *x->start);
+    x->work = cgam_alloc(env, 6 * n, sizeof *x->work);
+    x->order = cgam_alloc(env, (size_t)x->corners, sizeof *x->order);
+    if (!x->own || !x->block || !x->start || !x->work || !x->order)
+        return cgam_fail_nomem(env, "a landscape");
+    double *b = x->own, *s0 = b + n, *a = s0 + n;
+    x->base = (cgam_query){.q = q, .c = c, .b = b, .s0 = s0, .a = a};
+    cgam_status status = cgam_bank_score(plan->bank, q, b);
+    if (c && status == CGAM_OK) status = cgam_recall_gates(plan, c, x->work, s0);
+    if (c && status == CGAM_OK && plan->can.matrices && cgam_doubt_solved(plan, c))
+        status = cgam_doubt_gates(plan, c, s0, &x->base.s0_off);
+    if (status != CGAM_OK) return status;
+    if (c) x->base.half_us0 = 0.5 * cgam_vec_dot(x->n, x->work, s0);
+    for (size_t i = 0; i < n; i++) a[i] = b[i] + plan->opts.lambda * s0[i];
+    x->base.r = a;
+    cgam_query_top(&x->base, x->n, x->corners, x->order);
+    return CGAM_OK;
+}
+
+/* By rising energy; equal ones in the order in which they were found. */
+static void in_order(search *x)
+{
+    cgam_landscape *out = x->out;
+    int64_t n = x->n, total = 0;
+    double *row = x->work;
+    for (int64_t k = 0; k < out->count; k++) {
+        total += out->points[k].index % 2 ? -1 : 1;
+        out->points[k].basin = (double)x->hits[k] / (double)out->starts;
+        for (int64_t j = k; j > 0 && out->points[j].energy < out->points[j - 1].energy; j--) {
+            cgam_point point = out->points[j];
+            size_t bytes = (size_t)n * sizeof *row;
+            out->points[j] = out->points[j - 1];
+            out->points[j - 1] = point;
+            memcpy(row, out->p + j * n, bytes);
+            memcpy(out->p + j * n, out->p + (j - 1) * n, bytes);
+            memcpy(out->p + (j - 1) * n, row, bytes);
+            int64_t hits = x->hits[j];
+            x->hits[j] = x->hits[j - 1];
+            x->hits[j - 1] = hits;
+        }
+    }
+    out->euler = total;
+    out->unique_proved = out->unique == 1;
+    if (out->unique != 1 && out->count > 1) out->unique = 0;
+    for (int64_t i = 0; out->unique == 0 && i < out->count; i++)
+        for (int64_t j = 0; j < i; j++)
+            out->unique_proved |=
+                out->points[i].p_error_proved && out->points[j].p_error_proved &&
+                distance(n, out->p + i * n, out->p + j * n) >
+                    (out->points[i].p_error + out->points[j].p_error) * CGAM_SLACK;
+}
+
+cgam_status cgam_landscape_find(const cgam_recall *plan, const double *q, const double *c,
+                                const cgam_landscape_opts *opts, cgam_landscape *out)
+{
+    cgam_landscape_opts o = opts ? *opts : cgam_landscape_opts_default();
+    cgam_env *env = plan->bank->env;
+    int64_t n = plan->bank->Z.n;
+    *out = (cgam_landscape){.unique = -1};
+    if (plan->opts.mode != CGAM_COUPLED)
+        return cgam_fail(env, CGAM_E_ARG, "a landscape is that of mode coupled, not of mode %s",
+                         cgam_mode_name(plan->opts.mode));
+    if (!plan->gate->A)
+        return cgam_fail(env, CGAM_E_NOMEM, "a landscape needs the gate operator factored");
+    if (o.starts < 0) return cgam_fail(env, CGAM_E_ARG, "%lld random starts", (long long)o.starts);
+    search x = {.plan = plan,
+                .n = n,
+                .leaders = n < LEADERS_MAX ? n : LEADERS_MAX,
+                .corners = n < CORNERS_MAX ? n : CORNERS_MAX,
+                .seed = o.seed,
+                .out = out};
+    for (int bits = 1; bits < 1 << x.leaders; bits++)
+        if (bits & (bits - 1)) x.set[x.sets++] = bits;
+    out->starts = 2 + x.corners + x.sets + o.starts;
+    cgam_status status = prepare(&x, q, c);
+    if (status == CGAM_OK) status = descend(&x);
+    if (status == CGAM_OK && out->unique != 1) status = climb(&x);
+    if (status == CGAM_OK) in_order(&x);
+    void *rooms[] = {x.own, x.block, x.start, x.work, x.order, x.hits};
+    for (size_t k = 0; k < sizeof rooms / sizeof *rooms; k++) cgam_free(env, rooms[k]);
+    if (status != CGAM_OK) cgam_landscape_free(env, out);
+    return status;
+}
