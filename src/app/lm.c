@@ -1,5 +1,6 @@
 /* lm.c: from the values of a call to a study, and from its results to files. */
 #include "app/lm.h"
+#include "app/picture.h"
 
 #include "report/models.h"
 
@@ -93,15 +94,9 @@ void cgam_lm_print_none(const json_t *doc, FILE *to)
 
 void cgam_lm_print_files(const json_t *doc, FILE *to)
 {
-    size_t i;
-    json_t *name;
-    const json_t *files = json_object_get(doc, "files");
     const char *study = cgam_json_get_text(doc, "study"), *page = cgam_json_get_text(doc, "report");
     if (*page) fprintf(to, "\nThe study is in %s and in %s\n", study, page);
-    if (*page || !files) return;
-    fprintf(to, "\nwritten to %s:", cgam_json_get_text(doc, "out"));
-    json_array_foreach(files, i, name) fprintf(to, " %s", json_string_value(name));
-    fputc('\n', to);
+    else cgam_picture_print_files(doc, to);
 }
 
 void cgam_lm_print_curves(const json_t *doc, const char *first, int digits, const char *second,

@@ -1,5 +1,6 @@
 /* verb_lm_lens.c: the layer x token picture of a text, or of two side by side. */
 #include "app/lm.h"
+#include "app/picture.h"
 #include "app/verbs.h"
 #include "io/folder.h"
 #include "report/lens_figure.h"
@@ -105,19 +106,9 @@ static cgam_status leave(cgam_call *call, const char *out, const cgam_lens_view 
     cgam_status status = CGAM_OK;
     for (int i = 0; i < count && status == CGAM_OK; i++)
         status = write_table(call, out, i ? "lens_compare" : "lens", &views[i], files);
-    if (status == CGAM_OK && cgam_args_is(call->args, "figures", "yes")) {
-        cgam_figures *figures = cgam_zalloc(call->env, 1, sizeof *figures);
-        bool missing = false;
-        status = figures ? cgam_lens_figures_write(call->env, call->doc, out, figures)
-                         : cgam_fail_nomem(call->env, "figures");
-        if (status == CGAM_OK) status = cgam_figures_draw(call->env, out, figures, &missing);
-        if (missing) cgam_json_put_text(call->doc, "figures_missing", "gnuplot was not found");
-        else json_array_append_new(files, json_string("lens.svg"));
-        cgam_free(call->env, figures);
-    }
-    json_array_append_new(files, json_string("lens.json"));
-    if (status == CGAM_OK) status = cgam_json_save(call->env, out, "lens.json", call->doc);
-    cgam_lm_put_files(call->doc, status == CGAM_OK ? out : NULL, files);
+    if (status == CGAM_OK)
+        return cgam_picture_leave(call, out, "lens", true, cgam_lens_figures_write, files);
+    json_decref(files);
     return status;
 }
 

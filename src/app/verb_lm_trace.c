@@ -1,5 +1,6 @@
 /* verb_lm_trace.c: how long a context goes on shaping what a model computes. */
 #include "app/lm_inside.h"
+#include "app/picture.h"
 #include "app/verbs.h"
 #include "io/folder.h"
 #include "report/trace_figure.h"
@@ -77,19 +78,10 @@ static cgam_status leave(cgam_call *call, const char *out, const cgam_lm_trace *
 {
     json_t *files = json_array();
     cgam_status status = write_table(call, out, t, files);
-    if (status == CGAM_OK && t->count > 0 && cgam_args_is(call->args, "figures", "yes")) {
-        cgam_figures *figures = cgam_zalloc(call->env, 1, sizeof *figures);
-        bool missing = false;
-        status = figures ? cgam_trace_figures_write(call->env, call->doc, out, figures)
-                         : cgam_fail_nomem(call->env, "figures");
-        if (status == CGAM_OK) status = cgam_figures_draw(call->env, out, figures, &missing);
-        if (missing) cgam_json_put_text(call->doc, "figures_missing", "gnuplot was not found");
-        else json_array_append_new(files, json_string("trace.svg"));
-        cgam_free(call->env, figures);
-    }
-    json_array_append_new(files, json_string("trace.json"));
-    if (status == CGAM_OK) status = cgam_json_save(call->env, out, "trace.json", call->doc);
-    cgam_lm_put_files(call->doc, status == CGAM_OK ? out : NULL, files);
+    if (status == CGAM_OK)
+        return cgam_picture_leave(call, out, "trace", t->count > 0, cgam_trace_figures_write,
+                                  files);
+    json_decref(files);
     return status;
 }
 
