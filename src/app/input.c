@@ -109,6 +109,22 @@ cgam_status cgam_input_matrix(cgam_env *env, const char *path, cgam_matrix *out)
     return status;
 }
 
+cgam_status cgam_input_option(cgam_call *call, const cgam_bank *bank, const char *option, bool one,
+                              cgam_matrix *out)
+{
+    const char *text = cgam_args_text(call->args, option);
+    int64_t d = cgam_bank_describe(bank).d;
+    if (!text) return CGAM_OK;
+    cgam_status status = cgam_input_vectors(bank, call->env, option, text, out);
+    if (status == CGAM_OK && out->columns != d)
+        status = cgam_fail(call->env, CGAM_E_SHAPE, "%s: d = %lld, the bank has %lld", option,
+                           (long long)out->columns, (long long)d);
+    if (status == CGAM_OK && one && out->rows != 1)
+        status = cgam_fail(call->env, CGAM_E_SHAPE, "%s: %lld rows, one is expected", option,
+                           (long long)out->rows);
+    return status;
+}
+
 cgam_status cgam_input_indices(cgam_env *env, const char *what, const char *text, int64_t count,
                                int64_t below, int64_t **out)
 {

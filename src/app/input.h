@@ -23,6 +23,10 @@ cgam_status cgam_input_matrix(cgam_env *env, const char *path, cgam_matrix *out)
 cgam_status cgam_input_vectors(const cgam_bank *bank, cgam_env *env, const char *option,
                                const char *text, cgam_matrix *out);
 
+/* The vectors of an option, if it was given: one or any number, of the bank's dimension. */
+cgam_status cgam_input_option(cgam_call *call, const cgam_bank *bank, const char *option, bool one,
+                              cgam_matrix *out);
+
 /* A list of `count` indices below `below` from "7" or a file of integers. what: for messages. */
 cgam_status cgam_input_indices(cgam_env *env, const char *what, const char *text, int64_t count,
                                int64_t below, int64_t **out);

@@ -61,22 +61,6 @@ static void close_job(job *j)
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) cgam_free(env, blocks[i]);
 }
 
-/* The vectors of an option, if it was given: `one` or any number, of the bank's dimension. */
-static cgam_status vectors(job *j, const char *option, bool one, cgam_matrix *out)
-{
-    cgam_env *env = j->call->env;
-    const char *text = cgam_args_text(j->call->args, option);
-    if (!text) return CGAM_OK;
-    cgam_status status = cgam_input_vectors(j->bank, env, option, text, out);
-    if (status == CGAM_OK && out->columns != j->info.d)
-        status = cgam_fail(env, CGAM_E_SHAPE, "%s: d = %lld, the bank has %lld", option,
-                           (long long)out->columns, (long long)j->info.d);
-    if (status == CGAM_OK && one && out->rows != 1)
-        status = cgam_fail(env, CGAM_E_SHAPE, "%s: %lld rows, one is expected", option,
-                           (long long)out->rows);
-    return status;
-}
-
 static cgam_status open_job(job *j)
 {
     const cgam_args *args = j->call->args;
@@ -89,9 +73,10 @@ static cgam_status open_job(job *j)
                               .settled = cgam_args_is(args, "gates", "settled")};
     j->grid = cgam_args_int(args, "grid");
     int64_t count = cgam_args_ints(args, "through", &j->through);
-    status = vectors(j, "context", true, &j->c);
-    if (status == CGAM_OK) status = vectors(j, "context-then", true, &j->then);
-    if (status == CGAM_OK) status = vectors(j, "from", false, &j->from);
+    status = cgam_input_option(j->call, j->bank, "context", true, &j->c);
+    if (status == CGAM_OK)
+        status = cgam_input_option(j->call, j->bank, "context-then", true, &j->then);
+    if (status == CGAM_OK) status = cgam_input_option(j->call, j->bank, "from", false, &j->from);
     if (status == CGAM_OK) status = cgam_plane_new(j->bank, count, j->through, &j->plane);
     j->anchors = count ? count : j->info.n;
     return status;

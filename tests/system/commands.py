@@ -130,6 +130,45 @@ def energy_map(rng):
     refuse(2, ["supercritical"], "map", "--bank", "Z.npy", "--gates", "settled", "--alpha", 3)
 
 
+def landscape(rng):
+    """Every minimum that NumPy finds from 400 random starts is a point, and at the energy it says."""
+    Z = rng.standard_normal((6, 5))
+    Z /= np.linalg.norm(Z, axis=1)[:, None]
+    np.save("Z.npy", Z)
+    alpha, beta, lam = 0.2, 8, 0.9
+    inverse, b, u = np.linalg.inv(gate(Z, alpha)), Z @ (0.2 * Z[1] + 0.2 * Z[4]), Z @ (0.1 * Z[4])
+    at = ("landscape", "--bank", "Z.npy", "--query", "rows:1*0.2+4*0.2", "--beta", beta, "--lambda", lam)
+    doc = ask(*at, "--alpha", alpha, "--context", "rows:4*0.1", "--out", "land")
+    minima = [x for x in doc["points"] if x["kind"] == "minimum"]
+    found = {}
+    for _ in range(400):
+        p = rng.dirichlet(np.full(6, rng.choice([0.1, 1])))
+        for _ in range(4000):
+            last, s = p, inverse @ (u + lam * p)
+            p = softmax(beta * (b + lam * s))
+            if np.abs(p - last).max() < 1e-14:
+                break
+        r = beta * (b + lam * s)
+        E = s @ gate(Z, alpha) @ s / 2 - u @ s - (r.max() + np.log(np.exp(r - r.max()).sum())) / beta
+        found[round(E, 7)] = (E, p)
+    for E, p in found.values():
+        near = min(minima, key=lambda x: abs(x["energy"] - E))
+        close(near["energy"], E, 1e-9, "energy of a minimum")
+        check(near["winner"] == p.argmax() and near["fold_margin"] > 0 and near["index"] == 0, near)
+        close(near["p"], p.max(), 1e-8, "p of a minimum")
+    check(1 < len(found) <= len(minima), "minima", len(found), len(minima))
+    check(doc["unique"] is False and doc["unique_proved"] and doc["euler"] == 1 and doc["unresolved"] == 0, doc["euler"])
+    check(sorted(os.listdir("land")) == ["landscape." + x for x in ("csv", "gp", "json", "pdf", "png", "svg")], os.listdir("land"))
+    table = np.genfromtxt("land/landscape.csv", delimiter=",", names=True)
+    alone = ask(*at, "--alpha", alpha)
+    check((table["context"] == 1).sum() == len(doc["points"]) and (table["context"] == 0).sum() == len(alone["points"]), "both sides")
+    one = ask(*at[:-2], "--alpha", alpha, "--lambda", 0.1)
+    check(one["unique"] is True and len(one["points"]) == 1 and one["points"][0]["basin"] == 1, one)
+    refuse(2, ["supercritical", "alpha_crit"], *at, "--alpha", 3)
+    refuse(2, ["query", "one is expected"], "landscape", "--bank", "Z.npy", "--query", "Z.npy")
+    refuse(2, ["starts"], *at, "--starts", -1)
+
+
 def first_order(rng):
     Z = rng.standard_normal((40, 8))
     q, c = rng.standard_normal(8), rng.standard_normal(8)
@@ -337,6 +376,7 @@ def main():
             part(rng)
         sums_of_rows_and_parts(np.random.default_rng(11))
         energy_map(np.random.default_rng(12))
+        landscape(np.random.default_rng(13))
         words()
         os.chdir("/")
     finish()
