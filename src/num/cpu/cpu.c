@@ -27,17 +27,27 @@ static bool avx512(void)
            __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
 }
 
+static bool avxvnni(void)
+{
+    enum { VECTORS_INT8 = 1 << 4 };
+    unsigned a, b, c, d;
+    return avx2() && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & VECTORS_INT8);
+}
+
+static bool vnni(void) { return avx512() && __builtin_cpu_supports("avx512vnni"); }
+
 /* Tiles are 8 KB of state a thread, for which the kernel wants to be asked, once per process. It
  * says no where they are not there, and where a signal stack would be too small for them. */
 static bool amx(void)
 {
 #if defined(__linux__)
-    enum { TILE = 1 << 24, BF16 = 1 << 22, VECTORS_BF16 = 1 << 5 };
+    enum { UNIT = 1 << 24 | 1 << 22 | 1 << 25 }; /* tiles, of bf16, of bytes */
+    enum { VECTORS_BF16 = 1 << 5 };
     enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 }; /* of arch_prctl */
     unsigned a, b, c, d, first;
-    return avx512() && __get_cpuid_count(7, 0, &a, &b, &c, &first) &&
-           (first & (TILE | BF16)) == (TILE | BF16) && __get_cpuid_count(7, 1, &a, &b, &c, &d) &&
-           (a & VECTORS_BF16) && syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+    return vnni() && __get_cpuid_count(7, 0, &a, &b, &c, &first) && (first & UNIT) == UNIT &&
+           __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & VECTORS_BF16) &&
+           syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
 #else
     return false;
 #endif
@@ -47,17 +57,31 @@ static bool amx(void)
 #define DECLARE(set)                                                                               \
     extern const cgam_f64 cgam_f64_##set;                                                          \
     extern const cgam_f32 cgam_f32_##set;                                                          \
-    extern const cgam_gemm cgam_gemm_##set;
-#define ENTRY(set) {#set, set, &cgam_f64_##set, &cgam_f32_##set, &cgam_gemm_##set, NULL},
+    extern const cgam_gemm cgam_gemm_##set;                                                        \
+    extern const cgam_int8 cgam_int8_##set;
 DECLARE(plain)
 CGAM_CPU_SETS(DECLARE)
+extern const cgam_int8 cgam_int8_avxvnni, cgam_int8_vnni, cgam_int8_amx;
 extern const cgam_split cgam_split_amx;
 
+/* An entry with the loops of a set, and with those for bytes and tiles of its own. */
+#define ENTRY(name, set, int8, tiles, split)                                                       \
+    {                                                                                              \
+#name, name, &cgam_f64_##set, &cgam_f32_##set, &cgam_gemm_##set, &cgam_int8_##int8, tiles, \
+            split                                                                                  \
+    }
+
+static bool plain(void) { return true; }
+
 const cgam_cpu cgam_cpu_all[] = {
-    {"plain", portable, &cgam_f64_plain, &cgam_f32_plain, &cgam_gemm_plain, NULL},
-    CGAM_CPU_SETS(ENTRY)
+    ENTRY(plain, plain, plain, NULL, NULL),
+    ENTRY(portable, portable, portable, NULL, NULL),
 #if defined(__x86_64__)
-        {"amx", amx, &cgam_f64_avx512, &cgam_f32_avx512, &cgam_gemm_avx512, &cgam_split_amx},
+    ENTRY(avx2, avx2, avx2, NULL, NULL),
+    ENTRY(avxvnni, avx2, avxvnni, NULL, NULL),
+    ENTRY(avx512, avx512, avx512, NULL, NULL),
+    ENTRY(vnni, avx512, vnni, NULL, NULL),
+    ENTRY(amx, avx512, vnni, &cgam_int8_amx, &cgam_split_amx),
 #endif
     {0},
 };

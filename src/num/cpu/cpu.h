@@ -3,9 +3,11 @@
  *   plain      X_plain.c: written without vectors, the judge of the others
  *   portable   X_simd.c, by vectors of 16 bytes, for any CPU
  *   avx2       the same files, 32 bytes: x86-64 with AVX2, FMA and F16C (2013 on)
+ *   avxvnni    the loops of avx2, and sums of products of bytes by one instruction: with AVX-VNNI
  *   avx512     the same files, 64 bytes: x86-64 with AVX-512 F, BW, VL and DQ
- *   amx        the loops of avx512, and products on tiles of bf16: with AMX and AVX-512 BF16 too, where the
- *              system lets us use them
+ *   vnni       the loops of avx512, and such sums: with AVX-512 VNNI
+ *   amx        the loops of vnni, and products on tiles of bf16 and of bytes: with AMX and AVX-512 BF16 too, where
+ *              the system lets us use them
  *
  * CMakeLists.txt compiles every X_simd.c once per set, with its name as NAME and its width as BYTES.
  * Another layer that has such a file (study/lanes_simd.c) declares one for each of CGAM_CPU_SETS, lists
@@ -16,11 +18,12 @@
 #include "num/cpu/f32.h"
 #include "num/cpu/f64.h"
 #include "num/cpu/gemm.h"
+#include "num/cpu/int8.h"
 #include "num/cpu/split.h"
 
 #if defined(__x86_64__)
 #define CGAM_CPU_SETS(X) X(portable) X(avx2) X(avx512)
-#define CGAM_CPU_ROWS(X) X(portable) X(avx2) X(avx512) X(avx512) /* the last for amx */
+#define CGAM_CPU_ROWS(X) X(portable) X(avx2) X(avx2) X(avx512) X(avx512) X(avx512)
 #else
 #define CGAM_CPU_SETS(X) X(portable)
 #define CGAM_CPU_ROWS(X) X(portable)
@@ -28,11 +31,13 @@
 
 typedef struct cgam_cpu {
     const char *name;
-    bool (*usable)(void);    /* does this CPU run it */
-    const cgam_f64 *f64;     /* rows scored and read out in double; softmax */
-    const cgam_f32 *f32;     /* the same in f32, where that is exact enough */
-    const cgam_gemm *gemm;   /* products of matrices, softmax by columns */
-    const cgam_split *split; /* products by tiles of bf16; NULL without such a unit */
+    bool (*usable)(void);        /* does this CPU run it */
+    const cgam_f64 *f64;         /* rows scored and read out in double; softmax */
+    const cgam_f32 *f32;         /* the same in f32, where that is exact enough */
+    const cgam_gemm *gemm;       /* products of matrices, softmax by columns */
+    const cgam_int8 *int8;       /* rows of bytes by vectors of bytes */
+    const cgam_int8 *int8_tiles; /* the same for many vectors; NULL without a unit for tiles */
+    const cgam_split *split;     /* products by tiles of bf16; NULL likewise */
 } cgam_cpu;
 
 /* Plain first, then by rising speed; a NULL name ends. Entries may be unusable here. */

@@ -1,0 +1,40 @@
+/* int8.h: rows of small integers scored by vectors of small integers, for sketches (num/sketch.h).
+ *
+ *     out[i, v] = sum_b scale[i, b] step[v, b] I,    I = sum of row[i, j] x[v, j] over the columns j of block b
+ *
+ * Rows and vectors hold -127 .. 127, so that I, over at most CGAM_INT8_BLOCK columns, is below 2^24: it is
+ * summed exactly, in any order, and is exact as a float. A term is scale times step times I, rounded twice;
+ * lanes and blocks are added up in f32 or better, at most CGAM_INT8_ROUNDINGS(blocks) roundings in all:
+ *
+ *     |out - exact| <= roundings 2^-24 (1 + 2^-20) sum_j |scale row_j step x_j| + 2^-100,
+ *
+ * the last for what is below the range of f32 (fewer than 2^22 blocks, scale and step at most 1). */
+#ifndef CGAM_SRC_NUM_CPU_INT8_H
+#define CGAM_SRC_NUM_CPU_INT8_H
+
+#include <cgam/base.h>
+
+enum {
+    CGAM_INT8_BLOCK = 512, /* columns that share a scale */
+    CGAM_INT8_PAD = 64,    /* bytes behind the last row that may be read, whatever they hold */
+    CGAM_INT8_TILE = 32    /* rows, and vectors, that a unit for tiles takes at once */
+};
+#define CGAM_INT8_ROUNDINGS(blocks) ((double)(blocks) + 8)
+
+static inline int64_t cgam_int8_blocks(int64_t d)
+{
+    return (d + CGAM_INT8_BLOCK - 1) / CGAM_INT8_BLOCK;
+}
+
+typedef struct cgam_int8 {
+    /* Bytes that m vectors of d numbers take as `lay` lays them out, a multiple of 64. */
+    size_t (*room)(int64_t m, int64_t d);
+    /* x [m, d], step [m, blocks]; out begins on a 64-byte boundary. */
+    void (*lay)(int64_t m, int64_t d, const int8_t *x, const float *step, void *out);
+    /* rows [n, d], scale [n, blocks], out [n, m]. A number of out depends on its row and vector alone. A
+     * unit for tiles takes CGAM_INT8_TILE rows or more. */
+    void (*dot)(const int8_t *rows, const float *scale, int64_t n, int64_t d, int64_t m,
+                const void *X, float *out);
+} cgam_int8;
+
+#endif

@@ -1,0 +1,123 @@
+/* int8_rows.h: int8.h on vectors of BYTES bytes. Included by int8_simd.c, int8_avxvnni.c and int8_vnni.c, which
+ * define
+ *   BIAS               what load_row adds to every number of a row
+ *   load_row(p)        numbers of a row, as vb
+ *   dot4(a, z, x)      each lane of a plus four products of neighbours; any four, as long as all are taken
+ * A vector is, for each block, what its lanes start from, -BIAS times their numbers, and then the numbers,
+ * zeros behind them: so what a row is followed by does not matter. */
+
+enum {
+    LANES = BYTES / 4,
+    CELL = 64 + CGAM_INT8_BLOCK, /* bytes of a block: the start of its lanes, and its numbers */
+    AHEAD = 4096,                /* bytes that prefetching is ahead of the reading */
+    SIDE = 4                     /* rows and vectors of a register tile */
+};
+
+static size_t room(int64_t m, int64_t d)
+{
+    size_t cells = (size_t)(m * cgam_int8_blocks(d));
+    return (cells * (CELL + sizeof(float)) + 63) / 64 * 64;
+}
+
+static void lay(int64_t m, int64_t d, const int8_t *x, const float *step, void *out)
+{
+    int64_t blocks = cgam_int8_blocks(d);
+    char *cell = out;
+    for (int64_t c = 0; c < m * blocks; c++, cell += CELL) {
+        int64_t from = c % blocks * CGAM_INT8_BLOCK;
+        int64_t width = d - from < CGAM_INT8_BLOCK ? d - from : CGAM_INT8_BLOCK;
+        int32_t start[16] = {0};
+        const int8_t *numbers = x + c / blocks * d + from;
+        for (int64_t j = 0; j < width; j++) start[j % BYTES / 4] -= BIAS * numbers[j];
+        memcpy(cell, start, sizeof start);
+        memset(cell + 64, 0, CGAM_INT8_BLOCK);
+        memcpy(cell + 64, numbers, (size_t)width);
+    }
+    memcpy(cell, step, (size_t)(m * blocks) * sizeof *step);
+}
+
+INLINE vb load_numbers(const char *p)
+{
+    vb v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+/* `rows` rows by `vectors` vectors, both known to the compiler. */
+INLINE void part(int rows, int vectors, const int8_t *row, const float *scale, int64_t d,
+                 const char *cells, const float *step, float *out, int64_t ldo)
+{
+    int64_t blocks = cgam_int8_blocks(d);
+    vf total[SIDE][SIDE];
+    UNROLL
+    for (int r = 0; r < rows; r++) {
+        UNROLL
+        for (int v = 0; v < vectors; v++) total[r][v] = (vf){0};
+    }
+    for (int64_t b = 0; b < blocks; b++) {
+        int64_t from = b * CGAM_INT8_BLOCK;
+        int64_t width = d - from < CGAM_INT8_BLOCK ? d - from : CGAM_INT8_BLOCK;
+        const char *cell = cells + b * CELL;
+        vi sum[SIDE][SIDE];
+        UNROLL
+        for (int v = 0; v < vectors; v++) {
+            vi start;
+            memcpy(&start, cell + v * blocks * CELL, sizeof start);
+            UNROLL
+            for (int r = 0; r < rows; r++) sum[r][v] = start;
+        }
+        for (int64_t j = 0; j < width; j += BYTES) {
+            vb z[SIDE];
+            UNROLL
+            for (int r = 0; r < rows; r++) z[r] = load_row(row + r * d + from + j);
+            if (rows == 1) __builtin_prefetch(row + from + j + AHEAD, 0, 2);
+            UNROLL
+            for (int v = 0; v < vectors; v++) {
+                vb x = load_numbers(cell + v * blocks * CELL + 64 + j);
+                UNROLL
+                for (int r = 0; r < rows; r++) sum[r][v] = dot4(sum[r][v], z[r], x);
+            }
+        }
+        UNROLL
+        for (int r = 0; r < rows; r++) {
+            UNROLL
+            for (int v = 0; v < vectors; v++)
+                total[r][v] += __builtin_convertvector(sum[r][v], vf) *
+                               (scale[r * blocks + b] * step[v * blocks + b]);
+        }
+    }
+    UNROLL
+    for (int r = 0; r < rows; r++) {
+        UNROLL
+        for (int v = 0; v < vectors; v++)
+            out[r * ldo + v] = (float)lanes_sum(low(total[r][v]) + high(total[r][v]));
+    }
+}
+
+static void dot(const int8_t *rows, const float *scale, int64_t n, int64_t d, int64_t m,
+                const void *X, float *out)
+{
+    int64_t blocks = cgam_int8_blocks(d), i = 0;
+    const char *cells = X;
+    const float *step = (const float *)(const void *)(cells + m * blocks * CELL);
+    for (; m >= SIDE && i + SIDE <= n; i += SIDE) {
+        int64_t v = 0;
+        const int8_t *row = rows + i * d;
+        const float *s = scale + i * blocks;
+        for (; v + SIDE <= m; v += SIDE)
+            part(SIDE, SIDE, row, s, d, cells + v * blocks * CELL, step + v * blocks,
+                 out + i * m + v, m);
+        for (; v < m; v++)
+            part(SIDE, 1, row, s, d, cells + v * blocks * CELL, step + v * blocks, out + i * m + v,
+                 m);
+    }
+    for (; i < n; i++) {
+        int64_t v = 0;
+        const int8_t *row = rows + i * d;
+        const float *s = scale + i * blocks;
+        for (; v + 2 <= m; v += 2)
+            part(1, 2, row, s, d, cells + v * blocks * CELL, step + v * blocks, out + i * m + v, m);
+        if (v < m)
+            part(1, 1, row, s, d, cells + v * blocks * CELL, step + v * blocks, out + i * m + v, m);
+    }
+}

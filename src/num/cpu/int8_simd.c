@@ -1,0 +1,39 @@
+/* int8_simd.c: int8.h by the instructions that every CPU of a set has: products in 16 bits, two of which
+ * fit since neither factor is -128, summed in 32. */
+#include "num/cpu/int8.h"
+#include "num/cpu/simd.h"
+
+typedef int8_t vb __attribute__((vector_size(BYTES)));
+
+enum { BIAS = 0 };
+
+INLINE vb load_row(const int8_t *p)
+{
+    vb v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+INLINE vi dot4(vi a, vb z, vb x)
+{
+#if BYTES == 64
+    __m512i negated = _mm512_mask_sub_epi8((__m512i)x, _mm512_movepi8_mask((__m512i)z),
+                                           _mm512_setzero_si512(), (__m512i)x);
+    __m512i pairs = _mm512_maddubs_epi16(_mm512_abs_epi8((__m512i)z), negated);
+    return a + (vi)_mm512_madd_epi16(pairs, _mm512_set1_epi16(1));
+#elif BYTES == 32
+    __m256i pairs =
+        _mm256_maddubs_epi16(_mm256_abs_epi8((__m256i)z), _mm256_sign_epi8((__m256i)x, (__m256i)z));
+    return a + (vi)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+#else
+    typedef int16_t wide __attribute__((vector_size(2 * BYTES)));
+    wide product = __builtin_convertvector(z, wide) * __builtin_convertvector(x, wide);
+    for (int k = 0; k < BYTES; k++) a[k % (BYTES / 4)] += product[k];
+    return a;
+#endif
+}
+
+#include "num/cpu/int8_rows.h"
+
+extern const cgam_int8 JOIN(cgam_int8, NAME);
+const cgam_int8 JOIN(cgam_int8, NAME) = {room, lay, dot};
