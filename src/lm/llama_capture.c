@@ -92,15 +92,16 @@ static cgam_status hand_over(handing *h, cgam_decoder *d, int64_t which, int64_t
     if (begin == end) return CGAM_OK;
     cgam_lm_span span = {
         .which = which, .first = d->row[d->from + d->output[begin]].position, .count = end - begin};
-    for (int64_t l = 0; l < r->layers_count; l++)
-        memcpy(h->states + l * span.count * width, d->states + (l * CGAM_PIECE + begin) * width,
+    bool whole = span.count == d->outputs; /* they need not be brought together */
+    for (int64_t l = 0; l < r->layers_count && !whole; l++)
+        memcpy(h->states + l * span.count * width, d->states + (l * d->outputs + begin) * width,
                (size_t)(span.count * width) * sizeof *h->states);
     for (int64_t k = begin; k < end && r->opts->scores; k++) {
         const float *scores = cgam_decoder_scores(d, k);
         if (!scores) return cgam_fail(r->lm->env, CGAM_E_INTERNAL, "libllama gave no scores");
         memcpy(h->scores + (k - begin) * vocab, scores, (size_t)vocab * sizeof *scores);
     }
-    span.states = r->layers_count > 0 ? h->states : NULL;
+    span.states = r->layers_count == 0 ? NULL : whole ? d->states : h->states;
     span.scores = r->opts->scores ? h->scores : NULL;
     return r->sink(r->user, &span);
 }

@@ -73,14 +73,20 @@ static void edit(cgam_decoder *d, int64_t layer, struct ggml_tensor *t)
     }
 }
 
+/* Rows with an output, as many at once as lie side by side. */
 static void keep(cgam_decoder *d, int64_t layer, const struct ggml_tensor *t)
 {
     int64_t width = d->lm->info.width, L = d->lm->info.layers;
+    int64_t count = layer > L ? 1 : d->outputs;
+    bool all = t->ne[1] == d->tokens; /* a row for each token */
     size_t size = (size_t)width * sizeof(float);
-    for (int64_t k = 0; k < (layer > L ? 1 : d->outputs); k++) {
-        int64_t row = t->ne[1] == d->tokens ? d->output[k] : k;
-        float *to = layer > L ? d->normed : d->states + (d->slot[layer] * CGAM_PIECE + k) * width;
-        d->lm->f->ggml_backend_tensor_get(t, to, (size_t)row * t->nb[1], size);
+    float *to = layer > L ? d->normed : d->states + d->slot[layer] * d->outputs * width;
+    for (int64_t k = 0, end; k < count; k = end) {
+        int64_t row = all ? d->output[k] : k;
+        for (end = k + 1; end < count && t->nb[1] == size; end++)
+            if (all && d->output[end] != row + end - k) break;
+        d->lm->f->ggml_backend_tensor_get(t, to + k * width, (size_t)row * t->nb[1],
+                                          (size_t)(end - k) * size);
     }
     if (layer > L) d->has_norm = true;
 }
@@ -115,7 +121,7 @@ static cgam_status check_norm(const cgam_decoder *d)
 {
     int64_t width = d->lm->info.width, slot = d->slot[d->lm->info.layers];
     if (!d->gain || !d->has_norm || slot < 0) return CGAM_OK;
-    const float *h = d->states + slot * CGAM_PIECE * width;
+    const float *h = d->states + slot * d->outputs * width;
     double sum = 0, square = 0, off = 0, size = 0;
     for (int64_t j = 0; j < width; j++) sum += (double)h[j];
     double m = d->norm.centred ? sum / (double)width : 0;

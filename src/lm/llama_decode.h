@@ -45,7 +45,7 @@ typedef struct cgam_decoder {
     int64_t *output; /* [CGAM_PIECE] which they are, counted from `from` */
     bool wanted;     /* false: an output there must be, but nobody asked */
     int64_t *slot;   /* [L + 1] of a layer among those kept, or -1 */
-    float *states;   /* [layers_count, CGAM_PIECE, d], `outputs` of each filled */
+    float *states;   /* [layers_count, outputs, d] */
     float *normed,
         *edit;   /* [d] of the first output, from libllama's final norm; a row being edited */
     bool *shown; /* [L + 1] which layers came by */
