@@ -1,16 +1,29 @@
 /* door.c: a verb by its name, with options from JSON; and what every door does around a verb. */
 #include "app/verbs.h"
 #include "base/env.h"
+#include "io/folder.h"
 
 #include <cgam/door.h>
 #include <string.h>
 
 cgam_ask_opts cgam_ask_opts_default(void) { return (cgam_ask_opts){.progress = false}; }
 
+/* What --out says, NULL where a verb has none or it was not given. */
+static const char *folder_of(const cgam_call *call)
+{
+    for (const cgam_param *p = call->verb->params; p && p->name[0]; p++)
+        if (strcmp(p->name, "out") == 0 && strcmp(p->value, "DIR") == 0)
+            return cgam_args_text(call->args, "out");
+    return NULL;
+}
+
 cgam_status cgam_call_run(cgam_call *call)
 {
     if (!call->doc) return cgam_fail_nomem(call->env, "the document");
+    const char *out = folder_of(call);
+    size_t there = out ? cgam_folder_there(out) : 0;
     cgam_status status = call->verb->run(call);
+    if (status != CGAM_OK && out) cgam_folder_unmake(out, there); /* a refusal leaves nothing */
     if (status == CGAM_OK && json_object_get(call->doc, "incomplete"))
         status = cgam_fail_nomem(call->env, "the document");
     return status;

@@ -35,6 +35,33 @@ cgam_status cgam_folder_make(cgam_env *env, const char *path)
     return CGAM_OK;
 }
 
+size_t cgam_folder_there(const char *path)
+{
+    char part[CGAM_PATH_ROOM];
+    struct stat st;
+    snprintf(part, sizeof part, "%s", path);
+    size_t length = strlen(part);
+    while (length > 0 && stat(part, &st) != 0) {
+        while (length > 0 && part[length - 1] == '/') length--;
+        while (length > 0 && part[length - 1] != '/') length--;
+        part[length] = '\0';
+    }
+    return length;
+}
+
+void cgam_folder_unmake(const char *path, size_t there)
+{
+    char part[CGAM_PATH_ROOM];
+    size_t length = strlen(path);
+    if (length >= sizeof part) return;
+    memcpy(part, path, length + 1);
+    while (length > there && rmdir(part) == 0) {
+        while (length > there && part[length - 1] == '/') length--;
+        while (length > there && part[length - 1] != '/') length--;
+        part[length] = '\0';
+    }
+}
+
 cgam_status cgam_path_join(cgam_env *env, const char *folder, const char *name,
                            char path[CGAM_PATH_ROOM])
 {

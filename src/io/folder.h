@@ -9,6 +9,12 @@ enum { CGAM_PATH_ROOM = 4096 }; /* bytes of a path with its end */
 /* Makes a folder and those above it, and sees that files can be made there. */
 CGAM_NODISCARD cgam_status cgam_folder_make(cgam_env *env, const char *path);
 
+/* How many bytes of a path name what is there: all of it, a folder above, or 0. */
+size_t cgam_folder_there(const char *path);
+/* Takes back a folder that was made and those above it, down to what was there; one that has anything in
+ * it stays. */
+void cgam_folder_unmake(const char *path, size_t there);
+
 /* path = folder/name; CGAM_E_ARG when that has no room. */
 CGAM_NODISCARD cgam_status cgam_path_join(cgam_env *env, const char *folder, const char *name,
                                           char path[CGAM_PATH_ROOM]);

@@ -4,6 +4,7 @@
 #include "base/env.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 cgam_lm_edit cgam_lm_edit_default(void) { return (cgam_lm_edit){.scale = 1}; }
@@ -48,6 +49,8 @@ static cgam_status place(cgam_env *env, const cgam_lm_edit *e, int64_t prompt, i
                          int64_t more, cgam_edit_at *out)
 {
     int64_t from = 0, to = INT64_MAX;
+    char after[48];
+    snprintf(after, sizeof after, ", and up to %lld follow", (long long)more);
     switch (e->where) {
     case CGAM_LM_LAST: from = to = length - 1; break;
     case CGAM_LM_PROMPT: to = length - 1; break;
@@ -58,9 +61,9 @@ static cgam_status place(cgam_env *env, const cgam_lm_edit *e, int64_t prompt, i
         to = e->to < 0 ? e->to + length : e->to;
         if (from < 0 || to < from || to >= length + more)
             return cgam_fail(env, CGAM_E_ARG,
-                             "an edit at tokens %lld to %lld: prompt %lld has %lld tokens",
+                             "an edit at tokens %lld to %lld: prompt %lld has %lld tokens%s",
                              (long long)e->from, (long long)e->to, (long long)prompt,
-                             (long long)(length + more));
+                             (long long)length, more > 0 ? after : "");
         break;
     }
     *out =

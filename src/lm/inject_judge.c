@@ -59,13 +59,54 @@ cgam_status cgam_judge_open(cgam_lm_study *study, cgam_lm_answer how, cgam_judge
 /* ---- Comparing texts ---------------------------------------------------------------------- */
 enum { ANSWER_ROOM = 512, WORDS_ROOM = 64 };
 
+/* Capitals of Latin, Greek, Cyrillic and Armenian: from .. to in steps of `step`, and how far the small
+ * letter is. One letter for one: what becomes two, or depends on the language, stays as it is. */
+static const struct {
+    uint16_t from, to;
+    int16_t step, far;
+} capitals[] = {
+    {'A', 'Z', 1, 32},     {0xC0, 0xD6, 1, 32},   {0xD8, 0xDE, 1, 32},   {0x100, 0x12E, 2, 1},
+    {0x132, 0x136, 2, 1},  {0x139, 0x147, 2, 1},  {0x14A, 0x176, 2, 1},  {0x178, 0x178, 1, -121},
+    {0x179, 0x17D, 2, 1},  {0x218, 0x21E, 2, 1},  {0x386, 0x386, 1, 38}, {0x388, 0x38A, 1, 37},
+    {0x38C, 0x38C, 1, 64}, {0x38E, 0x38F, 1, 63}, {0x391, 0x3A1, 1, 32}, {0x3A3, 0x3AB, 1, 32},
+    {0x400, 0x40F, 1, 80}, {0x410, 0x42F, 1, 32}, {0x460, 0x480, 2, 1},  {0x48A, 0x4BE, 2, 1},
+    {0x4C1, 0x4CD, 2, 1},  {0x4D0, 0x52E, 2, 1},  {0x531, 0x556, 1, 48}, {0x1E00, 0x1E94, 2, 1},
+    {0x1EA0, 0x1EFE, 2, 1}};
+
+static unsigned small_of(unsigned c)
+{
+    for (size_t i = 0; i < sizeof capitals / sizeof *capitals; i++)
+        if (c >= capitals[i].from && c <= capitals[i].to &&
+            (c - capitals[i].from) % (unsigned)capitals[i].step == 0)
+            return (unsigned)((int)c + capitals[i].far);
+    return c;
+}
+
+/* The letter at `text` in small, of one to three bytes, into out; how many bytes it has in both: a small
+ * letter has as many as its capital. Bytes that are no such letter stay. */
+static size_t put_small(const char *text, char *out)
+{
+    const unsigned char *t = (const unsigned char *)text;
+    size_t n = t[0] < 0x80 ? 1 : t[0] >> 5 == 6 ? 2 : t[0] >> 4 == 14 ? 3 : 1;
+    for (size_t k = 1; k < n; k++)
+        if (t[k] >> 6 != 2) n = 1;
+    unsigned c = n == 1   ? t[0]
+                 : n == 2 ? (t[0] & 31U) << 6 | (t[1] & 63U)
+                          : (t[0] & 15U) << 12 | (t[1] & 63U) << 6 | (t[2] & 63U);
+    if (n > 1 || c < 0x80) c = small_of(c);
+    if (n == 1) out[0] = (char)c;
+    for (size_t k = n; n > 1 && k-- > 0; c >>= 6)
+        out[k] = (char)(k > 0 ? 0x80 | (c & 63U) : (n == 2 ? 0xC0 : 0xE0) | c);
+    return n;
+}
+
 /* Lower case, no outer blanks, no stops at the end; words into word[], how many comes back. */
 static int fold(const char *text, char out[ANSWER_ROOM], const char *word[WORDS_ROOM])
 {
     size_t used = 0;
     while (isspace((unsigned char)*text)) text++;
-    for (; *text && used + 1 < ANSWER_ROOM; text++)
-        out[used++] = (char)((unsigned char)*text < 0x80 ? tolower((unsigned char)*text) : *text);
+    for (size_t n; *text && used + 3 < ANSWER_ROOM; text += n, used += n)
+        n = put_small(text, out + used);
     while (used > 0 && (isspace((unsigned char)out[used - 1]) || strchr(".,;:!?", out[used - 1])))
         used--;
     out[used] = '\0';

@@ -119,6 +119,26 @@ static void folders_are_made_with_those_above(void **state)
     cgam_env_free(env);
 }
 
+static void folders_are_taken_back_down_to_what_was_there(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    CHECK_STATUS(env, cgam_folder_make(env, scratch("a")));
+    size_t there = cgam_folder_there(scratch("a/b/c"));
+    CHECK_STATUS(env, cgam_folder_make(env, scratch("a/b/c")));
+    cgam_folder_unmake(scratch("a/b/c"), there);
+    assert_int_equal(rmdir(scratch("a/b")), -1); /* gone already */
+    cgam_folder_unmake(scratch("a"), cgam_folder_there(scratch("a")));
+    const cgam_table empty = {.name = "l", .heads = "a", .columns = 1};
+    there = cgam_folder_there(scratch("a/b/c"));
+    CHECK_STATUS(env, cgam_table_write(env, &empty, scratch("a/b")));
+    CHECK_STATUS(env, cgam_folder_make(env, scratch("a/b/c")));
+    cgam_folder_unmake(scratch("a/b/c"), there); /* b has a file */
+    expect_file("a/b/l.csv", "a\n");
+    assert_int_equal(rmdir(scratch("a/b")) | rmdir(scratch("a")), 0);
+    cgam_env_free(env);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -127,6 +147,7 @@ int main(void)
         cmocka_unit_test(a_table_with_too_few_names_is_refused),
         cmocka_unit_test(documents_hold_what_was_put),
         cmocka_unit_test(folders_are_made_with_those_above),
+        cmocka_unit_test(folders_are_taken_back_down_to_what_was_there),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

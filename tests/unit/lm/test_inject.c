@@ -4,7 +4,9 @@
 #include "support/models.h"
 #include "support/objects.h"
 
+#include <locale.h>
 #include <string.h>
+#include <wctype.h>
 
 static cgam_env *env;
 static char folder[64], model[96], data[96];
@@ -75,12 +77,49 @@ static void answers_are_compared_as_texts(void **state)
                  {"New New Delhi", "New Delhi", false, 0.8},
                  {"", "Paris", false, 0},
                  {"Rome", "Paris", false, 0},
-                 {"\xc3\xa9t\xc3\xa9", "\xc3\xa9t\xc3\xa9", true, 1}};
+                 {"\xc3\xa9t\xc3\xa9", "\xc3\xa9t\xc3\xa9", true, 1},
+                 {"\xc3\x89T\xc3\x89", "\xc3\xa9t\xc3\xa9", true, 1},
+                 {"\xc3", "\xc3", true, 1},
+                 {"\xc3\x97", "\xc3\xb7", false, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         double f1;
         assert_int_equal(cgam_answer_same(cases[i].said, cases[i].wanted, &f1), cases[i].same);
         CHECK_CLOSE(f1, cases[i].f1, 1e-12);
     }
+}
+
+static const char *letter(unsigned c, char text[4])
+{
+    if (c < 0x80) snprintf(text, 4, "%c", (int)c);
+    else if (c < 0x800) snprintf(text, 4, "%c%c", (int)(0xC0 | c >> 6), (int)(0x80 | (c & 63)));
+    else
+        snprintf(text, 4, "%c%c%c", (int)(0xE0 | c >> 12), (int)(0x80 | (c >> 6 & 63)),
+                 (int)(0x80 | (c & 63)));
+    return text;
+}
+
+/* Capitals against the C library's own table; no letter is taken for another. */
+static void small_letters_are_those_of_the_c_library(void **state)
+{
+    (void)state;
+    static const unsigned whole[][2] = {{'A', 'Z'},       {0xC0, 0x17E},   {0x218, 0x21E},
+                                        {0x386, 0x3AB},   {0x400, 0x4BF},  {0x4C1, 0x556},
+                                        {0x1E00, 0x1E94}, {0x1EA0, 0x1EFE}};
+    char a[4], b[4];
+    double f1;
+    locale_t locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+    if (!locale) skip();
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
+        for (unsigned c = whole[i][0]; c <= whole[i][1]; c++) {
+            unsigned small = (unsigned)towlower_l((wint_t)c, locale);
+            if (c != 0x130) /* a capital I with a dot, small in Turkish alone */
+                assert_true(cgam_answer_same(letter(c, a), letter(small, b), &f1));
+        }
+    for (unsigned c = 'A'; c < 0x2000; c++)
+        for (unsigned e = c + 1; e < c + 130; e++)
+            if (cgam_answer_same(letter(c, a), letter(e, b), &f1))
+                assert_int_equal(towlower_l((wint_t)c, locale), towlower_l((wint_t)e, locale));
+    freelocale(locale);
 }
 
 /* Which answer a state after the last layer leads to, through the model's own norm and rows. */
@@ -249,6 +288,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_are_compared_as_texts),
+        cmocka_unit_test(small_letters_are_those_of_the_c_library),
         cmocka_unit_test(a_cell_is_chosen_on_one_half_and_counted_on_the_other),
         cmocka_unit_test(the_last_layer_is_what_states_say),
         cmocka_unit_test(nothing_added_is_zero_shot),
