@@ -254,6 +254,21 @@ static cgam_status rayleigh(search *s, double *value, double *above)
     return CGAM_OK;
 }
 
+/* Proves that nothing lies further below value than *under, which grows, as rounding asks, until it is
+ * above `most`: then nothing was proved. */
+static cgam_status prove_under(search *s, double most, double *under, cgam_lowest *out)
+{
+    bool proved = false;
+    for (; *under <= most; *under *= 30) {
+        cgam_status status = cgam_dplr_above(s->env, s->spec, out->value - *under, &proved);
+        if (status != CGAM_OK) return status;
+        if (!proved) continue;
+        out->lo = fmax(out->lo, out->value - *under);
+        return CGAM_OK;
+    }
+    return CGAM_OK;
+}
+
 static cgam_status lowest_lanczos(search *s, double tol_abs, cgam_lowest *out)
 {
     cgam_status status = factor_shifted(s, s->shift, &s->inverse);
@@ -273,20 +288,16 @@ static cgam_status lowest_lanczos(search *s, double tol_abs, cgam_lowest *out)
          * bound below only decides when to stop, the count decides what is proved. */
         double slack = residual * (value - s->shift);
         if (slack > 1e3 * tol_abs && round + 1 < RESTARTS_MAX) continue;
-        bool proved;
-        for (double under = tol_abs; under <= 1e3 * tol_abs; under *= 30) { /* as rounding asks */
-            status = cgam_dplr_above(s->env, s->spec, out->value - under, &proved);
-            if (status != CGAM_OK) return status;
-            if (!proved) continue;
-            out->lo = fmax(out->lo, out->value - under);
-            return CGAM_OK;
-        }
+        double under = tol_abs;
+        status = prove_under(s, 1e3 * tol_abs, &under, out);
+        if (status != CGAM_OK || under <= 1e3 * tol_abs) return status;
         cgam_dplr *count;
         status = factor_shifted(s, out->value - tol_abs, &count);
         if (status != CGAM_OK) return status;
         int64_t below = cgam_dplr_negative(count);
         cgam_dplr_free(count);
-        if (below == 0) return CGAM_OK; /* nothing was missed; rounding is in the way of a proof */
+        /* nothing was missed; rounding is in the way of a proof so close */
+        if (below == 0) return prove_under(s, 1e6 * tol_abs, &under, out);
         out->value = fmin(out->value, fmax(out->value - tol_abs, out->lo));
         small = fmax(1e-2 * small, 1e-15); /* a cluster narrower than it looks converged at once */
         double keep = 1e-3; /* leave the vector found, but let the missed one grow in */

@@ -333,6 +333,29 @@ static void alpha_outside_its_range_is_refused(void **state)
     assert_string_equal(cgam_regime_name(CGAM_SUPERCRITICAL), "supercritical");
 }
 
+/* Rows with much in common, as those of an unembedding: rounding keeps the proof away from the value, and
+ * the value is known all the same. */
+static void alpha_crit_is_known_where_its_proof_is_rough(void **state)
+{
+    (void)state;
+    enum { ROWS = 3000, COLUMNS = 256 };
+    cgam_rng rng = cgam_rng_stream(77, 0);
+    double *Z = dense_normals(&rng, ROWS * COLUMNS, 1.0 / 16);
+    cgam_critical crit;
+    for (int64_t i = 0; i < ROWS; i++) {
+        double size = dense_between(&rng, 0.5, 1.5);
+        for (int64_t j = 0; j < COLUMNS; j++) Z[i * COLUMNS + j] = size * Z[i * COLUMNS + j] + 0.05;
+    }
+    cgam_bank *bank = object_bank(env, ROWS, COLUMNS, Z);
+    CHECK_STATUS(env, cgam_gate_critical(bank, CGAM_EFFORT_FULL, &crit));
+    assert_true(isfinite(crit.alpha));
+    CHECK_LE(crit.alpha_lo, crit.alpha);
+    CHECK_LE(crit.alpha, crit.alpha_hi);
+    CHECK_LE(crit.alpha_hi - crit.alpha_lo, 1e-6 * crit.alpha_lo);
+    cgam_bank_free(bank);
+    dense_reset();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -344,6 +367,7 @@ int main(void)
         cmocka_unit_test(at_the_critical_point_the_range_is_still_solved),
         cmocka_unit_test(too_little_memory_means_conjugate_gradients_or_a_message),
         cmocka_unit_test(alpha_outside_its_range_is_refused),
+        cmocka_unit_test(alpha_crit_is_known_where_its_proof_is_rough),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
