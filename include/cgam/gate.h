@@ -45,6 +45,13 @@ typedef struct cgam_gate cgam_gate;
 typedef struct cgam_gate_opts {
     size_t memory_max;  /* bytes for the small system; default 0 = half of what is available */
     cgam_effort effort; /* how well to know alpha_crit; default FREE, and FULL for small banks */
+    /* For who factors one bank at many alpha. Borrowed during the call. */
+    const cgam_critical *critical; /* what cgam_gate_critical found of this bank; default NULL */
+    const struct cgam_spectrum
+        *spectrum; /* of this bank: with equal norms and n > d no pass over the
+                                             rows is needed; default NULL */
+    bool coupled;  /* keep what coupled recalls iterate with, for plans that share the gate
+                     (recall.h); default false: each plan makes its own */
 } cgam_gate_opts;
 CGAM_API cgam_gate_opts cgam_gate_opts_default(void);
 
@@ -101,6 +108,10 @@ CGAM_API const double *cgam_spectrum_omega(const cgam_spectrum *spectrum);
 /* y = A(alpha)^-1 x for any alpha, O(nd) for equal norms. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_spectrum_solve(const cgam_spectrum *spectrum, double alpha,
                                                         const double *x, double *y);
+/* y[n] = A(alpha)^-1 Z v, v [d]; with equal norms and n > d in one pass over the bank. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_spectrum_solve_range(const cgam_spectrum *spectrum,
+                                                              double alpha, const double *v,
+                                                              double *y);
 /* y = P_min x, the projection on the eigenspace of omega_min. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_spectrum_project_min(const cgam_spectrum *spectrum,
                                                               const double *x, double *y);
@@ -117,6 +128,9 @@ typedef struct cgam_gram_info {
     int64_t rank; /* eigenvalues above max(n, d) * 2^-52 * mu_max */
 } cgam_gram_info;
 CGAM_API CGAM_NODISCARD cgam_status cgam_bank_gram(const cgam_bank *bank, cgam_gram_info *out);
+/* The same, and all of them but the zeros that n > d makes: mu [min(n, d)], ascending. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_bank_eigenvalues(const cgam_bank *bank, double *mu,
+                                                          cgam_gram_info *out);
 
 #ifdef __cplusplus
 }

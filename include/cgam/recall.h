@@ -51,6 +51,9 @@ typedef struct cgam_recall_opts {
     bool plain;        /* plain iteration only, no Newton finish; default false */
     bool certify;      /* compute what costs more than the recall; default false */
     size_t memory_max; /* see gate.h; default 0 */
+    const cgam_gate
+        *gate; /* A(alpha) of this bank and alpha, borrowed while the plan lives, so that
+                              plans share it; default NULL = factored with the plan */
     /* Mode flow. */
     double tau_c, tau_s, tau_r, tau_q; /* time constants of the layers, > 0; default 1 each */
     double t_max;                      /* horizon; default 100 */

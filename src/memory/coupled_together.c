@@ -16,6 +16,10 @@
  * c delta' + (c - 1) p1 with c = 1 / sum p2 exp(y), and so is the true g of that of delta' and of
  * g1 = Z' (dinv p1).
  *
+ * Equal memories are levelled at every reference. Between two, what rounding puts between them grows by
+ * no more than beta lambda^2 p dinv a step, p their probability; queries where that is not well below
+ * one are given back too.
+ *
  * Queries that would need more than that (a leap of the scores, slow contraction that Newton
  * shortens) are given back to the one-by-one path. */
 #include "memory/couple.h"
@@ -304,11 +308,19 @@ static cgam_status step(batch *b)
     return status;
 }
 
+/* Could a difference between equal memories grow? */
+static bool twins_part(const cgam_recall *plan, const cgam_query *m)
+{
+    double l2b = plan->opts.lambda * plan->opts.lambda * plan->opts.beta;
+    return l2b * plan->can.pivot_max * cgam_twins_largest(plan->twins, m->p) > 0.25;
+}
+
 /* How a step in double from p1 to p2 ended. */
 static void judge(const cgam_recall *plan, way *w)
 {
     cgam_query *m = w->m;
     double feedback = 0, largest = 0, squares = 0;
+    if (m->level) cgam_twins_level(plan->twins, m->r);
     bool finite = cgam_query_softmax(plan, m);
     for (int64_t i = 0; i < plan->bank->Z.n; i++) {
         double move = fabs(m->p[i] - w->p1[i]);
@@ -322,6 +334,7 @@ static void judge(const cgam_recall *plan, way *w)
     w->done = cgam_books_end(plan, m, true) || !finite;
     if (!finite) m->end = CGAM_END_DIVERGED;
     if (w->done) w->slow = false;
+    if (m->level && twins_part(plan, m)) w->leapt = true;
 }
 
 static cgam_status judge_one(void *arg, int64_t v)
@@ -419,8 +432,9 @@ static cgam_status begin(void *arg, int64_t v)
     cgam_query *m = w->m;
     size_t bytes = (size_t)b->plan->bank->Z.n * sizeof(double);
     memcpy(m->r, m->a, bytes);
+    if (m->level) cgam_twins_level(b->plan->twins, m->r);
     memset(w->p1, 0, bytes);
-    w->leapt = !cgam_query_softmax(b->plan, m);
+    w->leapt = !cgam_query_softmax(b->plan, m) || (m->level && twins_part(b->plan, m));
     cgam_books_open(m, -m->half_us0 - m->lse / b->plan->opts.beta);
     w->factor = 1;
     return CGAM_OK;

@@ -2,7 +2,7 @@
  * algebra. What is known of alpha_crit and eta_min comes from the norms where they suffice and
  * from an eigenvalue where that is asked for or cheap:
  *     omega_min = lambda_min(G - diag G),  alpha_crit = -1 / omega_min,  eta_min = 1 + alpha omega_min. */
-#include "memory/gate.h"
+#include "memory/spectrum.h"
 
 #include "base/names.h"
 
@@ -88,6 +88,7 @@ cgam_gate_opts cgam_gate_opts_default(void) { return (cgam_gate_opts){0}; }
 void cgam_gate_free(cgam_gate *gate)
 {
     if (!gate) return;
+    cgam_dplr_inverse_free(gate->small);
     cgam_dplr_free(gate->A);
     cgam_spectrum_free(gate->critical_modes);
     cgam_free(gate->bank->env, gate);
@@ -213,12 +214,15 @@ cgam_status cgam_gate_new(const cgam_bank *bank, double alpha, const cgam_gate_o
     cgam_status status = CGAM_OK;
     gate->a = bank->Z.n > 1 ? alpha : 0;
     cgam_dplr_spec spec = cgam_gate_hessian(gate, 1, 0, NULL);
+    spec.gram = o.spectrum ? cgam_spectrum_gram(o.spectrum) : NULL;
     double bytes = 8 * cgam_dplr_cost(&spec);
     double limit = o.memory_max ? (double)o.memory_max : 0.5 * (double)cgam_memory_available();
     bool fits = bytes <= limit;
     bool full = fits && (o.effort == CGAM_EFFORT_FULL || cgam_bank_small(bank));
-    status =
-        cgam_gate_critical(bank, full ? CGAM_EFFORT_FULL : CGAM_EFFORT_FREE, &gate->info.critical);
+    if (o.critical) gate->info.critical = *o.critical;
+    else
+        status = cgam_gate_critical(bank, full ? CGAM_EFFORT_FULL : CGAM_EFFORT_FREE,
+                                    &gate->info.critical);
     if (status != CGAM_OK) goto fail;
     if (fits) {
         status = cgam_dplr_new(env, &spec, &gate->A);
@@ -241,6 +245,10 @@ cgam_status cgam_gate_new(const cgam_bank *bank, double alpha, const cgam_gate_o
         (cgam_dplr_dense(gate->A) || bank->info.equal_norms)) {
         /* factors of a singular matrix answer with noise; its modes tell what can be answered */
         status = cgam_spectrum_new(bank, &gate->critical_modes);
+        if (status != CGAM_OK) goto fail;
+    }
+    if (o.coupled && gate->A && !cgam_dplr_dense(gate->A) && !cgam_dplr_singular(gate->A)) {
+        status = cgam_dplr_inverse_new(gate->A, &gate->small);
         if (status != CGAM_OK) goto fail;
     }
     *out = gate;

@@ -15,6 +15,7 @@ struct cgam_gate {
     double gain;   /* |A^-1| from above, INFINITY where that is not known */
     cgam_dplr *A;  /* NULL: conjugate gradients */
     bool one_pass; /* A^-1 Z v comes exact out of one pass over Z: cgam_dplr_range will do */
+    cgam_dplr_inverse *small;      /* of A, where it was asked for; else NULL */
     cgam_spectrum *critical_modes; /* at the critical point where one pass will not do, else NULL */
 };
 

@@ -56,8 +56,8 @@ static cgam_status check(cgam_env *env, const cgam_recall_opts *o)
 void cgam_recall_free(cgam_recall *plan)
 {
     if (!plan) return;
-    cgam_dplr_inverse_free(plan->small);
-    cgam_gate_free(plan->gate);
+    cgam_dplr_inverse_free(plan->own_small);
+    cgam_gate_free(plan->own_gate);
     cgam_twins_free(plan->bank->env, plan->twins);
     cgam_net_free(plan->net);
     cgam_free(plan->bank->env, plan);
@@ -78,6 +78,23 @@ static cgam_status need_positive(cgam_recall *plan)
                      isfinite(crit.alpha) ? cgam_real_text(crit.alpha, critical) : "unknown");
 }
 
+/* The caller's gate, or one of its own. */
+static cgam_status take_gate(cgam_recall *plan)
+{
+    const cgam_recall_opts *o = &plan->opts;
+    cgam_gate_opts gate = {.memory_max = o->memory_max,
+                           .effort = o->certify ? CGAM_EFFORT_FULL : CGAM_EFFORT_FREE};
+    plan->gate = o->gate;
+    if (o->gate)
+        return o->gate->bank == plan->bank && o->gate->info.alpha == o->alpha
+                   ? CGAM_OK
+                   : cgam_fail(plan->bank->env, CGAM_E_ARG,
+                               "the gate is of another bank or alpha than the recall");
+    cgam_status status = cgam_gate_new(plan->bank, o->alpha, &gate, &plan->own_gate);
+    plan->gate = plan->own_gate;
+    return status;
+}
+
 cgam_status cgam_recall_new(const cgam_bank *bank, const cgam_recall_opts *opts, cgam_recall **out)
 {
     *out = NULL;
@@ -93,9 +110,7 @@ cgam_status cgam_recall_new(const cgam_bank *bank, const cgam_recall_opts *opts,
     plan->bank = bank;
     plan->opts = o;
     plan->d_c = o.P || o.W ? o.d_c : bank->Z.d;
-    cgam_gate_opts gate = {.memory_max = o.memory_max,
-                           .effort = o.certify ? CGAM_EFFORT_FULL : CGAM_EFFORT_FREE};
-    status = cgam_gate_new(bank, o.alpha, &gate, &plan->gate);
+    status = take_gate(plan);
     if (status == CGAM_OK && o.mode == CGAM_COUPLED) status = need_positive(plan);
     if (status == CGAM_OK && o.alpha > 0 && !o.W) /* weights of their own tell twins apart */
         status = cgam_twins_find(bank, &plan->twins);
@@ -106,8 +121,10 @@ cgam_status cgam_recall_new(const cgam_bank *bank, const cgam_recall_opts *opts,
             fmax(plan->weights_size, cgam_vec_norm(o.d_c, o.W + i * o.d_c) * (1 + 0x1p-20));
     if (status == CGAM_OK && o.mode == CGAM_FLOW) status = cgam_recall_net(plan);
     if (status == CGAM_OK) plan->can = cgam_reach_of(plan);
-    if (plan->can.streams && o.mode == CGAM_COUPLED)
-        status = cgam_dplr_inverse_new(plan->gate->A, &plan->small);
+    if (status == CGAM_OK && plan->can.streams && o.mode == CGAM_COUPLED) {
+        if (!plan->gate->small) status = cgam_dplr_inverse_new(plan->gate->A, &plan->own_small);
+        plan->small = plan->gate->small ? plan->gate->small : plan->own_small;
+    }
     if (status != CGAM_OK) {
         cgam_recall_free(plan);
         return status;

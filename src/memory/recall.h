@@ -12,13 +12,16 @@ struct cgam_recall {
     const cgam_bank *bank;
     cgam_recall_opts opts;
     int64_t d_c;
-    cgam_gate *gate;
-    cgam_twins *twins;        /* memories stored alike, NULL = none, or alpha = 0 */
-    cgam_reach can;           /* what ways the bank and A(alpha) allow */
-    cgam_dplr_inverse *small; /* where coupled feedback streams and memory allows, else NULL */
-    struct cgam_net *net;     /* mode flow, else NULL */
-    double context_margin;    /* of a free context, else NAN */
-    double weights_size;      /* of P or W: |P|_F, or the largest |W_i|_2; else 0 */
+    const cgam_gate *gate;
+    cgam_twins *twins; /* memories stored alike, NULL = none, or alpha = 0 */
+    cgam_reach can;    /* what ways the bank and A(alpha) allow */
+    const cgam_dplr_inverse
+        *small;                   /* where coupled feedback streams and memory allows, else NULL */
+    cgam_gate *own_gate;          /* NULL: the gate is borrowed, */
+    cgam_dplr_inverse *own_small; /* or has this too */
+    struct cgam_net *net;         /* mode flow, else NULL */
+    double context_margin;        /* of a free context, else NAN */
+    double weights_size;          /* of P or W: |P|_F, or the largest |W_i|_2; else 0 */
 };
 
 /* How far gates are from the exact A^-1 u: the largest entry and the 2-norm of the difference. */

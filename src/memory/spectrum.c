@@ -17,6 +17,7 @@ struct cgam_spectrum {
     bool through_bank; /* modes are Z F, else F itself */
     double *omega;     /* [modes] ascending */
     double *F;         /* [modes, d] or [modes, n], a mode per row */
+    double *gram;      /* [d, d] Z'Z, lower triangle by rows, when modes go through the bank */
     double nu;         /* common squared norm, when the kernel counts */
 };
 
@@ -52,18 +53,15 @@ static double *square(cgam_env *env, int64_t size)
     return C;
 }
 
-cgam_status cgam_bank_gram(const cgam_bank *bank, cgam_gram_info *out)
+cgam_status cgam_bank_eigenvalues(const cgam_bank *bank, double *mu, cgam_gram_info *out)
 {
     cgam_env *env = bank->env;
     int64_t n = bank->Z.n, d = bank->Z.d, size = n < d ? n : d;
     *out = (cgam_gram_info){0};
     double *C = square(env, size);
     if (!C) return CGAM_E_NOMEM;
-    double *mu = cgam_alloc(env, (size_t)size, sizeof *mu);
-    cgam_status status = mu ? CGAM_OK : cgam_fail_nomem(env, "eigenvalues");
-    if (status == CGAM_OK)
-        status = n <= d ? cgam_rows_gram_outer(env, &bank->Z, C)
-                        : cgam_rows_gram(env, &bank->Z, NULL, C, size);
+    cgam_status status = n <= d ? cgam_rows_gram_outer(env, &bank->Z, C)
+                                : cgam_rows_gram(env, &bank->Z, NULL, C, size);
     if (status == CGAM_OK) status = cgam_eigen(env, size, false, C, mu);
     if (status == CGAM_OK) {
         out->mu_max = fmax(mu[size - 1], 0);
@@ -71,7 +69,16 @@ cgam_status cgam_bank_gram(const cgam_bank *bank, cgam_gram_info *out)
         out->mu_min = out->rank < n ? 0 : mu[0];
     }
     cgam_free(env, C);
-    cgam_free(env, mu);
+    return status;
+}
+
+cgam_status cgam_bank_gram(const cgam_bank *bank, cgam_gram_info *out)
+{
+    int64_t n = bank->Z.n, d = bank->Z.d;
+    double *mu = cgam_alloc(bank->env, (size_t)(n < d ? n : d), sizeof *mu);
+    if (!mu) return cgam_fail_nomem(bank->env, "eigenvalues");
+    cgam_status status = cgam_bank_eigenvalues(bank, mu, out);
+    cgam_free(bank->env, mu);
     return status;
 }
 
@@ -81,6 +88,7 @@ void cgam_spectrum_free(cgam_spectrum *sp)
     cgam_env *env = sp->bank->env;
     cgam_free(env, sp->omega);
     cgam_free(env, sp->F);
+    cgam_free(env, sp->gram);
     cgam_free(env, sp);
 }
 
@@ -90,7 +98,10 @@ static cgam_status decompose_through_bank(cgam_spectrum *sp)
     const cgam_bank *bank = sp->bank;
     int64_t n = bank->Z.n, d = bank->Z.d;
     sp->through_bank = true;
-    cgam_status status = cgam_rows_gram(bank->env, &bank->Z, NULL, sp->F, d);
+    sp->gram = square(bank->env, d);
+    if (!sp->gram) return CGAM_E_NOMEM;
+    cgam_status status = cgam_rows_gram(bank->env, &bank->Z, NULL, sp->gram, d);
+    memcpy(sp->F, sp->gram, (size_t)(d * d) * sizeof *sp->F);
     if (status == CGAM_OK) status = cgam_eigen(bank->env, d, true, sp->F, sp->omega);
     if (status != CGAM_OK) return status;
     double mu_max = fmax(sp->omega[d - 1], 0), floor = rank_floor(bank, mu_max);
@@ -167,6 +178,7 @@ fail:
 
 cgam_spectrum_info cgam_spectrum_describe(const cgam_spectrum *sp) { return sp->info; }
 const double *cgam_spectrum_omega(const cgam_spectrum *sp) { return sp->omega; }
+const double *cgam_spectrum_gram(const cgam_spectrum *sp) { return sp->gram; }
 const cgam_bank *cgam_spectrum_bank(const cgam_spectrum *sp) { return sp->bank; }
 
 /* c[modes] = V' x. scratch [d]. */
@@ -299,6 +311,36 @@ cgam_status cgam_spectrum_solve(const cgam_spectrum *sp, double alpha, const dou
     if (status == CGAM_OK && !fine)
         status = cgam_fail(env, CGAM_E_SINGULAR, "A(alpha) is singular at alpha = %.17g", alpha);
     room_free(sp, &w);
+    return status;
+}
+
+/* Z v has no part in the kernel, and e_k'v = sqrt(mu_k) F_k v. */
+cgam_status cgam_spectrum_solve_range(const cgam_spectrum *sp, double alpha, const double *v,
+                                      double *y)
+{
+    cgam_env *env = sp->bank->env;
+    int64_t d = sp->bank->Z.d, n = sp->bank->Z.n, m = sp->info.modes;
+    double *work = cgam_alloc(env, (size_t)(sp->through_bank ? m + d : n), sizeof *work), gain;
+    if (!work) return cgam_fail_nomem(env, "modes of a vector");
+    cgam_status status = CGAM_OK;
+    bool fine = true;
+    if (!sp->through_bank) {
+        status = cgam_bank_score(sp->bank, v, work);
+        if (status == CGAM_OK) status = cgam_spectrum_solve(sp, alpha, work, y);
+    } else {
+        double size = cgam_vec_norm(d, v);
+        if (m)
+            cblas_dgemv(CblasRowMajor, CblasNoTrans, (int)m, (int)d, 1, sp->F, (int)d, v, 1, 0,
+                        work, 1);
+        for (int64_t k = 0; k < m; k++) {
+            fine &= inverse(alpha, sp->omega[k], work[k], size, &gain);
+            work[k] *= gain * (sp->omega[k] + sp->nu);
+        }
+        status = synthesise(sp, work, y, work + m);
+    }
+    if (status == CGAM_OK && !fine)
+        status = cgam_fail(env, CGAM_E_SINGULAR, "A(alpha) is singular at alpha = %.17g", alpha);
+    cgam_free(env, work);
     return status;
 }
 

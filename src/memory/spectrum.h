@@ -16,6 +16,8 @@ cgam_status cgam_spectrum_rows(const cgam_spectrum *sp, int64_t begin, int64_t c
 cgam_status cgam_spectrum_transient_scaled(const cgam_spectrum *sp, double alpha, double tau,
                                            double t, const double *u, const double *s0, double *s,
                                            double *shift);
+/* [d, d] Z'Z, lower triangle by rows; NULL where norms differ or n <= d. */
+const double *cgam_spectrum_gram(const cgam_spectrum *sp);
 /* The bank a spectrum was made from. */
 const cgam_bank *cgam_spectrum_bank(const cgam_spectrum *sp);
 

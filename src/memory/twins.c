@@ -142,3 +142,11 @@ void cgam_twins_level(const cgam_twins *twins, double *y)
         for (int64_t k = begin; k < end; k++) y[twins->member[k]] = total / (double)(end - begin);
     }
 }
+
+double cgam_twins_largest(const cgam_twins *twins, const double *y)
+{
+    double largest = 0;
+    for (int64_t k = 0; twins && k < twins->begin[twins->families]; k++)
+        largest = y[twins->member[k]] > largest ? y[twins->member[k]] : largest;
+    return largest;
+}

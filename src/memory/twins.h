@@ -16,5 +16,7 @@ bool cgam_twins_alike(const cgam_bank *bank, int64_t i, int64_t j, double *rows)
 
 /* Gives all members of a family the mean of their entries of y [n]; NULL twins: nothing to do. */
 void cgam_twins_level(const cgam_twins *twins, double *y);
+/* The largest entry of y [n] that belongs to a family; 0 where there is none. */
+double cgam_twins_largest(const cgam_twins *twins, const double *y);
 
 #endif

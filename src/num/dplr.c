@@ -146,6 +146,17 @@ static cgam_status choose_border(cgam_dplr *T, const double *load)
     return CGAM_OK;
 }
 
+/* K -= B_R' D_R^-1 B_R of the bank's columns; load [n] is lost. */
+static cgam_status add_gram(cgam_dplr *T, const cgam_dplr_spec *spec, double *load, int64_t size)
+{
+    int64_t d = T->d;
+    for (int64_t i = 0; i < T->n; i++) load[i] = -T->a * T->dinv[i];
+    if (!spec->gram || T->m > 0) return cgam_rows_gram(T->env, T->Z, load, T->K, size);
+    for (int64_t i = 0; i < d; i++)
+        for (int64_t j = 0; j <= i; j++) T->K[i * size + j] = load[0] * spec->gram[i * d + j];
+    return CGAM_OK;
+}
+
 static cgam_status build_bordered(cgam_dplr *T, const cgam_dplr_spec *spec)
 {
     cgam_env *env = T->env;
@@ -187,8 +198,7 @@ static cgam_status build_bordered(cgam_dplr *T, const cgam_dplr_spec *spec)
         goto done;
     }
     if (kz) {
-        for (int64_t i = 0; i < n; i++) load[i] = -T->a * T->dinv[i];
-        status = cgam_rows_gram(env, T->Z, load, T->K, size);
+        status = add_gram(T, spec, load, size);
         row = kz;
     }
     if (status == CGAM_OK && T->w) {

@@ -22,6 +22,9 @@ typedef struct cgam_dplr_spec {
     const double *w; /* [n], borrowed; NULL = no such term */
     double sigma;
     double level; /* where D is NULL */
+    const double
+        *gram; /* [d, d] Z'Z, lower triangle by rows, borrowed: spares cgam_dplr_new its pass
+                           over Z where all D are one number; NULL = not known */
 } cgam_dplr_spec;
 
 /* Entry (i, i) of T, and D_i; *error, which may be NULL, bounds what rounding did to it, that of the

@@ -105,6 +105,34 @@ static void together_is_one_by_one(void **state)
     cgam_env_free(env);
 }
 
+/* Memories that are alike share their probability, also where a query is near them and rounding would
+ * pick one past a fold. */
+static void equal_memories_stay_equal_together(void **state)
+{
+    (void)state;
+    cgam_env *env = object_env(2);
+    static const int64_t twins[] = {31, 32, 1900};
+    for (int k = 0; k < 6; k++) {
+        cgam_rng rng = cgam_rng_stream(73, (uint64_t)k);
+        problem t = draw(&rng, k);
+        size_t row = D * cgam_dtype_size(t.dtype);
+        char *rows = t.data;
+        for (int i = 1; i < 3; i++)
+            memcpy(rows + (size_t)twins[i] * row, rows + (size_t)twins[0] * row, row);
+        t.opts.lambda = 1.2; /* query 1 is near the first of them */
+        const answers *want = ask(env, &t, false), *got = ask(env, &t, true);
+        for (int64_t v = 0; v < QUERIES; v++) {
+            const double *p = got->p + v * N;
+            assert_true(p[twins[1]] == p[twins[0]] && p[twins[2]] == p[twins[0]]);
+            assert_int_equal(got->results[v].winner, want->results[v].winner);
+            assert_int_equal(got->results[v].end, want->results[v].end);
+        }
+        CHECK_CLOSE_ALL(got->p, want->p, QUERIES * N, 1e-9);
+        dense_reset();
+    }
+    cgam_env_free(env);
+}
+
 /* A last iteration that is not the fixed point is one exact step from the last but one. */
 static void stopping_early_says_so(void **state)
 {
@@ -231,6 +259,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(together_is_one_by_one),
+        cmocka_unit_test(equal_memories_stay_equal_together),
         cmocka_unit_test(stopping_early_says_so),
         cmocka_unit_test(threads_change_no_bit),
         cmocka_unit_test(a_loose_tolerance_is_soon_met),
