@@ -14,6 +14,7 @@
 #include <cgam/fit.h>
 #include <cgam/flow.h>
 #include <cgam/gate.h>
+#include <cgam/gates.h>
 #include <cgam/generate.h>
 #include <cgam/inspect.h>
 #include <cgam/io.h>
