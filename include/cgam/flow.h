@@ -105,7 +105,7 @@ typedef enum cgam_flow_end {
     CGAM_FLOW_DIVERGED, /* a state passed the limit or blew up; above a critical point that is the
                            answer */
     CGAM_FLOW_STEPS,    /* max_steps */
-    CGAM_FLOW_STUCK     /* the integrator could not meet its tolerance; see the env's message */
+    CGAM_FLOW_STUCK     /* the integrator could not meet its tolerance; `reason` has its words */
 } cgam_flow_end;
 CGAM_API const char *cgam_flow_end_name(cgam_flow_end end);
 CGAM_API bool cgam_flow_end_find(const char *name, cgam_flow_end *out);
@@ -124,6 +124,7 @@ typedef struct cgam_flow_report {
     double settled; /* first time the energy had settled since the last clamp; NAN: not yet */
     int64_t winner, winner_changes;
     double winner_time; /* of the last change; NAN: none */
+    char reason[160];   /* why it is stuck; empty otherwise */
 } cgam_flow_report;
 
 /* x [batch, size] holds the start on entry and the end on return. reports [batch]; opts NULL =

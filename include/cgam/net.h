@@ -249,7 +249,7 @@ typedef struct cgam_eigen {
 } cgam_eigen;
 /* The `count` largest eigenvalues of J at x, falling, into values[count]. Negative ones everywhere
  * mean that a steady x is stable. Small networks are decomposed, large ones go by Krylov-Schur
- * iteration until the residual is at most tol times the largest |value| seen. */
+ * iteration until the residual is at most tol times the largest |value| seen; 0 = 1e-9. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_net_eigen(const cgam_net *net, const double *x,
                                                    const bool *clamped, int64_t count, double tol,
                                                    double *values, cgam_eigen *out);

@@ -1,12 +1,13 @@
 """The gate operator A(alpha) = I + alpha (G - diag G), G = Z Z', never formed."""
 import dataclasses
-from typing import TYPE_CHECKING, Any, Dict, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple
 
 import numpy as np
 
 from . import _core
 from ._arrays import Array, vector
 from .results import Shown
+from .verbs import default
 
 if TYPE_CHECKING:
     from .bank import Bank
@@ -106,8 +107,10 @@ class Spectrum:
         """The projection of x on the modes of the smallest omega, (N,)."""
         return self._run("project", x)
 
-    def transient(self, alpha: float, t: float, u: Any, *, s0: Any = None, tau: float = 1.0) -> Array:
-        """s(t) of tau ds/dt = u - A s from s(0) = s0 (None = 0), in closed form: (N,)."""
+    def transient(self, alpha: float, t: float, u: Any, *, s0: Any = None, tau: Optional[float] = None) -> Array:
+        """s(t) of tau ds/dt = u - A s from s(0) = s0 (None = 0), in closed form: (N,). tau: None = that of a recall."""
+        if tau is None:
+            tau = float(default("recall", "tau-s"))
         return self._run("transient", u, alpha=alpha, tau=tau, t=t, s0=s0)
 
     def _run(self, what: str, x: Any, alpha: float = 0.0, tau: float = 1.0, t: float = 0.0,

@@ -24,7 +24,11 @@ from .verbs import default
 __all__ = ["Edit", "Lens", "Model", "Text", "Token", "load_vectors", "save_vectors"]
 
 F32 = NDArray[np.float32]
+_TOGETHER = 256  # continuations that the extension takes at once
 Path = Union[str, "os.PathLike[str]"]
+
+
+_EDIT: Dict[str, Any] = _core.edit_default()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,13 +36,14 @@ class Edit:
     """What is put into the residual stream after block `layer`, before anything later reads it.
 
     kind is "add" (h + scale v) or "replace" (scale v); positions are "last", "prompt", "generated", "all", or
-    (from, to), both included, negative from the end of the prompt."""
+    (from, to), both included, negative from the end of the prompt. The defaults are the library's: "add", once, at
+    the prompt's last token."""
 
     layer: int
     vector: Any  #: (width,)
-    scale: float = 1.0
-    kind: str = "add"
-    positions: Union[str, Tuple[int, int]] = "all"
+    scale: float = _EDIT["scale"]
+    kind: str = _EDIT["kind"]
+    positions: Union[str, Tuple[int, int]] = _EDIT["positions"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,8 +151,10 @@ class Model:
         return np.ascontiguousarray(tokens, np.int32)
 
     def _edits(self, edits: Sequence[Edit], vectors: Optional[Mapping[int, Any]] = None) -> Tuple[Any, ...]:
-        every = [Edit(layer, *(v if isinstance(v, tuple) else (v,))) for layer, v in (vectors or {}).items()]
-        out = []
+        every, words, rows = [], [], []
+        for layer, given in (vectors or {}).items():
+            direction, scale = given if isinstance(given, tuple) else (given, _EDIT["scale"])
+            every.append(Edit(layer, direction, scale, positions="all"))
         for e in [*every, *edits]:
             if e.kind not in ("add", "replace"):
                 raise ValueError(f"edit: kind '{e.kind}', there are add and replace")
@@ -155,8 +162,9 @@ class Model:
             if v.shape != (self.width,):
                 raise ValueError(f"edit: vector of shape {v.shape}, ({self.width},) is expected")
             place, first, last = (e.positions, 0, 0) if isinstance(e.positions, str) else ("range", *e.positions)
-            out.append((e.layer, e.kind == "replace", place, first, last, float(e.scale), v))
-        return tuple(out)
+            words.append((e.layer, e.kind == "replace", place, first, last, float(e.scale)))
+            rows.append(v)
+        return tuple(words), np.stack(rows) if rows else None
 
     # ---- states
 
@@ -252,7 +260,10 @@ class Model:
         with self._lock:
             before = self._prompt(prompt)
             parts = [self._follows(prompt, before, c) for c in continuations]
-            _core.score(self._handle, before, parts, exact, out)
+            if not parts:
+                raise ValueError("continuations: there are none")
+            for at in range(0, len(parts), _TOGETHER):
+                _core.score(self._handle, before, parts[at:at + _TOGETHER], exact, out[at:at + _TOGETHER])
         return out
 
     # ---- memories and directions

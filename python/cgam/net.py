@@ -335,6 +335,7 @@ class Flow(Shown):
     winner: int
     winner_changes: int
     winner_time: float
+    reason: str  #: why it is stuck, in the integrator's words; empty otherwise
     layers: Dict[str, Array]  #: states at the end
     trajectory: Optional[Trajectory] = None
 
@@ -441,11 +442,13 @@ class Net:
         return out
 
     def eigenvalues(self, x: State, count: int = 1, *, clamped: Sequence[str] = (),
-                    tol: float = 1e-9) -> Array:
-        """The largest eigenvalues of the Jacobian at x, falling; all negative: a steady x is stable."""
-        values = np.empty(count)
+                    tol: Optional[float] = None) -> Array:
+        """The largest eigenvalues of the Jacobian at x, falling; all negative: a steady x is stable.
+
+        tol: how well they are found, relative to the largest; None = the library's default."""
+        values = np.empty(operator.index(count))
         found, _, converged = _core.net_eigen(self._handle, self.state(x), self._clamped(clamped), count,
-                                              tol, values)
+                                              0.0 if tol is None else tol, values)
         if not converged:
             raise ArithmeticError("the iteration for eigenvalues did not converge")
         return values[:found]

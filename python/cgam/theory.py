@@ -8,6 +8,7 @@ from . import _core
 from ._arrays import Array, f64, vector
 from .gate import Gate, Spectrum, critical
 from .results import Shown
+from .verbs import default
 
 if TYPE_CHECKING:
     from .bank import Bank
@@ -85,9 +86,16 @@ class Horizon(Shown):
     _short = ("time", "winner", "closed_form", "reason")
 
 
-def supercritical_horizon(spectrum: Spectrum, alpha: float, beta: float, u: Any, *, delta: float = 0.01,
-                          tau: float = 1.0, use_rest: bool = True) -> Horizon:
-    """t* of gates that start at rest; use_rest=False takes B = 0, as the paper's study does."""
+def supercritical_horizon(spectrum: Spectrum, alpha: float, beta: float, u: Any, *,
+                          delta: Optional[float] = None, tau: Optional[float] = None,
+                          use_rest: bool = True) -> Horizon:
+    """t* of gates that start at rest; use_rest=False takes B = 0, as the paper's study does.
+
+    delta and tau: None = those of that study and of a recall, 0.01 and 1."""
+    if delta is None:
+        delta = float(default("study competition", "delta"))
+    if tau is None:
+        tau = float(default("recall", "tau-s"))
     return Horizon(*_core.horizon(spectrum._handle, alpha, tau, beta, delta,
                                   vector(u, "u", spectrum.bank.n), use_rest))
 
@@ -206,9 +214,13 @@ def hopfield_update(bank: "Bank", beta: float, xi: Any) -> Array:
     return out
 
 
-def hopfield_settle(bank: "Bank", beta: float, xi: Any, *, tol: float = 1e-12,
-                    max_iter: int = 10000) -> Tuple[Array, int, float]:
-    """Iterates from xi: (fixed point (d,), iterations, last step)."""
+def hopfield_settle(bank: "Bank", beta: float, xi: Any, *, tol: Optional[float] = None,
+                    max_iter: Optional[int] = None) -> Tuple[Array, int, float]:
+    """Iterates from xi: (fixed point (d,), iterations, last step). tol and max_iter: None = those of a recall."""
+    if tol is None:
+        tol = float(default("recall", "tol"))
+    if max_iter is None:
+        max_iter = int(default("recall", "max-iter"))
     out = np.empty(bank.d)
     _, iterations, change = _core.hopfield(bank._handle, "settle", beta, 0.0, vector(xi, "xi", bank.d),
                                            out, tol, max_iter)

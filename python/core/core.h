@@ -91,7 +91,8 @@ const char *text_of(PyObject *object);
 typedef struct field {
     const char *name;
     char
-        type; /* d double, q int64, i int, b bool, s text, f float, z size_t, n named, t tristate */
+        type; /* d double, q int64, i int, b bool, s text, c text in place, f float, z size_t, n named,
+                  t tristate */
     size_t offset;
     const char *(*text)(int value); /* of a named one */
     PyObject *key;                  /* made when first needed */
@@ -103,7 +104,7 @@ PyObject *fields_layout(const field *fields, size_t size); /* for a structured d
 
 /* ---- the functions, by file ------------------------------------------------------------------- */
 extern PyMethodDef bank_methods[], recall_methods[], gate_methods[], theory_methods[],
-    run_methods[], net_methods[], lm_methods[];
+    run_methods[], net_methods[], lm_methods[], lens_methods[];
 
 /* ---- nets, between net.c, op.c and flow.c ------------------------------------------------------- */
 /* Weights as an operator that lives with the net: a matrix, or a tuple for a convolution. NULL: an

@@ -31,7 +31,7 @@ static field report_fields[] = {
     REPORT(power, 'd', NULL),          REPORT(residual, 'd', NULL),
     REPORT(settled, 'd', NULL),        REPORT(winner, 'q', NULL),
     REPORT(winner_changes, 'q', NULL), REPORT(winner_time, 'd', NULL),
-    {NULL, 0, 0, NULL, NULL},
+    REPORT(reason, 'c', NULL),         {NULL, 0, 0, NULL, NULL},
 };
 
 enum { CLAMPS_MAX = 64 };

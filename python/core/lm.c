@@ -1,4 +1,4 @@
-/* lm.c: language models - tokens, states, text, the lens, vectors. One thread at a time may use a model;
+/* lm.c: language models - tokens, states, text. One thread at a time may use a model;
  * the Python side sees to that. */
 #include "core.h"
 
@@ -131,41 +131,69 @@ static PyObject *piece(PyObject *self, PyObject *args)
 
 /* ---- what a run needs ------------------------------------------------------------------------- */
 
-enum { EDITS = ARRAYS - 4 };
+static field edit_fields[] = {
+    {"scale", 'd', offsetof(cgam_lm_edit, scale), NULL, NULL},
+    {NULL, 0, 0, NULL, NULL},
+};
 
-/* From a tuple of (layer, replace, where, from, to, scale, vector f32). */
-static int edits_of(const cgam_lm *lm, PyObject *tuple, arrays *a, cgam_lm_edit *edits)
+/* edit_default() -> {"scale": .., "kind": .., "positions": ..} */
+static PyObject *edit_default(PyObject *self, PyObject *none)
 {
-    Py_ssize_t count = PyTuple_Size(tuple);
-    if (count > EDITS) {
-        PyErr_Format(PyExc_ValueError, "edits: %zd, at most %d go into a call", count, EDITS);
+    (void)self, (void)none;
+    cgam_lm_edit e = cgam_lm_edit_default();
+    PyObject *dict = fields_dict(edit_fields, &e);
+    PyObject *sort = PyUnicode_FromString(e.kind == CGAM_LM_ADD ? "add" : "replace");
+    PyObject *where = PyUnicode_FromString(cgam_lm_where_name(e.where));
+    if (!dict || !sort || !where || PyDict_SetItemString(dict, "kind", sort) != 0 ||
+        PyDict_SetItemString(dict, "positions", where) != 0)
+        Py_CLEAR(dict);
+    Py_XDECREF(sort);
+    Py_XDECREF(where);
+    return dict;
+}
+
+static int edit_of(PyObject *words, Py_ssize_t i, cgam_lm_edit *e)
+{
+    const char *where;
+    long long layer, from, to;
+    int replace;
+    if (!PyArg_ParseTuple(words, "LpsLLd", &layer, &replace, &where, &from, &to, &e->scale))
+        return -1;
+    if (!cgam_lm_where_find(where, &e->where)) {
+        PyErr_Format(PyExc_ValueError, "edit %zd: no such positions", i);
         return -1;
     }
+    e->layer = layer;
+    e->kind = replace ? CGAM_LM_REPLACE : CGAM_LM_ADD;
+    e->from = from;
+    e->to = to;
+    return 0;
+}
+
+/* From (((layer, replace, where, from, to, scale), ..), vectors f32 [count, width]). out->edit is freed by
+ * PyMem_Free, also after -1: an exception is set. */
+static int edits_of(const cgam_lm *lm, PyObject *pair, arrays *a, cgam_lm_edits *out)
+{
+    PyObject *words, *vectors;
+    int64_t size = 0, width = cgam_lm_describe(lm).width;
+    if (!PyArg_ParseTuple(pair, "O!O:edits", &PyTuple_Type, &words, &vectors)) return -1;
+    Py_ssize_t count = PyTuple_Size(words);
+    if (count == 0) return 0;
+    const float *v = array_raw_in(a, vectors, "edits", sizeof(float), &size);
+    if (!PyErr_Occurred() && (!v || size != count * width))
+        PyErr_Format(PyExc_ValueError, "edits: vectors (%zd, %lld) are expected", count,
+                     (long long)width);
+    if (PyErr_Occurred()) return -1;
+    cgam_lm_edit *edits = PyMem_Calloc((size_t)count, sizeof *edits);
+    out->edit = edits;
+    if (!edits) return PyErr_NoMemory(), -1;
     for (Py_ssize_t i = 0; i < count; i++) {
-        PyObject *vector;
-        const char *where;
-        long long layer, from, to;
-        int replace;
-        int64_t size;
-        cgam_lm_edit *e = &edits[i];
-        *e = cgam_lm_edit_default();
-        if (!PyArg_ParseTuple(PyTuple_GetItem(tuple, i), "LpsLLdO", &layer, &replace, &where, &from,
-                              &to, &e->scale, &vector))
-            return -1;
-        bool known = cgam_lm_where_find(where, &e->where);
-        e->vector = array_raw_in(a, vector, "vector", sizeof(float), &size);
-        if (!e->vector || !known || size != cgam_lm_describe(lm).width) {
-            if (!PyErr_Occurred())
-                PyErr_Format(PyExc_ValueError, "edit %zd: %s", i,
-                             known ? "the vector has another width" : "no such positions");
-            return -1;
-        }
-        e->layer = layer;
-        e->kind = replace ? CGAM_LM_REPLACE : CGAM_LM_ADD;
-        e->from = from;
-        e->to = to;
+        edits[i] = cgam_lm_edit_default();
+        edits[i].vector = v + i * width;
+        if (edit_of(PyTuple_GetItem(words, i), i, &edits[i]) != 0) return -1;
     }
-    return (int)count;
+    out->count = count;
+    return 0;
 }
 
 /* Where the states of prompts go: out[which] [layers, tokens, width]. */
@@ -237,7 +265,7 @@ static PyObject *observe(PyObject *self, PyObject *args)
         return PyErr_Format(PyExc_ValueError, "prompts: there are none");
     Py_buffer *views = PyMem_Calloc((size_t)count * 2, sizeof *views);
     cgam_lm_prompt *prompts = PyMem_Calloc((size_t)count, sizeof *prompts);
-    cgam_lm_edit edits[EDITS];
+    cgam_lm_edits edits = {0};
     arrays a = {0};
     cgam_status status = CGAM_OK;
     int64_t tokens = 0, outs = 0;
@@ -252,15 +280,15 @@ static PyObject *observe(PyObject *self, PyObject *args)
         o.layers = array_raw_in(&a, layers_in, "layers", 8, &o.layers_count);
         o.all_tokens = all != 0;
         o.run.exact = exact != 0;
-        o.run.edits.edit = edits;
-        o.run.edits.count = PyErr_Occurred() ? -1 : edits_of(h->it, edits_in, &a, edits);
         collector k = {o.layers ? o.layers_count : info.layers + 1,
                        info.width,
                        count,
                        views + count,
                        prompts,
                        all != 0};
-        if (o.run.edits.count >= 0 && check_outputs(&k) == 0) {
+        if (!PyErr_Occurred() && edits_of(h->it, edits_in, &a, &edits) == 0 &&
+            check_outputs(&k) == 0) {
+            o.run.edits = edits;
             call c;
             call_begin(&c);
             status = cgam_lm_observe(h->it, count, prompts, &o, collect, &k);
@@ -274,6 +302,7 @@ static PyObject *observe(PyObject *self, PyObject *args)
     }
     PyMem_Free(views);
     PyMem_Free(prompts);
+    PyMem_Free((void *)(uintptr_t)edits.edit);
     if (PyErr_Occurred()) return NULL;
     if (status != CGAM_OK) return raise_status(h->box->env, status);
     Py_RETURN_NONE;
@@ -317,7 +346,6 @@ static PyObject *generate(PyObject *self, PyObject *args)
     handle *h = handle_of(object, MODEL);
     if (!h) return NULL;
     cgam_lm_generate_opts o = cgam_lm_generate_opts_default();
-    cgam_lm_edit edits[EDITS];
     cgam_lm_prompt prompt = {0};
     cgam_lm_text text = {0};
     arrays a = {0};
@@ -328,10 +356,8 @@ static PyObject *generate(PyObject *self, PyObject *args)
     for (int64_t i = 0; i < o.stop_count; i++)
         if (!(stop[i] = text_of(PyTuple_GetItem(stop_in, i)))) return NULL;
     o.stop = stop;
-    o.edits.edit = edits;
     prompt.tokens = array_raw_in(&a, tokens_in, "tokens", 4, &prompt.count);
-    o.edits.count = prompt.tokens ? edits_of(h->it, edits_in, &a, edits) : -1;
-    if (o.edits.count >= 0) {
+    if (prompt.tokens && edits_of(h->it, edits_in, &a, &o.edits) == 0) {
         call c;
         call_begin(&c);
         cgam_status status = cgam_lm_generate(h->it, 1, &prompt, &o, &text);
@@ -341,6 +367,7 @@ static PyObject *generate(PyObject *self, PyObject *args)
         else out = text_tuple(&text);
         cgam_lm_texts_free(h->it, 1, &text);
     }
+    PyMem_Free((void *)(uintptr_t)o.edits.edit);
     arrays_release(&a);
     return out;
 }
@@ -385,220 +412,15 @@ static PyObject *score(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* ---- the unembedding and the lens ------------------------------------------------------------- */
-
-/* model_bank(model, lens, dtype) -> a bank */
-static PyObject *model_bank(PyObject *self, PyObject *args)
-{
-    (void)self;
-    PyObject *object;
-    const char *lens_name, *dtype_name;
-    cgam_lens_kind lens;
-    cgam_dtype dtype;
-    if (!PyArg_ParseTuple(args, "Oss:model_bank", &object, &lens_name, &dtype_name)) return NULL;
-    handle *model = handle_of(object, MODEL);
-    if (!model) return NULL;
-    if (!cgam_lens_kind_find(lens_name, &lens) || !cgam_dtype_find(dtype_name, &dtype))
-        return PyErr_Format(PyExc_ValueError, "lens '%s', dtype '%s'", lens_name, dtype_name);
-    model->box->refs++;
-    handle *h = handle_new(BANK, model->box, NULL);
-    if (!h) return NULL;
-    cgam_bank *bank = NULL;
-    call c;
-    call_begin(&c);
-    cgam_status status = cgam_lm_bank(model->it, lens, dtype, &bank);
-    call_end(&c);
-    h->it = bank;
-    if (status == CGAM_OK) return (PyObject *)h;
-    raise_status(model->box->env, status);
-    Py_DECREF(h);
-    return NULL;
-}
-
-static PyObject *lens_new(PyObject *self, PyObject *object)
-{
-    (void)self;
-    handle *model = handle_of(object, MODEL);
-    if (!model) return NULL;
-    model->box->refs++;
-    handle *h = handle_new(LENS, model->box, object);
-    if (!h) return NULL;
-    cgam_lens *lens = NULL;
-    call c;
-    call_begin(&c);
-    cgam_status status = cgam_lens_new(model->it, &lens);
-    call_end(&c);
-    h->it = lens;
-    if (status == CGAM_OK) return (PyObject *)h;
-    raise_status(model->box->env, status);
-    Py_DECREF(h);
-    return NULL;
-}
-
-static PyObject *view_dict(const cgam_lens_view *v)
-{
-    int64_t cells = v->tokens * v->layers;
-    return Py_BuildValue("LLLy#y#y#", (long long)v->layers, (long long)v->tokens, (long long)v->top,
-                         v->token, (Py_ssize_t)(v->tokens * (int64_t)sizeof *v->token), v->cells,
-                         (Py_ssize_t)(cells * (int64_t)sizeof *v->cells), v->words,
-                         (Py_ssize_t)(cells * v->top * (int64_t)sizeof *v->words));
-}
-
-/* lens_view(lens, text, kind, top, exact) -> (layers, tokens, top, ids, cells, words), the last three bytes */
-static PyObject *lens_view(PyObject *self, PyObject *args)
-{
-    (void)self;
-    PyObject *object;
-    const char *text, *lens_kind;
-    long long top;
-    int exact;
-    cgam_lens_view_opts o = cgam_lens_view_opts_default();
-    if (!PyArg_ParseTuple(args, "OssLp:lens_view", &object, &text, &lens_kind, &top, &exact))
-        return NULL;
-    handle *h = handle_of(object, LENS);
-    if (!h) return NULL;
-    if (!cgam_lens_kind_find(lens_kind, &o.kind))
-        return PyErr_Format(PyExc_ValueError, "lens '%s'", lens_kind);
-    o.top = top;
-    o.exact = exact != 0;
-    cgam_lens_view view = {0};
-    call c;
-    call_begin(&c);
-    cgam_status status = cgam_lens_view_make(((handle *)h->keep)->it, h->it, text, &o, &view);
-    call_end(&c);
-    PyObject *out = status == CGAM_OK ? view_dict(&view) : raise_status(h->box->env, status);
-    cgam_lens_view_free(h->box->env, &view);
-    return out;
-}
-
-/* Layouts of the structs in those bytes, for structured dtypes. */
-static PyObject *lens_layouts(PyObject *self, PyObject *none)
-{
-    (void)self, (void)none;
-    static const field cell[] = {
-        {"neff", 'd', offsetof(cgam_lens_cell, neff), NULL, NULL},
-        {"kl_final", 'd', offsetof(cgam_lens_cell, kl_final), NULL, NULL},
-        {"rank_final", 'q', offsetof(cgam_lens_cell, rank_final), NULL, NULL},
-        {NULL, 0, 0, NULL, NULL},
-    };
-    static const field word[] = {
-        {"token", 'i', offsetof(cgam_lens_word, token), NULL, NULL},
-        {"p", 'd', offsetof(cgam_lens_word, p), NULL, NULL},
-        {NULL, 0, 0, NULL, NULL},
-    };
-    return Py_BuildValue("NN", fields_layout(cell, sizeof(cgam_lens_cell)),
-                         fields_layout(word, sizeof(cgam_lens_word)));
-}
-
-/* ---- vectors ---------------------------------------------------------------------------------- */
-
-static PyObject *vector_bytes(const cgam_vector *v)
-{
-    int64_t rows = cgam_vector_rows(v), width = cgam_vector_width(v);
-    PyObject *bytes = PyBytes_FromStringAndSize(NULL, rows * width * (Py_ssize_t)sizeof(float));
-    float *to = bytes ? (float *)(void *)PyBytes_AsString(bytes) : NULL;
-    for (int64_t l = 0; to && l < rows; l++)
-        memcpy(to + l * width, cgam_vector_row(v, l), (size_t)width * sizeof *to);
-    return bytes ? Py_BuildValue("LLN", (long long)rows, (long long)width, bytes) : NULL;
-}
-
-/* vector_load(path) -> (rows, width, bytes of f32) */
-static PyObject *vector_load(PyObject *self, PyObject *args)
-{
-    (void)self;
-    const char *path;
-    if (!PyArg_ParseTuple(args, "s:vector_load", &path)) return NULL;
-    env_box *box = env_take(0);
-    if (!box) return NULL;
-    cgam_vector *v = NULL;
-    call c;
-    call_begin_brief(&c);
-    cgam_status status = cgam_vector_open(box->env, path, &v);
-    call_end_brief(&c);
-    PyObject *out = status == CGAM_OK ? vector_bytes(v) : raise_status(box->env, status);
-    cgam_vector_free(v);
-    env_drop(box);
-    return out;
-}
-
-/* vector_save(path, rows, width, data f32, hint or None) -> layers that had no place */
-static PyObject *vector_save(PyObject *self, PyObject *args)
-{
-    (void)self;
-    PyObject *data_in;
-    const char *path, *hint;
-    long long rows, width;
-    int64_t size = 0;
-    int left_out = 0;
-    if (!PyArg_ParseTuple(args, "sLLOz:vector_save", &path, &rows, &width, &data_in, &hint))
-        return NULL;
-    env_box *box = env_take(0);
-    if (!box) return NULL;
-    arrays a = {0};
-    cgam_vector *v = NULL;
-    const float *data = array_raw_in(&a, data_in, "vectors", sizeof(float), &size);
-    if (data && size != rows * width) PyErr_SetString(PyExc_ValueError, "vectors: another size");
-    if (data && !PyErr_Occurred()) {
-        call c;
-        call_begin_brief(&c);
-        cgam_status status = cgam_vector_new(box->env, rows, width, data, &v);
-        if (status == CGAM_OK) status = cgam_vector_write(v, path, hint, &left_out);
-        call_end_brief(&c);
-        if (status != CGAM_OK) raise_status(box->env, status);
-    }
-    cgam_vector_free(v);
-    arrays_release(&a);
-    env_drop(box);
-    return PyErr_Occurred() ? NULL : PyLong_FromLong(left_out);
-}
-
-/* contrast(pairs, rows, width, differences f32, kind) -> (rows, width, bytes of f32) */
-static PyObject *contrast(PyObject *self, PyObject *args)
-{
-    (void)self;
-    PyObject *in, *out = NULL;
-    const char *name;
-    long long pairs, rows, width;
-    int64_t size = 0;
-    cgam_contrast_kind way;
-    if (!PyArg_ParseTuple(args, "LLLOs:contrast", &pairs, &rows, &width, &in, &name)) return NULL;
-    if (!cgam_contrast_kind_find(name, &way))
-        return PyErr_Format(PyExc_ValueError, "kind '%s'", name);
-    env_box *box = env_take(0);
-    if (!box) return NULL;
-    arrays a = {0};
-    cgam_vector *v = NULL;
-    const float *x = array_raw_in(&a, in, "differences", sizeof(float), &size);
-    if (x && (pairs < 1 || size != pairs * rows * width))
-        PyErr_SetString(PyExc_ValueError, "differences: another size");
-    if (x && !PyErr_Occurred()) {
-        call c;
-        call_begin(&c);
-        cgam_status status = cgam_vector_contrast(box->env, pairs, rows, width, x, way, &v);
-        call_end(&c);
-        out = status == CGAM_OK ? vector_bytes(v) : raise_status(box->env, status);
-    }
-    cgam_vector_free(v);
-    arrays_release(&a);
-    env_drop(box);
-    return out;
-}
-
 PyMethodDef lm_methods[] = {
     {"model_open", model_open, METH_VARARGS, NULL},
     {"model_info", model_info, METH_O, NULL},
-    {"model_bank", model_bank, METH_VARARGS, NULL},
     {"tokenize", tokenize, METH_VARARGS, NULL},
     {"chat", chat, METH_VARARGS, NULL},
     {"piece", piece, METH_VARARGS, NULL},
     {"observe", observe, METH_VARARGS, NULL},
+    {"edit_default", edit_default, METH_NOARGS, NULL},
     {"generate", generate, METH_VARARGS, NULL},
     {"score", score, METH_VARARGS, NULL},
-    {"lens_new", lens_new, METH_O, NULL},
-    {"lens_view", lens_view, METH_VARARGS, NULL},
-    {"lens_layouts", lens_layouts, METH_NOARGS, NULL},
-    {"vector_load", vector_load, METH_VARARGS, NULL},
-    {"vector_save", vector_save, METH_VARARGS, NULL},
-    {"contrast", contrast, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -143,6 +143,7 @@ static PyObject *field_value(const field *f, const void *at)
     case 't': return tristate(*(const int *)at);
     case 'b': return PyBool_FromLong(*(const bool *)at);
     case 'n': return PyUnicode_InternFromString(f->text(*(const int *)at));
+    case 'c': return PyUnicode_FromString(at);
     case 's': {
         const char *text = *(const char *const *)at;
         return text ? PyUnicode_FromString(text) : Py_NewRef(Py_None);

@@ -155,6 +155,7 @@ static cgam_status put_run(cgam_call *call, const cgam_net_file *file, const cga
     cgam_json_put_text(doc, "title", file->title);
     cgam_json_put_real(doc, "time", r->time);
     cgam_json_put_text(doc, "end", cgam_flow_end_name(r->end));
+    if (r->reason[0]) cgam_json_put_text(doc, "reason", r->reason);
     cgam_json_put_text(doc, "method", cgam_flow_method_name(r->method));
     cgam_json_put_int(doc, "steps", r->steps);
     cgam_json_put_int(doc, "evaluations", r->evaluations);
@@ -228,6 +229,7 @@ static void print_run(const json_t *doc, FILE *to)
     fprintf(to, "flowed to t = %g in %lld steps (%s): %s\n", cgam_json_get_real(doc, "time"),
             (long long)cgam_json_get_int(doc, "steps"), cgam_json_get_text(doc, "method"),
             cgam_json_get_text(doc, "end"));
+    if (*cgam_json_get_text(doc, "reason")) fprintf(to, "%s\n", cgam_json_get_text(doc, "reason"));
     fprintf(to, "energy %.9g -> %.9g, largest rise %.2g, |x - F(x)| %.2g\n",
             cgam_json_get_real(doc, "energy_start"), cgam_json_get_real(doc, "energy_end"),
             cgam_json_get_real(doc, "energy_rise"), cgam_json_get_real(doc, "residual"));
@@ -287,7 +289,7 @@ static cgam_status put_eigen(cgam_call *call, const cgam_net_file *file, const b
     if (count == 0) return CGAM_OK;
     double *values = cgam_alloc(call->env, (size_t)count, sizeof *values);
     if (!values) return cgam_fail_nomem(call->env, "eigenvalues");
-    cgam_status status = cgam_net_eigen(file->net, file->x, clamped, count, 1e-9, values, &info);
+    cgam_status status = cgam_net_eigen(file->net, file->x, clamped, count, 0, values, &info);
     if (status == CGAM_OK) {
         cgam_json_put(call->doc, "eigenvalues", cgam_json_reals(values, info.found, 1));
         cgam_json_put_bool(call->doc, "eigenvalues_converged", info.converged);

@@ -34,7 +34,7 @@ typedef struct adaptive {
     int64_t tangents;   /* TANGENTS when the Jacobian may be dense, else 1 */
     double *v, *Jv;     /* [tangents, size] */
     cgam_status status; /* why a callback gave up */
-    char message[160];  /* of CVODE */
+    char message[sizeof(((cgam_flow_report *)NULL)->reason)]; /* of CVODE */
     SUNContext context;
     void *cvode;
     cgam_nvectors vectors;
@@ -290,7 +290,7 @@ static cgam_status give_up(adaptive *a, double time, int flag)
                     flag == CV_FIRST_RHSFUNC_ERR;
     cgam_status status = place(a, N_VGetArrayPointer_Serial(a->y), true);
     if (status != CGAM_OK) return status;
-    if (!overflow) (void)cgam_fail(a->flow->env, CGAM_E_INTERNAL, "CVODE: %s", a->message);
+    if (!overflow) memcpy(a->obs.report->reason, a->message, sizeof a->message);
     cgam_look look = {time, a->at, a->rate, a->work, 0};
     return cgam_observer_end(&a->obs, &look, overflow ? CGAM_FLOW_DIVERGED : CGAM_FLOW_STUCK);
 }

@@ -236,6 +236,7 @@ cgam_status cgam_net_eigen(const cgam_net *net, const double *x, const bool *cla
     for (int i = 0; i < net->layers; i++) s.n += clamped && clamped[i] ? 0 : net->layer[i].size;
     if (count < 1 || !(tol >= 0))
         return cgam_fail(env, CGAM_E_ARG, "%lld eigenvalues to %g", (long long)count, tol);
+    if (tol == 0) tol = 1e-9;
     if (count > s.n) count = s.n;
     bool dense = s.n <= DENSE || 8 * count > s.n;
     if (s.n > INT32_MAX || (dense && s.n > 1 << 14))

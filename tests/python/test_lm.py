@@ -59,6 +59,17 @@ def test_edits(model, rng):
     np.testing.assert_allclose(replaced[1, 1:3], np.stack([v, v]), rtol=1e-6)
 
 
+def test_defaults_of_edits_are_the_librarys(model, rng):
+    """Once, added, at the prompt's last token; and as many edits as one likes."""
+    v = rng.standard_normal(model.width).astype(np.float32)
+    plain = model.states(TEXT, tokens="all", exact=True)
+    edited = model.states(TEXT, tokens="all", exact=True, edits=[Edit(1, v)])
+    np.testing.assert_allclose(edited[1, -1], plain[1, -1] + v, rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(edited[1, :-1], plain[1, :-1])
+    many = model.states(TEXT, tokens="all", exact=True, edits=[Edit(1, v, 1 / 64)] * 64)
+    np.testing.assert_allclose(many, edited, rtol=1e-3, atol=1e-4)
+
+
 def test_text(model, rng):
     """By the plain pass: libllama's threads wait for each other on a busy machine."""
     def write(**options):
@@ -94,6 +105,10 @@ def test_scores_by_hand(model):
     for (c, ids), score in zip(tokens.items(), got):
         want = sum(final_log_p(model, before + ids[:k])[ids[k]] for k in range(len(ids)))
         assert score == pytest.approx(want, abs=2e-3 * len(ids))
+    three = list(tokens.values())[:3]
+    np.testing.assert_allclose(model.score(TEXT, three * 100, exact=True), np.tile(got[:3], 100), atol=1e-4)
+    with pytest.raises(ValueError, match="there are none"):
+        model.score(TEXT, [])
     with pytest.raises(ValueError, match="continuation ''"):
         model.score(TEXT, [""])
     first = model.generate(TEXT, max_tokens=1, exact=True).tokens[0]

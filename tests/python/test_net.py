@@ -215,6 +215,13 @@ def test_exceptions_in_functions_come_back(rng):
             short.values([1.0, 2.0])
 
 
+def test_who_is_stuck_says_why():
+    net = cgam.Net({"x": cgam.Layer(3)}, {"b": cgam.net.Bias("x", [1.0, 2.0, 3.0])})
+    assert net.flow().reason == ""
+    for flow in net.flow(np.ones((4, 3)), rtol=1e-16, atol=1e-18):
+        assert flow.end == "stuck" and "accuracy" in flow.reason
+
+
 def test_cycles_are_collected():
     import weakref
 

@@ -523,6 +523,31 @@ static void wrong_options_are_refused_by_name(void **state)
     cgam_env_free(env);
 }
 
+/* A tolerance below rounding: every state of a batch says why it did not move, whichever thread had it. */
+static void who_is_stuck_says_why(void **state)
+{
+    (void)state;
+    enum { STATES = 8 };
+    cgam_env *env = new_env();
+    cgam_net *net = linear_net(env, 2, A2, a2, 1);
+    cgam_flow_opts f = cgam_flow_opts_default();
+    cgam_flow_report r[STATES];
+    double x[2 * STATES];
+    for (int i = 0; i < 2 * STATES; i++) x[i] = i - 7.5;
+    CHECK_STATUS(env, cgam_flow_run(net, STATES, x, &f, r));
+    for (int i = 0; i < STATES; i++) assert_string_equal(r[i].reason, "");
+    for (int i = 0; i < 2 * STATES; i++) x[i] = i - 7.5;
+    f.rtol = 1e-16;
+    f.atol = 1e-18;
+    CHECK_STATUS(env, cgam_flow_run(net, STATES, x, &f, r));
+    for (int i = 0; i < STATES; i++) {
+        assert_int_equal(r[i].end, CGAM_FLOW_STUCK);
+        assert_non_null(strstr(r[i].reason, "too much accuracy"));
+    }
+    cgam_net_free(net);
+    cgam_env_free(env);
+}
+
 static void words_are_found_again(void **state)
 {
     (void)state;
@@ -564,6 +589,7 @@ int main(void)
         cmocka_unit_test(an_activation_beyond_double_ends_as_diverged_too),
         cmocka_unit_test(states_of_a_batch_flow_as_if_alone),
         cmocka_unit_test(wrong_options_are_refused_by_name),
+        cmocka_unit_test(who_is_stuck_says_why),
         cmocka_unit_test(words_are_found_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
