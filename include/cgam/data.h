@@ -33,8 +33,8 @@ typedef struct cgam_data {
     bool fetched; /* false: it was there */
 } cgam_data;
 
-/* Brings a set into the cache. A fetch that was cut short goes on with what it lacks. progress NULL =
- * silence. */
+/* Brings a set into the cache. A fetch that was cut short goes on from there; processes that fetch the same
+ * take turns. progress NULL = silence. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_data_fetch(cgam_env *env, cgam_data_set set,
                                                     const cgam_progress *progress, cgam_data *out);
 

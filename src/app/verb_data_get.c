@@ -53,8 +53,8 @@ const cgam_verb cgam_verb_data_get = {
     .about =
         "Fetches a set through npm at an exact version, checks its digest, and keeps it in "
         "$XDG_CACHE_HOME/cgam or ~/.cache/cgam as .npy with a file of names, one a line and "
-        "row. What is there is left alone. A fetch that was interrupted goes on with what it "
-        "lacks.\n\n"
+        "row. What is there is left alone. A fetch that was interrupted goes on from there, in the "
+        "middle of an archive where curl is at hand; two at once take turns.\n\n"
         "glove: GloVe word vectors (Pennington, Socher and Manning 2014), the most frequent word "
         "first, f32; 118 MB to fetch. mnist: MNIST (LeCun, Cortes and Burges), 10,000 digits of "
         "the test set in mnist.npy and 60,000 of the training set in mnist-train.npy, 784 pixels "

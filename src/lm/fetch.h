@@ -1,8 +1,8 @@
 /* fetch.h: what comes from npm into the user's cache: the language-model runtime, the default model, data.
  *
  * The cache is $XDG_CACHE_HOME/cgam, else $HOME/.cache/cgam. What is complete and checked appears
- * there under its own name by a rename; a download that was cut short leaves only what it had
- * finished in cgam/fetch, and the next one goes on from there. */
+ * there under its own name by a rename; a download that was cut short leaves what it had in
+ * cgam/fetch.., and the next one goes on from there. Processes that fetch the same take turns. */
 #ifndef CGAM_SRC_LM_FETCH_H
 #define CGAM_SRC_LM_FETCH_H
 
@@ -24,6 +24,15 @@ typedef cgam_status (*cgam_tick)(void *user);
 CGAM_NODISCARD cgam_status cgam_spawn(cgam_env *env, const char *const *argv, const char *log,
                                       cgam_tick tick, void *user);
 
+/* The last line of a file that is not empty. */
+void cgam_last_line(const char *path, char *text, size_t size);
+
+/* Makes `folder` and waits until no other process works there. Programs that are started meanwhile hold
+ * the lock with us: one that outlives a killed fetch is waited for too. */
+CGAM_NODISCARD cgam_status cgam_fetch_lock(cgam_env *env, const char *folder,
+                                           const cgam_progress *progress, int *lock);
+void cgam_fetch_unlock(int lock);
+
 /* ---- Packages (npm.c) ------------------------------------------------------------------------ */
 typedef struct cgam_npm_package {
     const char *spec;    /* name@version */
@@ -39,8 +48,8 @@ typedef struct cgam_npm_job {
     const char *what, *scratch; /* private */
 } cgam_npm_job;
 
-/* The archive of a package in `folder`, fetched unless it is there whole; CGAM_E_FORMAT when it has
- * another digest, and then it is removed. */
+/* The archive of a package in `folder`, fetched unless it is there whole, from where an earlier fetch
+ * ended; CGAM_E_FORMAT when it has another digest, and then it is removed. */
 CGAM_NODISCARD cgam_status cgam_npm_fetch(cgam_npm_job *job, const char *folder,
                                           const cgam_npm_package *package);
 /* Unpacks a member of the fetched archive, and what is below it, to folder/open/MEMBER. */

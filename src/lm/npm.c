@@ -1,10 +1,13 @@
 /* npm.c: exact versions of npm packages, checked by digest.
  *
- * npm gives no progress when it is not on a terminal, so it is given a cache of its own and the
- * growth of that is watched. */
+ * npm begins anew with an archive that it had half of. So it is only asked where the archive lies, and
+ * curl goes on where an earlier fetch ended. Where there is no curl, or the server lets it neither in nor
+ * go on, npm fetches it all; it gives no progress when it is not on a terminal, so it is given a cache of
+ * its own and the growth of that is watched. */
 #include "io/file.h"
 #include "lm/fetch.h"
 
+#include <errno.h>
 #include <math.h>
 #include <sodium.h>
 #include <stdio.h>
@@ -39,15 +42,56 @@ static cgam_status check_sha512(cgam_env *env, const char *path, const cgam_npm_
                      text, p->sha512);
 }
 
+/* Where the archive of a package lies, as npm is set up: the last line it says. */
+static cgam_status archive_address(cgam_npm_job *d, const char *log, char *address, size_t size)
+{
+    const char *argv[] = {"npm", "view", "--silent", d->what, "dist.tarball", NULL};
+    cgam_status status = cgam_spawn(d->env, argv, log, NULL, NULL);
+    if (status != CGAM_OK) return status;
+    cgam_last_line(log, address, size);
+    if (strstr(address, "://")) return CGAM_OK;
+    return cgam_fail(d->env, CGAM_E_IO, "npm view %s gave no address", d->what);
+}
+
+/* Into ARCHIVE.part, from where that ends, until it is whole. */
+static cgam_status fetch_rest(cgam_npm_job *d, const char *part, const char *log)
+{
+    char address[CGAM_PATH_ROOM];
+    cgam_status status = archive_address(d, log, address, sizeof address);
+    const char *argv[] = {
+        "curl",          "--fail", "--location", "--silent", "--show-error", "--retry", "2",
+        "--continue-at", "-",      "--output",   part,       address,        NULL};
+    d->scratch = part;
+    return status == CGAM_OK ? cgam_spawn(d->env, argv, log, watch, d) : status;
+}
+
+/* By npm alone, from the beginning. */
+static cgam_status pack(cgam_npm_job *d, const char *scratch, const char *log,
+                        const cgam_npm_package *p, const char *part)
+{
+    char packed[CGAM_PATH_ROOM], own_cache[CGAM_PATH_ROOM];
+    cgam_status status = cgam_path_join(d->env, scratch, "cache", own_cache);
+    if (status == CGAM_OK) status = cgam_path_join(d->env, scratch, p->archive, packed);
+    if (status != CGAM_OK) return status;
+    d->scratch = own_cache;
+    const char *argv[] = {"npm",     "pack",  "--silent", "--pack-destination", scratch, "--cache",
+                          own_cache, p->spec, NULL};
+    status = cgam_spawn(d->env, argv, log, watch, d);
+    if (status == CGAM_OK && rename(packed, part) != 0)
+        status = cgam_fail(d->env, CGAM_E_NOT_FOUND, "npm pack %s left no %s: %s", p->spec,
+                           p->archive, strerror(errno));
+    return status;
+}
+
 cgam_status cgam_npm_fetch(cgam_npm_job *d, const char *folder, const cgam_npm_package *p)
 {
     cgam_env *env = d->env;
-    char target[CGAM_PATH_ROOM], scratch[CGAM_PATH_ROOM], packed[CGAM_PATH_ROOM];
-    char log[CGAM_PATH_ROOM], own_cache[CGAM_PATH_ROOM];
+    char target[CGAM_PATH_ROOM], scratch[CGAM_PATH_ROOM], part[CGAM_PATH_ROOM], name[256];
+    char log[CGAM_PATH_ROOM];
+    snprintf(name, sizeof name, "%s.part", p->archive);
     cgam_status status = cgam_path_join(env, folder, p->archive, target);
+    if (status == CGAM_OK) status = cgam_path_join(env, folder, name, part);
     if (status == CGAM_OK) status = cgam_path_join(env, folder, "npm", scratch);
-    if (status == CGAM_OK) status = cgam_path_join(env, scratch, "cache", own_cache);
-    if (status == CGAM_OK) status = cgam_path_join(env, scratch, p->archive, packed);
     if (status == CGAM_OK) status = cgam_path_join(env, scratch, "log", log);
     if (status != CGAM_OK) return status;
     if (cgam_file_exists(target)) return p->sha512 ? check_sha512(env, target, p) : CGAM_OK;
@@ -55,13 +99,14 @@ cgam_status cgam_npm_fetch(cgam_npm_job *d, const char *folder, const cgam_npm_p
     cgam_tree_remove(scratch);
     status = cgam_folder_make(env, scratch);
     d->what = p->spec;
-    d->scratch = own_cache;
-    const char *argv[] = {"npm",     "pack",  "--silent", "--pack-destination", scratch, "--cache",
-                          own_cache, p->spec, NULL};
-    if (status == CGAM_OK) status = cgam_spawn(env, argv, log, watch, d);
-    if (status == CGAM_OK && p->sha512) status = check_sha512(env, packed, p);
-    if (status == CGAM_OK && rename(packed, target) != 0)
-        status = cgam_fail(env, CGAM_E_IO, "npm pack %s left no %s", p->spec, p->archive);
+    if (status == CGAM_OK) {
+        status = fetch_rest(d, part, log);
+        if (status != CGAM_OK && status != CGAM_E_INTERRUPTED)
+            status = pack(d, scratch, log, p, part);
+    }
+    if (status == CGAM_OK && p->sha512) status = check_sha512(env, part, p);
+    if (status == CGAM_OK && rename(part, target) != 0)
+        status = cgam_fail(env, CGAM_E_IO, "cannot make %s: %s", target, strerror(errno));
     d->scratch = NULL;
     cgam_tree_remove(scratch);
     return status;

@@ -4,24 +4,27 @@
 #include "io/child.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-static void last_line(const char *path, char *text, size_t size)
+void cgam_last_line(const char *path, char *text, size_t size)
 {
-    char line[256];
+    char line[1024];
     text[0] = '\0';
     FILE *f = fopen(path, "r");
     if (!f) return;
     while (fgets(line, sizeof line, f)) {
         line[strcspn(line, "\n")] = '\0';
-        if (line[0]) snprintf(text, size, "%s", line);
+        if (line[0]) snprintf(text, size, "%.*s", (int)size - 1, line);
     }
     fclose(f);
 }
@@ -50,8 +53,42 @@ cgam_status cgam_spawn(cgam_env *env, const char *const *argv, const char *log, 
     if (status != CGAM_OK) return status;
     if (WIFEXITED(ended) && WEXITSTATUS(ended) == 0) return CGAM_OK;
     char said[256];
-    last_line(log, said, sizeof said);
+    cgam_last_line(log, said, sizeof said);
     return cgam_fail(env, CGAM_E_IO, "%s %s failed: %s", argv[0], argv[1] ? argv[1] : "", said);
+}
+
+cgam_status cgam_fetch_lock(cgam_env *env, const char *folder, const cgam_progress *progress,
+                            int *lock)
+{
+    char path[CGAM_PATH_ROOM];
+    int length = snprintf(path, sizeof path, "%s.lock", folder);
+    cgam_status status = length < (int)sizeof path
+                             ? cgam_folder_make(env, folder)
+                             : cgam_fail(env, CGAM_E_ARG, "the cache's path is too long");
+    if (status != CGAM_OK) return status;
+    *lock = open(path, O_RDWR | O_CREAT, 0666);
+    if (*lock < 0) return cgam_fail(env, CGAM_E_IO, "%s: %s", path, strerror(errno));
+    while (flock(*lock, LOCK_EX | LOCK_NB) != 0) {
+        if (cgam_interrupted(env)) status = CGAM_E_INTERRUPTED;
+        else if (errno != EWOULDBLOCK && errno != EINTR)
+            status = cgam_fail(env, CGAM_E_IO, "%s: %s", path, strerror(errno));
+        if (status != CGAM_OK) {
+            close(*lock);
+            return status;
+        }
+        cgam_progress_tell(progress,
+                           (cgam_progress_at){.phase = "another process is at it, waiting",
+                                              .unit = "",
+                                              .seconds_left = NAN});
+        nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+    }
+    return CGAM_OK;
+}
+
+void cgam_fetch_unlock(int lock)
+{
+    flock(lock, LOCK_UN); /* for children too that outlived their time */
+    close(lock);
 }
 
 static _Thread_local int64_t tree_sum;
