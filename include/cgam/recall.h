@@ -43,13 +43,25 @@ typedef struct cgam_recall_opts {
     double beta;    /* > 0, default 1 */
     double lambda;  /* >= 0, default 1 */
     /* How the context reaches the gates; at most one of P and W. Borrowed while the plan lives. */
-    const double *P;   /* [d, d_c], default NULL = the identity, d_c = d */
-    const double *W;   /* [n, d_c], default NULL */
-    int64_t d_c;       /* needed with P or W */
-    double tol;        /* largest change of p to stop at, default 1e-12 */
-    int64_t max_iter;  /* default 10000 */
-    bool plain;        /* plain iteration only, no Newton finish; default false */
-    bool certify;      /* compute what costs more than the recall; default false */
+    const double *P;  /* [d, d_c], default NULL = the identity, d_c = d */
+    const double *W;  /* [n, d_c], default NULL */
+    int64_t d_c;      /* needed with P or W */
+    double tol;       /* largest change of p to stop at, default 1e-12 */
+    int64_t max_iter; /* default 10000 */
+    bool plain;       /* plain iteration only, no Newton finish; default false */
+    bool certify;     /* compute what costs more than the recall; default false */
+    /* Mode first. fast: the bank's sketch (bank.h) is scanned instead of its rows, and rows that its
+     * bounds leave open are scored. Winner, leaders, their scores, gaps and ranks are those without it;
+     * p comes as an interval. A bank without a sketch gets one with the plan, which takes a few
+     * readings. Where the sketch would cost more than the rows, or p, s, r, a readout or certificates
+     * are asked for, all rows are read, in double. Default false. */
+    bool fast;
+    double
+        tol_p; /* with fast: goes on until the interval of p is that narrow; default 0 = as it comes */
+    /* Mode first. A ghost memory of this score, which stands for none of the others: it has a part in every
+     * sum, gap and bound, but no gate and no row. Default false. */
+    bool none;
+    double none_score;
     size_t memory_max; /* see gate.h; default 0 */
     const cgam_gate
         *gate; /* A(alpha) of this bank and alpha, borrowed while the plan lives, so that
@@ -80,8 +92,9 @@ CGAM_API double cgam_recall_context_margin(const cgam_recall *plan);
 
 /* NAN marks what is undefined (a gap with n = 1) or was not computed; see each field. */
 typedef struct cgam_result {
-    int64_t winner; /* largest r, ties to the lowest index */
-    int64_t focus;  /* the target where one was given, else the winner: what p and gaps speak of */
+    int64_t
+        winner; /* largest r, ties to the lowest index; -1: the ghost of opts.none, which loses ties */
+    int64_t focus; /* the target where one was given, else the winner: what p and gaps speak of */
     int64_t focus_rank; /* how many memories have a larger r, or the same r and a lower index */
     double p, log_p;    /* of focus */
     double neff_entropy, neff_ipr; /* exp(entropy) and 1 / sum p^2 */
@@ -112,6 +125,13 @@ typedef struct cgam_result {
     double
         readout_left_out; /* bound of the weight of the rows that sums and readout passed over, at
                                 most 2^-54: the readout is within this times max |zeta| of complete */
+    double p_none;        /* of the ghost, with opts.none; else 0 */
+    /* With opts.fast: p and p_none of the exact scores lie in these intervals, proved; p, p_none and top_p
+     * are their lower ends, and neff_* are NAN unless all rows were scored. */
+    double p_from, p_to, p_none_from, p_none_to;
+    double score_error; /* scores of double are within this of the exact ones */
+    int64_t rescored;   /* memories whose scores were computed from their rows */
+    bool fallback;      /* all of them, since that cost less or more was asked for */
 } cgam_result;
 
 /* What a run returns beside the results; any pointer may be NULL. */
@@ -140,7 +160,8 @@ typedef enum cgam_path {
     CGAM_PATH_VECTORS,          /* mode first, with p, s and r of every memory */
     CGAM_PATH_COUPLED,          /* mode coupled: each query iterates by itself */
     CGAM_PATH_COUPLED_TOGETHER, /* mode coupled: many iterate together as matrix products */
-    CGAM_PATH_FLOW
+    CGAM_PATH_FLOW,
+    CGAM_PATH_SKETCH /* mode first with opts.fast: by the sketch; some queries may fall back */
 } cgam_path;
 CGAM_API const char *cgam_path_name(cgam_path path);
 CGAM_API bool cgam_path_find(const char *name, cgam_path *out); /* false: no such name */

@@ -38,6 +38,14 @@ static const cgam_param params[] = {
     CGAM_PARAM_FLAG("certify",
                     "also compute what costs more than the recall: exact fold margin and local "
                     "contraction, alpha_crit, a search for a second fixed point"),
+    CGAM_PARAM_FLAG("fast",
+                    "mode first: search by an int8 sketch of the bank, with proof, and read "
+                    "only rows that it leaves open; p as an interval"),
+    CGAM_PARAM_REAL("tol-p", "X", NULL, 0, 1,
+                    "with --fast: read on until the interval of p is that narrow"),
+    CGAM_PARAM_REAL("none", "X", NULL, -INFINITY, INFINITY,
+                    "mode first: a ghost memory of score X stands for none of these"),
+    CGAM_PARAM_REAL("min-p", "X", NULL, 0, 1, "leave out of the list what is less probable"),
     CGAM_PARAM_FLAG("explain", "the scores of the top memories in parts: query evidence, context "
                                "bias, feedback"),
     CGAM_PARAM_FLAG("marks", "how far alpha, lambda and beta can go: alpha_crit, the fold, the "
@@ -75,6 +83,7 @@ typedef struct job {
     cgam_npy_writer *save_p, *save_readout;
     cgam_result *results;
     int64_t top, *top_index;
+    double min_p; /* of what is listed */
     double *top_p, *top_log_p, *p, *readout;
     cgam_score_parts *parts; /* [queries, top], with --explain */
 } job;
@@ -158,6 +167,10 @@ static cgam_status job_open(job *j)
     o.max_iter = cgam_args_int(call->args, "max-iter");
     o.plain = cgam_args_flag(call->args, "plain");
     o.certify = cgam_args_flag(call->args, "certify");
+    o.fast = cgam_args_flag(call->args, "fast");
+    if (cgam_args_given(call->args, "tol-p")) o.tol_p = cgam_args_real(call->args, "tol-p");
+    o.none = cgam_args_given(call->args, "none");
+    if (o.none) o.none_score = cgam_args_real(call->args, "none");
     o.tau_c = cgam_args_real(call->args, "tau-c");
     o.tau_s = cgam_args_real(call->args, "tau-s");
     o.tau_r = cgam_args_real(call->args, "tau-r");
@@ -184,6 +197,7 @@ static cgam_status job_room(job *j)
     int64_t B = j->q.rows, piece = B < CGAM_RECALL_GROUP ? B : CGAM_RECALL_GROUP;
     j->top = cgam_args_int(j->call->args, "top");
     if (j->top > bank.n) j->top = bank.n;
+    if (cgam_args_given(j->call->args, "min-p")) j->min_p = cgam_args_real(j->call->args, "min-p");
     j->results = cgam_zalloc(env, (size_t)B, sizeof *j->results);
     j->top_index = cgam_alloc(env, (size_t)(B * j->top), sizeof *j->top_index);
     j->top_p = cgam_alloc(env, (size_t)(B * j->top), sizeof *j->top_p);
@@ -262,23 +276,47 @@ static void put_proof(json_t *certificates, const char *name, double value, bool
     if (isfinite(value)) cgam_json_put_text(certificates, name, proved ? "proved" : "estimate");
 }
 
+/* What was asked of the recall beyond its answer. */
+static void put_extras(const job *j, const cgam_result *r, json_t *doc)
+{
+    bool none = cgam_args_given(j->call->args, "none");
+    if (none) cgam_json_put_real(doc, "p_none", r->p_none);
+    if (!cgam_args_flag(j->call->args, "fast")) return;
+    json_t *fast = json_object();
+    cgam_json_put_int(fast, "rescored", r->rescored);
+    cgam_json_put_real(fast, "p_from", r->p_from);
+    cgam_json_put_real(fast, "p_to", r->p_to);
+    cgam_json_put_bool(fast, "fallback", r->fallback);
+    cgam_json_put(doc, "fast", fast);
+    if (none) cgam_json_put_real(doc, "p_none_from", r->p_none_from);
+    if (none) cgam_json_put_real(doc, "p_none_to", r->p_none_to);
+}
+
+static void put_index(json_t *doc, const char *name, int64_t index)
+{
+    cgam_json_put(doc, name, index < 0 ? json_null() : json_integer(index));
+}
+
 static json_t *result_doc(const job *j, int64_t k)
 {
     const cgam_result *r = &j->results[k];
     json_t *doc = json_object(), *top = json_array(), *logs = json_array();
-    cgam_json_put_int(doc, "winner", r->winner);
+    put_index(doc, "winner", r->winner);
     cgam_json_put_real(doc, "p", r->p);
     cgam_json_put_real(doc, "log_p", r->log_p);
+    put_extras(j, r, doc);
     for (int64_t i = 0; i < j->top; i++) {
         json_t *pair = json_array();
+        if (j->top_p[k * j->top + i] < j->min_p) break; /* p falls */
         json_array_append_new(pair, json_integer(j->top_index[k * j->top + i]));
         json_array_append_new(pair, cgam_json_real(j->top_p[k * j->top + i]));
         json_array_append_new(top, pair);
         json_array_append_new(logs, cgam_json_real(j->top_log_p[k * j->top + i]));
     }
+    int64_t listed = (int64_t)json_array_size(top);
     cgam_json_put(doc, "top", top);
     cgam_json_put(doc, "top_log_p", logs);
-    if (j->parts) cgam_parts_put(doc, j->parts + k * j->top, j->top);
+    if (j->parts) cgam_parts_put(doc, j->parts + k * j->top, listed);
     if (j->target) {
         cgam_json_put_int(doc, "target", r->focus);
         cgam_json_put_real(doc, "target_p", r->p);
@@ -392,13 +430,26 @@ static void print_query(const json_t *q, bool coupled, bool flow, FILE *to)
 {
     bool target = json_object_get(q, "target") != NULL;
     const json_t *unique = json_object_get(q, "unique");
-    fprintf(to, "  %-18s %-14lld the memory with the largest score\n", "winner",
-            (long long)cgam_json_get_int(q, "winner"));
+    const json_t *fast = json_object_get(q, "fast");
+    if (json_is_null(json_object_get(q, "winner")))
+        fprintf(to, "  %-18s %-14s the ghost scores higher than every memory\n", "winner", "none");
+    else
+        fprintf(to, "  %-18s %-14lld the memory with the largest score\n", "winner",
+                (long long)cgam_json_get_int(q, "winner"));
     if (target)
         fprintf(to, "  %-18s %-14lld rank %lld; the numbers below speak of it\n", "target",
                 (long long)cgam_json_get_int(q, "target"),
                 (long long)cgam_json_get_int(q, "target_rank"));
     print_line(to, "p", cgam_json_get_real(q, "p"), "its probability");
+    if (fast) {
+        print_line(to, "p <=", cgam_json_get_real(fast, "p_to"), "p is its lower end");
+        fprintf(
+            to, "  %-18s %-14lld %s\n", "rows read", (long long)cgam_json_get_int(fast, "rescored"),
+            json_is_true(json_object_get(fast, "fallback")) ? "all: the sketch would have cost more"
+                                                            : "the sketch excluded the others");
+    }
+    if (json_object_get(q, "p_none"))
+        print_line(to, "p, none", cgam_json_get_real(q, "p_none"), "of none of the memories");
     print_line(to, "p >=", cgam_json_get_real(q, "p_lower_bound"), "proved from the gap");
     print_line(to, "gap", cgam_json_get_real(q, "gap"), "lead in score over the best rival");
     print_line(to, "gap, query", cgam_json_get_real(q, "gap_raw"), "lead by the query alone");
@@ -462,7 +513,8 @@ static void print(const json_t *doc, FILE *to)
             target ? "   target   rank " : "", "p", "gap", "N_eff", "p >=", "iter", "end");
     for (size_t k = 0; k < count; k++) {
         const json_t *q = json_array_get(queries, k);
-        fprintf(to, "%7zu %9lld ", k, (long long)cgam_json_get_int(q, "winner"));
+        if (json_is_null(json_object_get(q, "winner"))) fprintf(to, "%7zu %9s ", k, "none");
+        else fprintf(to, "%7zu %9lld ", k, (long long)cgam_json_get_int(q, "winner"));
         if (target)
             fprintf(to, "%9lld %6lld ", (long long)cgam_json_get_int(q, "target"),
                     (long long)cgam_json_get_int(q, "target_rank"));
@@ -488,8 +540,13 @@ const cgam_verb cgam_verb_recall = {
         "and query are held unless they are set free.\n\n"
         "Every certificate in the JSON document is marked proved or estimate. What is undefined "
         "or was not computed is null; --certify computes it. Its route tells which way the recall "
-        "took - pass, matrices, vectors, coupled, coupled-together or flow - whether most of the "
-        "arithmetic was in f64 or f32, and how many queries went together.",
+        "took - pass, matrices, vectors, sketch, coupled, coupled-together or flow - whether most of the "
+        "arithmetic was in f64 or f32, and how many queries went together.\n\n"
+        "--fast makes a sketch of the bank (some readings of it, once for all queries), scans that "
+        "and scores only rows that its proved bounds leave open: winner, list and gaps are those "
+        "without it, p is an interval. Where that would cost more, all rows are read and fast.fallback "
+        "says so. --none X adds a ghost memory of score X to every sum, gap and bound; where it wins, "
+        "winner is null. Both serve mode first: the others need every score, and a ghost has no gate.",
     .example = "cgam recall --bank Z.npy --query q.npy --context c.npy --lambda 2 --beta 4",
     .params = params,
     .run = run,

@@ -18,6 +18,7 @@ void cgam_bank_free(cgam_bank *bank)
     if (!bank) return;
     cgam_env *env = bank->env;
     cgam_array_close(env, &bank->array);
+    cgam_sketch_free(env, bank->sketch);
     cgam_free(env, bank->owned);
     cgam_free(env, bank->norm2);
     cgam_free(env, bank->scale);
@@ -194,7 +195,18 @@ cgam_status cgam_bank_load(cgam_env *env, const char *path, const cgam_bank_opts
     return status;
 }
 
-cgam_bank_info cgam_bank_describe(const cgam_bank *bank) { return bank->info; }
+cgam_status cgam_bank_sketch(cgam_bank *bank)
+{
+    if (bank->sketch) return CGAM_OK;
+    return cgam_sketch_new(bank->env, &bank->Z, bank->info.norm_max, &bank->sketch);
+}
+
+cgam_bank_info cgam_bank_describe(const cgam_bank *bank)
+{
+    cgam_bank_info info = bank->info;
+    info.sketch = bank->sketch != NULL;
+    return info;
+}
 
 const double *cgam_bank_norm2(const cgam_bank *bank) { return bank->norm2; }
 

@@ -31,7 +31,7 @@ static double bound_below(int64_t n, double beta, double gap, double off)
 /* A score that is off by `scores` moves the gap by twice that. */
 static void lower_bound(const cgam_recall *plan, double scores, cgam_result *out)
 {
-    int64_t n = plan->bank->Z.n;
+    int64_t n = cgam_recall_rivals(plan);
     out->p_lower_bound_proved = n == 1 || isfinite(scores);
     if (n > 1 && isfinite(scores))
         out->p_lower_bound = bound_below(n, plan->opts.beta, out->gap, 2 * scores * CGAM_SLACK);
@@ -57,7 +57,7 @@ void cgam_bound_freely(const cgam_recall *plan, double spread, double largest,
     const cgam_recall_opts *o = &plan->opts;
     double eta = plan->gate->info.eta_min, l2b = cgam_square_times(o->lambda, o->beta), rows;
     /* diag p - pp' <= diag p as well, which is better when p is flat */
-    double least = covariance(plan->bank->Z.n, spread, largest, doubt, &rows);
+    double least = covariance(cgam_recall_rivals(plan), spread, largest, doubt, &rows);
     lower_bound(plan, doubt->scores, out);
     out->contraction = cgam_contraction(o->beta, o->lambda, eta);
     out->local_contraction = eta > 0 ? cgam_widened(l2b * least / eta, 8 * CGAM_U) : NAN;
@@ -251,6 +251,7 @@ cgam_status cgam_query_bounds(const cgam_recall *plan, const cgam_query *m, cgam
         if (!(doubt.weights >= 0)) doubt.weights = INFINITY;
     }
     bound_freely(plan, m, &doubt, out);
+    out->score_error = o->fast ? doubt.scores : NAN;
     if (o->certify && plan->gate->A) /* with conjugate gradients there is no room for more */
         status = certify(plan, m, &doubt, out);
     if (status != CGAM_OK || !coupled) return status;

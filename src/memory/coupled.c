@@ -34,6 +34,10 @@ bool cgam_query_softmax(const cgam_recall *plan, cgam_query *m)
     const cgam_f64 *f64 = plan->bank->Z.cpu->f64;
     int64_t n = plan->bank->Z.n;
     double beta = plan->opts.beta, top = f64->largest(m->r, n), high = 0, low = 0;
+    if (plan->opts.none) {
+        top = fmax(top, plan->opts.none_score);
+        high = exp(beta * (plan->opts.none_score - top));
+    }
     for (int64_t i = 0; i < n; i += SETTLE_ROWS) {
         double sums[3], total;
         f64->softmax(m->r + i, n - i < SETTLE_ROWS ? n - i : SETTLE_ROWS, beta, top, m->p + i,

@@ -6,7 +6,7 @@
  * read off those. Since p (1 - p) rises up to 1/2 and p_2 <= 1 - p_1, the winner has the largest. */
 #include "memory/recall.h"
 
-#include "num/attend.h"
+#include "num/attend_fast.h"
 #include "num/gemm_pass.h"
 
 #include <math.h>
@@ -18,6 +18,7 @@ typedef struct group {
     const cgam_recall_out *out;
     int64_t from, count;
     bool matrices;                         /* else query by query */
+    bool sketch;                           /* by the plan's sketch first */
     bool own;                              /* each query has s of its own, by a direction e */
     int64_t leaders;                       /* kept a query */
     int64_t edge;                          /* border rows */
@@ -90,44 +91,127 @@ static cgam_doubt doubt_at(const group *g, int64_t at)
     return doubt;
 }
 
+/* The ghost's weight goes into the sums, and shares shrink. */
+static void add_ghost(const cgam_recall *plan, cgam_attend_out *a)
+{
+    cgam_softmax *soft = &a->soft;
+    double sum = soft->sum, shrink = 1;
+    if (plan->opts.none_score > soft->top)
+        shrink = cgam_softmax_raise(soft, plan->opts.beta, plan->opts.none_score);
+    cgam_softmax_take(soft, plan->opts.beta, plan->opts.none_score);
+    a->skipped *= shrink;
+    for (int64_t j = 0; a->readout && j < plan->bank->Z.d; j++)
+        a->readout[j] *= shrink * sum / soft->sum;
+}
+
+static void gaps(const cgam_recall *plan, const cgam_attend_out *a, const cgam_leader *f,
+                 cgam_summary *x)
+{
+    const cgam_leader *first = &a->leader[0];
+    double ghost = plan->opts.none_score;
+    x->gap = x->gap_raw = x->gap_gate = INFINITY;
+    if (plan->bank->Z.n > 1 || f->row < 0) {
+        x->gap = f->r - a->leader[f->row == first->row ? 1 : 0].r;
+        x->gap_raw = f->b - best_other(&a->b, f->row);
+        x->gap_gate = f->s - best_other(&a->s, f->row);
+    }
+    if (!plan->opts.none || f->row < 0) return;
+    x->gap = fmin(x->gap, f->r - ghost);
+    x->gap_raw = fmin(x->gap_raw, f->b - ghost);
+    x->gap_gate = fmin(x->gap_gate, f->s);
+}
+
+/* The largest p (1 - p) of an interval. */
+static double spread_of(const double share[2])
+{
+    double p = share[0] > 0.5 ? share[0] : fmin(share[1], 0.5);
+    return p * (1 - p);
+}
+
+/* w: where p is to be told as an interval, else NULL. */
 static void tell(const cgam_recall *plan, const cgam_attend_out *a, int64_t target,
-                 const cgam_doubt *doubt, cgam_result *out)
+                 const cgam_weights *w, cgam_doubt doubt, cgam_result *out)
 {
     double beta = plan->opts.beta, log_sum = log(a->soft.sum), largest = 1 / a->soft.sum;
-    const cgam_leader *first = &a->leader[0], *f = target >= 0 ? &a->focus : first;
-    cgam_summary x = {.winner = first->row,
+    double spread = largest * (1 - largest), none = plan->opts.none_score;
+    const cgam_leader ghost = {.r = none, .b = none, .row = -1}, *first = &a->leader[0];
+    bool ghost_wins = plan->opts.none && none > first->r;
+    const cgam_leader *f = target >= 0 ? &a->focus : ghost_wins ? &ghost : first;
+    cgam_summary x = {.winner = ghost_wins ? -1 : first->row,
                       .focus = f->row,
-                      .rank = target >= 0 ? a->above : 0,
+                      .rank = target >= 0 ? a->above + (plan->opts.none && none > f->r) : 0,
                       .p = exp(beta * (f->r - a->soft.top)) / a->soft.sum,
                       .log_p = beta * (f->r - a->soft.top) - log_sum,
                       .entropy = cgam_softmax_entropy(&a->soft),
                       .ipr = a->soft.sum * a->soft.sum / a->soft.squares,
                       .left_out = a->skipped / a->soft.sum};
-    if (plan->bank->Z.n > 1) {
-        x.gap = f->r - a->leader[f->row == first->row ? 1 : 0].r;
-        x.gap_raw = f->b - best_other(&a->b, f->row);
-        x.gap_gate = f->s - best_other(&a->s, f->row);
-    }
+    if (plan->opts.none) x.p_none = exp(beta * (none - a->soft.top)) / a->soft.sum;
+    gaps(plan, a, f, &x);
     cgam_query m = {0};
     cgam_books_direct(&m, isfinite(beta * a->soft.top + log_sum));
     cgam_result_fill(plan, &x, &m, out);
-    cgam_bound_freely(plan, largest * (1 - largest), largest, doubt, out);
+    if (w) {
+        double share[2];
+        cgam_result_intervals(plan, w, f->r, out);
+        cgam_weights_share(plan, w, ghost_wins ? none : first->r, ghost_wins, share);
+        largest = share[1];
+        spread = spread_of(share);
+        doubt.weights = doubt.sum = 0;
+    }
+    cgam_bound_freely(plan, spread, largest, &doubt, out);
 }
 
-static void report(const group *g, const cgam_attend_out *a, int64_t at)
+/* fast: how the sketch was searched, NULL = p is wanted as it is. */
+static void report(const group *g, cgam_attend_out *a, const cgam_fast *fast, int64_t at)
 {
+    const cgam_recall *plan = g->plan;
     const cgam_recall_out *out = g->out;
-    int64_t n = g->plan->bank->Z.n, top = out->top < n ? out->top : n;
+    int64_t n = plan->bank->Z.n, top = out->top < n ? out->top : n;
+    cgam_doubt doubt = {0};
+    cgam_weights w = {.top = a->soft.top, .known = a->soft.sum, .high = a->skipped, .scored = n};
+    if (out->results || fast) doubt = doubt_at(g, at);
+    w.off = doubt.scores;
+    if (fast && !fast->fallback)
+        w = (cgam_weights){a->soft.top, fast->known,  fast->low,
+                           fast->high,  doubt.scores, fast->rescored};
+    if (plan->opts.none) add_ghost(plan, a);
     if (out->results) {
-        cgam_doubt doubt = doubt_at(g, at);
-        tell(g->plan, a, g->in->target ? g->in->target[at] : -1, &doubt, &out->results[at]);
+        tell(plan, a, g->in->target ? g->in->target[at] : -1, fast ? &w : NULL, doubt,
+             &out->results[at]);
+        out->results[at].fallback = fast && fast->fallback;
     }
     for (int64_t j = 0; j < top; j++) {
-        double x = g->plan->opts.beta * (a->leader[j].r - a->soft.top);
+        double x = plan->opts.beta * (a->leader[j].r - a->soft.top), share[2];
+        double p = exp(x) / a->soft.sum, log_p = x - log(a->soft.sum);
+        if (fast) {
+            cgam_weights_share(plan, &w, a->leader[j].r, false, share);
+            p = share[0];
+            log_p = log(p);
+        }
         if (out->top_index) out->top_index[at * top + j] = a->leader[j].row;
-        if (out->top_p) out->top_p[at * top + j] = exp(x) / a->soft.sum;
-        if (out->top_log_p) out->top_log_p[at * top + j] = x - log(a->soft.sum);
+        if (out->top_p) out->top_p[at * top + j] = p;
+        if (out->top_log_p) out->top_log_p[at * top + j] = log_p;
     }
+}
+
+/* By the sketch, and where that falls back, as without it. */
+static cgam_status attend(const group *g, const cgam_attend_in *a, cgam_attend_out *results,
+                          cgam_fast *fast)
+{
+    const cgam_recall *plan = g->plan;
+    cgam_env *env = plan->bank->env;
+    cgam_status status = CGAM_OK;
+    for (int64_t k = 0; k < g->count; k++) fast[k] = (cgam_fast){.fallback = true};
+    if (g->sketch) status = cgam_attend_fast(env, a, plan->sketch, plan->opts.tol_p, results, fast);
+    for (int64_t k = 0, end; k < g->count && status == CGAM_OK; k = end) {
+        for (end = k + 1; end < g->count && fast[end].fallback == fast[k].fallback;) end++;
+        if (!fast[k].fallback) continue;
+        cgam_attend_in some = cgam_attend_some(a, k, end - k);
+        bool many = g->sketch ? plan->can.matrices && end - k >= CGAM_ROUTE_SHARE : g->matrices;
+        status =
+            many ? cgam_attend_many(env, &some, results + k) : cgam_attend(env, &some, results + k);
+    }
+    return status;
 }
 
 static cgam_status run_group(group *g)
@@ -136,6 +220,7 @@ static cgam_status run_group(group *g)
     const cgam_bank *bank = plan->bank;
     int64_t d = bank->Z.d;
     cgam_attend_out results[CGAM_RECALL_GROUP] = {0};
+    cgam_fast fast[CGAM_RECALL_GROUP];
     cgam_attend_in a = {.Z = &bank->Z,
                         .beta = plan->opts.beta,
                         .lambda = plan->opts.lambda,
@@ -165,10 +250,9 @@ static cgam_status run_group(group *g)
         results[k].leader = g->lead + k * g->leaders;
         if (g->out->readout) results[k].readout = g->out->readout + (g->from + k) * d;
     }
-    if (status == CGAM_OK)
-        status = g->matrices ? cgam_attend_many(bank->env, &a, results)
-                             : cgam_attend(bank->env, &a, results);
-    for (int64_t k = 0; k < g->count && status == CGAM_OK; k++) report(g, &results[k], g->from + k);
+    if (status == CGAM_OK) status = attend(g, &a, results, fast);
+    for (int64_t k = 0; k < g->count && status == CGAM_OK; k++)
+        report(g, &results[k], plan->opts.fast ? &fast[k] : NULL, g->from + k);
     return status;
 }
 
@@ -182,6 +266,7 @@ cgam_status cgam_recall_by_pass(const cgam_recall *plan, const cgam_recall_in *i
         cgam_route route = cgam_route_choose(plan, in, out, left);
         g.count = left < route.group ? left : route.group;
         g.matrices = route.path == CGAM_PATH_MATRICES;
+        g.sketch = route.path == CGAM_PATH_SKETCH;
         status = cgam_interrupted(plan->bank->env) ? CGAM_E_INTERRUPTED : run_group(&g);
     }
     group_free(&g);

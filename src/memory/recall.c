@@ -45,6 +45,19 @@ static cgam_status check(cgam_env *env, const cgam_recall_opts *o)
     if (!(o->tol >= 0) || o->max_iter < 1)
         return cgam_fail(env, CGAM_E_ARG, "tol is %g and max-iter %lld", o->tol,
                          (long long)o->max_iter);
+    if ((o->fast || o->none) && o->mode != CGAM_FIRST)
+        return cgam_fail(env, CGAM_E_ARG,
+                         o->fast ? "fast serves mode first: mode %s needs every score"
+                                 : "none serves mode first: the ghost has no gate, and in mode %s "
+                                   "p acts on gates",
+                         cgam_mode_name(o->mode));
+    if (o->none && o->certify)
+        return cgam_fail(env, CGAM_E_ARG, "none and certify exclude each other");
+    if (o->none && !isfinite(o->none_score))
+        return cgam_fail(env, CGAM_E_ARG, "none is %g, it must be finite", o->none_score);
+    if (!(o->tol_p >= 0) || (o->tol_p > 0 && !o->fast))
+        return cgam_fail(env, CGAM_E_ARG, "tol-p is %g: it must be 0 or more, and needs fast",
+                         o->tol_p);
     if (o->P && o->W)
         return cgam_fail(env, CGAM_E_ARG, "a projection and gate weights exclude each other");
     if ((o->P || o->W) && (o->d_c < 1 || o->d_c > INT32_MAX))
@@ -60,6 +73,7 @@ void cgam_recall_free(cgam_recall *plan)
     cgam_gate_free(plan->own_gate);
     cgam_twins_free(plan->bank->env, plan->twins);
     cgam_net_free(plan->net);
+    cgam_sketch_free(plan->bank->env, plan->own_sketch);
     cgam_free(plan->bank->env, plan);
 }
 
@@ -120,6 +134,11 @@ cgam_status cgam_recall_new(const cgam_bank *bank, const cgam_recall_opts *opts,
         plan->weights_size =
             fmax(plan->weights_size, cgam_vec_norm(o.d_c, o.W + i * o.d_c) * (1 + 0x1p-20));
     if (status == CGAM_OK && o.mode == CGAM_FLOW) status = cgam_recall_net(plan);
+    plan->sketch = bank->sketch;
+    if (status == CGAM_OK && o.fast && !bank->sketch) {
+        status = cgam_sketch_new(env, &bank->Z, bank->info.norm_max, &plan->own_sketch);
+        plan->sketch = plan->own_sketch;
+    }
     if (status == CGAM_OK) plan->can = cgam_reach_of(plan);
     if (status == CGAM_OK && plan->can.streams && o.mode == CGAM_COUPLED) {
         if (!plan->gate->small) status = cgam_dplr_inverse_new(plan->gate->A, &plan->own_small);
@@ -182,7 +201,7 @@ cgam_status cgam_recall_run(const cgam_recall *plan, const cgam_recall_in *in,
     cgam_status status = check_input(plan, in);
     if (status != CGAM_OK || in->queries == 0) return status;
     cgam_path path = cgam_recall_route(plan, in, out).path;
-    return path == CGAM_PATH_PASS || path == CGAM_PATH_MATRICES
+    return path == CGAM_PATH_PASS || path == CGAM_PATH_MATRICES || path == CGAM_PATH_SKETCH
                ? cgam_recall_by_pass(plan, in, out)
                : cgam_recall_by_vectors(plan, in, out);
 }

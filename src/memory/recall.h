@@ -7,14 +7,17 @@
 #include "memory/gate.h"
 #include "memory/route.h"
 #include "memory/twins.h"
+#include "num/sketch.h"
 
 struct cgam_recall {
     const cgam_bank *bank;
     cgam_recall_opts opts;
     int64_t d_c;
     const cgam_gate *gate;
-    cgam_twins *twins; /* memories stored alike, NULL = none, or alpha = 0 */
-    cgam_reach can;    /* what ways the bank and A(alpha) allow */
+    cgam_twins *twins;         /* memories stored alike, NULL = none, or alpha = 0 */
+    const cgam_sketch *sketch; /* with opts.fast: the bank's, or */
+    cgam_sketch *own_sketch;   /* one made for the plan */
+    cgam_reach can;            /* what ways the bank and A(alpha) allow */
     const cgam_dplr_inverse
         *small;                   /* where coupled feedback streams and memory allows, else NULL */
     cgam_gate *own_gate;          /* NULL: the gate is borrowed, */
@@ -123,12 +126,33 @@ bool cgam_books_end(const cgam_recall *plan, cgam_query *m, bool exact);
 /* ---- Results. */
 /* What the scores of a query say, however they were gathered. */
 typedef struct cgam_summary {
-    int64_t winner, focus, rank;   /* of focus */
+    int64_t winner, focus, rank;   /* of focus; -1 = the ghost */
     double p, log_p;               /* of focus */
     double entropy, ipr;           /* -sum p log p, 1 / sum p^2 */
     double gap, gap_raw, gap_gate; /* of focus over the best other; any number where n = 1 */
     double left_out;               /* weight that the sums passed over */
+    double p_none;                 /* of the ghost */
 } cgam_summary;
+/* How many compete: the memories, and the ghost. */
+static inline int64_t cgam_recall_rivals(const cgam_recall *plan)
+{
+    return plan->bank->Z.n + plan->opts.none;
+}
+
+/* The weights exp(beta (r - top)) of a query: of the memories scored, of the others from below and above; and
+ * what scores may be off by, gates included. */
+typedef struct cgam_weights {
+    double top, known, low, high, off;
+    int64_t scored;
+} cgam_weights;
+/* p of a score among them and the ghost, from below and above (docs/theorems/sketch.md). ghost: the score is that of
+ * the ghost. */
+void cgam_weights_share(const cgam_recall *plan, const cgam_weights *x, double r, bool ghost,
+                        double share[2]);
+/* p, log_p and the intervals of a result whose focus has the score r. */
+void cgam_result_intervals(const cgam_recall *plan, const cgam_weights *x, double r,
+                           cgam_result *out);
+
 /* From the vectors of a query; target < 0 = none. */
 cgam_summary cgam_query_summary(const cgam_recall *plan, const cgam_query *m, int64_t target);
 /* A result but for its certificates. */

@@ -19,7 +19,7 @@ static const double TOGETHER_DOUBLES = 0x1p27; /* and where all of them are mult
 static const double PIVOT_EXACT = 100;
 
 CGAM_NAMES(cgam_path, cgam_path, "pass", "matrices", "vectors", "coupled", "coupled-together",
-           "flow")
+           "flow", "sketch")
 
 cgam_reach cgam_reach_of(const cgam_recall *plan)
 {
@@ -39,7 +39,8 @@ cgam_reach cgam_reach_of(const cgam_recall *plan)
     }
     can.row_norm = sqrt(can.row_norm);
     can.refines = can.streams && can.pivot_max > PIVOT_EXACT;
-    can.f32 = can.matrices && bank->Z.dtype != CGAM_F64 && cgam_f32_holds(can.size);
+    /* what falls back from a sketch is to be known as well as double allows */
+    can.f32 = can.matrices && bank->Z.dtype != CGAM_F64 && cgam_f32_holds(can.size) && !o->fast;
     for (int64_t i = 0; bank->scale && i < bank->Z.n; i++) /* rows stored far from unit size */
         can.f32 &= cgam_f32_holds(bank->scale[i]);
     can.coupled_f32 = can.streams && can.f32 && cgam_f32_holds(can.pivot_max);
@@ -70,7 +71,8 @@ cgam_route cgam_route_choose(const cgam_recall *plan, const cgam_recall_in *in,
     if (o->mode == CGAM_FIRST && !vectors) {
         route = (cgam_route){CGAM_PATH_PASS, can->f32 ? CGAM_F32 : CGAM_F64, CGAM_ROUTE_SHARE};
         if (many) route.path = CGAM_PATH_MATRICES;
-        if (many) route.group = CGAM_RECALL_GROUP;
+        if (o->fast && !out->readout) route.path = CGAM_PATH_SKETCH;
+        if (many || route.path == CGAM_PATH_SKETCH) route.group = CGAM_RECALL_GROUP;
     } else if (o->mode == CGAM_FLOW) {
         route.path = CGAM_PATH_FLOW;
     } else if (o->mode == CGAM_COUPLED && many && can->coupled_f32 && plan->small &&

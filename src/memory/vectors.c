@@ -189,14 +189,25 @@ static cgam_status report_one(void *arg, int64_t k)
         cgam_result_fill(plan, &summary, m, &out->results[at]);
         status = cgam_query_certify(plan, m, &out->results[at]);
     }
+    cgam_weights w = {.top = m->top, .scored = n};
+    bool fast = plan->opts.fast && out->results;
+    if (fast && status == CGAM_OK) {
+        cgam_result *r = &out->results[at];
+        for (int64_t i = 0; i < n; i++) w.known += m->p[i];
+        w.known *= m->sum;
+        w.off = isfinite(r->p) ? r->score_error : INFINITY;
+        r->fallback = true;
+        cgam_result_intervals(plan, &w, r->focus >= 0 ? m->r[r->focus] : plan->opts.none_score, r);
+    }
     if (top > 0 && (out->top_index || out->top_p || out->top_log_p)) {
         int64_t *index = out->top_index ? out->top_index + at * top : g->leaders + k * top;
         cgam_query_top(m, n, top, index);
         for (int64_t j = 0; j < top; j++) {
-            if (out->top_p) out->top_p[at * top + j] = m->p[index[j]];
-            if (out->top_log_p)
-                out->top_log_p[at * top + j] =
-                    plan->opts.beta * (m->r[index[j]] - m->top) - log(m->sum);
+            double share[2] = {m->p[index[j]]};
+            double log_p = plan->opts.beta * (m->r[index[j]] - m->top) - log(m->sum);
+            if (fast) cgam_weights_share(plan, &w, m->r[index[j]], false, share);
+            if (out->top_p) out->top_p[at * top + j] = share[0];
+            if (out->top_log_p) out->top_log_p[at * top + j] = fast ? log(share[0]) : log_p;
         }
     }
     size_t bytes = (size_t)n * sizeof(double);
