@@ -100,6 +100,7 @@ typedef struct cgam_lm_sweep_opts {
     cgam_lens_kind lens; /* read if lens_given */
     bool absolute;       /* contexts as they are; default false: to the query layer's mean norm */
     bool in_sample;      /* contexts from all queries; default false: from the other half */
+    bool intervals;      /* a table of where each query is right, of every pair; default false */
 } cgam_lm_sweep_opts;
 CGAM_API cgam_lm_sweep_opts cgam_lm_sweep_opts_default(void);
 CGAM_API CGAM_NODISCARD cgam_status cgam_lm_sweep(cgam_lm_study *study,

@@ -13,6 +13,9 @@ static const cgam_param params[] = {
         "final norm of the sum on a grid of lambda; gain, or norm if a bias follows the norm"),
     CGAM_PARAM_LM_SCALE("contexts rescaled to the mean norm of the query layer, or as they are"),
     CGAM_PARAM_FLAG("in-sample", "contexts from all queries instead of the other half"),
+    CGAM_PARAM_FLAG("intervals",
+                    "also write sweep_intervals.csv: the couplings at which each query "
+                    "is right, of every pair of layers"),
     CGAM_PARAM_OUT(NULL, "write sweep.json, sweep.csv, sweep_steps.csv, sweep_grid.csv, "
                          "per_query.csv and figures here"),
     CGAM_PARAM_LM_FIGURES,
@@ -26,6 +29,7 @@ static cgam_status sweep(cgam_lm_study *study, const cgam_args *args, cgam_lm_re
     opts.lens_given = lens && cgam_lens_kind_find(lens, &opts.lens);
     opts.absolute = cgam_args_is(args, "lambda-scale", "absolute");
     opts.in_sample = cgam_args_flag(args, "in-sample");
+    opts.intervals = cgam_args_flag(args, "intervals");
     return cgam_lm_sweep(study, &opts, out);
 }
 

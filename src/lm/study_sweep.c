@@ -236,6 +236,20 @@ static cgam_status put_group(cgam_trial *t, json_t *baselines, const char *name,
 }
 
 /* ---- Tables ------------------------------------------------------------------------------- */
+/* Where each query that counts is right, of every pair; a sweep on a grid has no such thing. */
+static void write_intervals(const cgam_trial *t)
+{
+    for (int64_t k = 0; k < 2 * t->layers * t->layers; k++) {
+        int64_t over = k % 2, c = k / 2 / t->layers, l = k / 2 % t->layers;
+        const cgam_interval *of = cgam_sweep_intervals(t->sweep, (cgam_sweep_over)over, c, l);
+        for (int64_t i = 0; of && i < t->n; i++)
+            if (t->task->target[i] >= 0 && of[i].from < of[i].to)
+                cgam_lm_result_row(t->result, CGAM_SWEEP_INTERVALS,
+                                   (double[]){(double)t->k, (double)c, (double)l, (double)over,
+                                              (double)i, of[i].from, of[i].to});
+    }
+}
+
 static cgam_status write_tables(cgam_trial *t)
 {
     cgam_status status = CGAM_OK;
@@ -260,6 +274,7 @@ static cgam_status write_tables(cgam_trial *t)
                 cgam_lm_result_row(t->result, CGAM_SWEEP_READINGS, row);
             }
         }
+    if (status == CGAM_OK && t->opts->intervals) write_intervals(t);
     return status;
 }
 
@@ -452,6 +467,11 @@ cgam_status cgam_lm_sweep(cgam_lm_study *study, const cgam_lm_sweep_opts *opts,
                        "shots,context_layer,query_layer,lambda,restricted,full");
     cgam_lm_result_add(t.result, "per_query", "every query's answers, without, with, and retrieved",
                        cgam_trial_query_heads);
+    if (o.intervals)
+        cgam_lm_result_add(t.result, "sweep_intervals",
+                           "couplings at which a query is right, of every pair of layers",
+                           "shots,context_layer,query_layer,over_vocabulary,query,lambda_from,"
+                           "lambda_to");
     json_t *shots = json_array(), *doc = t.result->doc;
     status = cgam_lm_states(study, t.task, 0, CGAM_DEMOS_TRUE, &zero);
     t.zero = zero;

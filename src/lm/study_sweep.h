@@ -11,8 +11,9 @@ enum {
     CGAM_SWEEP_CELLS,
     CGAM_SWEEP_STEPS,
     CGAM_SWEEP_READINGS,
-    CGAM_SWEEP_QUERIES
-}; /* its tables */
+    CGAM_SWEEP_QUERIES,
+    CGAM_SWEEP_INTERVALS /* where asked for */
+};                       /* its tables */
 
 typedef struct cgam_trial {
     cgam_lm_study *study;

@@ -233,4 +233,16 @@ refuse(2, ["prompt 0 has 5 tokens, and up to 64 follow"], "lm", "generate", *on,
 refuse(2, ["chat template"], "lm", "generate", *on, *one, "--chat")
 refuse(2, ["chat template"], "lm", "generate", *on, *one, "--system", "be brief")
 check(not [f for f in os.listdir(".") if f.startswith((".cgam", "x."))], "nothing half-written", os.listdir("."))
+# ---- where each query is right, of every pair of layers: the grid reads it -----------------------
+doc = ask("lm", "sweep", *on, "--dataset", "antonyms", "--queries", 6, "--shots", "0,2", "--exact", "--intervals", "--figures", "no", "--out", "sweep")
+with open("sweep/sweep_intervals.csv") as of, open("sweep/sweep_grid.csv") as at:
+    intervals, grid = list(csv.DictReader(of)), list(csv.DictReader(at))
+pair = ("shots", "context_layer", "query_layer")
+for row in grid:
+    for over, name in enumerate(("restricted", "full")):
+        held = [x for x in intervals if all(x[k] == row[k] for k in pair) and int(x["over_vocabulary"]) == over
+                and float(x["lambda_from"]) <= float(row["lambda"]) < float(x["lambda_to"])]
+        close(len(held) / doc["shots"][-1]["queries"], float(row[name]), 1e-12, "intervals", row)
+check(len({x["over_vocabulary"] for x in intervals}) == 2, "both ways of counting")
+
 finish()
