@@ -2,6 +2,7 @@
 #include "lm/store.h"
 #include "num/cpu/widen.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 cgam_collect_opts cgam_collect_opts_default(void)
@@ -102,6 +103,38 @@ static cgam_status commit(void *user)
     return cgam_store_do(c->store, "COMMIT");
 }
 
+/* A prompt that is to be run. */
+typedef struct pending {
+    cgam_lm_prompt prompt;
+    int64_t which;
+} pending;
+
+static int by_tokens(const void *a, const void *b)
+{
+    const pending *x = a, *y = b;
+    int64_t n = x->prompt.count < y->prompt.count ? x->prompt.count : y->prompt.count, k = 0;
+    while (k < n && x->prompt.tokens[k] == y->prompt.tokens[k]) k++;
+    if (k < n) return x->prompt.tokens[k] < y->prompt.tokens[k] ? -1 : 1;
+    if (x->prompt.count != y->prompt.count) return x->prompt.count < y->prompt.count ? -1 : 1;
+    return x->which < y->which ? -1 : 1;
+}
+
+/* Brings prompts that begin alike next to each other: what they share is computed once. */
+static cgam_status sort_missing(collection *c, int64_t missing, cgam_lm_prompt *run)
+{
+    cgam_env *env = cgam_lm_env(c->lm);
+    pending *all = cgam_alloc(env, (size_t)missing + 1, sizeof *all);
+    if (!all) return cgam_fail_nomem(env, "prompts");
+    for (int64_t k = 0; k < missing; k++) all[k] = (pending){run[k], c->missing[k]};
+    if (missing > 0) qsort(all, (size_t)missing, sizeof *all, by_tokens);
+    for (int64_t k = 0; k < missing; k++) {
+        run[k] = all[k].prompt;
+        c->missing[k] = all[k].which;
+    }
+    cgam_free(env, all);
+    return CGAM_OK;
+}
+
 /* Those that the store has go to out; the others are listed. Equal prompts are run once each: a
  * few more rows cost less than looking for them. */
 static cgam_status look_up(collection *c, int64_t count, cgam_lm_prompt *run, int64_t *missing)
@@ -171,6 +204,7 @@ cgam_status cgam_lm_collect(cgam_lm *lm, cgam_store *store, int64_t count,
     if (!run || !c.missing || !c.stored || !c.wide || !c.last)
         status = cgam_fail_nomem(env, "states");
     if (status == CGAM_OK) status = look_up(&c, count, run, &missing);
+    if (status == CGAM_OK) status = sort_missing(&c, missing, run);
     if (status == CGAM_OK) status = commit(&c);
     if (status == CGAM_OK && missing > 0) {
         double start = cgam_clock();
