@@ -21,33 +21,46 @@
 extern "C" {
 #endif
 
+/* ---- Answers ------------------------------------------------------------------------------ */
+/* How an answer is judged. */
+typedef enum cgam_lm_answer {
+    CGAM_ANSWER_FIRST, /* by its first token; queries whose answer begins as another one does are left
+                             out */
+    CGAM_ANSWER_SEQUENCE, /* the log-probability of all its tokens is the largest of the task's answers */
+    CGAM_ANSWER_GENERATE /* greedy text up to a line's end, the same but for case, outer blanks and stops */
+} cgam_lm_answer;
+CGAM_API const char *cgam_lm_answer_name(cgam_lm_answer answer); /* "first", .. */
+CGAM_API bool cgam_lm_answer_find(const char *name, cgam_lm_answer *out);
+
 /* ---- The study ---------------------------------------------------------------------------- */
 typedef struct cgam_lm_study cgam_lm_study;
 
 /* Texts and lists are read while the study is opened. */
 typedef struct cgam_lm_study_opts {
-    const char *model;    /* GGUF file; default NULL = the one that cgam_lm_fetch brings */
-    const char *store;    /* file that keeps states; default NULL = they are not kept */
-    const char *dataset;  /* "facts", "sentiment", one of cgam_dataset_tasks: shipped; "sst2",
+    const char *model;     /* GGUF file; default NULL = the one that cgam_lm_fetch brings */
+    const char *store;     /* file that keeps states; default NULL = they are not kept */
+    const char *dataset;   /* "facts", "sentiment", one of cgam_dataset_tasks: shipped; "sst2",
                             "agnews", "trec", "lama": files under $CGAM_DATA; default NULL =
                             sentiment, or eval where that is given */
-    const char *eval;     /* file of queries, instead of a dataset */
-    const char *train;    /* file of demonstrations; default NULL = what is left of the queries' */
-    const char *format;   /* of both, one of cgam_dataset_formats; default "tsv" */
-    const char *relation; /* of lama; default "P36" */
-    const char *wording;  /* template with {x}, {y}, \n, \t, \\; default NULL = the data's own */
-    const char *labels;   /* "KEY=WORD,.."; default NULL = the data's own */
-    const int64_t *shots; /* numbers of demonstrations; 0 is always run; default 0, 1, 4 */
-    int64_t shots_count;  /* 0 = the default */
-    int64_t queries;      /* how many; default 200, fewer where the set has fewer */
-    bool shared;          /* the same demonstrations for all; default false: each its own */
-    cgam_order order;     /* of their classes; default CGAM_ORDER_BALANCED */
-    uint64_t seed;        /* of queries and demonstrations; default 1 */
-    bool chat;            /* in the model's chat template: demonstrations are turns of the user and
+    const char *eval;      /* file of queries, instead of a dataset */
+    const char *train;     /* file of demonstrations; default NULL = what is left of the queries' */
+    const char *format;    /* of both, one of cgam_dataset_formats; default "tsv" */
+    const char *relation;  /* of lama; default "P36" */
+    const char *wording;   /* template with {x}, {y}, \n, \t, \\; default NULL = the data's own */
+    const char *labels;    /* "KEY=WORD,.."; default NULL = the data's own */
+    const int64_t *shots;  /* numbers of demonstrations; 0 is always run; default 0, 1, 4 */
+    int64_t shots_count;   /* 0 = the default */
+    int64_t queries;       /* how many; default 200, fewer where the set has fewer */
+    bool shared;           /* the same demonstrations for all; default false: each its own */
+    cgam_order order;      /* of their classes; default CGAM_ORDER_BALANCED */
+    uint64_t seed;         /* of queries and demonstrations; default 1 */
+    bool chat;             /* in the model's chat template: demonstrations are turns of the user and
                              the assistant, the query the user's last; default false: plain text */
-    bool exact;           /* states by the plain f32 pass; default false: libllama's */
-    bool all_tokens;      /* keep states of all tokens too, which needs a store; default false */
-    cgam_dtype dtype;     /* how states are stored: f32 (default), f16, bf16 */
+    bool exact;            /* states by the plain f32 pass; default false: libllama's */
+    bool all_tokens;       /* keep states of all tokens too, which needs a store; default false */
+    bool answer_given;     /* default false: FIRST, or SEQUENCE where classes begin alike */
+    cgam_lm_answer answer; /* of sweeping and steering, read if answer_given: FIRST or SEQUENCE */
+    cgam_dtype dtype;      /* how states are stored: f32 (default), f16, bf16 */
     cgam_progress progress; /* default silence */
     int64_t turn,
         turns; /* for progress: which of how many studies of one run; default 0 of 0 = alone */
@@ -127,16 +140,6 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_lm_probe(cgam_lm_study *study, cgam_lm_
 CGAM_API CGAM_NODISCARD cgam_status cgam_lm_seeds(cgam_env *env, const cgam_lm_study_opts *opts,
                                                   int64_t n, const uint64_t *seeds,
                                                   cgam_lm_result **out);
-
-/* How an answer is judged. */
-typedef enum cgam_lm_answer {
-    CGAM_ANSWER_FIRST, /* its first token is the most probable of all words; queries whose answer
-                             begins as another one does are left out */
-    CGAM_ANSWER_SEQUENCE, /* the log-probability of all its tokens is the largest of the task's answers */
-    CGAM_ANSWER_GENERATE /* greedy text up to a line's end, the same but for case, outer blanks and stops */
-} cgam_lm_answer;
-CGAM_API const char *cgam_lm_answer_name(cgam_lm_answer answer); /* "first", .. */
-CGAM_API bool cgam_lm_answer_find(const char *name, cgam_lm_answer *out);
 
 /* Contexts inside the model: vectors put into the residual stream of the last token of prompts without
  * demonstrations, after every layer, beside no edit, demonstrations, and the readout of the sweep.

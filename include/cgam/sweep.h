@@ -39,6 +39,17 @@ CGAM_API double cgam_sweep_inside(cgam_interval range);
 /* ---- The sweep ---------------------------------------------------------------------------- */
 enum { CGAM_SWEEP_GRID = 32 };
 
+/* Answers of several tokens. Over the labels the right one has the largest log-probability of all its
+ * tokens, each under the softmax of the lens (NORM where it is GAIN) of state + lambda context in its
+ * place: that is not linear in lambda, and is read on the grid. Over the vocabulary each of its tokens
+ * must be the largest of all in its place: that is an interval again, the intersection of theirs. */
+typedef struct cgam_sweep_answers {
+    int64_t longest, beginnings; /* beginnings: of answers, what comes before a token; 0 is empty */
+    const int32_t *tokens;       /* [labels, longest], -1 behind an answer's last */
+    const int32_t *at;           /* [labels, longest] the beginning before each token */
+    const float *states; /* [queries, beginnings - 1, layers, width] after beginnings 1, 2, .. */
+} cgam_sweep_answers;
+
 typedef struct cgam_sweep_input {
     int64_t queries, layers; /* layers counts the embedding: L + 1 */
     const float *zero;       /* [queries, layers, width] without demonstrations */
@@ -46,10 +57,12 @@ typedef struct cgam_sweep_input {
     const int32_t *tokens; /* [labels], -1: not to be compared with */
     const int32_t *target; /* [queries] labels; -1: the query is left out of every count */
     cgam_lens_kind lens;   /* RAW or GAIN: exact; NORM: on the grid */
-    int64_t grid;          /* couplings of the norm lens, at most CGAM_SWEEP_GRID; else not used */
-    const double *lambda;  /* [grid] */
-    bool relative;         /* contexts are rescaled to the mean norm of the queries' layer */
-    bool in_sample;        /* contexts from all queries; default: from the other half */
+    const cgam_sweep_answers *answers; /* default NULL: first tokens are compared */
+    int64_t grid; /* couplings of the norm lens and of whole answers, at most CGAM_SWEEP_GRID;
+                              else not used */
+    const double *lambda; /* [grid] */
+    bool relative;        /* contexts are rescaled to the mean norm of the queries' layer */
+    bool in_sample;       /* contexts from all queries; default: from the other half */
 } cgam_sweep_input;
 
 /* Contexts: one vector per half of the queries, made from it. Query i belongs to half i % 2. It is
@@ -66,6 +79,13 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_sweep_sums(const cgam_lens *lens,
                                                     const cgam_sweep_input *input,
                                                     const cgam_sweep_context *context,
                                                     int64_t query_layer, double lambda, float *out);
+
+/* The same after every beginning of an answer but the empty one: out [queries, beginnings - 1, width]. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_sweep_sums_after(const cgam_lens *lens,
+                                                          const cgam_sweep_input *input,
+                                                          const cgam_sweep_context *context,
+                                                          int64_t query_layer, double lambda,
+                                                          float *out);
 
 typedef struct cgam_sweep cgam_sweep;
 

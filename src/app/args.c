@@ -390,6 +390,11 @@ static const slot *get(const cgam_args *args, const char *name)
     return &args->slots[k];
 }
 
+bool cgam_args_known(const cgam_args *args, const char *name)
+{
+    return find(args, name, strlen(name)) >= 0;
+}
+
 bool cgam_args_given(const cgam_args *args, const char *name) { return get(args, name)->given; }
 bool cgam_args_flag(const cgam_args *args, const char *name) { return get(args, name)->given; }
 int64_t cgam_args_count(const cgam_args *args, const char *name) { return get(args, name)->count; }

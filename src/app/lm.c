@@ -25,6 +25,11 @@ cgam_lm_study_opts cgam_lm_opts(const cgam_call *call, cgam_line *line)
     opts.exact = cgam_args_flag(args, "exact");
     opts.chat = cgam_args_flag(args, "chat");
     cgam_dtype_find(cgam_args_text(args, "dtype"), &opts.dtype);
+    if (cgam_args_known(args, "answer")) { /* what is generated has no states of its own */
+        const char *answer = cgam_args_text(args, "answer");
+        opts.answer_given = answer && cgam_lm_answer_find(answer, &opts.answer) &&
+                            opts.answer != CGAM_ANSWER_GENERATE;
+    }
     opts.progress = cgam_line_begin(line, call->progress);
     return opts;
 }
@@ -88,7 +93,7 @@ void cgam_lm_print_none(const json_t *doc, FILE *to)
 {
     fprintf(to,
             "none of %lld answers can be told from the others by its first token: nothing is "
-            "measured\n",
+            "measured; take --answer sequence\n",
             (long long)cgam_json_get_int(doc, "queries"));
 }
 

@@ -15,6 +15,12 @@
 #define CGAM_PARAM_LM_FIGURES                                                                      \
     CGAM_PARAM_FIGURES("draw the figures beside the tables (SVG, PNG, PDF; needs gnuplot)")
 
+#define CGAM_PARAM_LM_ANSWER                                                                       \
+    CGAM_PARAM_CHOICE("answer", "first|sequence", NULL,                                            \
+                      "answers are compared by their first token, those that share it left out, "  \
+                      "or by the probability of all their tokens; first, or sequence where "       \
+                      "classes begin alike")
+
 #define CGAM_PARAM_LM_REPORT                                                                       \
     CGAM_PARAM_TEXT("report", "DIR",                                                               \
                     "add it to the report in DIR: --out is then DIR/lm/NAME, --store "             \

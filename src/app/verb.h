@@ -113,6 +113,7 @@ CGAM_NODISCARD cgam_status cgam_args_finish(cgam_args *args);
 void cgam_args_free(cgam_args *args); /* NULL is fine */
 
 /* Reading by the name in the table. Lists, texts and numbers belong to args. */
+bool cgam_args_known(const cgam_args *args, const char *name); /* it is in the verb's table */
 bool cgam_args_given(const cgam_args *args, const char *name); /* by the user, not by default */
 bool cgam_args_flag(const cgam_args *args, const char *name);
 int64_t cgam_args_int(const cgam_args *args, const char *name); /* 0: not given, no default */

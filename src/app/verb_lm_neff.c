@@ -4,6 +4,7 @@
 
 static const cgam_param params[] = {
     CGAM_PARAMS_LM(false),
+    CGAM_PARAM_LM_ANSWER,
     CGAM_PARAM_CHOICE("lens", "raw|gain|norm", "norm", "how a state becomes probabilities"),
     CGAM_PARAM_OUT(NULL, "write neff.csv, neff.json and figures here"),
     CGAM_PARAM_LM_FIGURES,

@@ -4,6 +4,7 @@
 
 static const cgam_param params[] = {
     CGAM_PARAMS_LM(false),
+    CGAM_PARAM_LM_ANSWER,
     CGAM_PARAM_REALS("lambda", "X,X,..", "0.25,0.5,1", 0, INFINITY, "couplings"),
     CGAM_PARAM_LM_SCALE("contexts rescaled to the mean norm of the queries, or as they are"),
     CGAM_PARAM_OUT(NULL, "write steer.csv, steer.json and figures here"),

@@ -6,6 +6,7 @@
 
 static const cgam_param params[] = {
     CGAM_PARAMS_LM(false),
+    CGAM_PARAM_LM_ANSWER,
     CGAM_PARAM_OUT(NULL, "write study.json, tables and figures of all parts here"),
     CGAM_PARAM_LM_REPORT,
     CGAM_PARAM_INTS("seeds", "N,N,..", NULL, 0, 9e15,

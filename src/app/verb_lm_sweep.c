@@ -7,6 +7,7 @@
 
 static const cgam_param params[] = {
     CGAM_PARAMS_LM(false),
+    CGAM_PARAM_LM_ANSWER,
     CGAM_PARAM_CHOICE(
         "lens", "raw|gain|norm", NULL,
         "rows as they are, or times the final norm's weights (both keep lambda exact), or the "
@@ -140,6 +141,9 @@ const cgam_verb cgam_verb_lm_sweep = {
         "replacement, the choice of the pair left as it is.\n\n"
         "A bias after the final norm makes no coupling exact: such a model is read through its "
         "norm on a grid of lambda, and the document says so (exact_lambda).\n\n"
+        "Answers of several tokens (--answer sequence, or classes that begin alike): over the labels "
+        "the log-probabilities of all tokens are compared, each with the context in its place, on a "
+        "grid of lambda; over the vocabulary each token must be the first of all, which is exact.\n\n"
         "Over the labels alone a shared context can only move the borders between classes. The "
         "baselines say how far that carries: centred zero-shot scores, the best threshold (two "
         "classes), the mean of the labels' rows in place of a context, demonstrations with "

@@ -2,7 +2,7 @@
 #ifndef CGAM_SRC_LM_INJECT_H
 #define CGAM_SRC_LM_INJECT_H
 
-#include "lm/study.h"
+#include "lm/answers.h"
 
 #include <cgam/baseline.h>
 
@@ -13,8 +13,7 @@ typedef struct cgam_judge {
     cgam_lm_answer how;
     int32_t *target; /* [queries] label of each query; -1: left out (FIRST: it begins as another) */
     int64_t counted; /* those that are not */
-    cgam_lm_tokens *word; /* [labels] tokens of each answer; SEQUENCE and GENERATE */
-    int64_t longest;      /* of them */
+    cgam_answers answers; /* of SEQUENCE and GENERATE */
 } cgam_judge;
 
 /* Opens it for the study's task; close it with cgam_judge_close, which copes with half-open. */

@@ -14,26 +14,9 @@ CGAM_NAMES(cgam_lm_answer, cgam_lm_answer, "first", "sequence", "generate")
 void cgam_judge_close(cgam_judge *judge)
 {
     if (!judge->study) return;
-    cgam_env *env = judge->study->env;
-    for (int64_t i = 0; judge->word && i < judge->task->labels; i++)
-        cgam_lm_tokens_free(judge->study->lm, judge->word[i].tokens);
-    cgam_free(env, judge->word);
-    cgam_free(env, judge->target);
+    cgam_answers_close(&judge->answers);
+    cgam_free(judge->study->env, judge->target);
     *judge = (cgam_judge){0};
-}
-
-static cgam_status open_words(cgam_judge *judge)
-{
-    const cgam_lm_task *task = judge->task;
-    judge->word = cgam_zalloc(judge->study->env, (size_t)task->labels, sizeof *judge->word);
-    if (!judge->word) return cgam_fail_nomem(judge->study->env, "answers");
-    cgam_status status = CGAM_OK;
-    for (int64_t i = 0; i < task->labels && status == CGAM_OK; i++) {
-        status = cgam_lm_answer_tokens(judge->study, task->prompts,
-                                       cgam_dataset_word(task->eval, i), &judge->word[i]);
-        if (judge->word[i].count > judge->longest) judge->longest = judge->word[i].count;
-    }
-    return status;
 }
 
 cgam_status cgam_judge_open(cgam_lm_study *study, cgam_lm_answer how, cgam_judge *out)
@@ -43,7 +26,8 @@ cgam_status cgam_judge_open(cgam_lm_study *study, cgam_lm_answer how, cgam_judge
     out->target = cgam_alloc(study->env, (size_t)task->queries, sizeof *out->target);
     cgam_status status = out->target ? CGAM_OK : cgam_fail_nomem(study->env, "answers");
     if (status == CGAM_OK)
-        status = how == CGAM_ANSWER_FIRST ? cgam_lm_task_label(study, task) : open_words(out);
+        status = how == CGAM_ANSWER_FIRST ? cgam_lm_task_label(study, task)
+                                          : cgam_answers_open(study, task, &out->answers);
     for (int64_t i = 0; i < task->queries && status == CGAM_OK; i++) {
         out->target[i] = how == CGAM_ANSWER_FIRST ? task->target[i]
                                                   : (int32_t)cgam_prompts_label(task->prompts, i);
@@ -167,8 +151,8 @@ static cgam_status by_sequence(const cgam_judge *judge, int64_t count, const cga
     double *log_p = cgam_alloc(env, (size_t)(count * labels), sizeof *log_p);
     cgam_status status = list && log_p ? CGAM_OK : cgam_fail_nomem(env, "answers");
     for (int64_t c = 0; c < count * labels && status == CGAM_OK; c++)
-        list[c] = (cgam_lm_candidate){c / labels, judge->word[c % labels].tokens,
-                                      judge->word[c % labels].count};
+        list[c] = (cgam_lm_candidate){c / labels, judge->answers.word[c % labels].tokens,
+                                      judge->answers.word[c % labels].count};
     if (status == CGAM_OK)
         status = cgam_lm_score(judge->study->lm, count, prompts, count * labels, list, run, log_p);
     for (int64_t i = 0; i < count && status == CGAM_OK; i++) {
@@ -191,7 +175,7 @@ static cgam_status by_text(const cgam_judge *judge, int64_t count, const cgam_ju
     cgam_env *env = judge->study->env;
     cgam_lm_generate_opts o = cgam_lm_generate_opts_default();
     o.exact = run->exact;
-    o.max_tokens = judge->longest + MORE;
+    o.max_tokens = judge->answers.longest + MORE;
     o.stop = stop;
     o.stop_count = 1;
     o.edits_each = run->edits_each;

@@ -76,6 +76,8 @@ cgam_status cgam_lm_study_open(cgam_env *env, const cgam_lm_study_opts *opts, cg
     study->exact = o.exact;
     study->chat = o.chat;
     study->all_tokens = o.all_tokens;
+    study->answer_given = o.answer_given;
+    study->answer = o.answer;
     study->dtype = o.dtype;
     study->told = o.progress;
     study->turn = o.turn;

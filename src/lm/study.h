@@ -14,11 +14,13 @@ typedef struct cgam_lm_task {
     cgam_dataset *eval, *train;
     cgam_prompts *prompts;
     int64_t queries, labels;
-    /* From cgam_lm_task_label. The first token of each label's word, as it follows the cue; in sets
-     * of facts -1 for words that begin alike. */
+    /* From cgam_lm_task_label. The first token of each label's word, as it follows the cue; -1 for
+     * words that begin alike. */
     int32_t *tokens; /* [labels] */
     int32_t *target; /* [queries] labels; -1: it cannot be told from another's */
     int64_t counted; /* queries that have one */
+    struct cgam_answers
+        *answers; /* where all their tokens are compared: answers.h; NULL: the first */
 } cgam_lm_task;
 
 enum { CGAM_SHOTS_ROOM = 16, CGAM_PLAN_ROOM = 10 * CGAM_SHOTS_ROOM };
@@ -47,7 +49,8 @@ struct cgam_lm_study {
     uint64_t seed;
     cgam_dtype dtype;
     cgam_order order;
-    bool shared, exact, chat, all_tokens;
+    bool shared, exact, chat, all_tokens, answer_given;
+    cgam_lm_answer answer;
     cgam_progress told,
         progress; /* who asked, and what tells them with the names of part and prompts */
     char part[112], doing[64]; /* "sweep 2/4: ", "sst2, 4 shots flipped: "; "": no more to say */
@@ -65,7 +68,7 @@ cgam_status cgam_lm_task_open(cgam_lm_study *study, const cgam_lm_study_opts *op
  * When it fails the study has no data, and the next turn may succeed. */
 cgam_status cgam_lm_study_turn(cgam_lm_study *study, const cgam_lm_study_opts *opts);
 void cgam_lm_task_close(cgam_env *env, cgam_lm_task *task); /* copes with half-open */
-/* Fills tokens and target, once. Labels that begin alike are refused where there are classes. */
+/* Fills tokens, target and, where whole answers are compared, answers, once. */
 cgam_status cgam_lm_task_label(cgam_lm_study *study, cgam_lm_task *task);
 
 /* Tokens that belong to whoever asked; free them with cgam_lm_tokens_free. */
@@ -85,6 +88,18 @@ cgam_status cgam_lm_task_tokens(const cgam_lm_study *study, const cgam_lm_task *
  * Gives *out; free it with cgam_free. */
 cgam_status cgam_lm_states(cgam_lm_study *study, const cgam_lm_task *task, int64_t k,
                            cgam_demos demos, float **out);
+
+/* Tokens after the prompt of a query. */
+typedef struct cgam_lm_ending {
+    int64_t query;
+    const int32_t *tokens; /* [count], borrowed for the call */
+    int64_t count;         /* 1 or more */
+} cgam_lm_ending;
+/* The same, and the states after each ending; endings come in the order of their queries, whose prompts
+ * are computed once. [queries + endings, L + 1, d]. */
+cgam_status cgam_lm_states_after(cgam_lm_study *study, const cgam_lm_task *task, int64_t k,
+                                 cgam_demos demos, int64_t endings, const cgam_lm_ending *ending,
+                                 float **out);
 
 /* ---- How far all of it is: study_plan.c ----------------------------------------------------- */
 /* States read over the vocabulary for every layer and query, by each part for a number of shots;

@@ -3,11 +3,29 @@
 
 #include <math.h>
 
+/* The log-probabilities of whole answers at one layer. */
+static cgam_status whole_scores(const cgam_trial *t, int64_t layer, double *scores, int32_t *target)
+{
+    int64_t stride = t->layers * t->d;
+    const float *after = t->zero_after ? t->zero_after + layer * t->d : NULL;
+    cgam_whole *room = cgam_alloc(t->env, (size_t)t->n, sizeof *room);
+    if (!room) return cgam_fail_nomem(t->env, "answers");
+    cgam_status status =
+        cgam_answers_read(t->answers, t->lens, t->kind == CGAM_LENS_RAW ? t->kind : CGAM_LENS_NORM,
+                          t->zero + layer * t->d, stride, after, stride, scores, room);
+    for (int64_t i = 0; i < t->n; i++) target[i] = t->target[i];
+    cgam_free(t->env, room);
+    return status;
+}
+
 /* Zero-shot scores of the labels that can be compared, at one layer; packed [n, used]. */
-static int64_t label_scores(const cgam_trial *t, int64_t layer, double *scores, int32_t *target)
+static cgam_status label_scores(const cgam_trial *t, int64_t layer, double *scores, int32_t *target,
+                                int64_t *of)
 {
     const cgam_lm_task *task = t->task;
     int64_t used = 0;
+    *of = t->labels;
+    if (t->answers) return whole_scores(t, layer, scores, target);
     for (int64_t k = 0; k < t->labels; k++) used += task->tokens[k] >= 0;
     for (int64_t i = 0; i < t->n; i++) {
         const float *h = t->zero + (i * t->layers + layer) * t->d;
@@ -19,7 +37,8 @@ static int64_t label_scores(const cgam_trial *t, int64_t layer, double *scores, 
             scores[i * used + at++] = cgam_lens_dot(t->lens, t->kind, task->tokens[k], h);
         }
     }
-    return used;
+    *of = used;
+    return CGAM_OK;
 }
 
 /* The layer that does best on one half with that half's means, the latest of those that do equally
@@ -87,8 +106,10 @@ cgam_status cgam_trial_put_borders(const cgam_trial *t, json_t *baselines)
     int64_t used = 0;
     if (!scores || !gap || !target || !right || !column) status = cgam_fail_nomem(env, "baselines");
     for (int64_t l = 0; l < t->layers && status == CGAM_OK; l++) {
-        used = label_scores(t, l, scores, target);
-        status = cgam_baseline_centred(env, t->n, used, scores, target, false, right + l * t->n);
+        status = label_scores(t, l, scores, target, &used);
+        if (status == CGAM_OK)
+            status =
+                cgam_baseline_centred(env, t->n, used, scores, target, false, right + l * t->n);
         if (status == CGAM_OK)
             status = cgam_baseline_centred(env, t->n, used, scores, target, true, own + l * t->n);
         if (status != CGAM_OK || used != 2) continue;

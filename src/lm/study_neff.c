@@ -1,5 +1,5 @@
 /* study_neff.c: how many words a state leaves in play, layer by layer. */
-#include "lm/study.h"
+#include "lm/answers.h"
 #include "num/stats.h"
 
 #include <math.h>
@@ -72,7 +72,7 @@ static cgam_status add_curve(cgam_lm_study *study, cgam_lm_result *r, int64_t k,
     for (int64_t l = 0; l < L && status == CGAM_OK; l++) {
         double row[2 + COLUMNS] = {(double)k, (double)l};
         status = cgam_lens_spread(study->lens, v->kind, n, states + l * d, L * d, task->labels,
-                                  task->tokens, spread);
+                                  task->answers ? task->answers->heads : task->tokens, spread);
         if (status != CGAM_OK) break;
         measure(n, spread, k == 0, v->zero + l * n, x, row + 2);
         cgam_lm_result_row(r, v->table, row);

@@ -1,5 +1,5 @@
 /* study_probe.c: separability and alignment, layer by layer. */
-#include "lm/study.h"
+#include "lm/answers.h"
 
 #include <cgam/probe.h>
 #include <math.h>
@@ -10,6 +10,7 @@ static cgam_status add_curve(cgam_lm_study *study, cgam_lm_result *r, int64_t k,
 {
     cgam_env *env = study->env;
     const cgam_lm_task *task = &study->task;
+    const int32_t *target = task->answers ? task->answers->target : task->target;
     int64_t L = study->info.layers + 1, d = study->info.width, n = task->queries;
     float *states;
     cgam_status status = cgam_lm_states(study, task, k, CGAM_DEMOS_TRUE, &states);
@@ -17,13 +18,14 @@ static cgam_status add_curve(cgam_lm_study *study, cgam_lm_result *r, int64_t k,
     cgam_lm_work_begin(study, work);
     for (int64_t l = 0; l < L && status == CGAM_OK; l++) {
         double p;
-        status = cgam_probe_separability(env, n, d, states + l * d, L * d, task->target, &p);
+        status = cgam_probe_separability(env, n, d, states + l * d, L * d, target, &p);
         cgam_alignment a = cgam_probe_alignment(study->lens, n, states + l * d, L * d, task->labels,
                                                 task->tokens, task->target);
-        cgam_lm_result_row(r, 0,
-                           (double[]){(double)k, (double)l, p,
-                                      sqrt(p * (1 - p) / (double)task->counted), a.cosine,
-                                      a.cosine_sd, a.margin, a.margin_sd});
+        cgam_lm_result_row(
+            r, 0,
+            (double[]){(double)k, (double)l, p,
+                       sqrt(p * (1 - p) / (double)(task->answers ? n : task->counted)), a.cosine,
+                       a.cosine_sd, a.margin, a.margin_sd});
         cgam_lm_work_tell(study, "probing", l + 1, L);
         if (cgam_interrupted(env)) status = CGAM_E_INTERRUPTED;
     }

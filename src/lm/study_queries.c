@@ -1,5 +1,6 @@
 /* study_queries.c: the sweep's answers, query by query: the model's own without and with
  * demonstrations, and those of the held-out retrieval. */
+#include "lm/scores.h"
 #include "lm/study_sweep.h"
 
 #include <math.h>
@@ -11,85 +12,157 @@ typedef struct answered {
     double *log_p[WAYS];                /* [n] of the right answer's token */
 } answered;
 
-cgam_status cgam_trial_top(const cgam_trial *t, cgam_lens_kind kind, const float *x, int64_t stride,
-                           int32_t *label, int32_t *token)
+/* ---- Reading states -------------------------------------------------------------------------- */
+cgam_trial_states cgam_trial_own(const cgam_trial *t, bool with)
+{
+    const int64_t last = (t->layers - 1) * t->d;
+    const float *after = with ? t->icl_after : t->zero_after;
+    return (cgam_trial_states){(with ? t->icl : t->zero) + last, after ? after + last : NULL,
+                               t->layers * t->d, NULL};
+}
+
+static int64_t each_after(const cgam_trial *t)
+{
+    return t->answers ? t->answers->beginnings - 1 : 0;
+}
+
+void cgam_trial_sums_free(const cgam_trial *t, cgam_trial_states *sums)
+{
+    cgam_free(t->env, sums->own);
+    *sums = (cgam_trial_states){0};
+}
+
+cgam_status cgam_trial_sums(const cgam_trial *t, const cgam_sweep_input *in, int64_t context,
+                            int64_t query_layer, double lambda, cgam_trial_states *out)
+{
+    int64_t rows = t->n * (1 + each_after(t));
+    float *x = cgam_alloc(t->env, (size_t)(rows * t->d), sizeof *x);
+    *out = (cgam_trial_states){x, x ? x + t->n * t->d : NULL, t->d, x};
+    if (!x) return cgam_fail_nomem(t->env, "sums");
+    cgam_status status = cgam_sweep_sums(t->lens, in, &t->context[context], query_layer, lambda, x);
+    if (status == CGAM_OK)
+        status = cgam_sweep_sums_after(t->lens, in, &t->context[context], query_layer, lambda,
+                                       x + t->n * t->d);
+    if (status != CGAM_OK) cgam_trial_sums_free(t, out);
+    return status;
+}
+
+static cgam_status top_whole(const cgam_trial *t, cgam_lens_kind kind, const cgam_trial_states *of,
+                             int32_t *label, int32_t *token, bool *first)
+{
+    cgam_whole *w = cgam_alloc(t->env, (size_t)t->n, sizeof *w);
+    if (!w) return cgam_fail_nomem(t->env, "answers");
+    cgam_status status =
+        cgam_answers_read(t->answers, t->lens, kind == CGAM_LENS_RAW ? kind : CGAM_LENS_NORM, of->x,
+                          of->stride, of->after, of->stride, NULL, w);
+    for (int64_t i = 0; i < t->n && status == CGAM_OK; i++) {
+        label[i] = w[i].label;
+        token[i] = w[i].top;
+        first[i] = w[i].greedy;
+    }
+    cgam_free(t->env, w);
+    return status;
+}
+
+cgam_status cgam_trial_top(const cgam_trial *t, cgam_lens_kind kind, const cgam_trial_states *of,
+                           int32_t *label, int32_t *token, bool *first)
 {
     int64_t N = cgam_lens_vocab(t->lens);
     const int32_t *tokens = t->task->tokens;
+    if (t->answers) return top_whole(t, kind, of, label, token, first);
     float *sheet = cgam_alloc(t->env, (size_t)(t->n * N), sizeof *sheet);
     if (!sheet) return cgam_fail_nomem(t->env, "scores");
-    cgam_status status = cgam_lens_scores(t->lens, kind, t->n, x, stride, sheet);
+    cgam_status status = cgam_lens_scores(t->lens, kind, t->n, of->x, of->stride, sheet);
     for (int64_t i = 0; i < t->n && status == CGAM_OK; i++) {
         const float *scores = sheet + i * N;
-        int64_t top = 0, best = -1;
-        for (int64_t m = 1; m < N; m++)
-            if (scores[m] > scores[top]) top = m;
+        int64_t top = cgam_scores_top(scores, N), best = -1;
         for (int64_t k = 0; k < t->labels; k++)
             if (tokens[k] >= 0 && (best < 0 || scores[tokens[k]] > scores[tokens[best]])) best = k;
         label[i] = (int32_t)best;
         token[i] = (int32_t)top;
+        first[i] = t->target[i] >= 0 && top == tokens[t->target[i]];
     }
     cgam_free(t->env, sheet);
     return status;
 }
 
-static cgam_status probabilities(const cgam_trial *t, const float *x, int64_t stride, double *log_p)
+static cgam_status log_p_whole(const cgam_trial *t, const cgam_trial_states *of, double *log_p)
+{
+    cgam_whole *w = cgam_alloc(t->env, (size_t)t->n, sizeof *w);
+    if (!w) return cgam_fail_nomem(t->env, "answers");
+    cgam_status status = cgam_answers_read(t->answers, t->lens, CGAM_LENS_NORM, of->x, of->stride,
+                                           of->after, of->stride, NULL, w);
+    for (int64_t i = 0; i < t->n && status == CGAM_OK; i++) log_p[i] = w[i].log_p;
+    cgam_free(t->env, w);
+    return status;
+}
+
+cgam_status cgam_trial_log_p(const cgam_trial *t, const cgam_trial_states *of, double *log_p)
 {
     const cgam_lm_task *task = t->task;
+    for (int64_t i = 0; i < t->n; i++) log_p[i] = (double)NAN;
+    if (!cgam_lens_has_norm(t->lens)) return CGAM_OK;
+    if (t->answers) return log_p_whole(t, of, log_p);
     int32_t *token = cgam_alloc(t->env, (size_t)t->n, sizeof *token);
     cgam_answer *answer = cgam_zalloc(t->env, (size_t)t->n, sizeof *answer);
     cgam_status status = token && answer ? CGAM_OK : cgam_fail_nomem(t->env, "answers");
     for (int64_t i = 0; i < t->n && status == CGAM_OK; i++)
-        token[i] = task->target[i] < 0 ? -1 : task->tokens[task->target[i]];
-    if (status == CGAM_OK && cgam_lens_has_norm(t->lens))
-        status = cgam_lens_judge(t->lens, CGAM_LENS_NORM, t->n, x, stride, token, t->labels,
+        token[i] = t->target[i] < 0 ? -1 : task->tokens[t->target[i]];
+    if (status == CGAM_OK)
+        status = cgam_lens_judge(t->lens, CGAM_LENS_NORM, t->n, of->x, of->stride, token, t->labels,
                                  task->tokens, answer);
     for (int64_t i = 0; i < t->n && status == CGAM_OK; i++)
-        log_p[i] = token[i] >= 0 && cgam_lens_has_norm(t->lens) ? answer[i].log_p : (double)NAN;
+        if (token[i] >= 0) log_p[i] = answer[i].log_p;
     cgam_free(t->env, token);
     cgam_free(t->env, answer);
     return status;
 }
 
-/* q + lambda s c of every query, by what was chosen on the half that it is not of; x [n, d]. */
-static cgam_status held_out_sums(const cgam_trial *t, const cgam_sweep_input *in,
-                                 cgam_sweep_over over, float *x)
+/* ---- The held-out choice ---------------------------------------------------------------------- */
+/* Of every query by what was chosen on the half that it is not of. */
+static cgam_status held_out(const cgam_trial *t, const cgam_sweep_input *in, cgam_sweep_over over,
+                            int32_t *label, int32_t *token, double *log_p)
 {
     cgam_sweep_best best;
-    float *all = cgam_alloc(t->env, (size_t)(t->n * t->d), sizeof *all);
-    cgam_status status = all ? cgam_sweep_choose(t->sweep, over, 0, t->layers, NULL, &best)
-                             : cgam_fail_nomem(t->env, "sums");
+    int32_t *tops = cgam_alloc(t->env, (size_t)(2 * t->n), sizeof *tops);
+    double *room = cgam_alloc(t->env, (size_t)t->n, sizeof *room);
+    bool *first = cgam_alloc(t->env, (size_t)t->n, sizeof *first);
+    cgam_status status = tops && room && first
+                             ? cgam_sweep_choose(t->sweep, over, 0, t->layers, NULL, &best)
+                             : cgam_fail_nomem(t->env, "answers");
     for (int h = 0; h < 2 && status == CGAM_OK; h++) {
-        status = cgam_sweep_sums(t->lens, in, &t->context[best.half[h].context],
-                                 best.half[h].query_layer, best.half[h].lambda, all);
-        for (int64_t i = 1 - h; i < t->n && status == CGAM_OK; i += 2)
-            for (int64_t j = 0; j < t->d; j++) x[i * t->d + j] = all[i * t->d + j];
+        cgam_trial_states x = {0};
+        status = cgam_trial_sums(t, in, best.half[h].context, best.half[h].query_layer,
+                                 best.half[h].lambda, &x);
+        if (status == CGAM_OK) status = cgam_trial_top(t, t->kind, &x, tops, tops + t->n, first);
+        if (status == CGAM_OK && log_p) status = cgam_trial_log_p(t, &x, room);
+        for (int64_t i = 1 - h; i < t->n && status == CGAM_OK; i += 2) {
+            if (label) label[i] = tops[i];
+            if (token) token[i] = tops[t->n + i];
+            if (log_p) log_p[i] = room[i];
+        }
+        cgam_trial_sums_free(t, &x);
     }
-    cgam_free(t->env, all);
+    void *blocks[] = {tops, room, first};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) cgam_free(t->env, blocks[i]);
     return status;
 }
 
 static cgam_status answer_all(const cgam_trial *t, const cgam_sweep_input *in, answered *to)
 {
-    const int64_t last = (t->layers - 1) * t->d, stride = t->layers * t->d;
-    const float *own[] = {t->zero, t->icl};
     cgam_lens_kind kind = cgam_lens_linear(t->lens) ? CGAM_LENS_GAIN : CGAM_LENS_NORM;
-    float *x = cgam_alloc(t->env, (size_t)(t->n * t->d), sizeof *x);
-    int32_t *unused = cgam_alloc(t->env, (size_t)t->n, sizeof *unused);
-    cgam_status status = x && unused ? CGAM_OK : cgam_fail_nomem(t->env, "answers");
+    bool *first = cgam_alloc(t->env, (size_t)t->n, sizeof *first);
+    cgam_status status = first ? CGAM_OK : cgam_fail_nomem(t->env, "answers");
     for (int way = 0; way < 2 && status == CGAM_OK; way++) {
-        status = cgam_trial_top(t, kind, own[way] + last, stride, to->label[way], to->token[way]);
-        if (status == CGAM_OK) status = probabilities(t, own[way] + last, stride, to->log_p[way]);
+        cgam_trial_states own = cgam_trial_own(t, way == 1);
+        status = cgam_trial_top(t, kind, &own, to->label[way], to->token[way], first);
+        if (status == CGAM_OK) status = cgam_trial_log_p(t, &own, to->log_p[way]);
     }
-    for (int over = 0; over < 2 && status == CGAM_OK; over++) { /* each has a choice of its own */
-        status = held_out_sums(t, in, (cgam_sweep_over)over, x);
-        if (status == CGAM_OK)
-            status = cgam_trial_top(t, t->kind, x, t->d, over ? unused : to->label[2],
-                                    over ? to->token[2] : unused);
-        if (status == CGAM_OK && over) status = probabilities(t, x, t->d, to->log_p[2]);
-    }
-    cgam_free(t->env, x);
-    cgam_free(t->env, unused);
+    if (status == CGAM_OK) /* each has a choice of its own */
+        status = held_out(t, in, CGAM_OVER_LABELS, to->label[2], NULL, NULL);
+    if (status == CGAM_OK)
+        status = held_out(t, in, CGAM_OVER_VOCABULARY, NULL, to->token[2], to->log_p[2]);
+    cgam_free(t->env, first);
     return status;
 }
 
@@ -114,9 +187,9 @@ cgam_status cgam_trial_write_queries(const cgam_trial *t, const cgam_sweep_input
     if (status == CGAM_OK) status = answer_all(t, in, &a);
     for (int64_t i = 0; i < t->n && status == CGAM_OK; i++) {
         int64_t label = cgam_prompts_label(task->prompts, i);
-        bool counts = task->target[i] >= 0;
+        bool counts = t->target[i] >= 0;
         double row[20] = {(double)t->k, (double)i, counts, (double)label,
-                          (double)task->tokens[label]};
+                          (double)(t->answers ? t->answers->first[label] : task->tokens[label])};
         for (int way = 0; way < WAYS; way++) {
             bool *const *right = way == 0   ? t->zero_right
                                  : way == 1 ? t->icl_right

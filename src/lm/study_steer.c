@@ -2,9 +2,12 @@
  *
  * For query i the context after layer l is the mean effect of demonstrations on the *other*
  * queries, c_{-i} = (sum_j delta_j - delta_i)/(n - 1). Probabilities are those of the final norm of
- * q_i + lambda s c_{-i}; s brings the context to the mean norm of the queries, or is 1. */
+ * q_i + lambda s c_{-i}; s brings the context to the mean norm of the queries, or is 1.
+ *
+ * Of an answer of several tokens q_i is taken in each of its places, after the tokens before it, and
+ * log-probabilities are added up. */
 #include "io/table.h"
-#include "lm/study.h"
+#include "lm/answers.h"
 #include "num/stats.h"
 
 #include <cgam/rng.h>
@@ -30,10 +33,11 @@ typedef struct steering {
     const cgam_lm_task *task;
     cgam_lm_steer_opts opts;
     cgam_lm_result *result;
-    int32_t *token;      /* [n] of each query's answer; -1: left out */
-    float *zero, *x;     /* [n, L + 1, d]; [n, d] */
-    double *total;       /* [d] */
-    cgam_answer *answer; /* [n] */
+    int64_t places;      /* tokens of the longest answer, or 1 */
+    int32_t *token;      /* [n, places] of each query's answer; -1: left out, or behind its last */
+    float *zero, *q, *x; /* [n, L + 1, d]; [n, places, d] at the last layer, and pushed */
+    double *total, *c;   /* [d] */
+    cgam_answer *answer; /* [n, places] */
     double *before;      /* [n, 2] log p and log odds without a context */
     double *right;       /* [lambdas, L + 1, n] log p with right facts */
 } steering;
@@ -86,23 +90,35 @@ static void band(uint64_t seed, int64_t n, const double *x, double *means, doubl
     out[1] = means[DRAWS - DRAWS / 40];
 }
 
+/* All tokens of query i's answer: the sum of log p, the worst rank, the mass where the answer begins. */
+static cgam_answer whole(const steering *s, int64_t i)
+{
+    cgam_answer all = s->answer[i * s->places];
+    for (int64_t t = 1; t < s->places && s->token[i * s->places + t] >= 0; t++) {
+        const cgam_answer *one = &s->answer[i * s->places + t];
+        all.log_p += one->log_p;
+        if (one->rank > all.rank) all.rank = one->rank;
+    }
+    return all;
+}
+
 /* right [n]: log p with right facts at the same layer and coupling, kept when `keep`. */
 static cgam_status measure(steering *s, bool first, bool keep, double *right, double out[COUNT])
 {
     const cgam_lm_study *study = s->study;
     const cgam_lm_task *task = s->task;
     int64_t queries = task->queries;
-    cgam_status status =
-        cgam_lens_judge(study->lens, CGAM_LENS_NORM, queries, s->x, study->info.width, s->token,
-                        task->labels, task->tokens, s->answer);
+    cgam_status status = cgam_lens_judge(
+        study->lens, CGAM_LENS_NORM, queries * s->places, s->x, study->info.width, s->token,
+        task->labels, task->answers ? task->answers->heads : task->tokens, s->answer);
     double *rank = cgam_alloc(study->env, 2 * (size_t)queries + DRAWS, sizeof *rank);
     if (status == CGAM_OK && !rank) status = cgam_fail_nomem(study->env, "ranks");
     double n = 0;
     cgam_moments log_p = {0}, gains = {0}, odds = {0}, behinds = {0};
     for (int m = 0; m < COUNT; m++) out[m] = 0;
     for (int64_t i = 0; i < queries && status == CGAM_OK; i++) {
-        const cgam_answer *v = &s->answer[i];
-        if (s->token[i] < 0) continue;
+        const cgam_answer all = whole(s, i), *v = &all;
+        if (s->token[i * s->places] < 0) continue;
         rank[queries + (int64_t)n] = v->log_p;
         rank[(int64_t)n++] = (double)v->rank;
         out[P] += exp(v->log_p);
@@ -150,18 +166,18 @@ static void push(steering *s, const float *with, int64_t l, double lambda)
         mean += sqrt(size) / (double)n;
     }
     for (int64_t i = 0; i < n; i++) {
-        const float *q = s->zero + (i * L + L - 1) * d;
         double size = 0, factor = 1;
         for (int64_t j = 0; j < d && with; j++) {
             int64_t at = (i * L + l) * d + j;
             double c = (s->total[j] - ((double)with[at] - (double)s->zero[at])) / (double)(n - 1);
-            s->x[i * d + j] = (float)c;
+            s->c[j] = (double)(float)c;
             size += c * c;
         }
         if (!s->opts.absolute) factor = size > 0 ? mean / sqrt(size) : 0;
-        for (int64_t j = 0; j < d; j++)
-            s->x[i * d + j] =
-                (float)((double)q[j] + (with ? lambda * factor * (double)s->x[i * d + j] : 0));
+        for (int64_t r = i * s->places; r < (i + 1) * s->places; r++)
+            for (int64_t j = 0; j < d; j++)
+                s->x[r * d + j] =
+                    (float)((double)s->q[r * d + j] + (with ? lambda * factor * s->c[j] : 0));
     }
 }
 
@@ -211,24 +227,52 @@ static cgam_status add_shots(steering *s, int64_t k, json_t *shots)
     return status;
 }
 
+/* Tokens of the answers, and the states before each of them without demonstrations. */
+static cgam_status read_places(steering *s)
+{
+    const cgam_lm_task *task = s->task;
+    const cgam_answers *a = task->answers;
+    int64_t n = task->queries, L = s->study->info.layers + 1, d = s->study->info.width, used = 0;
+    cgam_lm_ending *ending = cgam_alloc(s->study->env, (size_t)(n * s->places), sizeof *ending);
+    if (!ending) return cgam_fail_nomem(s->study->env, "steering");
+    for (int64_t r = 0; r < n * s->places; r++) {
+        int64_t i = r / s->places, t = r % s->places, label = a ? a->target[i] : task->target[i];
+        s->token[r] = label < 0 ? -1 : a ? a->tokens[label * a->longest + t] : task->tokens[label];
+        if (t > 0 && s->token[r] >= 0)
+            ending[used++] = (cgam_lm_ending){i, a->word[label].tokens, t};
+    }
+    cgam_status status =
+        cgam_lm_states_after(s->study, task, 0, CGAM_DEMOS_TRUE, used, ending, &s->zero);
+    used = n;
+    for (int64_t r = 0; r < n * s->places && status == CGAM_OK; r++) {
+        bool first = r % s->places == 0;
+        int64_t from = first ? r / s->places : s->token[r] >= 0 ? used++ : -1;
+        for (int64_t j = 0; j < d; j++)
+            s->q[r * d + j] = from < 0 ? 0 : s->zero[(from * L + L - 1) * d + j];
+    }
+    cgam_free(s->study->env, ending);
+    return status;
+}
+
 static cgam_status begin(steering *s)
 {
     cgam_lm_study *study = s->study;
     const cgam_lm_task *task = s->task;
     cgam_env *env = study->env;
-    size_t n = (size_t)task->queries, d = (size_t)study->info.width;
-    s->token = cgam_alloc(env, n, sizeof *s->token);
-    s->answer = cgam_zalloc(env, n, sizeof *s->answer);
-    s->x = cgam_alloc(env, n * d, sizeof *s->x);
+    s->places = task->answers ? task->answers->longest : 1;
+    size_t n = (size_t)task->queries, d = (size_t)study->info.width, rows = n * (size_t)s->places;
+    s->token = cgam_alloc(env, rows, sizeof *s->token);
+    s->answer = cgam_zalloc(env, rows, sizeof *s->answer);
+    s->q = cgam_alloc(env, rows * d, sizeof *s->q);
+    s->x = cgam_alloc(env, rows * d, sizeof *s->x);
     s->total = cgam_alloc(env, d, sizeof *s->total);
+    s->c = cgam_alloc(env, d, sizeof *s->c);
     s->before = cgam_zalloc(env, 2 * n, sizeof *s->before);
     s->right = cgam_zalloc(env, (size_t)s->opts.lambdas * (size_t)(study->info.layers + 1) * n,
                            sizeof *s->right);
-    if (!s->token || !s->answer || !s->x || !s->total || !s->before || !s->right)
+    if (!s->token || !s->answer || !s->q || !s->x || !s->total || !s->c || !s->before || !s->right)
         return cgam_fail_nomem(env, "steering");
-    for (int64_t i = 0; i < task->queries; i++)
-        s->token[i] = task->target[i] < 0 ? -1 : task->tokens[task->target[i]];
-    return cgam_lm_states(study, task, 0, CGAM_DEMOS_TRUE, &s->zero);
+    return read_places(s);
 }
 
 cgam_status cgam_lm_steer_task(cgam_lm_study *study, cgam_lm_task *task,
@@ -256,10 +300,13 @@ cgam_status cgam_lm_steer_task(cgam_lm_study *study, cgam_lm_task *task,
     for (int64_t i = 1; i < study->n_shots && status == CGAM_OK; i++)
         status = add_shots(&s, study->shots[i], shots);
     cgam_lm_result_describe(s.result, study, task);
-    cgam_json_put_int(s.result->doc, "counted", task->counted);
+    cgam_json_put_int(s.result->doc, "counted", task->answers ? task->queries : task->counted);
+    cgam_json_put_text(
+        s.result->doc, "answer",
+        cgam_lm_answer_name(task->answers ? CGAM_ANSWER_SEQUENCE : CGAM_ANSWER_FIRST));
     cgam_json_put_text(s.result->doc, "lambda_scale", s.opts.absolute ? "absolute" : "relative");
     cgam_json_put(s.result->doc, "shots", shots);
-    void *blocks[] = {s.token, s.answer, s.zero, s.x, s.total, s.before, s.right};
+    void *blocks[] = {s.token, s.answer, s.zero, s.q, s.x, s.total, s.c, s.before, s.right};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) cgam_free(env, blocks[i]);
     return cgam_lm_result_end(s.result, status, out);
 }

@@ -62,8 +62,9 @@ static void add_label_mean(cgam_trial *t)
         double sum = 0;
         int64_t n = 0;
         for (int64_t k = 0; k < t->labels; k++) {
-            if (task->tokens[k] < 0) continue;
-            sum += (double)cgam_lens_row(t->lens, task->tokens[k])[j];
+            int32_t token = t->answers ? t->answers->first[k] : task->tokens[k];
+            if (token < 0) continue;
+            sum += (double)cgam_lens_row(t->lens, token)[j];
             n++;
         }
         for (int h = 0; h < 2; h++)
@@ -74,7 +75,10 @@ static void add_label_mean(cgam_trial *t)
 static cgam_status make_contexts(cgam_trial *t)
 {
     float *flipped = NULL;
-    cgam_status status = cgam_lm_states(t->study, t->task, t->k, CGAM_DEMOS_TRUE, &t->icl);
+    cgam_status status = t->answers
+                             ? cgam_answers_states(t->answers, t->study, t->task, t->k,
+                                                   CGAM_DEMOS_TRUE, &t->icl, &t->icl_after)
+                             : cgam_lm_states(t->study, t->task, t->k, CGAM_DEMOS_TRUE, &t->icl);
     if (status == CGAM_OK) add_shifts(t, TRUE_LABELS, t->icl);
     if (status == CGAM_OK)
         status = cgam_lm_states(t->study, t->task, t->k, CGAM_DEMOS_FLIPPED, &flipped);
@@ -90,20 +94,15 @@ static cgam_status make_contexts(cgam_trial *t)
 /* ---- Answers of the model itself ---------------------------------------------------------- */
 /* Which queries the state at the last layer gets right, over the labels and over all words, whatever
  * the lens of the sweep: the model's own answer, which GAIN gives too if nothing follows the norm. */
-static cgam_status answers(cgam_trial *t, const float *states, bool *right[2])
+static cgam_status answers(cgam_trial *t, bool with, bool *right[2])
 {
-    const cgam_lm_task *task = t->task;
     cgam_lens_kind own = cgam_lens_linear(t->lens) ? CGAM_LENS_GAIN : CGAM_LENS_NORM;
     int32_t *label = cgam_alloc(t->env, (size_t)(2 * t->n), sizeof *label);
     if (!label) return cgam_fail_nomem(t->env, "answers");
-    int32_t *token = label + t->n;
-    cgam_status status =
-        cgam_trial_top(t, own, states + (t->layers - 1) * t->d, t->layers * t->d, label, token);
-    for (int64_t i = 0; i < t->n && status == CGAM_OK; i++) {
-        int64_t target = task->target[i];
-        right[0][i] = target >= 0 && label[i] == target;
-        right[1][i] = target >= 0 && token[i] == task->tokens[target];
-    }
+    cgam_trial_states states = cgam_trial_own(t, with);
+    cgam_status status = cgam_trial_top(t, own, &states, label, label + t->n, right[1]);
+    for (int64_t i = 0; i < t->n && status == CGAM_OK; i++)
+        right[0][i] = t->target[i] >= 0 && label[i] == t->target[i];
     cgam_free(t->env, label);
     return status;
 }
@@ -140,7 +139,7 @@ static cgam_status write_steps(cgam_trial *t, int over, int group, const cgam_sw
                            (double)best->query_layer, at[i], to,
                            (double)cgam_sweep_hits(t->sweep, (cgam_sweep_over)over, best->context,
                                                    best->query_layer, at[i]) /
-                               (double)t->task->counted});
+                               (double)t->counted});
     }
     cgam_free(t->env, at);
     return CGAM_OK;
@@ -151,7 +150,7 @@ void cgam_trial_put_right(const cgam_trial *t, json_t *to, const char *name, con
     char *text = cgam_alloc(t->env, (size_t)t->n + 1, 1);
     int64_t used = 0;
     for (int64_t i = 0; i < t->n && text; i++)
-        if (t->task->target[i] >= 0) text[used++] = right[i] ? '1' : '0';
+        if (t->target[i] >= 0) text[used++] = right[i] ? '1' : '0';
     if (text) text[used] = '\0';
     cgam_json_put_text(to, name, text);
     cgam_free(t->env, text);
@@ -159,7 +158,7 @@ void cgam_trial_put_right(const cgam_trial *t, json_t *to, const char *name, con
 
 cgam_share cgam_trial_share(const cgam_trial *t, const bool *right)
 {
-    return cgam_baseline_share(t->n, t->task->target, right, NULL, t->study->seed);
+    return cgam_baseline_share(t->n, t->target, right, NULL, t->study->seed);
 }
 
 /* What was chosen on each half, for the other. */
@@ -253,7 +252,7 @@ static void write_intervals(const cgam_trial *t)
 static cgam_status write_tables(cgam_trial *t)
 {
     cgam_status status = CGAM_OK;
-    double counted = (double)t->task->counted;
+    double counted = (double)t->counted;
     for (int64_t c = 0; c < t->layers; c++)
         for (int64_t l = 0; l < t->layers && status == CGAM_OK; l++) {
             cgam_step step[2];
@@ -284,7 +283,7 @@ static void put_accuracies(const cgam_trial *t, json_t *entry)
     json_t *zero = json_object(), *icl = json_object();
     for (int over = 0; over < 2; over++) {
         cgam_recovery r =
-            cgam_baseline_recovery(t->n, t->task->target, t->zero_right[over], t->icl_right[over],
+            cgam_baseline_recovery(t->n, t->target, t->zero_right[over], t->icl_right[over],
                                    t->retrieval_right[over], t->study->seed);
         const char *of = cgam_sweep_over_name((cgam_sweep_over)over);
         char name[32];
@@ -309,42 +308,30 @@ static void put_accuracies(const cgam_trial *t, json_t *entry)
  * query plus context at the best pair over the vocabulary. */
 static cgam_status put_log_p(cgam_trial *t, const cgam_sweep_input *in, json_t *entry)
 {
-    const cgam_lm_task *task = t->task;
     cgam_env *env = t->env;
     if (!cgam_lens_has_norm(t->lens)) return CGAM_OK;
-    float *x = cgam_alloc(env, (size_t)(t->n * t->d), sizeof *x);
-    int32_t *token = cgam_alloc(env, (size_t)t->n, sizeof *token);
-    cgam_answer *answer = cgam_zalloc(env, (size_t)t->n, sizeof *answer);
-    cgam_status status =
-        x && token && answer ? CGAM_OK : cgam_fail_nomem(env, "probabilities of answers");
+    double *value = cgam_alloc(env, (size_t)t->n, sizeof *value);
+    cgam_status status = value ? CGAM_OK : cgam_fail_nomem(env, "probabilities of answers");
     cgam_sweep_best best = {0};
+    cgam_trial_states sums = {0};
     if (status == CGAM_OK)
         status = cgam_sweep_choose(t->sweep, CGAM_OVER_VOCABULARY, 0, t->layers, NULL, &best);
+    if (status == CGAM_OK)
+        status = cgam_trial_sums(t, in, best.context, best.query_layer,
+                                 cgam_sweep_inside(best.lambda), &sums);
     json_t *to[] = {json_object_get(entry, "zero_shot"), json_object_get(entry, "icl"),
                     json_object_get(json_object_get(entry, "best"), "full")};
-    const float *own[] = {t->zero, t->icl};
     for (int which = 0; which < 3 && status == CGAM_OK; which++) {
-        for (int64_t i = 0; i < t->n; i++) {
-            token[i] = task->target[i] < 0 ? -1 : task->tokens[task->target[i]];
-            if (which < 2)
-                memcpy(x + i * t->d, own[which] + (i * t->layers + t->layers - 1) * t->d,
-                       (size_t)t->d * sizeof *x);
-        }
-        if (which == 2)
-            status = cgam_sweep_sums(t->lens, in, &t->context[best.context], best.query_layer,
-                                     cgam_sweep_inside(best.lambda), x);
-        if (status == CGAM_OK)
-            status = cgam_lens_judge(t->lens, CGAM_LENS_NORM, t->n, x, t->d, token, t->labels,
-                                     task->tokens, answer);
+        cgam_trial_states own = which < 2 ? cgam_trial_own(t, which == 1) : sums;
+        status = cgam_trial_log_p(t, &own, value);
         cgam_moments log_p = {0};
         for (int64_t i = 0; i < t->n; i++)
-            if (token[i] >= 0) cgam_moments_add(&log_p, answer[i].log_p);
+            if (t->target[i] >= 0) cgam_moments_add(&log_p, value[i]);
         cgam_json_put_real(to[which], "log_p", log_p.n > 0 ? log_p.mean : (double)NAN);
         cgam_json_put_real(to[which], "log_p_se", log_p.n == 1 ? 0 : cgam_moments_se(&log_p));
     }
-    cgam_free(env, x);
-    cgam_free(env, token);
-    cgam_free(env, answer);
+    cgam_trial_sums_free(t, &sums);
+    cgam_free(env, value);
     return status;
 }
 
@@ -352,12 +339,15 @@ static cgam_status run_trial(cgam_trial *t, json_t *entry)
 {
     const cgam_lm_task *task = t->task;
     cgam_status status = make_contexts(t);
+    cgam_sweep_answers whole = {0};
+    if (t->answers) whole = cgam_answers_sweep(t->answers, t->zero_after);
     cgam_sweep_input in = {.queries = t->n,
                            .layers = t->layers,
                            .zero = t->zero,
                            .labels = t->labels,
-                           .tokens = task->tokens,
-                           .target = task->target,
+                           .tokens = t->answers ? t->answers->first : task->tokens,
+                           .target = t->target,
+                           .answers = t->answers ? &whole : NULL,
                            .lens = t->kind,
                            .grid = GRID,
                            .lambda = grid,
@@ -369,8 +359,8 @@ static cgam_status run_trial(cgam_trial *t, json_t *entry)
     if (status == CGAM_OK)
         status =
             cgam_sweep_new(t->lens, &in, t->contexts, t->context, &t->study->progress, &t->sweep);
-    if (status == CGAM_OK) status = answers(t, t->zero, t->zero_right);
-    if (status == CGAM_OK) status = answers(t, t->icl, t->icl_right);
+    if (status == CGAM_OK) status = answers(t, false, t->zero_right);
+    if (status == CGAM_OK) status = answers(t, true, t->icl_right);
     if (status != CGAM_OK) return status;
     cgam_json_put_real(entry, "sweep_seconds", cgam_clock() - start);
     json_t *best = json_object(), *baselines = json_object(), *mean = json_object();
@@ -406,8 +396,8 @@ static cgam_status add_shots(cgam_trial t, int64_t k, json_t *shots)
         t.marks = marks + 6 * t.n;
     }
     cgam_json_put_int(entry, "k", k);
-    cgam_json_put_int(entry, "queries", t.task->counted);
-    cgam_json_put_int(entry, "left_out", t.n - t.task->counted);
+    cgam_json_put_int(entry, "queries", t.counted);
+    cgam_json_put_int(entry, "left_out", t.n - t.counted);
     cgam_status status =
         t.vectors && t.context && marks ? run_trial(&t, entry) : cgam_fail_nomem(env, "contexts");
     json_array_append_new(shots, entry);
@@ -453,7 +443,13 @@ cgam_status cgam_lm_sweep(cgam_lm_study *study, const cgam_lm_sweep_opts *opts,
     *out = NULL;
     if (study->shots[study->n_shots - 1] == 0)
         return cgam_fail(t.env, CGAM_E_ARG, "shots: a sweep needs demonstrations, 1 or more");
+    if (t.labels < 2)
+        return cgam_fail(t.env, CGAM_E_ARG, "a sweep needs 2 labels, %s has %lld", study->name,
+                         (long long)t.labels);
     cgam_status status = cgam_lm_task_label(study, &study->task);
+    t.answers = study->task.answers;
+    t.target = t.answers ? t.answers->target : study->task.target;
+    t.counted = t.answers ? t.n : study->task.counted;
     if (status == CGAM_OK) status = choose_lens(&t);
     if (status == CGAM_OK) status = cgam_lm_result_new(study, &t.result);
     if (status != CGAM_OK) return status;
@@ -473,13 +469,17 @@ cgam_status cgam_lm_sweep(cgam_lm_study *study, const cgam_lm_sweep_opts *opts,
                            "shots,context_layer,query_layer,over_vocabulary,query,lambda_from,"
                            "lambda_to");
     json_t *shots = json_array(), *doc = t.result->doc;
-    status = cgam_lm_states(study, t.task, 0, CGAM_DEMOS_TRUE, &zero);
+    status = t.answers ? cgam_answers_states(t.answers, study, t.task, 0, CGAM_DEMOS_TRUE, &zero,
+                                             &t.zero_after)
+                       : cgam_lm_states(study, t.task, 0, CGAM_DEMOS_TRUE, &zero);
     t.zero = zero;
     for (int64_t i = 1; i < study->n_shots && status == CGAM_OK; i++)
         status = add_shots(t, study->shots[i], shots);
     cgam_lm_result_describe(t.result, study, t.task);
     cgam_json_put_text(doc, "lens", cgam_lens_kind_name(t.kind));
-    cgam_json_put_bool(doc, "exact_lambda", t.kind != CGAM_LENS_NORM);
+    cgam_json_put_bool(doc, "exact_lambda", t.kind != CGAM_LENS_NORM && !t.answers);
+    cgam_json_put_text(doc, "answer",
+                       cgam_lm_answer_name(t.answers ? CGAM_ANSWER_SEQUENCE : CGAM_ANSWER_FIRST));
     cgam_json_put_text(doc, "lambda_scale", o.absolute ? "absolute" : "relative");
     cgam_json_put_bool(doc, "in_sample", o.in_sample);
     cgam_json_put(doc, "shots", shots);

@@ -2,7 +2,7 @@
 #ifndef CGAM_SRC_LM_STUDY_SWEEP_H
 #define CGAM_SRC_LM_STUDY_SWEEP_H
 
-#include "lm/study.h"
+#include "lm/answers.h"
 
 #include <cgam/baseline.h>
 #include <cgam/sweep.h>
@@ -24,9 +24,13 @@ typedef struct cgam_trial {
     const cgam_lens *lens;
     cgam_lens_kind kind;
     int64_t k, n, layers, d, labels; /* layers: L + 1 */
-    const float *zero;               /* [n, layers, d] */
-    float *icl;                      /* the same with demonstrations */
-    float *vectors;                  /* [contexts, 2, d] */
+    const cgam_answers *answers;     /* NULL: first tokens are compared */
+    const int32_t *target;           /* [n] labels; -1: left out */
+    int64_t counted;
+    const float *zero, *zero_after; /* [n, layers, d]; [n, beginnings - 1, layers, d] */
+    float *icl;                     /* the same with demonstrations */
+    const float *icl_after;
+    float *vectors; /* [contexts, 2, d] */
     cgam_sweep_context *context;
     int64_t contexts;
     cgam_sweep *sweep;
@@ -37,9 +41,28 @@ typedef struct cgam_trial {
     bool silent;                                             /* no step functions into the table */
 } cgam_trial;
 
-/* The label and the token of all that score highest, of every query; x [n, stride]. */
-CGAM_NODISCARD cgam_status cgam_trial_top(const cgam_trial *t, cgam_lens_kind kind, const float *x,
-                                          int64_t stride, int32_t *label, int32_t *token);
+/* States of every query, and after every beginning of an answer but the empty one. */
+typedef struct cgam_trial_states {
+    const float *x, *after; /* [n, stride], [n, beginnings - 1, stride] */
+    int64_t stride;
+    float *own; /* where they were made for this; NULL: borrowed */
+} cgam_trial_states;
+/* The model's own: of its last layer, without or with demonstrations. */
+cgam_trial_states cgam_trial_own(const cgam_trial *t, bool with);
+/* q + lambda s c of the queries, and after the beginnings of answers. Gives both; cgam_trial_sums_free. */
+CGAM_NODISCARD cgam_status cgam_trial_sums(const cgam_trial *t, const cgam_sweep_input *in,
+                                           int64_t context, int64_t query_layer, double lambda,
+                                           cgam_trial_states *out);
+void cgam_trial_sums_free(const cgam_trial *t, cgam_trial_states *sums);
+
+/* The label and the token of all that score highest, of every query, and whether the right answer is
+ * the first of all words. */
+CGAM_NODISCARD cgam_status cgam_trial_top(const cgam_trial *t, cgam_lens_kind kind,
+                                          const cgam_trial_states *of, int32_t *label,
+                                          int32_t *token, bool *first);
+/* log_p [n] of the right answer by the norm lens; NAN where there is none. */
+CGAM_NODISCARD cgam_status cgam_trial_log_p(const cgam_trial *t, const cgam_trial_states *of,
+                                            double *log_p);
 /* Puts one character for each query that counts: 1 right, 0 wrong. With these, any two answers can
  * be compared query by query. */
 void cgam_trial_put_right(const cgam_trial *t, json_t *to, const char *name, const bool *right);

@@ -1,4 +1,5 @@
 /* study_task.c: from the name of a set or files to prompts, their states and their labels' tokens. */
+#include "lm/answers.h"
 #include "lm/chat.h"
 #include "lm/dataset.h"
 #include "lm/store.h"
@@ -12,6 +13,8 @@ void cgam_lm_task_close(cgam_env *env, cgam_lm_task *task)
 {
     cgam_free(env, task->tokens);
     cgam_free(env, task->target);
+    if (task->answers) cgam_answers_close(task->answers);
+    cgam_free(env, task->answers);
     cgam_prompts_free(task->prompts);
     cgam_dataset_close(task->eval);
     cgam_dataset_close(task->train);
@@ -149,22 +152,24 @@ cgam_status cgam_lm_task_shipped(const cgam_lm_study *study, const char *name, i
 
 /* ---- States ------------------------------------------------------------------------------- */
 typedef struct sheet {
+    int64_t queries, count; /* prompts of queries, and all with what ends after them */
     char **text;
-    int32_t **tokens;
+    int32_t **tokens; /* libllama's of the first, ours of the others */
     cgam_lm_prompt *prompt;
     cgam_store_place *place;
+    char begun[sizeof((cgam_lm_task *)0)->source + 32]; /* what the others are called */
 } sheet;
 
-static void sheet_free(const cgam_lm_study *study, int64_t n, sheet *s)
+static void sheet_free(const cgam_lm_study *study, sheet *s)
 {
-    for (int64_t i = 0; i < n; i++) {
-        if (s->text) cgam_free(study->env, s->text[i]);
-        if (s->tokens) cgam_lm_tokens_free(study->lm, s->tokens[i]);
+    cgam_env *env = study->env;
+    for (int64_t i = 0; i < s->count; i++) {
+        if (s->text) cgam_free(env, s->text[i]);
+        if (s->tokens && i < s->queries) cgam_lm_tokens_free(study->lm, s->tokens[i]);
+        else if (s->tokens) cgam_free(env, s->tokens[i]);
     }
-    cgam_free(study->env, s->text);
-    cgam_free(study->env, s->tokens);
-    cgam_free(study->env, s->prompt);
-    cgam_free(study->env, s->place);
+    void *blocks[] = {s->text, s->tokens, s->prompt, s->place};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) cgam_free(env, blocks[i]);
 }
 
 /* A conversation in which the assistant has answered the demonstrations. Gives *out; cgam_free. */
@@ -200,14 +205,47 @@ static cgam_status prompt_of(const cgam_lm_study *study, const cgam_lm_task *tas
                        : cgam_lm_tokenize(study->lm, *text, true, &out->tokens, &out->count);
 }
 
-static cgam_status sheet_fill(const cgam_lm_study *study, const cgam_lm_task *task, int64_t k,
-                              cgam_demos demos, sheet *s)
+/* Prompt s->queries + e: that of the query, with the ending. */
+static cgam_status sheet_end(const cgam_lm_study *study, const cgam_lm_ending *ending, int64_t e,
+                             sheet *s)
 {
     cgam_env *env = study->env;
-    size_t n = (size_t)task->queries;
-    *s = (sheet){cgam_zalloc(env, n, sizeof *s->text), cgam_zalloc(env, n, sizeof *s->tokens),
-                 cgam_zalloc(env, n, sizeof *s->prompt), cgam_zalloc(env, n, sizeof *s->place)};
+    const cgam_lm_prompt *from = &s->prompt[ending->query];
+    int64_t at = s->queries + e, count = from->count + ending->count;
+    size_t used = strlen(s->text[ending->query]), room = used + 1;
+    char piece[256];
+    for (int64_t k = 0; k < ending->count; k++)
+        room += strlen(cgam_lm_piece(study->lm, ending->tokens[k], piece, sizeof piece));
+    s->text[at] = cgam_alloc(env, room, 1);
+    s->tokens[at] = cgam_alloc(env, (size_t)count, sizeof **s->tokens);
+    if (!s->text[at] || !s->tokens[at]) return cgam_fail_nomem(env, "prompts");
+    memcpy(s->text[at], s->text[ending->query], used + 1);
+    memcpy(s->tokens[at], from->tokens, (size_t)from->count * sizeof **s->tokens);
+    for (int64_t k = 0; k < ending->count; k++) {
+        s->tokens[at][from->count + k] = ending->tokens[k];
+        used += (size_t)snprintf(s->text[at] + used, room - used, "%s",
+                                 cgam_lm_piece(study->lm, ending->tokens[k], piece, sizeof piece));
+    }
+    s->prompt[at] = (cgam_lm_prompt){.tokens = s->tokens[at], .count = count};
+    s->place[at] = s->place[ending->query];
+    s->place[at].source = s->begun;
+    return CGAM_OK;
+}
+
+static cgam_status sheet_fill(const cgam_lm_study *study, const cgam_lm_task *task, int64_t k,
+                              cgam_demos demos, int64_t endings, const cgam_lm_ending *ending,
+                              sheet *s)
+{
+    cgam_env *env = study->env;
+    size_t n = (size_t)(task->queries + endings);
+    *s = (sheet){.queries = task->queries,
+                 .count = task->queries + endings,
+                 .text = cgam_zalloc(env, n, sizeof *s->text),
+                 .tokens = cgam_zalloc(env, n, sizeof *s->tokens),
+                 .prompt = cgam_zalloc(env, n, sizeof *s->prompt),
+                 .place = cgam_zalloc(env, n, sizeof *s->place)};
     if (!s->text || !s->tokens || !s->prompt || !s->place) return cgam_fail_nomem(env, "prompts");
+    snprintf(s->begun, sizeof s->begun, "%s, answer begun", task->source);
     cgam_status status = CGAM_OK;
     for (int64_t i = 0; i < task->queries && status == CGAM_OK; i++) {
         cgam_lm_tokens made;
@@ -222,6 +260,8 @@ static cgam_status sheet_fill(const cgam_lm_study *study, const cgam_lm_task *ta
             .shots = k,
             .query = i};
     }
+    for (int64_t e = 0; e < endings && status == CGAM_OK; e++)
+        status = sheet_end(study, &ending[e], e, s);
     return status;
 }
 
@@ -241,7 +281,7 @@ cgam_status cgam_lm_states_work(cgam_lm_study *study, const cgam_lm_task *task, 
     cgam_state_key key = {.model = "", .exact = study->exact, .dtype = study->dtype};
     int64_t numbers = (study->info.layers + 1) * study->info.width;
     *tokens = 0;
-    cgam_status status = sheet_fill(study, task, k, demos, &s);
+    cgam_status status = sheet_fill(study, task, k, demos, 0, NULL, &s);
     if (status == CGAM_OK && study->store) status = cgam_lm_sha256(study->lm, &key.model);
     for (int64_t i = 0; i < task->queries && status == CGAM_OK; i++) {
         bool found = false;
@@ -249,12 +289,19 @@ cgam_status cgam_lm_states_work(cgam_lm_study *study, const cgam_lm_task *task, 
         if (study->store) status = cgam_store_get(study->store, &key, numbers, NULL, &found);
         if (!found) *tokens += (double)s.prompt[i].count;
     }
-    sheet_free(study, task->queries, &s);
+    sheet_free(study, &s);
     return status;
 }
 
 cgam_status cgam_lm_states(cgam_lm_study *study, const cgam_lm_task *task, int64_t k,
                            cgam_demos demos, float **out)
+{
+    return cgam_lm_states_after(study, task, k, demos, 0, NULL, out);
+}
+
+cgam_status cgam_lm_states_after(cgam_lm_study *study, const cgam_lm_task *task, int64_t k,
+                                 cgam_demos demos, int64_t endings, const cgam_lm_ending *ending,
+                                 float **out)
 {
     cgam_env *env = study->env;
     size_t one = (size_t)((study->info.layers + 1) * study->info.width);
@@ -268,10 +315,9 @@ cgam_status cgam_lm_states(cgam_lm_study *study, const cgam_lm_task *task, int64
              demos == CGAM_DEMOS_TRUE ? "" : " ",
              demos == CGAM_DEMOS_TRUE ? "" : cgam_demos_name(demos));
     cgam_lm_work_states(study, task, k, demos);
-    cgam_status status = sheet_fill(study, task, k, demos, &s);
+    cgam_status status = sheet_fill(study, task, k, demos, endings, ending, &s);
     if (out) {
-        *out =
-            status == CGAM_OK ? cgam_alloc(env, (size_t)task->queries * one, sizeof **out) : NULL;
+        *out = status == CGAM_OK ? cgam_alloc(env, (size_t)s.count * one, sizeof **out) : NULL;
         if (status == CGAM_OK && !*out) status = cgam_fail_nomem(env, "states");
     }
     cgam_collect_opts opts = cgam_collect_opts_default();
@@ -282,11 +328,11 @@ cgam_status cgam_lm_states(cgam_lm_study *study, const cgam_lm_task *task, int64
     opts.note = note;
     opts.places = s.place;
     if (status == CGAM_OK)
-        status = cgam_lm_collect(study->lm, study->store, task->queries, s.prompt,
+        status = cgam_lm_collect(study->lm, study->store, s.count, s.prompt,
                                  (const char *const *)s.text, &opts, out ? *out : NULL, &report);
     cgam_lm_work_begin(study, 0);
     study->doing[0] = '\0';
-    sheet_free(study, task->queries, &s);
+    sheet_free(study, &s);
     study->collected.found += report.found;
     study->collected.computed += report.computed;
     study->collected.tokens += report.tokens;
@@ -340,7 +386,7 @@ static cgam_status first_token(const cgam_lm_study *study, const cgam_prompts *p
     return status;
 }
 
-static cgam_status find_tokens(const cgam_lm_study *study, cgam_lm_task *task)
+static cgam_status find_tokens(const cgam_lm_study *study, cgam_lm_task *task, bool *alike)
 {
     const cgam_dataset *set = task->eval;
     int32_t *tokens = task->tokens;
@@ -349,27 +395,41 @@ static cgam_status find_tokens(const cgam_lm_study *study, cgam_lm_task *task)
         status = first_token(study, task->prompts, cgam_dataset_word(set, i), &tokens[i]);
     for (int64_t i = 0; i < task->labels && status == CGAM_OK; i++) {
         int32_t token = tokens[i];
-        for (int64_t j = i + 1; j < task->labels && token >= 0; j++) {
-            if (tokens[j] != token) continue;
-            char text[32];
-            if (!cgam_dataset_open_ended(set))
-                return cgam_fail(study->env, CGAM_E_ARG,
-                                 "the words %s and %s begin with the same token '%s'; name others "
-                                 "with labels",
-                                 cgam_dataset_word(set, i), cgam_dataset_word(set, j),
-                                 cgam_lm_piece(study->lm, token, text, sizeof text));
-            tokens[i] = tokens[j] = -1;
-        }
+        for (int64_t j = i + 1; j < task->labels && token >= 0; j++)
+            if (tokens[j] == token) {
+                tokens[i] = tokens[j] = -1;
+                *alike = true;
+            }
     }
+    return status;
+}
+
+/* By all their tokens, where that was asked for, or where nothing else tells classes apart. */
+static cgam_status open_answers(const cgam_lm_study *study, bool alike, cgam_lm_task *task)
+{
+    bool whole = study->answer_given ? study->answer == CGAM_ANSWER_SEQUENCE
+                                     : alike && !cgam_dataset_open_ended(task->eval);
+    if (study->answer_given && study->answer == CGAM_ANSWER_GENERATE)
+        return cgam_fail(
+            study->env, CGAM_E_ARG,
+            "answer generate: states say how probable answers are, not what is written");
+    if (!whole) return CGAM_OK;
+    cgam_answers *answers = cgam_zalloc(study->env, 1, sizeof *answers);
+    if (!answers) return cgam_fail_nomem(study->env, "answers");
+    cgam_status status = cgam_answers_open(study, task, answers);
+    if (status == CGAM_OK) task->answers = answers;
+    else cgam_free(study->env, answers);
     return status;
 }
 
 cgam_status cgam_lm_task_label(cgam_lm_study *study, cgam_lm_task *task)
 {
     cgam_env *env = study->env;
+    bool alike = false;
     if (task->target) return CGAM_OK;
     task->tokens = cgam_alloc(env, (size_t)task->labels, sizeof *task->tokens);
-    cgam_status status = task->tokens ? find_tokens(study, task) : cgam_fail_nomem(env, "labels");
+    cgam_status status =
+        task->tokens ? find_tokens(study, task, &alike) : cgam_fail_nomem(env, "labels");
     if (status == CGAM_OK) {
         task->target = cgam_alloc(env, (size_t)task->queries, sizeof *task->target);
         if (!task->target) status = cgam_fail_nomem(env, "targets");
@@ -379,9 +439,12 @@ cgam_status cgam_lm_task_label(cgam_lm_study *study, cgam_lm_task *task)
         task->target[i] = task->tokens[label] >= 0 ? (int32_t)label : -1;
         task->counted += task->target[i] >= 0;
     }
+    if (status == CGAM_OK) status = open_answers(study, alike, task);
     if (status != CGAM_OK) {
         cgam_free(env, task->tokens);
-        task->tokens = NULL;
+        cgam_free(env, task->target);
+        task->tokens = task->target = NULL;
+        task->counted = 0;
     }
     return status;
 }

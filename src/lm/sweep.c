@@ -26,7 +26,7 @@ void cgam_sweep_free(cgam_sweep *sweep)
     cgam_free(sweep->env, sweep);
 }
 
-static double norm_of(const float *x, int64_t n)
+double cgam_sweep_norm(const float *x, int64_t n)
 {
     double square = 0;
     for (int64_t j = 0; j < n; j++) square += (double)x[j] * (double)x[j];
@@ -38,7 +38,7 @@ static void mean_norms(const cgam_sweep_input *in, int64_t d, int64_t layer, dou
 {
     double sum[2] = {0, 0};
     for (int64_t i = 0; i < in->queries; i++)
-        sum[i % 2] += norm_of(in->zero + (i * in->layers + layer) * d, d);
+        sum[i % 2] += cgam_sweep_norm(in->zero + (i * in->layers + layer) * d, d);
     for (int h = 0; h < 2; h++) {
         int64_t n = (in->queries + 1 - h) / 2;
         mean[h] =
@@ -52,9 +52,24 @@ static double scale_of(const cgam_sweep_input *in, double mean, double size)
     return in->relative && size > 0 ? mean / size : 1;
 }
 
-cgam_status cgam_sweep_sums(const cgam_lens *lens, const cgam_sweep_input *in,
-                            const cgam_sweep_context *context, int64_t query_layer, double lambda,
-                            float *out)
+/* States of a query after beginnings of answers, besides its own. */
+static int64_t after_each(const cgam_sweep_input *in)
+{
+    return in->answers ? in->answers->beginnings - 1 : 0;
+}
+
+/* Queries whose scores are held together. */
+static int64_t piece_of(const cgam_sweep_input *in)
+{
+    int64_t piece = AT_ONCE / (1 + after_each(in));
+    if (piece > in->queries) piece = in->queries;
+    return piece > 0 ? piece : 1;
+}
+
+/* out [queries, each, width]: states of query i from base + i each stride + k stride, plus contexts. */
+static cgam_status sums(const cgam_lens *lens, const cgam_sweep_input *in,
+                        const cgam_sweep_context *context, int64_t query_layer, double lambda,
+                        int64_t each, const float *base, float *out)
 {
     int64_t d = cgam_lens_width(lens);
     double mean[2], scale[2];
@@ -63,42 +78,40 @@ cgam_status cgam_sweep_sums(const cgam_lens *lens, const cgam_sweep_input *in,
                          (long long)query_layer, (long long)in->layers);
     mean_norms(in, d, query_layer, mean);
     for (int h = 0; h < 2; h++)
-        scale[h] = lambda * scale_of(in, mean[h], norm_of(context->half[h], d));
-    for (int64_t i = 0; i < in->queries; i++) {
-        const float *q = in->zero + (i * in->layers + query_layer) * d;
-        int h = (int)(1 - i % 2);
+        scale[h] = lambda * scale_of(in, mean[h], cgam_sweep_norm(context->half[h], d));
+    for (int64_t r = 0; r < in->queries * each; r++) {
+        const float *q = base + (r * in->layers + query_layer) * d;
+        int h = (int)(1 - r / each % 2);
         for (int64_t j = 0; j < d; j++)
-            out[i * d + j] = (float)((double)q[j] + scale[h] * (double)context->half[h][j]);
+            out[r * d + j] = (float)((double)q[j] + scale[h] * (double)context->half[h][j]);
     }
     return CGAM_OK;
 }
 
-typedef struct job {
-    cgam_sweep *sweep;
-    const cgam_lens *lens;
-    const cgam_sweep_context *context;
-    int64_t layer, vocab, first; /* first: query of this piece */
-    const float *a;              /* [piece, vocab] of this layer */
-    const float *b;              /* [2 * contexts, vocab] */
-    const double *label_b;       /* [2 * contexts, labels], in double */
-    const double *size;          /* [2 * contexts] norms */
-    const int64_t *top;          /* [2 * contexts] tokens with the largest b */
-    double mean[2];              /* norm of the queries of each half at this layer */
-    double slack;                /* the error of a score in f32, for a vector of norm 1 */
-} job;
+cgam_status cgam_sweep_sums(const cgam_lens *lens, const cgam_sweep_input *in,
+                            const cgam_sweep_context *context, int64_t query_layer, double lambda,
+                            float *out)
+{
+    return sums(lens, in, context, query_layer, lambda, 1, in->zero, out);
+}
 
-static cgam_interval rescale(cgam_interval x, double factor)
+cgam_status cgam_sweep_sums_after(const cgam_lens *lens, const cgam_sweep_input *in,
+                                  const cgam_sweep_context *context, int64_t query_layer,
+                                  double lambda, float *out)
+{
+    int64_t each = after_each(in);
+    return each > 0 ? sums(lens, in, context, query_layer, lambda, each, in->answers->states, out)
+                    : CGAM_OK;
+}
+
+cgam_interval cgam_sweep_rescale(cgam_interval x, double factor)
 {
     if (x.from >= x.to || !(factor > 0)) return x;
     return (cgam_interval){x.from / factor, x.to / factor};
 }
 
 /* ---- On a grid ---------------------------------------------------------------------------- */
-typedef struct spread {
-    double qq, cc, qc; /* mean squares and mean product, centred where the norm is */
-} spread;
-
-static spread spread_of(const cgam_lens *lens, const float *q, const float *c)
+cgam_sweep_spread cgam_sweep_spread_of(const cgam_lens *lens, const float *q, const float *c)
 {
     int64_t d = cgam_lens_width(lens);
     double sq = 0, sc = 0, qq = 0, cc = 0, qc = 0, n = (double)d;
@@ -107,12 +120,17 @@ static spread spread_of(const cgam_lens *lens, const float *q, const float *c)
         sq += x, sc += y, qq += x * x, cc += y * y, qc += x * y;
     }
     if (!cgam_lens_norm(lens).centred) sq = sc = 0;
-    return (spread){(qq - sq * sq / n) / n, (cc - sc * sc / n) / n, (qc - sq * sc / n) / n};
+    return (cgam_sweep_spread){(qq - sq * sq / n) / n, (cc - sc * sc / n) / n,
+                               (qc - sq * sc / n) / n};
 }
 
-/* Is y the largest of (a + t b) f + o over the n tokens, ties to the lowest? which NULL: all. */
-static bool largest(int64_t n, const int32_t *which, const float *a, const float *b, const float *o,
-                    double t, double f, int64_t y)
+double cgam_sweep_factor(const cgam_lens *lens, const cgam_sweep_spread *v, double t)
+{
+    return 1 / sqrt(fmax(0, v->qq + 2 * t * v->qc + t * t * v->cc) + cgam_lens_norm(lens).epsilon);
+}
+
+bool cgam_sweep_largest(int64_t n, const int32_t *which, const float *a, const float *b,
+                        const float *o, double t, double f, int64_t y)
 {
     enum { PIECE = 512 };
     int64_t token = which ? which[y] : y;
@@ -131,7 +149,8 @@ static bool largest(int64_t n, const int32_t *which, const float *a, const float
     return true;
 }
 
-static void mark(const job *j, int64_t i, int64_t c, int64_t row, double factor, int64_t at)
+static void mark(const cgam_sweep_job *j, int64_t i, int64_t c, int64_t row, double factor,
+                 int64_t at)
 {
     cgam_sweep *s = j->sweep;
     const cgam_sweep_input *in = &s->in;
@@ -140,25 +159,23 @@ static void mark(const job *j, int64_t i, int64_t c, int64_t row, double factor,
     const float *o = cgam_lens_offset(j->lens);
     s->marks[0][at] = s->marks[1][at] = 0;
     if (label < 0) return;
-    spread v =
-        spread_of(j->lens, in->zero + (i * in->layers + j->layer) * d, j->context[c].half[row % 2]);
+    cgam_sweep_spread v = cgam_sweep_spread_of(j->lens, in->zero + (i * in->layers + j->layer) * d,
+                                               j->context[c].half[row % 2]);
     for (int64_t g = 0; g < in->grid; g++) {
         double t = s->lambda[g] * factor, f = 1;
         /* without an offset the common factor changes no winner */
-        if (o)
-            f = 1 /
-                sqrt(fmax(0, v.qq + 2 * t * v.qc + t * t * v.cc) + cgam_lens_norm(j->lens).epsilon);
-        if (!largest(in->labels, in->tokens, a, b, o, t, f, label)) continue;
+        if (o) f = cgam_sweep_factor(j->lens, &v, t);
+        if (!cgam_sweep_largest(in->labels, in->tokens, a, b, o, t, f, label)) continue;
         s->marks[CGAM_OVER_LABELS][at] |= UINT32_C(1) << g;
-        if (largest(j->vocab, NULL, a, b, o, t, f, in->tokens[label]))
+        if (cgam_sweep_largest(j->vocab, NULL, a, b, o, t, f, in->tokens[label]))
             s->marks[CGAM_OVER_VOCABULARY][at] |= UINT32_C(1) << g;
     }
 }
 
 /* ---- Exactly ------------------------------------------------------------------------------ */
 /* al: the labels' scores of the query, in double. */
-static void bracket(const job *j, int64_t i, int64_t row, double factor, int64_t at, int64_t top_a,
-                    const double *al)
+static void bracket(const cgam_sweep_job *j, int64_t i, int64_t row, double factor, int64_t at,
+                    int64_t top_a, const double *al)
 {
     cgam_sweep *s = j->sweep;
     const cgam_sweep_input *in = &s->in;
@@ -172,7 +189,7 @@ static void bracket(const job *j, int64_t i, int64_t row, double factor, int64_t
         left = k == label || in->tokens[k] < 0 ||
                cgam_sweep_narrow(al[k] - al[label], bl[label] - bl[k], k < label, &x);
     if (!left) return; /* who loses among the labels loses among all */
-    s->over[CGAM_OVER_LABELS][at] = rescale(x, factor);
+    s->over[CGAM_OVER_LABELS][at] = cgam_sweep_rescale(x, factor);
     const float *q = in->zero + (i * in->layers + j->layer) * d;
     const cgam_sweep_rivals rivals = {.lens = j->lens,
                                       .kind = cgam_sweep_linear_part(s),
@@ -180,15 +197,15 @@ static void bracket(const job *j, int64_t i, int64_t row, double factor, int64_t
                                       .c = j->context[row / 2].half[row % 2],
                                       .a = j->a + (i - j->first) * j->vocab,
                                       .b = j->b + row * j->vocab,
-                                      .slack_a = j->slack * norm_of(q, d),
+                                      .slack_a = j->slack * cgam_sweep_norm(q, d),
                                       .slack_b = j->slack * j->size[row]};
     s->over[CGAM_OVER_VOCABULARY][at] =
-        rescale(cgam_sweep_interval_sure(&rivals, in->tokens[label], al[label], bl[label],
-                                         (int64_t[]){top_a, j->top[row]}),
-                factor);
+        cgam_sweep_rescale(cgam_sweep_interval_sure(&rivals, in->tokens[label], al[label],
+                                                    bl[label], (int64_t[]){top_a, j->top[row]}),
+                           factor);
 }
 
-static int64_t top_of(const float *x, int64_t n)
+int64_t cgam_sweep_top(const float *x, int64_t n)
 {
     int64_t top = 0;
     for (int64_t m = 1; m < n; m++)
@@ -199,14 +216,21 @@ static int64_t top_of(const float *x, int64_t n)
 /* A query meets the context of the other half and, where couplings are chosen, that of its own. */
 static cgam_status one_query(void *arg, int64_t k)
 {
-    const job *j = arg;
+    const cgam_sweep_job *j = arg;
     cgam_sweep *s = j->sweep;
     const cgam_sweep_input *in = &s->in;
     cgam_env *env = s->env;
     if (cgam_interrupted(env)) return CGAM_E_INTERRUPTED;
+    int64_t i = j->first + k;
+    cgam_sweep_whole *whole = NULL;
+    cgam_status status = in->answers ? cgam_sweep_whole_new(j, i, &whole) : CGAM_OK;
+    if (status != CGAM_OK) return status;
     double *al = cgam_zalloc(env, (size_t)in->labels, sizeof *al);
-    if (!al) return cgam_fail_nomem(env, "labels");
-    int64_t i = j->first + k, top_a = top_of(j->a + k * j->vocab, j->vocab);
+    if (!al) {
+        cgam_sweep_whole_free(whole);
+        return cgam_fail_nomem(env, "labels");
+    }
+    int64_t top_a = cgam_sweep_top(j->a + k * j->vocab, j->vocab);
     const float *q = in->zero + (i * in->layers + j->layer) * cgam_lens_width(j->lens);
     for (int64_t m = 0; m < in->labels && in->target[i] >= 0; m++)
         if (in->tokens[m] >= 0)
@@ -216,9 +240,11 @@ static cgam_status one_query(void *arg, int64_t k)
             int64_t half = plane == CGAM_SWEEP_CROSSED ? 1 - i % 2 : i % 2, row = 2 * c + half;
             int64_t at = cgam_sweep_cell(s, plane, c, j->layer) + i;
             double factor = scale_of(in, j->mean[half], j->size[row]);
-            if (in->lens == CGAM_LENS_NORM) mark(j, i, c, row, factor, at);
+            if (whole) cgam_sweep_whole_mark(whole, row, factor, at);
+            else if (in->lens == CGAM_LENS_NORM) mark(j, i, c, row, factor, at);
             else bracket(j, i, row, factor, at, top_a, al);
         }
+    cgam_sweep_whole_free(whole);
     cgam_free(env, al);
     return CGAM_OK;
 }
@@ -245,7 +271,7 @@ static cgam_status score_contexts(const cgam_lens *lens, const cgam_sweep *s,
     for (int64_t r = 0; r < rows; r++) {
         const float *from = context[r / 2].half[r % 2];
         for (int64_t k = 0; k < d; k++) x[r * d + k] = from[k];
-        size[r] = norm_of(from, d);
+        size[r] = cgam_sweep_norm(from, d);
         for (int64_t k = 0; k < s->in.labels; k++)
             label_b[r * s->in.labels + k] =
                 s->in.tokens[k] < 0
@@ -255,7 +281,7 @@ static cgam_status score_contexts(const cgam_lens *lens, const cgam_sweep *s,
     cgam_status status = cgam_lens_scores(lens, cgam_sweep_linear_part(s), rows, x, d, b);
     cgam_free(s->env, x);
     for (int64_t r = 0; r < rows && status == CGAM_OK; r++)
-        top[r] = top_of(b + r * cgam_lens_vocab(lens), cgam_lens_vocab(lens));
+        top[r] = cgam_sweep_top(b + r * cgam_lens_vocab(lens), cgam_lens_vocab(lens));
     return status;
 }
 
@@ -264,26 +290,33 @@ static cgam_status fill(cgam_sweep *s, const cgam_lens *lens, const cgam_sweep_c
                         double *size, int64_t *top)
 {
     const cgam_sweep_input *in = &s->in;
-    int64_t d = cgam_lens_width(lens), stride = in->layers * d;
-    double slack = s->over[0] ? slack_of(lens, s) : 0;
+    int64_t d = cgam_lens_width(lens), stride = in->layers * d, each = after_each(in);
+    int64_t piece = piece_of(in);
+    float *after = a + piece * cgam_lens_vocab(lens);
+    double slack = s->over[CGAM_OVER_VOCABULARY] ? slack_of(lens, s) : 0;
     cgam_status status = score_contexts(lens, s, context, b, label_b, size, top);
     for (int64_t l = 0; l < in->layers && status == CGAM_OK; l++) {
-        job j = {.sweep = s,
-                 .lens = lens,
-                 .context = context,
-                 .layer = l,
-                 .vocab = cgam_lens_vocab(lens),
-                 .a = a,
-                 .b = b,
-                 .label_b = label_b,
-                 .size = size,
-                 .top = top,
-                 .slack = slack};
+        cgam_sweep_job j = {.sweep = s,
+                            .lens = lens,
+                            .context = context,
+                            .layer = l,
+                            .vocab = cgam_lens_vocab(lens),
+                            .a = a,
+                            .after = after,
+                            .b = b,
+                            .label_b = label_b,
+                            .size = size,
+                            .top = top,
+                            .slack = slack};
         mean_norms(in, d, l, j.mean);
-        for (j.first = 0; j.first < in->queries && status == CGAM_OK; j.first += AT_ONCE) {
-            int64_t n = in->queries - j.first < AT_ONCE ? in->queries - j.first : AT_ONCE;
+        for (j.first = 0; j.first < in->queries && status == CGAM_OK; j.first += piece) {
+            int64_t n = in->queries - j.first < piece ? in->queries - j.first : piece;
             status = cgam_lens_scores(lens, cgam_sweep_linear_part(s), n,
                                       in->zero + j.first * stride + l * d, stride, a);
+            if (status == CGAM_OK && each > 0)
+                status = cgam_lens_scores(lens, cgam_sweep_linear_part(s), n * each,
+                                          in->answers->states + j.first * each * stride + l * d,
+                                          stride, after);
             if (status == CGAM_OK) status = cgam_parallel(s->env, n, one_query, &j);
         }
         cgam_progress_tell(progress, (cgam_progress_at){.phase = "sweep",
@@ -303,10 +336,10 @@ static cgam_status check(const cgam_lens *lens, const cgam_sweep_input *in, int6
                          "a sweep needs 2 queries, 2 labels and a context, not "
                          "%lld, %lld and %lld",
                          (long long)in->queries, (long long)in->labels, (long long)contexts);
-    if (in->lens == CGAM_LENS_NORM && (in->grid < 1 || in->grid > CGAM_SWEEP_GRID))
+    if ((in->lens == CGAM_LENS_NORM || in->answers) && (in->grid < 1 || in->grid > CGAM_SWEEP_GRID))
         return cgam_fail(env, CGAM_E_ARG,
-                         "the norm lens is not linear: it needs a grid of 1 to %d couplings, not "
-                         "%lld",
+                         "the norm lens and whole answers are not linear: they need a grid of 1 to "
+                         "%d couplings, not %lld",
                          CGAM_SWEEP_GRID, (long long)in->grid);
     return CGAM_OK;
 }
@@ -328,14 +361,16 @@ cgam_status cgam_sweep_new(const cgam_lens *lens, const cgam_sweep_input *input,
     bool grid = input->lens == CGAM_LENS_NORM, fine = true;
     size_t cells = (size_t)(s->planes * contexts * input->layers * input->queries);
     size_t vocab = (size_t)cgam_lens_vocab(lens);
-    size_t piece = (size_t)(input->queries < AT_ONCE ? input->queries : AT_ONCE);
+    size_t rows = (size_t)(piece_of(input) * (1 + after_each(input)));
     for (int over = 0; over < 2; over++) {
-        if (grid) s->marks[over] = cgam_alloc(env, cells, sizeof **s->marks);
+        if (grid || (input->answers && over == CGAM_OVER_LABELS))
+            s->marks[over] = cgam_alloc(env, cells, sizeof **s->marks);
         else s->over[over] = cgam_alloc(env, cells, sizeof **s->over);
         fine = fine && (s->marks[over] || s->over[over]);
     }
-    for (int64_t g = 0; grid && g < input->grid; g++) s->lambda[g] = input->lambda[g];
-    float *a = cgam_alloc(env, piece * vocab, sizeof *a);
+    for (int64_t g = 0; (grid || input->answers) && g < input->grid; g++)
+        s->lambda[g] = input->lambda[g];
+    float *a = cgam_alloc(env, rows * vocab, sizeof *a);
     float *b = cgam_alloc(env, 2 * (size_t)contexts * vocab, sizeof *b);
     double *label_b =
         cgam_alloc(env, 2 * (size_t)contexts * (size_t)input->labels, sizeof *label_b);
@@ -350,6 +385,7 @@ cgam_status cgam_sweep_new(const cgam_lens *lens, const cgam_sweep_input *input,
     cgam_free(env, size);
     cgam_free(env, top);
     s->in.zero = NULL;
+    s->in.answers = NULL;
     s->in.lambda = NULL;
     s->in.tokens = s->in.target = NULL;
     if (status == CGAM_OK) *out = s;

@@ -42,6 +42,46 @@ static inline bool cgam_sweep_as_wide(double breadth, double widest)
  * false: nothing is left. */
 bool cgam_sweep_narrow(double gap, double rise, bool before, cgam_interval *x);
 
+/* One layer of queries being swept. */
+typedef struct cgam_sweep_job {
+    cgam_sweep *sweep;
+    const cgam_lens *lens;
+    const cgam_sweep_context *context;
+    int64_t layer, vocab, first; /* first: query of this piece */
+    const float *a;              /* [piece, vocab] of this layer */
+    const float *after;          /* [piece, beginnings - 1, vocab], of whole answers */
+    const float *b;              /* [2 * contexts, vocab] */
+    const double *label_b;       /* [2 * contexts, labels], in double */
+    const double *size;          /* [2 * contexts] norms */
+    const int64_t *top;          /* [2 * contexts] tokens with the largest b */
+    double mean[2];              /* norm of the queries of each half at this layer */
+    double slack;                /* the error of a score in f32, for a vector of norm 1 */
+} cgam_sweep_job;
+
+double cgam_sweep_norm(const float *x, int64_t n);
+int64_t cgam_sweep_top(const float *x, int64_t n);
+/* The same range where the context is multiplied by a factor. */
+cgam_interval cgam_sweep_rescale(cgam_interval x, double factor);
+
+/* Mean squares of query and context and their mean product, centred where the norm is. */
+typedef struct cgam_sweep_spread {
+    double qq, cc, qc;
+} cgam_sweep_spread;
+cgam_sweep_spread cgam_sweep_spread_of(const cgam_lens *lens, const float *q, const float *c);
+/* What the final norm multiplies the sum of query and t contexts by. */
+double cgam_sweep_factor(const cgam_lens *lens, const cgam_sweep_spread *v, double t);
+/* Is y the largest of (a + t b) f + o over the n tokens, ties to the lowest? which NULL: all. */
+bool cgam_sweep_largest(int64_t n, const int32_t *which, const float *a, const float *b,
+                        const float *o, double t, double f, int64_t y);
+
+/* Query i of a job by its whole answers: sweep_whole.c. For context row r, to be multiplied by factor
+ * besides lambda, cgam_sweep_whole_mark fills what the sweep keeps at `at`. */
+typedef struct cgam_sweep_whole cgam_sweep_whole;
+CGAM_NODISCARD cgam_status cgam_sweep_whole_new(const cgam_sweep_job *job, int64_t query,
+                                                cgam_sweep_whole **out);
+void cgam_sweep_whole_free(cgam_sweep_whole *w);
+void cgam_sweep_whole_mark(cgam_sweep_whole *w, int64_t row, double factor, int64_t at);
+
 /* All tokens: their scores in f32, what these may be off, and where they come from. */
 typedef struct cgam_sweep_rivals {
     const cgam_lens *lens;

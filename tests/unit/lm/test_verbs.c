@@ -420,8 +420,15 @@ static void what_is_wrong_is_said_in_one_line(void **state)
     refuse(2, "cut.gguf", cut, "lm bank --model cut.gguf --out x.npy");
     refuse(2, "No such file", "", "lm bank --model nowhere.gguf --out x.npy");
     refuse(2, "text.db", "", "lm capture " PROMPTS "--store text.db");
-    refuse(2, "begin with the same token", "",
+    refuse(2, "the answers 'good' and 'good' are the same tokens", "",
            "lm sweep --model m.gguf --eval d.tsv --labels down=good,up=good --shots 2 --queries 8");
+    refuse(2, "KEY=WORD,KEY=WORD is expected", "",
+           "lm sweep --model m.gguf --eval d.tsv --labels down=,up=good --shots 2 --queries 8");
+    refuse(2, "a sweep needs 2 labels, lone.tsv has 1", "",
+           "lm sweep --model m.gguf --eval lone.tsv --shots 1 --queries 4");
+    refuse(2, "the answers 'good film' and 'good film' are the same tokens", "",
+           "lm inject --model m.gguf --eval d.tsv --labels 'down=good film,up=good film' --shots 2 "
+           "--queries 8 --answer sequence");
     refuse(2, "label negative has 0 examples", "",
            "lm capture --model m.gguf --eval lone.tsv --labels down=negative,up=positive --shots 2 "
            "--queries 1 --store t.db");
