@@ -1,9 +1,13 @@
 """The notebooks of examples/python run from top to bottom. What needs data that was not fetched is skipped."""
 # ctest: timeout=300
+import json
 import os
 import pathlib
+import shutil
+import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from cgam import _core
@@ -22,8 +26,20 @@ def test_every_notebook_has_its_page():
     pages = FOLDER.parent.parent / "docs" / "python" / "gallery"
     for notebook in FOLDER.glob("*.ipynb"):
         page = (pages / f"{notebook.stem}.md").read_text()
-        for cell in gallery.json.loads(notebook.read_text())["cells"]:
+        for cell in json.loads(notebook.read_text())["cells"]:
             assert "".join(cell["source"]) in page, f"{notebook.name}: run examples/python/gallery.py --pages"
+
+
+def test_committed_numbers_are_what_their_generator_writes(tmp_path):
+    script = tmp_path / "hamux_numbers.py"
+    shutil.copy(FOLDER / script.name, script)
+    subprocess.run([sys.executable, "-I", script], check=True)
+    now, then = (json.loads((folder / "hamux_numbers.json").read_text()) for folder in (tmp_path, FOLDER))
+    assert now.keys() == then.keys()
+    for group in then:
+        assert now[group].keys() == then[group].keys()
+        for name, numbers in then[group].items():
+            np.testing.assert_allclose(now[group][name], numbers, rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["which_bank", "digits", "hopfield_layers", "hamux"])

@@ -455,8 +455,25 @@ def test_random_arguments(rng):
            np.ones(5)[::-1], np.ones((3, 5), order="F"), np.array([1, 2, 3]), np.full(5, np.nan), bank, plan,
            np.ma.masked_array(np.ones(5)), np.ones(5, [("a", "f8")]), range(5), 1j, np.float16(1)]
 
-    def pick():
-        return odd[rng.integers(len(odd))]
+    def pick(*fine):
+        """Mostly one of those that will do, where any are given; else anything."""
+        some = fine if fine and rng.random() < 0.8 else odd
+        return some[rng.integers(len(some))]
+
+    def five():
+        return pick(np.ones(5), rng.standard_normal(5), np.arange(5), [1, 2, 3, 4, 5])
+
+    def seven():
+        return pick(np.ones(7) / 7, rng.dirichlet(np.ones(7)), np.arange(7, dtype=np.float32))
+
+    def queries():
+        return pick(np.ones(5), rng.standard_normal((3, 5)), rng.standard_normal((1, 5)))
+
+    def number():
+        return pick(0.1, 0.5, 2.0, 1, np.float32(0.3))
+
+    def index():
+        return pick(0, 1, 6, np.int64(3))
 
     t, net = cgam.theory, cgam.net
     two = cgam.Net({"x": cgam.Layer(5), "y": cgam.Layer(7, "softmax")}, {"w": net.Bilinear("x", "y", np.ones((5, 7)))})
@@ -467,32 +484,42 @@ def test_random_arguments(rng):
                          {"s": [net.Gram("x", pick(), 1.0, pick()), net.Bias("x", pick()), net.Attention("y", "y"),
                                 net.Tensor(["x", "x"], pick()), net.LowRank(["x", "x"], [pick(), pick()], pick()),
                                 net.Custom(["x"], pick())][rng.integers(6)]}).values(pick()),
-        lambda: two.values(pick(), clamped=pick()), lambda: two.jacobian(pick(), pick()),
-        lambda: two.flow(pick(), t_end=pick(), method=pick(), max_steps=50),
-        lambda: two.flow({"x": pick()}, clamps=[net.Clamp("y", pick(), pick(), pick())], max_steps=50, watch=pick()),
-        lambda: two.eigenvalues(pick(), pick()),
+        lambda: two.values(pick(np.ones(12), np.ones((2, 12))), clamped=pick((), ["x"])),
+        lambda: two.jacobian(pick(np.ones(12)), pick(np.ones(12), np.ones((3, 12)))),
+        lambda: two.flow(pick(np.ones(12), np.ones((2, 12))), t_end=number(), method=pick(None, "bdf", "rk4"), max_steps=50),
+        lambda: two.flow({"x": five()}, clamps=[net.Clamp("y", seven(), pick(0.0), pick(1.0))], max_steps=50,
+                         watch=pick(None, "y")),
+        lambda: two.eigenvalues(pick(np.ones(12)), index()),
         lambda: _core.net_layer(*[pick() for _ in range(8)]), lambda: _core.net_synapse(*[pick() for _ in range(7)]),
         lambda: _core.net_synapse(two._handle, "bilinear", "v", (0, 1), 1.0, (pick(),), pick()),
         lambda: _core.net_flow(two._handle, pick(), pick(), None, {}, pick(), pick(), pick(), pick()),
         lambda: _core.observe(*[pick() for _ in range(7)]), lambda: _core.contrast(pick(), pick(), pick(), pick(), "mean"),
-        lambda: cgam.Bank(pick(), normalize=pick(), dtype=pick(), copy=bool(rng.integers(2))),
-        lambda: bank.recall(pick(), pick(), mode=pick(), alpha=pick(), target=pick()),
-        lambda: bank.recall(np.ones(5), pick(), top=pick(), beta=pick(), lam=pick()),
-        lambda: plan.recall(pick(), pick(), target=pick(), top=pick(), vectors=bool(rng.integers(2))),
-        lambda: bank.plan(projection=pick(), gate_weights=pick(), max_iter=pick(), tol=pick()),
-        lambda: bank.inspect(pick(), beta=pick(), lam=pick()),
-        lambda: bank.gate(pick()), lambda: gate.solve(pick()), lambda: gate.solve_range(pick()),
-        lambda: spectrum.solve(pick(), pick()), lambda: spectrum.transient(pick(), pick(), pick(), s0=pick()),
-        lambda: t.separation_bound(pick(), pick(), pick()), lambda: t.separation_gaps(pick(), pick(), pick(), pick()),
-        lambda: t.supercritical_winner(spectrum, pick(), pick(), pick()),
-        lambda: t.fold_margin(gate, pick(), pick(), pick()), lambda: t.softmax_norm(pick()),
-        lambda: t.hopfield_update(bank, pick(), pick()), lambda: t.attention(pick(), pick(), pick()),
-        lambda: t.hopfield_bounds(bank, pick(), pick(), pick(), pick()),
-        lambda: t.context_margin(gate, pick()), lambda: t.retrieval_parts(gate, pick(), pick(), pick()),
-        lambda: t.coupled_energy(gate, pick(), pick(), pick(), pick(), pick()),
-        lambda: bank[pick()], lambda: bank.score(pick()), lambda: bank.combine(pick()),
-        lambda: cgam.run(pick()), lambda: cgam.run("recall", pick(), bank=pick(), query=pick()),
+        lambda: cgam.Bank(pick(np.ones((7, 5)), np.ones((3, 2), np.float32), np.eye(4)[::2]), normalize=pick(True, False),
+                          dtype=pick(None), copy=bool(rng.integers(2))),
+        lambda: bank.recall(queries(), pick(None, np.ones(5)), mode=pick("first", "coupled", "flow"), alpha=pick(0.0, 0.01),
+                            target=pick(None, 3)),
+        lambda: bank.recall(queries(), five(), top=index(), beta=number(), lam=number()),
+        lambda: plan.recall(queries(), five(), target=pick(None, 2), top=index(), vectors=bool(rng.integers(2))),
+        lambda: bank.plan(projection=pick(None, np.ones((5, 2))), gate_weights=pick(None, np.ones((7, 3))),
+                          max_iter=index(), tol=number()),
+        lambda: bank.inspect(pick(0.0, 0.01), beta=number(), lam=number()),
+        lambda: bank.gate(pick(0.0, 0.01)), lambda: gate.solve(seven()), lambda: gate.solve_range(five()),
+        lambda: spectrum.solve(pick(0.01, 0.02), seven()),
+        lambda: spectrum.transient(pick(0.01), number(), seven(), s0=pick(None, np.ones(7))),
+        lambda: t.separation_bound(pick(5, 7), number(), number()),
+        lambda: t.separation_gaps(seven(), seven(), number(), index()),
+        lambda: t.supercritical_winner(spectrum, number(), seven(), pick(None, np.ones(7))),
+        lambda: t.fold_margin(gate, number(), number(), seven()), lambda: t.softmax_norm(seven()),
+        lambda: t.hopfield_update(bank, number(), five()),
+        lambda: t.attention(*[pick(np.ones((3, 2)), np.ones((3, 3))) for _ in range(3)]),
+        lambda: t.hopfield_bounds(bank, number(), index(), five(), five()),
+        lambda: t.context_margin(gate, pick(None, np.ones((5, 2)))),
+        lambda: t.retrieval_parts(gate, number(), seven(), seven()),
+        lambda: t.coupled_energy(gate, number(), number(), seven(), seven(), seven()),
+        lambda: bank[index()], lambda: bank.score(five()), lambda: bank.combine(seven()),
+        lambda: cgam.run(pick("version", "help")), lambda: cgam.run("recall", pick(), bank=pick(), query=pick()),
         lambda: _core.plan_run(*[pick() for _ in range(15)]), lambda: _core.bank_new(pick(), pick(), pick(), pick()),
+        lambda: _core.plan_run(plan._handle, 1, index(), 5, np.ones(5), *[pick(None) for _ in range(10)]),
         lambda: _core.plan_new(bank._handle, pick(), pick(), pick(), pick()), lambda: _core.result_dict(pick()),
         lambda: _core.gate_solve(pick(), pick(), pick()), lambda: _core.hopfield(*[pick() for _ in range(8)]),
     ]
@@ -504,7 +531,7 @@ def test_random_arguments(rng):
         except (ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError, cgam.Error, MemoryError,
                 ArithmeticError):
             pass
-    assert answers > 100
+    assert answers > 3000
     assert bank.recall(np.ones(5)).winner >= 0
 
 
