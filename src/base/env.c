@@ -264,9 +264,19 @@ cgam_status(cgam_fail)(cgam_env *env, cgam_status status, const char *format, ..
     return status;
 }
 
+static _Thread_local const cgam_stop *stop_here;
+
+const cgam_stop *cgam_stop_set(const cgam_stop *stop)
+{
+    const cgam_stop *before = stop_here;
+    stop_here = stop;
+    return before;
+}
+
 bool cgam_interrupted(const cgam_env *env)
 {
-    return env->opts.interrupted && env->opts.interrupted(env->opts.user);
+    return (env->opts.interrupted && env->opts.interrupted(env->opts.user)) ||
+           (stop_here && stop_here->asked(stop_here->user));
 }
 
 cgam_status cgam_parallel(cgam_env *env, int64_t count, cgam_task task, void *arg)

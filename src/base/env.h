@@ -37,8 +37,17 @@ typedef struct cgam_failure {
 } cgam_failure;
 cgam_failure *cgam_failure_here(void);
 
-/* True when the program was asked to stop. */
+/* True when the program was asked to stop, or the calling thread was. */
 bool cgam_interrupted(const cgam_env *env);
+
+/* A wish to stop that belongs to one call, where several run on one env at a time. It is the calling
+ * thread's, and that of the env's threads while they work for it; `asked` may be called by several at
+ * once. Borrowed until it is replaced; NULL = none. Gives back the one before. */
+typedef struct cgam_stop {
+    bool (*asked)(void *user);
+    void *user;
+} cgam_stop;
+const cgam_stop *cgam_stop_set(const cgam_stop *stop);
 
 /* Tells whoever listens; progress may be NULL. */
 static inline void cgam_progress_tell(const cgam_progress *progress, cgam_progress_at at)

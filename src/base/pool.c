@@ -9,6 +9,7 @@
 typedef struct job {
     cgam_task task;
     void *arg;
+    const cgam_stop *stop; /* the caller's */
     int64_t count;
     atomic_int_fast64_t next;
     pthread_mutex_t lock; /* guards the three below */
@@ -61,7 +62,9 @@ static void *thread_main(void *arg)
         pool->busy++;
         pthread_mutex_unlock(&pool->lock);
         cgam_failure_here()->env = 0; /* of a job before */
+        cgam_stop_set(j->stop);
         work(j);
+        cgam_stop_set(NULL);
         pthread_mutex_lock(&pool->lock);
         if (--pool->busy == 0) pthread_cond_signal(&pool->idle);
     }
@@ -120,6 +123,8 @@ cgam_status cgam_pool_run(cgam_pool *pool, int64_t count, cgam_task task, void *
         return CGAM_OK;
     }
     job j = {.task = task, .arg = arg, .count = count, .lock = PTHREAD_MUTEX_INITIALIZER};
+    j.stop = cgam_stop_set(NULL);
+    cgam_stop_set(j.stop);
     pthread_mutex_lock(&pool->lock);
     pool->job = &j;
     pool->round++;

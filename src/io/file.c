@@ -44,9 +44,23 @@ const char *cgam_file_name(const char *path)
     return is_standard_input(path) ? "standard input" : cgam_path_tail(path);
 }
 
+static _Thread_local const cgam_loan *loan_here;
+
+void cgam_file_lend(const cgam_loan *loan) { loan_here = loan; }
+
+static const cgam_lent *lent(const char *path)
+{
+    for (int i = 0; loan_here && i < loan_here->count; i++)
+        if (strcmp(loan_here->files[i].name, path) == 0) return &loan_here->files[i];
+    return NULL;
+}
+
+static bool barred(const char *path) { return loan_here && loan_here->alone && !lent(path); }
+
 bool cgam_file_exists(const char *path)
 {
     struct stat st;
+    if (lent(path) || barred(path)) return lent(path) != NULL;
     return is_standard_input(path) || stat(path, &st) == 0;
 }
 
@@ -113,6 +127,12 @@ static cgam_status read_pipe(cgam_env *env, const char *path, int fd, cgam_file 
 cgam_status cgam_file_map(cgam_env *env, const char *path, cgam_file *out)
 {
     *out = (cgam_file){0};
+    const cgam_lent *own = lent(path);
+    if (own) *out = cgam_file_borrow(own->bytes, own->size);
+    if (own) return CGAM_OK;
+    if (barred(path))
+        return cgam_fail(env, CGAM_E_NOT_FOUND, "%s: files cannot be named here",
+                         cgam_file_name(path));
     /* O_NONBLOCK: a pipe without a writer must not hold us up; regular files ignore it. */
     int fd = is_standard_input(path) ? fcntl(0, F_DUPFD_CLOEXEC, 3)
                                      : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);

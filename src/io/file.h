@@ -24,6 +24,20 @@ typedef struct cgam_file {
 CGAM_NODISCARD cgam_status cgam_file_map(cgam_env *env, const char *path, cgam_file *out);
 /* Memory in place of a file, borrowed until the unmap. */
 cgam_file cgam_file_borrow(const void *bytes, size_t size);
+/* Bytes that the calling thread may open as if they were files, under names that go before those on
+ * the disk: how a door hands on what a request holds. With `alone` there are no other files for this
+ * thread, so that a document from outside can name none. Borrowed until the next call; NULL = none. */
+typedef struct cgam_lent {
+    const char *name;
+    const void *bytes;
+    size_t size;
+} cgam_lent;
+typedef struct cgam_loan {
+    const cgam_lent *files;
+    int count;
+    bool alone;
+} cgam_loan;
+void cgam_file_lend(const cgam_loan *loan);
 void cgam_file_unmap(cgam_file *file); /* copes with {0} and NULL, leaves {0} */
 
 bool cgam_file_exists(const char *path);
