@@ -52,6 +52,7 @@ typedef struct cgam_gate_opts {
                                              rows is needed; default NULL */
     bool coupled;  /* keep what coupled recalls iterate with, for plans that share the gate
                      (recall.h); default false: each plan makes its own */
+    bool alike;    /* keep which memories are stored alike, likewise; default false */
 } cgam_gate_opts;
 CGAM_API cgam_gate_opts cgam_gate_opts_default(void);
 
@@ -61,6 +62,8 @@ CGAM_API cgam_gate_opts cgam_gate_opts_default(void);
 CGAM_API CGAM_NODISCARD cgam_status cgam_gate_new(const cgam_bank *bank, double alpha,
                                                   const cgam_gate_opts *opts, cgam_gate **out);
 CGAM_API void cgam_gate_free(cgam_gate *gate); /* NULL is fine */
+/* About how many bytes it holds, the bank's not counted. */
+CGAM_API size_t cgam_gate_bytes(const cgam_gate *gate);
 
 typedef struct cgam_gate_info {
     double alpha;

@@ -3,6 +3,7 @@
  * from an eigenvalue where that is asked for or cheap:
  *     omega_min = lambda_min(G - diag G),  alpha_crit = -1 / omega_min,  eta_min = 1 + alpha omega_min. */
 #include "memory/spectrum.h"
+#include "memory/twins.h"
 
 #include "base/names.h"
 
@@ -91,7 +92,14 @@ void cgam_gate_free(cgam_gate *gate)
     cgam_dplr_inverse_free(gate->small);
     cgam_dplr_free(gate->A);
     cgam_spectrum_free(gate->critical_modes);
+    cgam_twins_free(gate->bank->env, gate->twins);
     cgam_free(gate->bank->env, gate);
+}
+
+size_t cgam_gate_bytes(const cgam_gate *gate)
+{
+    return sizeof *gate + (gate->A ? cgam_dplr_bytes(gate->A) : 0) +
+           cgam_dplr_inverse_bytes(gate->small);
 }
 
 /* eta_min = 1 - alpha / alpha_crit from below, and from above. */
@@ -249,6 +257,11 @@ cgam_status cgam_gate_new(const cgam_bank *bank, double alpha, const cgam_gate_o
     }
     if (o.coupled && gate->A && !cgam_dplr_dense(gate->A) && !cgam_dplr_singular(gate->A)) {
         status = cgam_dplr_inverse_new(gate->A, &gate->small);
+        if (status != CGAM_OK) goto fail;
+    }
+    gate->alike = o.alike && alpha > 0;
+    if (gate->alike) {
+        status = cgam_twins_find(bank, &gate->twins);
         if (status != CGAM_OK) goto fail;
     }
     *out = gate;

@@ -16,6 +16,8 @@ struct cgam_gate {
     cgam_dplr *A;  /* NULL: conjugate gradients */
     bool one_pass; /* A^-1 Z v comes exact out of one pass over Z: cgam_dplr_range will do */
     cgam_dplr_inverse *small;      /* of A, where it was asked for; else NULL */
+    bool alike;                    /* twins are known: */
+    struct cgam_twins *twins;      /* memories stored alike, NULL = none */
     cgam_spectrum *critical_modes; /* at the critical point where one pass will not do, else NULL */
 };
 

@@ -71,7 +71,7 @@ void cgam_recall_free(cgam_recall *plan)
     if (!plan) return;
     cgam_dplr_inverse_free(plan->own_small);
     cgam_gate_free(plan->own_gate);
-    cgam_twins_free(plan->bank->env, plan->twins);
+    cgam_twins_free(plan->bank->env, plan->own_twins);
     cgam_net_free(plan->net);
     cgam_sketch_free(plan->bank->env, plan->own_sketch);
     cgam_free(plan->bank->env, plan);
@@ -126,8 +126,10 @@ cgam_status cgam_recall_new(const cgam_bank *bank, const cgam_recall_opts *opts,
     plan->d_c = o.P || o.W ? o.d_c : bank->Z.d;
     status = take_gate(plan);
     if (status == CGAM_OK && o.mode == CGAM_COUPLED) status = need_positive(plan);
-    if (status == CGAM_OK && o.alpha > 0 && !o.W) /* weights of their own tell twins apart */
-        status = cgam_twins_find(bank, &plan->twins);
+    if (status == CGAM_OK && o.alpha > 0 && !o.W) { /* weights of their own tell twins apart */
+        if (!plan->gate->alike) status = cgam_twins_find(bank, &plan->own_twins);
+        plan->twins = plan->gate->alike ? plan->gate->twins : plan->own_twins;
+    }
     plan->context_margin = NAN;
     if (o.P) plan->weights_size = cgam_vec_norm(bank->Z.d * o.d_c, o.P) * (1 + 0x1p-20);
     for (int64_t i = 0; o.W && i < bank->Z.n; i++)

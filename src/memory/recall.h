@@ -14,14 +14,15 @@ struct cgam_recall {
     cgam_recall_opts opts;
     int64_t d_c;
     const cgam_gate *gate;
-    cgam_twins *twins;         /* memories stored alike, NULL = none, or alpha = 0 */
+    const cgam_twins *twins;   /* memories stored alike, NULL = none, or alpha = 0 */
     const cgam_sketch *sketch; /* with opts.fast: the bank's, or */
     cgam_sketch *own_sketch;   /* one made for the plan */
     cgam_reach can;            /* what ways the bank and A(alpha) allow */
     const cgam_dplr_inverse
         *small;                   /* where coupled feedback streams and memory allows, else NULL */
     cgam_gate *own_gate;          /* NULL: the gate is borrowed, */
-    cgam_dplr_inverse *own_small; /* or has this too */
+    cgam_dplr_inverse *own_small; /* or has this too, */
+    cgam_twins *own_twins;        /* and this */
     struct cgam_net *net;         /* mode flow, else NULL */
     double context_margin;        /* of a free context, else NAN */
     double weights_size;          /* of P or W: |P|_F, or the largest |W_i|_2; else 0 */

@@ -59,6 +59,12 @@ void cgam_dplr_free(cgam_dplr *T)
     cgam_free(env, T);
 }
 
+size_t cgam_dplr_bytes(const cgam_dplr *T)
+{
+    size_t size = (size_t)(T->dense ? T->n : T->k + T->m);
+    return (size * size + 2 * (size_t)T->n + 2 * size) * sizeof(double);
+}
+
 /* Bunch-Kaufman of the size x size matrix in T->K, and the signs of its eigenvalues: those of the
  * 1 x 1 and 2 x 2 blocks of the middle factor. */
 static cgam_status factor(cgam_dplr *T, int64_t size, int64_t *negative)

@@ -45,6 +45,7 @@ cgam_status cgam_dplr_below(cgam_env *env, const cgam_dplr_spec *spec, double ce
 /* Factors T: O(n d^2 + d^3), or O(n^2 d + n^3) when n <= d, or O(n) when a = 0. */
 cgam_status cgam_dplr_new(cgam_env *env, const cgam_dplr_spec *spec, cgam_dplr **out);
 void cgam_dplr_free(cgam_dplr *T); /* NULL is fine */
+size_t cgam_dplr_bytes(const cgam_dplr *T);
 
 /* Doubles that cgam_dplr_new will ask for at most, beside a few vectors. */
 double cgam_dplr_cost(const cgam_dplr_spec *spec);
@@ -93,7 +94,8 @@ cgam_status cgam_dplr_reduce(const cgam_dplr *T, const double *g, const double *
  * much is read. */
 typedef struct cgam_dplr_inverse cgam_dplr_inverse;
 cgam_status cgam_dplr_inverse_new(const cgam_dplr *T, cgam_dplr_inverse **out);
-void cgam_dplr_inverse_free(cgam_dplr_inverse *M); /* NULL is fine */
+void cgam_dplr_inverse_free(cgam_dplr_inverse *M);          /* NULL is fine */
+size_t cgam_dplr_inverse_bytes(const cgam_dplr_inverse *M); /* NULL: 0 */
 cgam_status cgam_dplr_inverse_reduce(const cgam_dplr_inverse *M, int64_t count, bool f32,
                                      const double *g, const double *x_border, double *t,
                                      double *y_border);

@@ -105,6 +105,13 @@ void cgam_dplr_inverse_free(cgam_dplr_inverse *M)
     cgam_free(env, M);
 }
 
+size_t cgam_dplr_inverse_bytes(const cgam_dplr_inverse *M)
+{
+    if (!M) return 0;
+    size_t numbers = (size_t)block_at(M, M->side, 0);
+    return numbers * (sizeof(double) + (M->f32 ? sizeof(float) : 0));
+}
+
 cgam_status cgam_dplr_inverse_new(const cgam_dplr *T, cgam_dplr_inverse **out)
 {
     *out = NULL;
