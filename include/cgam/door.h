@@ -26,7 +26,8 @@ typedef struct cgam_document {
 
 /* Runs `verb` ("recall", "lm sweep"). `options` is a JSON object: names as on the command line without
  * the dashes, in upper case for positional arguments; values are numbers, texts, true or false for
- * flags, and arrays of these where an option takes several; NULL = none. `threads` is checked and
+ * flags, and arrays of these where an option takes several; false for an option that writes a file or
+ * folder leaves that out, its default too; NULL = none. `threads` is checked and
  * otherwise left alone, since the env has its threads already. opts NULL = defaults. Gives *out, {0}
  * after a failure. CGAM_E_ARG for a verb or an option that there is not, with what is near in the
  * message. The verb "help" answers with the table of verbs. */

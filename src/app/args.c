@@ -344,6 +344,11 @@ static cgam_status set_json(cgam_args *args, slot *s, const json_t *value)
             return cgam_fail(args->env, CGAM_E_ARG, "%s: true or false is expected", p->name);
         return json_is_true(value) ? set(args, s, NULL) : CGAM_OK;
     }
+    if (p->writes && json_is_false(value) &&
+        !p->required) { /* write nothing, whatever the default */
+        s->given = p->fallback != NULL;
+        return CGAM_OK;
+    }
     bool array = json_is_array(value) && (is_list(p) || p->many);
     cgam_status status = CGAM_OK;
     for (size_t i = 0; i < (array ? json_array_size(value) : 1) && status == CGAM_OK; i++) {

@@ -61,7 +61,7 @@ cgam_status cgam_ask(cgam_env *env, const char *verb, const char *options,
 {
     *out = (cgam_document){0};
     cgam_ask_opts o = opts ? *opts : cgam_ask_opts_default();
-    cgam_call call = {.env = env, .progress = o.progress};
+    cgam_call call = {.env = env, .progress.line = o.progress};
     json_t *object = NULL;
     cgam_args *args = NULL;
     cgam_status status = CGAM_OK;

@@ -252,6 +252,7 @@ static json_t *param_json(const cgam_param *p)
     cgam_json_put_bool(one, "required", p->required);
     cgam_json_put_bool(one, "many", p->many);
     cgam_json_put_bool(one, "writes", p->writes);
+    if (p->input) cgam_json_put_text(one, "input", cgam_input_name(p->input));
     return one;
 }
 
@@ -266,6 +267,7 @@ json_t *cgam_help_json(const cgam_verb *verb)
     cgam_json_put_text(doc, "summary", verb->summary);
     cgam_json_put_text(doc, "about", verb->about);
     cgam_json_put_text(doc, "example", verb->example);
+    cgam_json_put_bool(doc, "local", verb->local);
     cgam_json_put(doc, "parameters", params);
     return doc;
 }

@@ -12,7 +12,8 @@ cgam_status cgam_input_bank(cgam_call *call, cgam_bank **out)
 {
     const char *path = cgam_args_text(call->args, "bank");
     size_t prefix = strlen(CGAM_DEMO_PREFIX);
-    if (strncmp(path, CGAM_DEMO_PREFIX, prefix) == 0) { /* its memories have norm 1 already */
+    if (strncmp(path, CGAM_DEMO_PREFIX, prefix) == 0 &&
+        !cgam_shelf_has(call->shelf, path)) { /* its memories have norm 1 already */
         int64_t seed = 1;
         if (path[prefix] && (!cgam_text_is_int(path + prefix, &seed) || seed < 0))
             return cgam_fail(call->env, CGAM_E_ARG, "bank %s: a seed is expected after the colon",
@@ -21,7 +22,14 @@ cgam_status cgam_input_bank(cgam_call *call, cgam_bank **out)
     }
     cgam_bank_opts opts = cgam_bank_opts_default();
     opts.normalize = cgam_args_flag(call->args, "normalize");
-    return cgam_bank_load(call->env, path, &opts, out);
+    return cgam_shelf_has(call->shelf, path)
+               ? cgam_shelf_bank(call->shelf, path, opts.normalize, out)
+               : cgam_bank_load(call->env, path, &opts, out);
+}
+
+void cgam_input_bank_done(cgam_call *call, cgam_bank *bank)
+{
+    if (!cgam_shelf_owns(call->shelf, bank)) cgam_bank_free(bank);
 }
 
 /* Adds the terms at *text up to ';' or the end to sum[d]; row [d] is room. */

@@ -4,8 +4,10 @@
 
 #include "app/params.h"
 
-/* The bank of --bank, with --normalize. "demo:" or "demo:SEED" is that of `cgam demo`. */
+/* The bank of --bank, with --normalize. "demo:" or "demo:SEED" is that of `cgam demo`. From the call's
+ * shelf where it is on it, else loaded. Give it back with cgam_input_bank_done, NULL too. */
 cgam_status cgam_input_bank(cgam_call *call, cgam_bank **out);
+void cgam_input_bank_done(cgam_call *call, cgam_bank *bank);
 #define CGAM_DEMO_PREFIX "demo:"
 cgam_status cgam_demo_bank(cgam_env *env, uint64_t seed, cgam_bank **out);
 

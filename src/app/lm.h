@@ -8,7 +8,8 @@
 #include "lm/study.h"
 
 #define CGAM_PARAM_LM_MODEL                                                                        \
-    CGAM_PARAM_TEXT("model", "FILE", "GGUF file; the model of `cgam lm get` if not given")
+    CGAM_PARAM_TEXT("model", "FILE", "GGUF file; the model of `cgam lm get` if not given",         \
+                    .input = CGAM_INPUT_MODEL)
 #define CGAM_PARAM_LM_DTYPE(help_) CGAM_PARAM_CHOICE("dtype", "f32|f16|bf16", "f32", help_)
 #define CGAM_PARAM_LM_SCALE(help_)                                                                 \
     CGAM_PARAM_CHOICE("lambda-scale", "relative|absolute", "relative", help_)
@@ -36,13 +37,14 @@
 #define CGAM_PARAMS_LM(store_needed_)                                                              \
     CGAM_PARAM_LM_MODEL,                                                                           \
         CGAM_PARAM_TEXT("store", "FILE", "keep states here and take those that are there",         \
-                        .required = (store_needed_), .writes = true),                              \
+                        .required = (store_needed_), .writes = true, .input = CGAM_INPUT_STORE),   \
         CGAM_PARAM_CHOICE("dataset", "facts|sentiment|" CGAM_LM_TASKS "|sst2|agnews|trec|lama",    \
                           NULL,                                                                    \
                           "shipped; the last four under $CGAM_DATA. sentiment if no --eval"),      \
-        CGAM_PARAM_TEXT("eval", "FILE", "queries"),                                                \
+        CGAM_PARAM_TEXT("eval", "FILE", "queries", .input = CGAM_INPUT_TEXT),                      \
         CGAM_PARAM_TEXT("train", "FILE",                                                           \
-                        "demonstrations; what is left of the queries' file if not given"),         \
+                        "demonstrations; what is left of the queries' file if not given",          \
+                        .input = CGAM_INPUT_TEXT),                                                 \
         CGAM_PARAM_CHOICE("format", "tsv|facts|sst2|agnews|trec|lama|pairs", "tsv",                \
                           "of --eval and --train"),                                                \
         CGAM_PARAM(CGAM_TEXT, "relation", "ID", "P36", 0, 0, "of --dataset lama"),                 \

@@ -10,12 +10,12 @@
     CGAM_PARAM_TEXT("edit", "L:KIND:WHERE:X:FILE[:ROW]",                                           \
                     "after layer L add, or replace by, X times the vector in FILE (.npy), at "     \
                     "WHERE: last, prompt, generated, all, i or i-j (-1: the prompt's last)",       \
-                    .many = true)
+                    .many = true, .input = CGAM_INPUT_NUMBERS)
 #define CGAM_PARAM_LM_VECTORS                                                                      \
     CGAM_PARAM_TEXT("vector", "FILE[:X[:FROM-TO]]",                                                \
                     "add X times the vectors in FILE (.gguf, .npy, .safetensors) at all tokens, "  \
                     "after layers FROM to TO",                                                     \
-                    .many = true)
+                    .many = true, .input = CGAM_INPUT_NUMBERS)
 #define CGAM_PARAM_LM_EXACT                                                                        \
     CGAM_PARAM_FLAG("exact", "the plain f32 pass instead of libllama's; Llama family")
 

@@ -40,7 +40,7 @@
                     "memories, one a row: .npy, .npz, .safetensors or .csv, - for standard "       \
                     "input; NAME picks an array where a file holds several; demo: is a small one " \
                     "of random memories",                                                          \
-                    .required = true)
+                    .required = true, .input = CGAM_INPUT_BANK)
 #define CGAM_PARAM_NORMALIZE CGAM_PARAM_FLAG("normalize", "divide each memory by its norm")
 #define CGAM_PARAM_ALPHA(fallback_)                                                                \
     CGAM_PARAM_REAL("alpha", "X", fallback_, 0, INFINITY,                                          \

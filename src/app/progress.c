@@ -19,7 +19,12 @@ static bool stays(void)
 
 void cgam_line_tell(cgam_line *line, double done, double seconds_left)
 {
-    if (!line->shown) return;
+    if (line->shown.to.report) {
+        cgam_progress_at at = {.phase = line->what, .done = done, .total = 1, .unit = ""};
+        at.seconds_left = seconds_left;
+        cgam_progress_tell(&line->shown.to, at);
+    }
+    if (!line->shown.line || line->shown.to.report) return;
     char bar[BAR + 1], left[48] = "", text[256];
     const char *of = line->all_start > 0 ? " of all" : "";
     for (int i = 0; i < BAR; i++) bar[i] = (i + 0.5) / BAR < done ? '#' : '.';
@@ -75,12 +80,17 @@ static void follow(void *user, const cgam_progress_at *at)
         double gone = now - line->all_start, step = share - line->all_first;
         left = step > 0 && gone > 0 ? gone * (1 - share) / step : (double)NAN;
     }
-    cgam_line_tell(line, share, left);
+    if (line->shown.to.report) {
+        cgam_progress_at on = *at;
+        on.seconds_left = left;
+        cgam_progress_tell(&line->shown.to, on);
+    } else cgam_line_tell(line, share, left);
 }
 
-cgam_progress cgam_line_begin(cgam_line *line, bool shown)
+cgam_progress cgam_line_begin(cgam_line *line, cgam_tell shown)
 {
     *line = (cgam_line){.shown = shown, .start = cgam_clock()};
     line->what = line->text;
-    return shown ? (cgam_progress){follow, line} : (cgam_progress){NULL, NULL};
+    return shown.line || shown.to.report ? (cgam_progress){follow, line}
+                                         : (cgam_progress){NULL, NULL};
 }

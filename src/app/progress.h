@@ -5,8 +5,14 @@
 
 #include <cgam/base.h>
 
+/* Who hears of it. */
+typedef struct cgam_tell {
+    bool line;        /* standard error does */
+    cgam_progress to; /* instead of it, whoever this is; report NULL: nobody */
+} cgam_tell;
+
 typedef struct cgam_line {
-    bool shown; /* false: say nothing */
+    cgam_tell shown;
     const char *what;
     int width; /* of what is on the screen; 0: nothing */
     /* Of a line that tells a library's progress. */
@@ -19,9 +25,9 @@ typedef struct cgam_line {
 
 /* done in 0 .. 1; seconds_left NAN = unknown. */
 void cgam_line_tell(cgam_line *line, double done, double seconds_left);
-/* A progress that draws on the line, with rate, share and time left, of all phases where it is known; silent unless shown. The caller keeps
- * the line until cgam_line_clear. */
-cgam_progress cgam_line_begin(cgam_line *line, bool shown);
+/* A progress that draws on the line, with rate, share and time left, of all phases where it is known, or
+ * hands it on; silent where nobody hears of it. The caller keeps the line until cgam_line_clear. */
+cgam_progress cgam_line_begin(cgam_line *line, cgam_tell shown);
 void cgam_line_clear(cgam_line *line); /* removes it from the screen */
 
 #endif

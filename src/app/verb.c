@@ -6,6 +6,12 @@
 
 bool cgam_param_positional(const cgam_param *p) { return isupper((unsigned char)p->name[0]) != 0; }
 
+const char *cgam_input_name(cgam_input input)
+{
+    static const char *const names[] = {"", "numbers", "bank", "store", "model", "text", "json"};
+    return names[input];
+}
+
 const cgam_param *cgam_verb_param(const cgam_verb *verb, int i)
 {
     const cgam_param *p = verb->params;

@@ -5,6 +5,8 @@
 #ifndef CGAM_SRC_APP_VERB_H
 #define CGAM_SRC_APP_VERB_H
 
+#include "app/progress.h"
+#include "app/shelf.h"
 #include "io/json.h"
 
 #include <cgam/cgam.h>
@@ -23,6 +25,20 @@ typedef enum cgam_param_kind {
 /* As a least value: any number above zero that leaves room for its inverse. */
 #define CGAM_ABOVE_0 0x1p-1000
 
+/* What a parameter that names a file is read as. A door for others than the machine's user knows
+ * banks, stores and models by names of its own, takes the rest from the request itself, and refuses
+ * to open what is marked as nothing. */
+typedef enum cgam_input {
+    CGAM_INPUT_NONE,
+    CGAM_INPUT_NUMBERS, /* an array */
+    CGAM_INPUT_BANK,
+    CGAM_INPUT_STORE,
+    CGAM_INPUT_MODEL,
+    CGAM_INPUT_TEXT, /* lines */
+    CGAM_INPUT_JSON
+} cgam_input;
+const char *cgam_input_name(cgam_input input); /* "numbers"; "" for none */
+
 typedef struct cgam_param {
     const char *name; /* without the dashes; "" ends a table. UPPER case: a positional argument */
     cgam_param_kind kind;
@@ -35,6 +51,7 @@ typedef struct cgam_param {
     bool required;
     bool many;   /* may be given several times; the values are gathered in order */
     bool writes; /* names a file or folder that is written */
+    cgam_input input;
 } cgam_param;
 
 typedef struct cgam_args cgam_args;
@@ -46,9 +63,11 @@ typedef struct cgam_call {
     const cgam_verb *verb;
     cgam_env *env;
     const cgam_args *args;
-    json_t *doc;   /* an object to fill */
-    bool negative; /* set: done, but the answer is no (exit status 1) */
-    bool progress; /* tell standard error of progress */
+    json_t *doc;        /* an object to fill */
+    bool negative;      /* set: done, but the answer is no (exit status 1) */
+    cgam_tell progress; /* who hears of it */
+    cgam_shelf *shelf;  /* banks and gates that stay between calls; NULL: none do */
+    FILE *out;          /* where a verb that goes on may say that it has begun; NULL: nowhere */
     FILE *
         live; /* a terminal that the printer will write to: text may be shown as it comes; or NULL */
 } cgam_call;
@@ -59,12 +78,17 @@ struct cgam_verb {
     const char *about; /* paragraphs, separated by empty lines */
     const char *example;
     const cgam_param *params; /* NULL: only the common ones */
+    bool local; /* only for the user of this machine: it fetches, or talks to a terminal */
     cgam_status (*run)(cgam_call *call);
     void (*print)(const json_t *doc, FILE *to);
 };
 
 /* Runs call->verb, which fills call->doc; CGAM_E_NOMEM where the document could not take everything. */
 CGAM_NODISCARD cgam_status cgam_call_run(cgam_call *call);
+
+/* What the verb serve runs. The server is a part of the program, not of the library, and puts itself
+ * here before main. NULL: there is none. */
+extern cgam_status (*cgam_serve_run)(cgam_call *call);
 
 /* NULL ends. */
 extern const cgam_verb *const cgam_verbs[];
@@ -97,7 +121,8 @@ cgam_status cgam_verb_fail(cgam_env *env, int count, const char *const *words);
 
 /* ---- Values ------------------------------------------------------------------------------- */
 /* Three ways to fill them, one set of checks: words of a command line; a JSON object, whose members
- * are numbers, texts, true or false, and arrays of these where a parameter takes several; or one
+ * are numbers, texts, true or false, and arrays of these where a parameter takes several - false for one
+ * that writes: nothing is written, whatever its default; or one
  * value after the other. Messages name parameters without dashes. */
 CGAM_NODISCARD cgam_status cgam_args_parse(cgam_env *env, const cgam_verb *verb, int argc,
                                            const char *const *argv, cgam_args **out);

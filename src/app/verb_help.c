@@ -108,6 +108,7 @@ static cgam_status completion_run(cgam_call *call)
 
 const cgam_verb cgam_verb_completion = {
     .name = "completion",
+    .local = true,
     .summary = "print the completion of a shell",
     .about = "Prints a script that lets bash, zsh or fish complete verbs, options, choices and "
              "files. `make install` puts the three where the shells look for them; without an "

@@ -49,7 +49,7 @@ static cgam_status run(cgam_call *call)
     cgam_bank *bank;
     cgam_status status = cgam_input_bank(call, &bank);
     if (status == CGAM_OK) status = fill(call, bank);
-    cgam_bank_free(bank);
+    cgam_input_bank_done(call, bank);
     return status;
 }
 

@@ -13,8 +13,10 @@
 
 static const cgam_param params[] = {
     CGAM_PARAM_BANK,
-    CGAM_PARAM_TEXT("query", "FILE[:NAME]", "one query (d), or rows:7*0.5+23", .required = true),
-    CGAM_PARAM_TEXT("context", "FILE[:NAME]", "one context (d), or rows:..; without it c = 0"),
+    CGAM_PARAM_TEXT("query", "FILE[:NAME]", "one query (d), or rows:7*0.5+23", .required = true,
+                    .input = CGAM_INPUT_NUMBERS),
+    CGAM_PARAM_TEXT("context", "FILE[:NAME]", "one context (d), or rows:..; without it c = 0",
+                    .input = CGAM_INPUT_NUMBERS),
     CGAM_PARAM_LAMBDA("1"),
     CGAM_PARAM_ALPHA("0"),
     CGAM_PARAM_BETA("1"),
@@ -131,7 +133,7 @@ static cgam_status run(cgam_call *call)
         status = find(call, bank, q.data, c.data, cgam_args_text(call->args, "out"));
     cgam_free(call->env, q.data);
     cgam_free(call->env, c.data);
-    cgam_bank_free(bank);
+    cgam_input_bank_done(call, bank);
     return status;
 }
 

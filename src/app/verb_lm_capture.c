@@ -8,7 +8,8 @@ static const cgam_param params[] = {
     CGAM_PARAMS_LM(true),
     CGAM_PARAM_TEXT("prompts", "FILE",
                     "prompts of your own instead of a dataset: one a line, or JSON lines with "
-                    "\"prompt\" and perhaps \"label\"; - for standard input"),
+                    "\"prompt\" and perhaps \"label\"; - for standard input",
+                    .input = CGAM_INPUT_TEXT),
     CGAM_PARAM_CHOICE("tokens", "last|all", "last",
                       "whose states are kept: of all tokens beside those of the last"),
     CGAM_PARAM_END,

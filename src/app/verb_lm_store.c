@@ -6,7 +6,7 @@
 #include <string.h>
 
 static const cgam_param params[] = {
-    CGAM_PARAM_TEXT("store", "FILE", "to look into", .required = true),
+    CGAM_PARAM_TEXT("store", "FILE", "to look into", .required = true, .input = CGAM_INPUT_STORE),
     CGAM_PARAM_FLAG("check", "read every row and compare its digest"),
     CGAM_PARAM_TEXT("export", "FILE",
                     "write states [rows, layers + 1, width] as .npy, .npz or .safetensors",

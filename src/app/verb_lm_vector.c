@@ -7,12 +7,13 @@
 
 static const cgam_param params[] = {
     CGAM_PARAMS_LM(false),
-    CGAM_PARAM_TEXT("contrast", "FILE",
-                    "pairs of texts, text<TAB>opposite a line, instead of data"),
+    CGAM_PARAM_TEXT("contrast", "FILE", "pairs of texts, text<TAB>opposite a line, instead of data",
+                    .input = CGAM_INPUT_TEXT),
     CGAM_PARAM_CHOICE("kind", "mean|pca", "mean",
                       "of --contrast: the mean difference, or the first principal component"),
     CGAM_PARAM_TEXT("from", "FILE[:X],FILE[:X],..",
-                    "the sum of vectors in files, each times its factor, instead of data"),
+                    "the sum of vectors in files, each times its factor, instead of data",
+                    .input = CGAM_INPUT_NUMBERS),
     CGAM_PARAM_TEXT("out", "FILE", "vector to write: .gguf, .npy or .safetensors", .required = true,
                     .writes = true),
     CGAM_PARAM_END,

@@ -11,8 +11,8 @@ enum { SIDE = 5 }; /* attractors are looked for from SIDE x SIDE points of the p
 
 static const cgam_param params[] = {
     CGAM_PARAM_BANK,
-    CGAM_PARAM_TEXT("context", "FILE[:NAME]",
-                    "one context (d), or rows:7*0.5+23; without it c = 0"),
+    CGAM_PARAM_TEXT("context", "FILE[:NAME]", "one context (d), or rows:7*0.5+23; without it c = 0",
+                    .input = CGAM_INPUT_NUMBERS),
     CGAM_PARAM_ALPHA("0"),
     CGAM_PARAM_LAMBDA("1"),
     CGAM_PARAM_BETA("1"),
@@ -27,9 +27,11 @@ static const cgam_param params[] = {
     CGAM_PARAM_REAL("margin", "X", "0.5", 0, 100,
                     "how far the map goes beyond the memories of the plane, in their extent"),
     CGAM_PARAM_TEXT("from", "FILE[:NAME]",
-                    "starts of flows (d) or (B,d), or rows:..: the query moves from there"),
+                    "starts of flows (d) or (B,d), or rows:..: the query moves from there",
+                    .input = CGAM_INPUT_NUMBERS),
     CGAM_PARAM_REALS("at", "X,Y", NULL, -1e6, 1e6, "a start on the plane, by its coordinates"),
-    CGAM_PARAM_TEXT("context-then", "FILE[:NAME]", "the context from --switch on; without it none"),
+    CGAM_PARAM_TEXT("context-then", "FILE[:NAME]", "the context from --switch on; without it none",
+                    .input = CGAM_INPUT_NUMBERS),
     CGAM_PARAM_REAL("switch", "T", NULL, CGAM_ABOVE_0, INFINITY,
                     "when a flow's context changes to --context-then"),
     CGAM_PARAM_REAL("tau-s", "X", "0.1", CGAM_ABOVE_0, INFINITY, "time constant of the gates"),
@@ -56,7 +58,7 @@ static void close_job(job *j)
 {
     cgam_env *env = j->call->env;
     cgam_plane_free(env, &j->plane);
-    cgam_bank_free(j->bank);
+    cgam_input_bank_done(j->call, j->bank);
     double *blocks[] = {j->c.data, j->then.data, j->from.data, j->x, j->energy};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) cgam_free(env, blocks[i]);
 }

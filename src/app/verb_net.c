@@ -13,7 +13,8 @@
 enum { STATE_SHOWN = 256 }; /* numbers of a layer that the document prints */
 
 #define NET_FILE                                                                                   \
-    CGAM_PARAM_TEXT("FILE", "FILE.json", "a network: docs/format/network.md", .required = true)
+    CGAM_PARAM_TEXT("FILE", "FILE.json", "a network: docs/format/network.md", .required = true,    \
+                    .input = CGAM_INPUT_JSON)
 
 static const cgam_param run_params[] = {
     NET_FILE,
@@ -123,7 +124,7 @@ static int watch(void *user, const cgam_flow_moment *m)
 {
     watcher *w = user;
     double now = cgam_clock();
-    if (w->progress.shown && now - w->told > 0.2 && now - w->start > 0.5) {
+    if (now - w->told > 0.2 && now - w->start > 0.5) {
         double left = m->progress > 0 ? (now - w->start) * (1 / m->progress - 1) : NAN;
         cgam_line_tell(&w->progress, m->progress, left);
         w->told = now;

@@ -16,13 +16,16 @@ static const cgam_param params[] = {
     CGAM_PARAM_TEXT("query", "FILE[:NAME]",
                     "one query (d) or several (B,d); or a sum of memories, "
                     "rows:7*0.5+23*0.5, several separated by ;",
-                    .required = true),
+                    .required = true, .input = CGAM_INPUT_NUMBERS),
     CGAM_PARAM_TEXT(
         "context", "FILE[:NAME]",
         "one context (d_c) for all queries, or one for each (B,d_c), or rows:.. as for a "
-        "query; without it c = 0"),
-    CGAM_PARAM_TEXT("projection", "FILE[:NAME]", "P (d,d_c): gates see Z P c; without it P = I"),
-    CGAM_PARAM_TEXT("gate-weights", "FILE[:NAME]", "W (N,d_c): gates see W c instead"),
+        "query; without it c = 0",
+        .input = CGAM_INPUT_NUMBERS),
+    CGAM_PARAM_TEXT("projection", "FILE[:NAME]", "P (d,d_c): gates see Z P c; without it P = I",
+                    .input = CGAM_INPUT_NUMBERS),
+    CGAM_PARAM_TEXT("gate-weights", "FILE[:NAME]", "W (N,d_c): gates see W c instead",
+                    .input = CGAM_INPUT_NUMBERS),
     CGAM_PARAM_LAMBDA("1"),
     CGAM_PARAM_ALPHA("0"),
     CGAM_PARAM_BETA("1"),
@@ -34,7 +37,8 @@ static const cgam_param params[] = {
     CGAM_PARAM_INT("top", "K", "5", 0, 1e9, "how many of the most probable memories to list"),
     CGAM_PARAM_TEXT("target", "FILE|INDEX",
                     "the memory that gaps, bound and p speak of, instead of the winner: an index, "
-                    "or a file with one per query"),
+                    "or a file with one per query",
+                    .input = CGAM_INPUT_NUMBERS),
     CGAM_PARAM_FLAG("certify",
                     "also compute what costs more than the recall: exact fold margin and local "
                     "contraction, alpha_crit, a search for a second fixed point"),
@@ -77,6 +81,7 @@ typedef struct job {
     cgam_call *call;
     cgam_bank *bank;
     cgam_recall *plan;
+    const cgam_gate *gate; /* on the call's shelf, shared by plans; NULL: none */
     cgam_matrix q, c, P, W;
     int64_t *target;
     cgam_route route;
@@ -94,7 +99,8 @@ static void job_close(job *j)
     cgam_npy_abandon(j->save_p);
     cgam_npy_abandon(j->save_readout);
     cgam_recall_free(j->plan);
-    cgam_bank_free(j->bank);
+    cgam_shelf_gate_done(j->call->shelf, j->gate);
+    cgam_input_bank_done(j->call, j->bank);
     double *blocks[] = {j->q.data, j->c.data,    j->P.data, j->W.data,
                         j->top_p,  j->top_log_p, j->p,      j->readout};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) cgam_free(env, blocks[i]);
@@ -185,7 +191,9 @@ static cgam_status job_open(job *j)
     o.P = j->P.data;
     o.W = j->W.data;
     o.d_c = d_c;
-    return cgam_recall_new(j->bank, &o, &j->plan);
+    status = cgam_shelf_gate(call->shelf, j->bank, &o, &j->gate);
+    o.gate = j->gate;
+    return status == CGAM_OK ? cgam_recall_new(j->bank, &o, &j->plan) : status;
 }
 
 static cgam_status job_room(job *j)

@@ -56,7 +56,8 @@ static cgam_param from_row(const cgam_study_param *p, const cgam_study_opts *usu
                       .value = forms[p->kind].value,
                       .min = p->low,
                       .max = p->high,
-                      .help = p->help};
+                      .help = p->help,
+                      .input = p->kind == CGAM_FIELD_BANK ? CGAM_INPUT_BANK : CGAM_INPUT_NONE};
     char *words = v->words[k];
     for (int i = 0; p->words && p->words[i]; i++)
         snprintf(words + strlen(words), WORDS_MAX - strlen(words), "%s%s", i ? "|" : "",
@@ -179,7 +180,7 @@ static cgam_status run_kind(cgam_call *call, cgam_study_kind kind)
     o.progress = cgam_line_begin(&bar, call->progress);
     if (status == CGAM_OK && single) {
         status = one_trial(call, &o);
-        cgam_bank_free(bank);
+        cgam_input_bank_done(call, bank);
         return status;
     }
     if (status == CGAM_OK) status = cgam_study_run(call->env, &o, &study);
@@ -190,12 +191,12 @@ static cgam_status run_kind(cgam_call *call, cgam_study_kind kind)
         status = draw(call, study, out);
     if (status == CGAM_OK) {
         if (kind == CGAM_STUDY_THEOREMS) call->negative = violated(study);
-        cgam_json_put_text(call->doc, "out", out);
+        if (out) cgam_json_put_text(call->doc, "out", out);
         cgam_json_put_real(call->doc, "seconds", cgam_clock() - begun);
         cgam_study_forget(study);
     }
     cgam_study_free(study);
-    cgam_bank_free(bank);
+    cgam_input_bank_done(call, bank);
     return status;
 }
 

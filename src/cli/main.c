@@ -88,7 +88,8 @@ static int run(const cgam_verb *verb, int argc, const char *const *argv, FILE *t
     cgam_status status = cgam_env_new(&opts, &env);
     if (status != CGAM_OK) return complain(verb, NULL, status);
     cgam_args *args = NULL;
-    cgam_call call = {.verb = verb, .env = env, .doc = json_object(), .progress = true};
+    cgam_call call = {.verb = verb, .env = env, .doc = json_object(), .out = to};
+    call.progress.line = true;
     status = cgam_args_parse(env, verb, argc, argv, &args);
     call.args = args;
     if (status == CGAM_OK && isatty(fileno(to)) && !cgam_args_flag(args, "json")) call.live = to;

@@ -34,7 +34,7 @@ static void nothing_is_left_behind(void **state)
     cgam_line line;
     stderr = open_memstream(&bytes, &size);
     assert_non_null(stderr);
-    cgam_progress progress = cgam_line_begin(&line, true);
+    cgam_progress progress = cgam_line_begin(&line, (cgam_tell){.line = true});
     cgam_progress_at at = {.phase = "a phase with a name that is longer than most of them",
                            .done = 1,
                            .total = 4,
@@ -71,7 +71,7 @@ static void a_file_is_told_in_lines(void **state)
     assert_non_null(file);
     cgam_line line;
     stderr = file;
-    cgam_progress progress = cgam_line_begin(&line, true);
+    cgam_progress progress = cgam_line_begin(&line, (cgam_tell){.line = true});
     cgam_progress_at at = {
         .phase = "sweep 2/4: states", .done = 1, .total = 4, .unit = "", .seconds_left = 5};
     progress.report(progress.user, &at); /* too early for a word */
@@ -97,7 +97,7 @@ static void all_phases_are_one(void **state)
     assert_non_null(file);
     cgam_line line;
     stderr = file;
-    cgam_progress progress = cgam_line_begin(&line, true);
+    cgam_progress progress = cgam_line_begin(&line, (cgam_tell){.line = true});
     cgam_progress_at at = {.phase = "neff 1/4: states",
                            .done = 3,
                            .total = 4,
