@@ -7,6 +7,7 @@ foreach(module ${pkgconfig_modules})
   pkg_check_modules(${module} REQUIRED QUIET IMPORTED_TARGET ${module})
   list(APPEND library_dependencies PkgConfig::${module})
 endforeach()
+pkg_check_modules(libmicrohttpd REQUIRED QUIET IMPORTED_TARGET libmicrohttpd) # the program alone
 list(APPEND library_dependencies Threads::Threads m ${CMAKE_DL_LIBS})
 
 # BLAS and LAPACK are loaded at run time (src/base/blas.h), and so is liblinear, which would bring BLAS

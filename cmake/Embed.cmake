@@ -1,7 +1,9 @@
 # Files that become part of the library, as a table of arrays (src/base/embedded.h). Written when the
-# build is configured, which a change of any of them brings about.
+# build is configured, which a change of any of them brings about. src/serve/page is what the server
+# shows: index.html at /, every other file under its own name, with a type by its ending (answer.c).
 file(GLOB embedded_files CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/src"
-  src/app/completion/* src/lm/shipped/* src/report/*.css src/report/*.html)
+  src/app/completion/* src/lm/shipped/* src/report/*.css src/report/*.html
+  src/serve/page/*.html src/serve/page/*.css src/serve/page/*.js src/serve/page/*.svg)
 set(embedded_arrays "")
 set(embedded_rows "")
 foreach(name ${embedded_files})

@@ -3,6 +3,7 @@
 #   tests/unit/<layer>/test_*.c  tests/identity/test_*.c  tests/oracle/test_*.c   one program each
 #   tests/rigour/*.c             one program that decides certificates in ball arithmetic
 #   tests/system/*.sh            scripts; exit 77 means skipped
+#   tests/serve/test_*.py        clients of `cgam serve`
 #   tests/fuzz/fuzz_*.c          fuzz targets, fed by tests/fuzz/standalone.c
 #   examples/*.c                 built against the public headers and the shared library, and run
 #
@@ -109,6 +110,13 @@ foreach(source ${test_scripts})
   set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
 endforeach()
 
+# ---- the server, by clients in Python -------------------------------------------------------------
+file(GLOB serve_tests CONFIGURE_DEPENDS tests/serve/test_*.py)
+foreach(source ${serve_tests})
+  get_filename_component(name ${source} NAME_WE)
+  register_test(serve/${name} "${source}" COMMAND /usr/bin/python3 -B "${source}")
+endforeach()
+
 # ---- fuzz targets: a short run with any compiler, and with libFuzzer where there is clang ------
 file(GLOB fuzz_sources CONFIGURE_DEPENDS tests/fuzz/fuzz_*.c)
 find_program(CGAM_CLANG NAMES clang)
@@ -128,6 +136,9 @@ foreach(source ${fuzz_sources})
   get_filename_component(file ${source} NAME_WE)
   string(REGEX REPLACE "^fuzz_" "" name ${file})
   add_test_program(${file} fuzz/${file} ${source} tests/fuzz/standalone.c)
+  if(file STREQUAL "fuzz_request")
+    target_link_libraries(${file} PRIVATE cgam_serve)
+  endif()
   register_test(fuzz/${name} "${source}"
     COMMAND ${file} -mutations=20000 -seed=1 "${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${name}")
   if(CGAM_LIBFUZZER AND NOT CGAM_SANITIZE)

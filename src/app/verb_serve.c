@@ -1,0 +1,73 @@
+/* verb_serve.c: the verbs as a server. The server itself is a door of its own (src/serve). */
+#include "app/params.h"
+#include "app/verbs.h"
+#include "base/env.h"
+
+static const cgam_param params[] = {
+    CGAM_PARAM_TEXT(
+        "bank", "[ID=]FILE[:NAME]",
+        "a bank that requests may name; ID is the file's name without its ending if not "
+        "given. The bank demo is always there",
+        .many = true),
+    CGAM_PARAM_TEXT("store", "[ID=]FILE", "a store of states that requests may name", .many = true),
+    CGAM_PARAM_TEXT("model", "[ID=]FILE",
+                    "a GGUF model that requests may name; the first is taken where they name none",
+                    .many = true),
+    CGAM_PARAM_TEXT("root", "DIR",
+                    "requests may write below it, and below it alone: their out is a name in it",
+                    .writes = true),
+    CGAM_PARAM(CGAM_TEXT, "host", "ADDRESS", "127.0.0.1", 0, 0,
+               "address to listen on; another than this machine's own needs a token, which then "
+               "travels in clear"),
+    CGAM_PARAM_INT("port", "N", "0", 0, 65535, "port to listen on; 0 takes any that is free"),
+    CGAM_PARAM_TEXT("token", "T", "what requests have to show; a random one if not given"),
+    CGAM_PARAM_TEXT("token-file", "FILE", "take it from the first line of a file"),
+    CGAM_PARAM_FLAG("no-token", "let everyone in who reaches the port of this machine"),
+    CGAM_PARAM_TEXT("allow-host", "NAME[:PORT]",
+                    "answer under this name too: that of a proxy in front, say", .many = true),
+    CGAM_PARAM_TEXT("allow-origin", "URL", "let pages of this origin ask (CORS)", .many = true),
+    CGAM_PARAM_INT("max-body", "MB", "64", 1, 4096, "largest request"),
+    CGAM_PARAM_INT("max-requests", "N", "64", 1, 10000,
+                   "verbs that run or wait to; more are told to come again"),
+    CGAM_PARAM_REAL("timeout", "S", "300", 0.001, 1e9, "seconds after which a verb is stopped"),
+    CGAM_PARAM_INT("plan-cache", "MB", "1024", 0, 1048576,
+                   "room for factored gate operators, kept from request to request"),
+    CGAM_PARAM_FLAG("metrics", "answer GET /metrics, for Prometheus"),
+    CGAM_PARAM_FLAG("log", "a JSON line on standard error for each request"),
+    CGAM_PARAM_FLAG("open", "open the page in the browser"),
+    CGAM_PARAM_END,
+};
+
+cgam_status (*cgam_serve_run)(cgam_call *call);
+
+static cgam_status run(cgam_call *call)
+{
+    if (cgam_serve_run) return cgam_serve_run(call);
+    return cgam_fail(call->env, CGAM_E_UNSUPPORTED,
+                     "the server is a part of the program cgam, not of the library");
+}
+
+static void print(const json_t *doc, FILE *to)
+{
+    (void)doc;
+    (void)to;
+}
+
+const cgam_verb cgam_verb_serve = {
+    .name = "serve",
+    .local = true,
+    .summary = "answer verbs over HTTP, and show the explorer in a browser",
+    .about =
+        "Listens on this machine and prints the address of its page, with the token in it, on one "
+        "line. Every verb is POST /api/VERB with a JSON object of its options, and is answered by "
+        "the document that --json prints. Banks, stores and models are named by the ids given here, "
+        "never by paths; where an option takes a file of numbers, a request holds the numbers. "
+        "Options that write are refused, except out where --root is given.\n\n"
+        "Requests under other host names than this machine's own, and from pages of other origins, "
+        "are refused. SIGTERM lets running verbs end, and then the program ends with status 0. All "
+        "of it, with examples, is in docs/server.md.",
+    .example = "cgam serve --bank words=glove.npy --port 8080 --open",
+    .params = params,
+    .run = run,
+    .print = print,
+};

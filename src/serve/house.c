@@ -1,0 +1,250 @@
+/* house.c: what requests may name. Ids stand for banks, stores and models; paths stay inside. */
+#include "serve/server.h"
+
+#include "io/folder.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    cgam_input kind;
+    const char *option, *plural;
+} kinds[] = {{CGAM_INPUT_BANK, "bank", "banks"},
+             {CGAM_INPUT_STORE, "store", "stores"},
+             {CGAM_INPUT_MODEL, "model", "models"}};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+bool cgam_house_is_id(const char *text)
+{
+    if (!*text || *text == '.' || strlen(text) > 100) return false;
+    for (; *text; text++)
+        if (!isalnum((unsigned char)*text) && !strchr("._-", *text)) return false;
+    return true;
+}
+
+const cgam_tenant *cgam_house_find(const cgam_house *house, cgam_input kind, const char *id)
+{
+    for (int i = 0; i < house->count; i++)
+        if (house->tenants[i].kind == kind && strcmp(house->tenants[i].id, id) == 0)
+            return &house->tenants[i];
+    return NULL;
+}
+
+/* Takes both texts over. */
+static cgam_status add(cgam_house *house, cgam_input kind, char *id, char *path)
+{
+    cgam_env *env = house->env;
+    cgam_status status = CGAM_OK;
+    if (!id || !path) status = cgam_fail_nomem(env, "an id");
+    else if (!cgam_house_is_id(id))
+        status = cgam_fail(env, CGAM_E_ARG,
+                           "%s: '%s' is no id; letters, digits and ._- are, as "
+                           "ID=FILE",
+                           cgam_input_name(kind), id);
+    else if (cgam_house_find(house, kind, id))
+        status = cgam_fail(env, CGAM_E_ARG, "%s: the id %s is given twice; ID=FILE gives another",
+                           cgam_input_name(kind), id);
+    if (status == CGAM_OK && house->count == house->room) {
+        int room = house->room ? 2 * house->room : 8;
+        cgam_tenant *more = realloc(house->tenants, (size_t)room * sizeof *more);
+        if (more) house->tenants = more, house->room = room;
+        else status = cgam_fail_nomem(env, "ids");
+    }
+    if (status == CGAM_OK) house->tenants[house->count++] = (cgam_tenant){kind, id, path};
+    else {
+        free(id);
+        free(path);
+    }
+    return status;
+}
+
+/* The file a tenant lies in, absolute: where it is does not depend on where we are. A member stays
+ * behind it. NULL without memory. */
+static char *absolute(const char *path)
+{
+    char real[PATH_MAX], *out = NULL;
+    const char *member = "";
+    if (realpath(path, real)) member = path + strlen(path);
+    else {
+        const char *colon = strrchr(path, ':');
+        char *file = colon ? strndup(path, (size_t)(colon - path)) : NULL;
+        if (file && realpath(file, real)) member = colon;
+        else snprintf(real, sizeof real, "%s", path); /* whoever opens it says why it cannot */
+        free(file);
+    }
+    return asprintf(&out, "%s%s", real, member) < 0 ? NULL : out;
+}
+
+/* "glove" of "data/glove.npy:Z". */
+static char *default_id(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    size_t length = strcspn(name, ":");
+    for (size_t i = length; i-- > 1;)
+        if (name[i] == '.') {
+            length = i;
+            break;
+        }
+    return strndup(name, length);
+}
+
+/* [ID=]FILE. */
+static cgam_status add_text(cgam_house *house, cgam_input kind, const char *text)
+{
+    const char *equals = strchr(text, '=');
+    bool named = equals && !memchr(text, '/', (size_t)(equals - text));
+    const char *path = named ? equals + 1 : text;
+    if (!*path)
+        return cgam_fail(house->env, CGAM_E_ARG, "%s: ID=FILE has no FILE", cgam_input_name(kind));
+    return add(house, kind, named ? strndup(text, (size_t)(equals - text)) : default_id(path),
+               absolute(path));
+}
+
+/* A file that is there, for those that are opened only when they are asked for. */
+static cgam_status look(cgam_house *house, const cgam_tenant *t)
+{
+    if (t->kind == CGAM_INPUT_BANK) return cgam_shelf_add(house->shelf, t->path, NULL);
+    if (t->kind == CGAM_INPUT_STORE) return CGAM_OK; /* made by the first who writes into it */
+    cgam_file file;
+    cgam_status status = cgam_file_map(house->env, t->path, &file);
+    if (status == CGAM_OK) cgam_file_unmap(&file);
+    return status;
+}
+
+static cgam_status add_demo(cgam_house *house)
+{
+    if (cgam_house_find(house, CGAM_INPUT_BANK, "demo")) return CGAM_OK;
+    cgam_bank *bank;
+    cgam_status status = cgam_demo_bank(house->env, 1, &bank);
+    if (status == CGAM_OK) status = cgam_shelf_add(house->shelf, CGAM_DEMO_PREFIX, bank);
+    if (status == CGAM_OK)
+        status = add(house, CGAM_INPUT_BANK, strdup("demo"), strdup(CGAM_DEMO_PREFIX));
+    return status;
+}
+
+static cgam_status open_root(cgam_house *house, const char *root)
+{
+    cgam_status status = cgam_folder_make(house->env, root);
+    if (status != CGAM_OK) return status;
+    house->root = realpath(root, NULL);
+    return house->root ? CGAM_OK : cgam_fail(house->env, CGAM_E_IO, "%s: no such folder", root);
+}
+
+cgam_status cgam_house_open(cgam_call *call, cgam_env *env, cgam_house *house)
+{
+    *house = (cgam_house){.env = env};
+    const char *root = cgam_args_text(call->args, "root");
+    size_t plans = (size_t)cgam_args_int(call->args, "plan-cache") << 20;
+    cgam_status status = cgam_shelf_new(env, plans, &house->shelf);
+    for (int k = 0; k < KINDS && status == CGAM_OK; k++) {
+        const char *const *texts;
+        int64_t count = cgam_args_words(call->args, kinds[k].option, &texts);
+        for (int64_t i = 0; i < count && status == CGAM_OK; i++) {
+            status = add_text(house, kinds[k].kind, texts[i]);
+            if (status == CGAM_OK) status = look(house, &house->tenants[house->count - 1]);
+        }
+    }
+    if (status == CGAM_OK) status = add_demo(house);
+    if (status == CGAM_OK && root) status = open_root(house, root);
+    return status;
+}
+
+void cgam_house_close(cgam_house *house)
+{
+    for (int i = 0; i < house->count; i++) {
+        free(house->tenants[i].id);
+        free(house->tenants[i].path);
+    }
+    free(house->tenants);
+    free(house->root);
+    cgam_shelf_free(house->shelf);
+    *house = (cgam_house){0};
+}
+
+/* ---- hiding where things lie ------------------------------------------------------------------- */
+
+/* `what` at the first place it stands in the text as a whole path, or NULL. */
+static const char *stands(const char *text, const char *what)
+{
+    size_t length = strlen(what);
+    for (const char *at = text; (at = strstr(at, what)); at += length)
+        if (!isalnum((unsigned char)at[length]) && at[length] != '_') return at;
+    return NULL;
+}
+
+/* Replaces it everywhere; takes and gives a text for free(). */
+static char *replace(char *text, const char *what, const char *by)
+{
+    const char *at;
+    while (text && (at = stands(text, what))) {
+        char *out = NULL;
+        if (asprintf(&out, "%.*s%s%s", (int)(at - text), text, by, at + strlen(what)) < 0)
+            out = NULL;
+        free(text);
+        text = out;
+    }
+    return text;
+}
+
+char *cgam_house_veil(const cgam_house *house, const char *text)
+{
+    bool any = house->root && strstr(text, house->root);
+    for (int i = 0; i < house->count && !any; i++)
+        any = house->tenants[i].path[0] == '/' && strstr(text, house->tenants[i].path);
+    if (!any) return NULL;
+    char *out = strdup(text), *below = NULL;
+    for (int i = 0; i < house->count && out; i++)
+        if (house->tenants[i].path[0] == '/')
+            out = replace(out, house->tenants[i].path, house->tenants[i].id);
+    if (house->root && out && asprintf(&below, "%s/", house->root) >= 0) {
+        for (char *at; out && (at = strstr(out, below));)
+            memmove(at, at + strlen(below), strlen(at + strlen(below)) + 1);
+        free(below);
+    }
+    return out && house->root ? replace(out, house->root, "root") : out;
+}
+
+void cgam_house_veil_json(const cgam_house *house, json_t *doc)
+{
+    const char *key;
+    json_t *value;
+    size_t i;
+    if (json_is_string(doc)) {
+        char *veiled = cgam_house_veil(house, json_string_value(doc));
+        if (veiled) json_string_set(doc, veiled);
+        free(veiled);
+    }
+    if (json_is_object(doc))
+        json_object_foreach(doc, key, value) cgam_house_veil_json(house, value);
+    if (json_is_array(doc)) json_array_foreach(doc, i, value) cgam_house_veil_json(house, value);
+}
+
+static json_t *describe(const cgam_house *house, const cgam_tenant *t)
+{
+    json_t *one = json_object();
+    cgam_bank *bank;
+    cgam_json_put_text(one, "id", t->id);
+    if (t->kind != CGAM_INPUT_BANK ||
+        cgam_shelf_bank(house->shelf, t->path, false, &bank) != CGAM_OK)
+        return one;
+    cgam_bank_info info = cgam_bank_describe(bank);
+    cgam_json_put_int(one, "n", info.n);
+    cgam_json_put_int(one, "d", info.d);
+    cgam_json_put_text(one, "dtype", cgam_dtype_name(info.dtype));
+    return one;
+}
+
+void cgam_house_describe(const cgam_house *house, json_t *doc)
+{
+    for (int k = 0; k < KINDS; k++) {
+        json_t *list = json_array();
+        for (int i = 0; i < house->count; i++)
+            if (house->tenants[i].kind == kinds[k].kind)
+                json_array_append_new(list, describe(house, &house->tenants[i]));
+        cgam_json_put(doc, kinds[k].plural, list);
+    }
+    cgam_json_put_bool(doc, "root", house->root != NULL);
+}
