@@ -39,6 +39,7 @@ const cgam_verb *const cgam_verbs[] = {
     &cgam_verb_lm_steer,
     &cgam_verb_lm_probe,
     &cgam_verb_lm_study,
+    &cgam_verb_serve,
     &cgam_verb_bench,
     &cgam_verb_help,
     &cgam_verb_completion,

@@ -30,6 +30,7 @@ extern const cgam_verb cgam_verb_lm_inject;
 extern const cgam_verb cgam_verb_lm_steer;
 extern const cgam_verb cgam_verb_lm_probe;
 extern const cgam_verb cgam_verb_lm_study;
+extern const cgam_verb cgam_verb_serve;
 extern const cgam_verb cgam_verb_bench;
 extern const cgam_verb cgam_verb_help;
 extern const cgam_verb cgam_verb_completion;

@@ -1,0 +1,159 @@
+/* answer.c: what goes back, and the headers that every answer has. */
+#include "serve/server.h"
+
+#include "base/embedded.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* No script, style or picture but our own files, none inline; no frames around us; nothing is guessed;
+ * no address, and so no token in one, is told to others; nothing of the API is kept. */
+static const char *const headers[][2] = {
+    {"Content-Security-Policy",
+     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' "
+     "data: blob:; font-src 'self'; connect-src 'self'; base-uri 'none'; "
+     "form-action 'none'; frame-ancestors 'none'"},
+    {"X-Content-Type-Options", "nosniff"},
+    {"X-Frame-Options", "DENY"},
+    {"Referrer-Policy", "no-referrer"},
+    {"Cross-Origin-Opener-Policy", "same-origin"},
+    {"Cross-Origin-Resource-Policy", "same-origin"},
+    {"Cache-Control", "no-store"},
+};
+
+static enum MHD_Result queue(cgam_asked *asked, int code, const char *type,
+                             struct MHD_Response *response)
+{
+    if (!response) return MHD_NO;
+    const char *origin = MHD_lookup_connection_value(asked->connection, MHD_HEADER_KIND, "Origin");
+    for (size_t i = 0; i < sizeof headers / sizeof *headers; i++)
+        MHD_add_response_header(response, headers[i][0], headers[i][1]);
+    if (type) MHD_add_response_header(response, "Content-Type", type);
+    if (cgam_guard_cors(&asked->server->guard, origin)) {
+        MHD_add_response_header(response, "Access-Control-Allow-Origin", origin);
+        MHD_add_response_header(response, "Access-Control-Allow-Headers",
+                                "Authorization, Content-Type, Accept");
+        MHD_add_response_header(response, "Access-Control-Allow-Methods", "GET, POST");
+        MHD_add_response_header(response, "Vary", "Origin");
+    }
+    if (code == MHD_HTTP_UNAUTHORIZED)
+        MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
+    if (code == MHD_HTTP_TOO_MANY_REQUESTS || code == MHD_HTTP_SERVICE_UNAVAILABLE)
+        MHD_add_response_header(response, "Retry-After", "1");
+    if (asked->negative) MHD_add_response_header(response, "Cgam-Status", "1");
+    if (atomic_load(&asked->server->draining))
+        MHD_add_response_header(response, "Connection", "close");
+    asked->code = code;
+    enum MHD_Result queued = MHD_queue_response(asked->connection, (unsigned)code, response);
+    MHD_destroy_response(response);
+    return queued;
+}
+
+enum MHD_Result cgam_answer_text(cgam_asked *asked, int code, const char *type, char *text,
+                                 size_t size)
+{
+    asked->sent = size;
+    struct MHD_Response *response =
+        text ? MHD_create_response_from_buffer(size, text, MHD_RESPMEM_MUST_FREE) : NULL;
+    if (text && !response) free(text);
+    return queue(asked, code, type, response);
+}
+
+enum MHD_Result cgam_answer_error(cgam_asked *asked, int code, const char *message)
+{
+    char *text = cgam_error_text(code, message);
+    return cgam_answer_text(asked, code, "application/json", text, text ? strlen(text) : 0);
+}
+
+enum MHD_Result cgam_answer_json(cgam_asked *asked, int code, json_t *doc)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *to = open_memstream(&text, &size);
+    bool fine = to && cgam_json_write(to, doc, 1);
+    if (to) fine &= fclose(to) == 0;
+    json_decref(doc);
+    if (!fine) free(text);
+    return fine ? cgam_answer_text(asked, code, "application/json", text, size)
+                : cgam_answer_error(asked, MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory");
+}
+
+/* By the ending of a name. */
+static const char *type_of(const char *name)
+{
+    static const char *const types[][2] = {{".html", "text/html; charset=utf-8"},
+                                           {".css", "text/css; charset=utf-8"},
+                                           {".js", "text/javascript; charset=utf-8"},
+                                           {".mjs", "text/javascript; charset=utf-8"},
+                                           {".svg", "image/svg+xml"},
+                                           {".png", "image/png"},
+                                           {".ico", "image/x-icon"},
+                                           {".json", "application/json"},
+                                           {".woff2", "font/woff2"},
+                                           {".txt", "text/plain; charset=utf-8"},
+                                           {".csv", "text/csv; charset=utf-8"},
+                                           {".pdf", "application/pdf"},
+                                           {".webmanifest", "application/manifest+json"}};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (cgam_path_ends(name, types[i][0])) return types[i][1];
+    return "application/octet-stream";
+}
+
+enum MHD_Result cgam_answer_page(cgam_asked *asked, const char *name)
+{
+    char path[160];
+    snprintf(path, sizeof path, "serve/page/%s", *name ? name : "index.html");
+    const cgam_embedded *file = cgam_embedded_find(path);
+    if (!file)
+        return cgam_answer_error(asked, MHD_HTTP_NOT_FOUND, "there is nothing under this address");
+    asked->sent = file->size;
+    return queue(asked, MHD_HTTP_OK, type_of(path),
+                 MHD_create_response_from_buffer(file->size, (void *)(uintptr_t)file->bytes,
+                                                 MHD_RESPMEM_PERSISTENT));
+}
+
+enum MHD_Result cgam_answer_file(cgam_asked *asked, const char *name, int fd, size_t size)
+{
+    struct MHD_Response *response = MHD_create_response_from_fd(size, fd);
+    if (!response) close(fd);
+    else MHD_add_response_header(response, "Content-Disposition", "attachment");
+    asked->sent = size;
+    return queue(asked, MHD_HTTP_OK, type_of(name), response);
+}
+
+/* Hands on what the worker has told; sleeps where it has told nothing new. */
+static ssize_t read_events(void *user, uint64_t position, char *to, size_t room)
+{
+    (void)position;
+    cgam_asked *asked = user;
+    ssize_t count = 0;
+    pthread_mutex_lock(&asked->lock);
+    if (asked->text_size > 0) {
+        size_t left = asked->text_size - asked->text_at, some = left < room ? left : room;
+        memcpy(to, asked->text + asked->text_at, some);
+        asked->text_at += some;
+        if (some == left) asked->text_size = asked->text_at = 0;
+        asked->sent += some;
+        count = (ssize_t)some;
+    } else if (asked->stage == CGAM_STAGE_DONE) {
+        count = MHD_CONTENT_READER_END_OF_STREAM;
+    } else {
+        asked->suspended = true;
+        MHD_suspend_connection(asked->connection);
+    }
+    pthread_mutex_unlock(&asked->lock);
+    return count;
+}
+
+static void free_events(void *user) { cgam_asked_release(user); }
+
+enum MHD_Result cgam_answer_events(cgam_asked *asked)
+{
+    enum { BLOCK = 1 << 15 };
+    atomic_fetch_add(&asked->holders, 1);
+    struct MHD_Response *response =
+        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK, read_events, asked, free_events);
+    if (!response) cgam_asked_release(asked);
+    return queue(asked, MHD_HTTP_OK, "text/event-stream", response);
+}

@@ -1,0 +1,121 @@
+/* metrics.c: what has been asked and how it went - numbers for Prometheus, a line a request for the log. */
+#include "serve/server.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Requests of a verb, "" for those of none, that ended with a code. */
+typedef struct cgam_count {
+    struct cgam_count *next;
+    const char *label; /* of the table, or "" */
+    int code;
+    int64_t requests;
+    double seconds;
+} cgam_count;
+
+static void log_line(const cgam_asked *asked, double seconds)
+{
+    char when[40];
+    struct timespec now;
+    struct tm utc;
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &utc);
+    size_t used = strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &utc);
+    snprintf(when + used, sizeof when - used, ".%03ldZ", now.tv_nsec / 1000000);
+    json_t *doc = json_object();
+    cgam_json_put_text(doc, "time", when);
+    cgam_json_put_text(doc, "client", asked->line ? asked->line->remote : "");
+    cgam_json_put_text(doc, "method", asked->method);
+    cgam_json_put(doc, "path", cgam_json_lossy(asked->path));
+    cgam_json_put_text(doc, "verb", asked->label);
+    cgam_json_put_int(doc, "code", asked->code);
+    cgam_json_put_int(doc, "bytes_in", (int64_t)asked->size);
+    cgam_json_put_int(doc, "bytes_out", (int64_t)asked->sent);
+    cgam_json_put_real(doc, "seconds", seconds);
+    char *text = json_dumps(doc, JSON_COMPACT);
+    if (text) fprintf(stderr, "%s\n", text);
+    free(text);
+    json_decref(doc);
+}
+
+void cgam_count_request(cgam_server *server, const cgam_asked *asked)
+{
+    double seconds = cgam_clock() - asked->begun;
+    if (server->log) log_line(asked, seconds);
+    pthread_mutex_lock(&server->counts_lock);
+    cgam_count *c = server->counts;
+    while (c && (c->label != asked->label || c->code != asked->code)) c = c->next;
+    if (!c && (c = calloc(1, sizeof *c))) {
+        *c = (cgam_count){.next = server->counts, .label = asked->label, .code = asked->code};
+        server->counts = c;
+    }
+    if (c) {
+        c->requests++;
+        c->seconds += seconds;
+    }
+    server->requests++;
+    pthread_mutex_unlock(&server->counts_lock);
+}
+
+static double resident_bytes(void)
+{
+    long pages = 0, resident = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    if (!f) return 0;
+    if (fscanf(f, "%ld %ld", &pages, &resident) != 2) resident = 0;
+    fclose(f);
+    return (double)resident * (double)sysconf(_SC_PAGESIZE);
+}
+
+static void gauge(FILE *to, const char *name, const char *help, const char *type, double value)
+{
+    fprintf(to, "# HELP %s %s\n# TYPE %s %s\n%s %.17g\n", name, help, name, type, name, value);
+}
+
+char *cgam_metrics_text(cgam_server *server)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *to = open_memstream(&text, &size);
+    if (!to) return NULL;
+    pthread_mutex_lock(&server->counts_lock);
+    fprintf(to, "# HELP cgam_requests_total Requests answered, by verb and code.\n"
+                "# TYPE cgam_requests_total counter\n");
+    for (const cgam_count *c = server->counts; c; c = c->next)
+        fprintf(to, "cgam_requests_total{verb=\"%s\",code=\"%d\"} %lld\n", c->label, c->code,
+                (long long)c->requests);
+    fprintf(to, "# HELP cgam_request_seconds_total Seconds from head to end of these requests.\n"
+                "# TYPE cgam_request_seconds_total counter\n");
+    for (const cgam_count *c = server->counts; c; c = c->next)
+        fprintf(to, "cgam_request_seconds_total{verb=\"%s\",code=\"%d\"} %.9g\n", c->label, c->code,
+                c->seconds);
+    pthread_mutex_unlock(&server->counts_lock);
+    pthread_mutex_lock(&server->work_lock);
+    int running = server->running, waiting = server->waiting;
+    pthread_mutex_unlock(&server->work_lock);
+    cgam_shelf_info shelf = cgam_shelf_describe(server->house.shelf);
+    gauge(to, "cgam_running", "Verbs at work.", "gauge", running);
+    gauge(to, "cgam_waiting", "Verbs that wait for a worker.", "gauge", waiting);
+    gauge(to, "cgam_connections", "Open connections.", "gauge", atomic_load(&server->lines_count));
+    gauge(to, "cgam_body_bytes", "Memory of request bodies.", "gauge",
+          (double)atomic_load(&server->body_bytes));
+    gauge(to, "cgam_gates", "Factored gate operators kept.", "gauge", (double)shelf.gates);
+    gauge(to, "cgam_gate_bytes", "Memory of these.", "gauge", (double)shelf.gate_bytes);
+    gauge(to, "cgam_gate_hits_total", "Requests that found theirs.", "counter", (double)shelf.hits);
+    gauge(to, "cgam_gate_misses_total", "Requests that did not.", "counter", (double)shelf.misses);
+    gauge(to, "process_resident_memory_bytes", "Resident memory.", "gauge", resident_bytes());
+    gauge(to, "cgam_uptime_seconds", "Since the server listens.", "gauge",
+          cgam_clock() - server->started);
+    return fclose(to) == 0 ? text : NULL;
+}
+
+void cgam_counts_free(cgam_server *server)
+{
+    for (cgam_count *c = server->counts, *next; c; c = next) {
+        next = c->next;
+        free(c);
+    }
+    server->counts = NULL;
+}

@@ -1,0 +1,77 @@
+/* out.c: what verbs have left below the root, to look at and to take away. Addresses are walked a name at a
+ * time, each an id that is no link, so none leads out. */
+#include "serve/server.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A descriptor of what lies under "study/curves.svg"; -1: nothing that may be shown. */
+static int walk(const char *root, const char *path)
+{
+    char text[128], *rest = text;
+    int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    snprintf(text, sizeof text, "%s", path);
+    for (char *name; fd >= 0 && rest && *rest && (name = strsep(&rest, "/"));) {
+        int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+        int next = cgam_house_is_id(name) ? openat(fd, name, flags) : -1;
+        close(fd);
+        fd = next;
+    }
+    return fd;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* [{"name", "folder", "bytes", "modified"}, ..]; takes the descriptor. */
+static json_t *list(int fd)
+{
+    enum { MOST = 10000 };
+    json_t *files = json_array();
+    DIR *folder = fdopendir(fd);
+    char **names = calloc(MOST, sizeof *names);
+    size_t count = 0;
+    for (const struct dirent *e; folder && names && count < MOST && (e = readdir(folder));)
+        if (cgam_house_is_id(e->d_name) && (names[count] = strdup(e->d_name))) count++;
+    if (names) qsort(names, count, sizeof *names, by_name);
+    for (size_t i = 0; i < count; i++) {
+        struct stat st;
+        if (fstatat(fd, names[i], &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+            (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode))) {
+            json_t *one = json_object();
+            cgam_json_put_text(one, "name", names[i]);
+            cgam_json_put_bool(one, "folder", S_ISDIR(st.st_mode));
+            cgam_json_put_int(one, "bytes", S_ISREG(st.st_mode) ? (int64_t)st.st_size : 0);
+            cgam_json_put_int(one, "modified", (int64_t)st.st_mtime);
+            json_array_append_new(files, one);
+        }
+        free(names[i]);
+    }
+    free(names);
+    if (folder) closedir(folder);
+    else close(fd);
+    return files;
+}
+
+enum MHD_Result cgam_answer_out(cgam_asked *asked, const char *path)
+{
+    const char *root = asked->server->house.root;
+    struct stat st;
+    int fd = root ? walk(root, path) : -1;
+    if (fd < 0 || fstat(fd, &st) != 0 || !(S_ISREG(st.st_mode) || S_ISDIR(st.st_mode))) {
+        if (fd >= 0) close(fd);
+        return cgam_answer_error(asked, MHD_HTTP_NOT_FOUND,
+                                 root ? "there is nothing under this address"
+                                      : "the server has no --root");
+    }
+    if (S_ISREG(st.st_mode)) return cgam_answer_file(asked, path, fd, (size_t)st.st_size);
+    json_t *doc = json_object();
+    cgam_json_put(doc, "files", list(fd));
+    return cgam_answer_json(asked, MHD_HTTP_OK, doc);
+}

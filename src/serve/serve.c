@@ -1,0 +1,236 @@
+/* serve.c: the server from its options to its end. It listens before it says so, answers until it is asked
+ * to stop, lets running verbs end, and leaves nothing behind. */
+#include "serve/server.h"
+
+#include "io/child.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum {
+    CONNECTIONS = 4096,   /* at most; fewer where fewer files may be open */
+    FILES_KEPT = 128,     /* for everything else */
+    HEAD_ROOM = 32 << 10, /* bytes of a request's head, and of what is sent at a time */
+    READ_SECONDS = 30,    /* for a request to arrive, and between two */
+    DRAIN_SECONDS = 10,   /* for verbs to end by themselves */
+    SEND_SECONDS = 5,     /* for their answers to go */
+    TICK_MS = 200,
+    BACKLOG = 1024
+};
+
+/* A socket that listens; -1 with a message. */
+static int listen_on(cgam_env *env, const char *host, int port, bool *six)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+    struct addrinfo *found = NULL;
+    char service[8];
+    snprintf(service, sizeof service, "%d", port);
+    int error = getaddrinfo(host, service, &hints, &found), fd = -1, on = 1;
+    if (error) {
+        (void)cgam_fail(env, CGAM_E_ARG, "host %s: %s", host, gai_strerror(error));
+        return -1;
+    }
+    *six = found->ai_family == AF_INET6;
+    fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    bool fine = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
+                bind(fd, found->ai_addr, found->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0;
+    if (!fine) {
+        char text[128];
+        (void)cgam_fail(env, CGAM_E_ARG, "host %s, port %d: %s", host, port,
+                        strerror_r(errno, text, sizeof text));
+        if (fd >= 0) close(fd);
+        fd = -1;
+    }
+    freeaddrinfo(found);
+    return fd;
+}
+
+static int port_of(int fd)
+{
+    struct sockaddr_storage address;
+    socklen_t size = sizeof address;
+    if (getsockname(fd, (struct sockaddr *)&address, &size) != 0) return 0;
+    return ntohs(address.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&address)->sin6_port
+                                               : ((struct sockaddr_in *)&address)->sin_port);
+}
+
+/* As many connections as files may be open. */
+static unsigned connections(void)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0) return 256;
+    files.rlim_cur = files.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &files);
+    (void)getrlimit(RLIMIT_NOFILE, &files);
+    if (files.rlim_cur > CONNECTIONS + FILES_KEPT) return CONNECTIONS;
+    return files.rlim_cur > 2 * FILES_KEPT ? (unsigned)files.rlim_cur - FILES_KEPT : FILES_KEPT;
+}
+
+/* No address here needs escapes, so that none has them: %00 and %2f mean nothing. */
+static size_t leave(void *user, struct MHD_Connection *connection, char *text)
+{
+    (void)user;
+    (void)connection;
+    return strlen(text);
+}
+
+/* Threads that answer are not the ones that are told to stop. */
+static cgam_status start(cgam_server *server, int fd, bool six)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int cores = (int)sysconf(_SC_NPROCESSORS_ONLN), workers = 2 * cores + 2;
+    if (workers > server->requests_max) workers = server->requests_max;
+    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC |
+                     (six ? (unsigned)MHD_USE_IPv6 : 0u);
+    unsigned pool = cores < 2 ? 2u : cores > 4 ? 4u : (unsigned)cores;
+    cgam_status status = cgam_work_start(server, workers);
+    if (status == CGAM_OK) {
+        server->daemon = MHD_start_daemon(
+            flags, 0, NULL, NULL, cgam_http_handle, server, MHD_OPTION_LISTEN_SOCKET, fd,
+            MHD_OPTION_THREAD_POOL_SIZE, pool, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+            MHD_OPTION_CONNECTION_LIMIT, connections(), MHD_OPTION_CONNECTION_TIMEOUT,
+            (unsigned)READ_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEAD_ROOM,
+            MHD_OPTION_UNESCAPE_CALLBACK, leave, NULL, MHD_OPTION_NOTIFY_COMPLETED,
+            cgam_http_completed, server, MHD_OPTION_NOTIFY_CONNECTION, cgam_http_connection, server,
+            MHD_OPTION_END);
+        if (!server->daemon)
+            status = cgam_fail(server->env, CGAM_E_IO, "the server could not be started");
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return status;
+}
+
+/* "http://127.0.0.1:8080/#token=.." into text. */
+static void make_url(const cgam_guard *guard, char *text, size_t size)
+{
+    bool six = strchr(guard->host, ':') != NULL;
+    snprintf(text, size, "http://%s%s%s:%d/%s%s", six ? "[" : "", guard->host, six ? "]" : "",
+             guard->port, guard->open ? "" : "#token=", guard->open ? "" : guard->token);
+}
+
+/* Says that it listens. Whoever wants the document on standard output has the line beside it. */
+static cgam_status announce(cgam_call *call, const cgam_server *server)
+{
+    char url[CGAM_TOKEN_MAX + 160];
+    make_url(&server->guard, url, sizeof url);
+    FILE *to = !call->out || cgam_args_flag(call->args, "json") ? stderr : call->out;
+    if (!cgam_address_is_loopback(server->guard.host))
+        fprintf(
+            stderr,
+            "cgam serve: host %s is open to other machines, and the token travels in clear; put "
+            "a proxy with TLS in front\n",
+            server->guard.host);
+    if (fprintf(to, "%s\n", url) < 0 || fflush(to) != 0)
+        return cgam_fail(server->env, CGAM_E_IO, "cannot write to standard output");
+    if (cgam_args_flag(call->args, "open")) {
+        const char *const words[] = {"xdg-open", url, NULL};
+        cgam_child child = {.argv = words, .apart = true}; /* it may stay as long as we do */
+        pid_t pid;
+        if (cgam_child_start(&child, &pid) != 0)
+            fprintf(stderr, "cgam serve: no browser could be opened; the address is above\n");
+    }
+    return CGAM_OK;
+}
+
+/* Until the program is asked to stop. */
+static void wait_for_end(cgam_call *call, cgam_server *server)
+{
+    double most = server->timeout < READ_SECONDS ? server->timeout : READ_SECONDS;
+    while (!cgam_interrupted(call->env)) {
+        (void)poll(NULL, 0, TICK_MS);
+        cgam_http_sweep(server, most);
+    }
+}
+
+static void end(cgam_server *server)
+{
+    atomic_store(&server->draining, true);
+    int fd = server->daemon ? MHD_quiesce_daemon(server->daemon) : -1;
+    cgam_work_drain(server, DRAIN_SECONDS);
+    double until = cgam_clock() + SEND_SECONDS;
+    while (atomic_load(&server->asked_count) > 0 && cgam_clock() < until) (void)poll(NULL, 0, 5);
+    if (server->daemon) MHD_stop_daemon(server->daemon);
+    if (fd >= 0) close(fd);
+    cgam_work_stop(server);
+}
+
+static void put_summary(cgam_call *call, const cgam_server *server)
+{
+    cgam_json_put_int(call->doc, "port", server->guard.port);
+    cgam_json_put_int(call->doc, "requests", server->requests);
+    cgam_json_put_real(call->doc, "seconds", cgam_clock() - server->started);
+}
+
+/* From here on requests to stop the program are no longer requests to stop what it does. */
+static cgam_status serve(cgam_call *call, cgam_server *server)
+{
+    bool six = false;
+    int port = (int)cgam_args_int(call->args, "port");
+    cgam_status status = cgam_house_open(call, server->env, &server->house);
+    if (status != CGAM_OK) return status;
+    int fd = listen_on(server->env, server->guard.host, port, &six);
+    if (fd < 0) return CGAM_E_ARG;
+    server->guard.port = port_of(fd);
+    status = start(server, fd, six);
+    if (status == CGAM_OK) status = announce(call, server);
+    atomic_store(&server->listening, true);
+    if (status == CGAM_OK) wait_for_end(call, server);
+    end(server);
+    if (!server->daemon) close(fd);
+    if (status == CGAM_OK) put_summary(call, server);
+    return status;
+}
+
+/* While banks are opened, Ctrl-C is for them. */
+static bool interrupted(void *user)
+{
+    cgam_server *server = user;
+    return !atomic_load(&server->listening) && cgam_interrupted(server->caller);
+}
+
+static cgam_status run(cgam_call *call)
+{
+    cgam_server server = {.caller = call->env, .started = cgam_clock()};
+    cgam_env_opts opts = cgam_env_opts_default();
+    opts.threads = cgam_env_threads(call->env);
+    opts.interrupted = interrupted;
+    opts.user = &server;
+    server.body_max = (size_t)cgam_args_int(call->args, "max-body") << 20;
+    server.requests_max = (int)cgam_args_int(call->args, "max-requests");
+    server.timeout = cgam_args_real(call->args, "timeout");
+    server.metrics = cgam_args_flag(call->args, "metrics");
+    server.log = cgam_args_flag(call->args, "log");
+    pthread_mutex_init(&server.lines_lock, NULL);
+    pthread_mutex_init(&server.work_lock, NULL);
+    pthread_mutex_init(&server.counts_lock, NULL);
+    pthread_cond_init(&server.work_there, NULL);
+    pthread_cond_init(&server.work_done, NULL);
+    cgam_status status = cgam_guard_open(call, &server.guard);
+    if (status == CGAM_OK) {
+        status = cgam_env_new(&opts, &server.env);
+        if (status != CGAM_OK) (void)cgam_fail(call->env, status, "%s", cgam_status_text(status));
+        else status = serve(call, &server);
+        if (status != CGAM_OK && server.env)
+            (void)cgam_fail(call->env, status, "%s", cgam_env_message(server.env));
+    }
+    cgam_counts_free(&server);
+    cgam_house_close(&server.house);
+    cgam_env_free(server.env);
+    pthread_cond_destroy(&server.work_there);
+    pthread_cond_destroy(&server.work_done);
+    pthread_mutex_destroy(&server.lines_lock);
+    pthread_mutex_destroy(&server.work_lock);
+    pthread_mutex_destroy(&server.counts_lock);
+    return status;
+}
+
+__attribute__((constructor)) static void move_in(void) { cgam_serve_run = run; }
