@@ -4,7 +4,7 @@
     clf.predict(X_new), clf.predict_proba(X_new, context=C)
 
 scikit-learn is used where it is present (clone, pipelines, cross-validation); it is not needed."""
-from typing import TYPE_CHECKING, Any, Dict, Optional
+from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +21,34 @@ if TYPE_CHECKING:
         def get_params(self, deep: bool = True) -> Dict[str, Any]: ...
 
         def set_params(self, **params: Any) -> "Classifier": ...
+
+    _NotFitted = ValueError
+
+    def _checked(X: Any) -> Any: ...
+
+    def _checked_with_classes(X: Any, y: Any) -> Tuple[Any, Any]: ...
 else:
     try:
         from sklearn.base import BaseEstimator as _Base
         from sklearn.base import ClassifierMixin as _Mixin
+        from sklearn.exceptions import NotFittedError as _NotFitted
+        from sklearn.utils.multiclass import check_classification_targets as _check_targets
+        from sklearn.utils.validation import check_array as _checked
+        from sklearn.utils.validation import check_X_y as _check_both
+
+        def _checked_with_classes(X, y):
+            X, y = _check_both(X, y, estimator="Classifier")
+            _check_targets(y)
+            return X, y
     except ImportError:
+        _NotFitted = ValueError
+
+        def _checked(X):
+            return X
+
+        def _checked_with_classes(X, y):
+            return X, y
+
         class _Base:
             """get_params and set_params, as scikit-learn has them."""
 
@@ -45,6 +68,11 @@ else:
             _estimator_type = "classifier"
 
 
+def _is_bfloat16(X: Any) -> bool:
+    """Which scikit-learn does not know."""
+    return str(getattr(X, "dtype", "")).endswith("bfloat16")
+
+
 class Classifier(_Mixin, _Base):
     """The probability of a class is the sum of those of its memories.
 
@@ -60,23 +88,37 @@ class Classifier(_Mixin, _Base):
 
     def fit(self, X: Any, y: Any) -> "Classifier":
         """Keeps X (n, d) as memories, without a copy where it is f16, f32 or f64."""
+        if not _is_bfloat16(X):
+            X, y = _checked_with_classes(X, y)
         rows, labels = as_array(X, "X"), as_array(y, "y")
-        if rows.dtype.kind != "f":
+        if rows.dtype.kind != "f" and not _is_bfloat16(rows):
             rows = f64(rows, "X")
         if rows.ndim != 2 or labels.shape != (rows.shape[0],):
             raise ValueError(f"X {rows.shape} and y {labels.shape}: (n, d) and (n,) are expected")
         if not rows.flags.c_contiguous:
             rows = np.ascontiguousarray(rows)
         self.classes_, self._class = np.unique(labels, return_inverse=True)
-        self.bank_ = Bank(rows, normalize=self.normalize)
+        self._rows = rows
+        self._open()
         self.n_features_in_ = rows.shape[1]
         return self
+
+    def _open(self) -> None:
+        self.bank_ = Bank(self._rows, normalize=self.normalize)
+
+    def __getstate__(self) -> Dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "bank_"}
+
+    def __setstate__(self, state: Dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if "_rows" in state:
+            self._open()
 
     def predict_proba(self, X: Any, context: Any = None) -> Array:
         """(n, classes). context: (d,) for all, or (n, d)."""
         if not hasattr(self, "bank_"):
-            raise ValueError("this Classifier is not fitted yet")
-        q = f64(X, "X")
+            raise _NotFitted("this Classifier is not fitted yet")
+        q = f64(X if _is_bfloat16(X) else _checked(X), "X")
         if q.ndim != 2:
             raise ValueError(f"X: shape {q.shape}, (n, {self.bank_.d}) is expected")
         plan = self.bank_.plan(self.mode, alpha=self.alpha, beta=self.beta, lam=self.lam, top=0)

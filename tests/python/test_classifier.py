@@ -1,4 +1,8 @@
 """The classifier, with scikit-learn where it is present."""
+import pickle
+import unittest
+import warnings
+
 import numpy as np
 import pytest
 
@@ -44,6 +48,25 @@ def test_parameters_and_errors(data):
         clf.fit(X, y).predict(X[0])
     with pytest.raises(ValueError, match="context: shape"):
         clf.predict(X[:2], context=X[:3])
+
+
+def test_a_copy_by_pickle(data):
+    _, X, y = data
+    clf = cgam.Classifier(beta=1.0, normalize=True).fit(X, y)
+    again = pickle.loads(pickle.dumps(clf))
+    np.testing.assert_array_equal(again.predict_proba(X), clf.predict_proba(X))
+    assert pickle.loads(pickle.dumps(cgam.Classifier(beta=3.0))).beta == 3.0
+
+
+def test_what_scikit_learn_asks_of_a_classifier():
+    checks = pytest.importorskip("sklearn.utils.estimator_checks")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for estimator, check in checks.check_estimator(cgam.Classifier(), generate_only=True):
+            try:
+                check(estimator)
+            except unittest.SkipTest:  # pandas
+                pass
 
 
 def test_with_scikit_learn(data):
