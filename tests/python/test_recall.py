@@ -1,4 +1,5 @@
 """Recalls against NumPy and against the program."""
+# ctest: timeout=300
 import dataclasses
 import pickle
 
