@@ -4,6 +4,8 @@
  *   u = Z P c or W c   what the context says to the gates
  *   first    s = A^-1 u,              r = b + lambda s
  *   coupled  s = A^-1 (u + lambda p), r = b + lambda s,   p = softmax(beta r), self-consistently
+ *   anneal   the same fixed points, reached along the branch that begins at beta = 0, where it is the
+ *            only one: an answer that depends on no start
  *   flow     the four layers of as_net.h in time, from rest to a steady state or a horizon; any
  *            alpha, context and query clamped unless they are set free
  *
@@ -20,7 +22,7 @@
 extern "C" {
 #endif
 
-typedef enum cgam_mode { CGAM_FIRST, CGAM_COUPLED, CGAM_FLOW } cgam_mode;
+typedef enum cgam_mode { CGAM_FIRST, CGAM_COUPLED, CGAM_FLOW, CGAM_ANNEAL } cgam_mode;
 CGAM_API const char *cgam_mode_name(cgam_mode mode);
 CGAM_API bool cgam_mode_find(const char *name, cgam_mode *out); /* false: no such name */
 
@@ -64,8 +66,10 @@ typedef struct cgam_recall_opts {
     double none_score;
     size_t memory_max; /* see gate.h; default 0 */
     const cgam_gate
-        *gate; /* A(alpha) of this bank and alpha, borrowed while the plan lives, so that
+        *gate;         /* A(alpha) of this bank and alpha, borrowed while the plan lives, so that
                               plans share it; default NULL = factored with the plan */
+    double beta_start; /* mode anneal: where the branch begins, at most beta; default NAN = half the
+                          beta below which the fixed point is unique */
     /* Mode flow. */
     double tau_c, tau_s, tau_r, tau_q; /* time constants of the layers, > 0; default 1 each */
     double t_max;                      /* horizon; default 100 */
@@ -77,7 +81,7 @@ CGAM_API cgam_recall_opts cgam_recall_opts_default(void);
 
 typedef struct cgam_recall cgam_recall;
 
-/* Borrows the bank. Mode coupled needs A positive definite: otherwise CGAM_E_NOT_POSITIVE with
+/* Borrows the bank. Modes coupled and anneal need A positive definite: otherwise CGAM_E_NOT_POSITIVE with
  * alpha_crit in the message. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_recall_new(const cgam_bank *bank,
                                                     const cgam_recall_opts *opts,
@@ -134,6 +138,35 @@ typedef struct cgam_result {
     bool fallback;      /* all of them, since that cost less or more was asked for */
 } cgam_result;
 
+/* ---- Mode anneal: the branch. */
+typedef struct cgam_anneal_point {
+    double beta, energy;
+    int64_t winner;
+    double p;           /* of winner */
+    double fold_margin; /* an eigenvalue on small banks, else a lower bound */
+} cgam_anneal_point;
+
+typedef enum cgam_transition_kind {
+    CGAM_TRANSITION_FOLD,      /* the branch ends, and another is followed */
+    CGAM_TRANSITION_PITCHFORK, /* a symmetric branch is no minimum any more; the one that favours the
+                                  lowest index is followed */
+    CGAM_TRANSITION_WINNER     /* the leader changes */
+} cgam_transition_kind;
+CGAM_API const char *cgam_transition_kind_name(cgam_transition_kind kind);
+CGAM_API bool cgam_transition_kind_find(const char *name, cgam_transition_kind *out);
+
+typedef struct cgam_transition {
+    double beta;
+    cgam_transition_kind kind;
+} cgam_transition;
+
+typedef struct cgam_anneal {
+    int64_t points, transitions;
+    cgam_anneal_point *path;     /* [points] by rising beta */
+    cgam_transition *transition; /* [transitions] as they came */
+} cgam_anneal;
+CGAM_API void cgam_anneal_free(cgam_env *env, cgam_anneal *path); /* leaves it empty */
+
 /* What a run returns beside the results; any pointer may be NULL. */
 typedef struct cgam_recall_out {
     cgam_result *results; /* [queries] */
@@ -143,6 +176,8 @@ typedef struct cgam_recall_out {
     double *top_log_p;    /* [queries, k] */
     double *p, *s, *r;    /* [queries, n] each */
     double *readout;      /* [queries, d]  Z' p */
+    cgam_anneal
+        *anneal; /* [queries] mode anneal: the branches, each to be freed, after an error too */
 } cgam_recall_out;
 
 typedef struct cgam_recall_in {
@@ -161,7 +196,8 @@ typedef enum cgam_path {
     CGAM_PATH_COUPLED,          /* mode coupled: each query iterates by itself */
     CGAM_PATH_COUPLED_TOGETHER, /* mode coupled: many iterate together as matrix products */
     CGAM_PATH_FLOW,
-    CGAM_PATH_SKETCH /* mode first with opts.fast: by the sketch; some queries may fall back */
+    CGAM_PATH_SKETCH, /* mode first with opts.fast: by the sketch; some queries may fall back */
+    CGAM_PATH_ANNEAL  /* mode anneal: each query by itself */
 } cgam_path;
 CGAM_API const char *cgam_path_name(cgam_path path);
 CGAM_API bool cgam_path_find(const char *name, cgam_path *out); /* false: no such name */

@@ -185,7 +185,7 @@ class Bank:
              gate_weights: Any = None, top: Optional[int] = None, **options: Any) -> Plan:
         """Prepares recalls of one mode.
 
-        mode          "first" (default), "coupled" or "flow"
+        mode          "first" (default), "coupled", "flow" or "anneal"
         alpha         penalty between similar memories, 0 or more; default 0
         beta          inverse temperature, above 0; default 1
         lam           coupling of gates and retrieval, 0 or more; default 1

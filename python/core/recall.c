@@ -103,9 +103,9 @@ static PyObject *plan_new(PyObject *self, PyObject *const *args, Py_ssize_t coun
         const char *mode = text_of(args[1]);
         if (!mode) return NULL;
         if (!cgam_mode_find(mode, &opts.mode))
-            return PyErr_Format(PyExc_ValueError, "mode is '%s', there are %s, %s and %s", mode,
+            return PyErr_Format(PyExc_ValueError, "mode is '%s', there are %s, %s, %s and %s", mode,
                                 cgam_mode_name(CGAM_FIRST), cgam_mode_name(CGAM_COUPLED),
-                                cgam_mode_name(CGAM_FLOW));
+                                cgam_mode_name(CGAM_FLOW), cgam_mode_name(CGAM_ANNEAL));
     }
     if (args[4] != Py_None && fields_set(option_fields, args[4], &opts) != 0) return NULL;
     bank->box->refs++;

@@ -1,6 +1,7 @@
 /* verb_recall.c: queries meet a bank. */
 #include "app/input.h"
 #include "app/recall_explain.h"
+#include "app/recall_print.h"
 #include "app/verbs.h"
 #include "base/env.h"
 
@@ -29,10 +30,14 @@ static const cgam_param params[] = {
     CGAM_PARAM_LAMBDA("1"),
     CGAM_PARAM_ALPHA("0"),
     CGAM_PARAM_BETA("1"),
-    CGAM_PARAM_CHOICE("mode", "first|coupled|flow", "first",
+    CGAM_PARAM_CHOICE("mode", "first|coupled|flow|anneal", "first",
                       "first order (gates from the context alone), the self-consistent fixed "
-                      "point, or the network in time, from rest to a steady state or --t-max; any "
-                      "alpha"),
+                      "point, the network in time, from rest to a steady state or --t-max at any "
+                      "alpha, or the fixed point on the branch from beta = 0"),
+    CGAM_PARAM_REAL(
+        "beta-start", "X", NULL, CGAM_ABOVE_0, INFINITY,
+        "mode anneal: where the branch begins; without it half the beta below which the "
+        "fixed point is unique"),
     CGAM_PARAM_NORMALIZE,
     CGAM_PARAM_INT("top", "K", "5", 0, 1e9, "how many of the most probable memories to list"),
     CGAM_PARAM_TEXT("target", "FILE|INDEX",
@@ -87,6 +92,7 @@ typedef struct job {
     cgam_route route;
     cgam_npy_writer *save_p, *save_readout;
     cgam_result *results;
+    cgam_anneal *anneal; /* [queries] mode anneal, else NULL */
     int64_t top, *top_index;
     double min_p; /* of what is listed */
     double *top_p, *top_log_p, *p, *readout;
@@ -105,6 +111,8 @@ static void job_close(job *j)
                         j->top_p,  j->top_log_p, j->p,      j->readout};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) cgam_free(env, blocks[i]);
     cgam_free(env, j->target);
+    for (int64_t k = 0; j->anneal && k < j->q.rows; k++) cgam_anneal_free(env, &j->anneal[k]);
+    cgam_free(env, j->anneal);
     cgam_free(env, j->results);
     cgam_free(env, j->top_index);
     cgam_free(env, j->parts);
@@ -116,6 +124,42 @@ static cgam_status shape(cgam_env *env, const char *option, const char *what, in
     if (got == want) return CGAM_OK;
     return cgam_fail(env, CGAM_E_SHAPE, "%s: %s %lld, %s %lld", option, what, (long long)got,
                      expected, (long long)want);
+}
+
+/* What the options say, but for files. */
+static cgam_status options(cgam_call *call, cgam_recall_opts *out)
+{
+    cgam_recall_opts o = cgam_recall_opts_default();
+    cgam_mode_find(cgam_args_text(call->args, "mode"), &o.mode);
+    o.alpha = cgam_args_real(call->args, "alpha");
+    o.beta = cgam_args_real(call->args, "beta");
+    o.lambda = cgam_args_real(call->args, "lambda");
+    o.tol = cgam_args_real(call->args, "tol");
+    o.max_iter = cgam_args_int(call->args, "max-iter");
+    o.plain = cgam_args_flag(call->args, "plain");
+    o.certify = cgam_args_flag(call->args, "certify");
+    o.fast = cgam_args_flag(call->args, "fast");
+    if (cgam_args_given(call->args, "tol-p")) o.tol_p = cgam_args_real(call->args, "tol-p");
+    o.none = cgam_args_given(call->args, "none");
+    if (o.none) o.none_score = cgam_args_real(call->args, "none");
+    o.tau_c = cgam_args_real(call->args, "tau-c");
+    o.tau_s = cgam_args_real(call->args, "tau-s");
+    o.tau_r = cgam_args_real(call->args, "tau-r");
+    o.tau_q = cgam_args_real(call->args, "tau-q");
+    o.t_max = cgam_args_real(call->args, "t-max");
+    o.steady = cgam_args_real(call->args, "steady");
+    o.free_context = cgam_args_flag(call->args, "free-context");
+    o.free_query = cgam_args_flag(call->args, "free-query");
+    if (cgam_args_given(call->args, "beta-start")) {
+        o.beta_start = cgam_args_real(call->args, "beta-start");
+        if (o.mode != CGAM_ANNEAL)
+            return cgam_fail(call->env, CGAM_E_ARG, "beta-start needs mode anneal");
+    }
+    if (o.mode != CGAM_FLOW && (o.free_context || o.free_query))
+        return cgam_fail(call->env, CGAM_E_ARG, "free-%s needs mode flow",
+                         o.free_context ? "context" : "query");
+    *out = o;
+    return CGAM_OK;
 }
 
 /* Opens the files and checks that they fit together. */
@@ -164,30 +208,9 @@ static cgam_status job_open(job *j)
         status = cgam_input_indices(env, "target", target, j->q.rows, bank.n, &j->target);
     if (status != CGAM_OK) return status;
 
-    cgam_recall_opts o = cgam_recall_opts_default();
-    cgam_mode_find(cgam_args_text(call->args, "mode"), &o.mode);
-    o.alpha = cgam_args_real(call->args, "alpha");
-    o.beta = cgam_args_real(call->args, "beta");
-    o.lambda = cgam_args_real(call->args, "lambda");
-    o.tol = cgam_args_real(call->args, "tol");
-    o.max_iter = cgam_args_int(call->args, "max-iter");
-    o.plain = cgam_args_flag(call->args, "plain");
-    o.certify = cgam_args_flag(call->args, "certify");
-    o.fast = cgam_args_flag(call->args, "fast");
-    if (cgam_args_given(call->args, "tol-p")) o.tol_p = cgam_args_real(call->args, "tol-p");
-    o.none = cgam_args_given(call->args, "none");
-    if (o.none) o.none_score = cgam_args_real(call->args, "none");
-    o.tau_c = cgam_args_real(call->args, "tau-c");
-    o.tau_s = cgam_args_real(call->args, "tau-s");
-    o.tau_r = cgam_args_real(call->args, "tau-r");
-    o.tau_q = cgam_args_real(call->args, "tau-q");
-    o.t_max = cgam_args_real(call->args, "t-max");
-    o.steady = cgam_args_real(call->args, "steady");
-    o.free_context = cgam_args_flag(call->args, "free-context");
-    o.free_query = cgam_args_flag(call->args, "free-query");
-    if (o.mode != CGAM_FLOW && (o.free_context || o.free_query))
-        return cgam_fail(env, CGAM_E_ARG, "free-%s needs mode flow",
-                         o.free_context ? "context" : "query");
+    cgam_recall_opts o;
+    status = options(call, &o);
+    if (status != CGAM_OK) return status;
     o.P = j->P.data;
     o.W = j->W.data;
     o.d_c = d_c;
@@ -215,8 +238,10 @@ static cgam_status job_room(job *j)
     if (want_p) j->p = cgam_alloc(env, (size_t)piece * (size_t)bank.n, sizeof *j->p);
     if (explain) j->parts = cgam_alloc(env, (size_t)(B * j->top), sizeof *j->parts);
     if (readout) j->readout = cgam_alloc(env, (size_t)piece * (size_t)bank.d, sizeof *j->readout);
-    if (!j->results || !j->top_index || !j->top_p || !j->top_log_p || (want_p && !j->p) ||
-        (readout && !j->readout) || (explain && !j->parts))
+    bool anneals = cgam_args_is(j->call->args, "mode", "anneal");
+    if (anneals) j->anneal = cgam_zalloc(env, (size_t)B, sizeof *j->anneal);
+    if (!j->results || (anneals && !j->anneal) || !j->top_index || !j->top_p || !j->top_log_p ||
+        (want_p && !j->p) || (readout && !j->readout) || (explain && !j->parts))
         return cgam_fail_nomem(env, "results");
     cgam_status status = CGAM_OK;
     if (p) status = cgam_npy_begin(env, p, CGAM_F64, 2, (int64_t[]){B, bank.n}, &j->save_p);
@@ -259,7 +284,8 @@ static cgam_status job_recall(job *j)
                                .top_p = j->top_p + from * j->top,
                                .top_log_p = j->top_log_p + from * j->top,
                                .p = j->p,
-                               .readout = j->readout};
+                               .readout = j->readout,
+                               .anneal = j->anneal ? j->anneal + from : NULL};
         if (from == 0) j->route = cgam_recall_route(j->plan, &in, &out);
         status = cgam_recall_run(j->plan, &in, &out);
         if (status == CGAM_OK && j->save_p)
@@ -303,6 +329,29 @@ static void put_extras(const job *j, const cgam_result *r, json_t *doc)
 static void put_index(json_t *doc, const char *name, int64_t index)
 {
     cgam_json_put(doc, name, index < 0 ? json_null() : json_integer(index));
+}
+
+static void put_branch(json_t *doc, const cgam_anneal *branch)
+{
+    json_t *path = json_array(), *transitions = json_array();
+    for (int64_t i = 0; i < branch->points; i++) {
+        const cgam_anneal_point *x = &branch->path[i];
+        json_t *point = json_object();
+        cgam_json_put_real(point, "beta", x->beta);
+        cgam_json_put_real(point, "energy", x->energy);
+        cgam_json_put_int(point, "winner", x->winner);
+        cgam_json_put_real(point, "p", x->p);
+        cgam_json_put_real(point, "fold_margin", x->fold_margin);
+        json_array_append_new(path, point);
+    }
+    for (int64_t i = 0; i < branch->transitions; i++) {
+        json_t *turn = json_object();
+        cgam_json_put_real(turn, "beta", branch->transition[i].beta);
+        cgam_json_put_text(turn, "kind", cgam_transition_kind_name(branch->transition[i].kind));
+        json_array_append_new(transitions, turn);
+    }
+    cgam_json_put(doc, "path", path);
+    cgam_json_put(doc, "transitions", transitions);
 }
 
 static json_t *result_doc(const job *j, int64_t k)
@@ -359,6 +408,7 @@ static json_t *result_doc(const job *j, int64_t k)
     put_proof(proofs, "p_error", r->p_error, r->p_error_proved);
     put_proof(proofs, "unique", r->unique < 0 ? NAN : r->unique, r->unique_proved);
     cgam_json_put(doc, "certificates", proofs);
+    if (j->anneal) put_branch(doc, &j->anneal[k]);
     return doc;
 }
 
@@ -417,124 +467,6 @@ static cgam_status run(cgam_call *call)
     return status;
 }
 
-static void print_top(const json_t *query, FILE *to)
-{
-    const json_t *top = json_object_get(query, "top");
-    for (size_t i = 0; i < json_array_size(top); i++) {
-        const json_t *pair = json_array_get(top, i);
-        fprintf(to, "%s%lld (%.4g)", i ? ", " : "",
-                (long long)json_integer_value(json_array_get(pair, 0)),
-                json_number_value(json_array_get(pair, 1)));
-    }
-}
-
-static void print_line(FILE *to, const char *name, double value, const char *words)
-{
-    if (isnan(value)) fprintf(to, "  %-18s %-14s %s\n", name, "-", words);
-    else fprintf(to, "  %-18s %-14.8g %s\n", name, value, words);
-}
-
-static void print_query(const json_t *q, bool coupled, bool flow, FILE *to)
-{
-    bool target = json_object_get(q, "target") != NULL;
-    const json_t *unique = json_object_get(q, "unique");
-    const json_t *fast = json_object_get(q, "fast");
-    if (json_is_null(json_object_get(q, "winner")))
-        fprintf(to, "  %-18s %-14s the ghost scores higher than every memory\n", "winner", "none");
-    else
-        fprintf(to, "  %-18s %-14lld the memory with the largest score\n", "winner",
-                (long long)cgam_json_get_int(q, "winner"));
-    if (target)
-        fprintf(to, "  %-18s %-14lld rank %lld; the numbers below speak of it\n", "target",
-                (long long)cgam_json_get_int(q, "target"),
-                (long long)cgam_json_get_int(q, "target_rank"));
-    print_line(to, "p", cgam_json_get_real(q, "p"), "its probability");
-    if (fast) {
-        print_line(to, "p <=", cgam_json_get_real(fast, "p_to"), "p is its lower end");
-        fprintf(
-            to, "  %-18s %-14lld %s\n", "rows read", (long long)cgam_json_get_int(fast, "rescored"),
-            json_is_true(json_object_get(fast, "fallback")) ? "all: the sketch would have cost more"
-                                                            : "the sketch excluded the others");
-    }
-    if (json_object_get(q, "p_none"))
-        print_line(to, "p, none", cgam_json_get_real(q, "p_none"), "of none of the memories");
-    print_line(to, "p >=", cgam_json_get_real(q, "p_lower_bound"), "proved from the gap");
-    print_line(to, "gap", cgam_json_get_real(q, "gap"), "lead in score over the best rival");
-    print_line(to, "gap, query", cgam_json_get_real(q, "gap_raw"), "lead by the query alone");
-    print_line(to, "gap, gates", cgam_json_get_real(q, "gap_gate"), "lead by the gates alone");
-    print_line(to, "N_eff, entropy", cgam_json_get_real(q, "neff_entropy"),
-               "memories in play, exp(entropy)");
-    print_line(to, "N_eff, 1/sum p^2", cgam_json_get_real(q, "neff_ipr"),
-               "memories in play, by collision");
-    if (coupled || flow) {
-        fprintf(to, "  %-18s %-14lld ended: %s\n", flow ? "steps" : "iterations",
-                (long long)cgam_json_get_int(q, "iterations"), cgam_json_get_text(q, "end"));
-        if (flow) print_line(to, "time", cgam_json_get_real(q, "time"), "at the end");
-        print_line(to, "energy, start", cgam_json_get_real(q, "energy_start"), "");
-        print_line(to, "energy, end", cgam_json_get_real(q, "energy_end"), "");
-        print_line(to, "energy, rise", cgam_json_get_real(q, "energy_rise"),
-                   "largest step up; 0 but for rounding");
-    }
-    if (coupled) {
-        print_line(to, "contraction", cgam_json_get_real(q, "contraction"),
-                   "below 1 the fixed point is unique");
-        fprintf(to, "  %-18s %-14s\n", "unique",
-                json_is_null(unique)   ? "not decided"
-                : json_is_true(unique) ? "yes, proved"
-                                       : "no");
-        bool exact = json_is_true(json_object_get(q, "fold_margin_exact"));
-        print_line(to,
-                   exact ? "fold margin" : "fold margin >=", cgam_json_get_real(q, "fold_margin"),
-                   exact ? "above 0 the state is stable" : "a free bound; --certify for the value");
-    }
-    fprintf(to, "  %-18s ", "top");
-    print_top(q, to);
-    fprintf(to, "\n");
-    cgam_parts_print(q, to);
-}
-
-static void print(const json_t *doc, FILE *to)
-{
-    const json_t *queries = json_object_get(doc, "queries");
-    size_t count = json_array_size(queries);
-    bool coupled = strcmp(cgam_json_get_text(doc, "mode"), "coupled") == 0;
-    bool flow = strcmp(cgam_json_get_text(doc, "mode"), "flow") == 0;
-    double crit = cgam_json_get_real(doc, "alpha_crit");
-    fprintf(to, "%lld memories in %lld dimensions, mode %s: alpha %g, beta %g, lambda %g\n",
-            (long long)cgam_json_get_int(doc, "n"), (long long)cgam_json_get_int(doc, "d"),
-            cgam_json_get_text(doc, "mode"), cgam_json_get_real(doc, "alpha"),
-            cgam_json_get_real(doc, "beta"), cgam_json_get_real(doc, "lambda"));
-    fprintf(to, "gates %s", cgam_json_get_text(doc, "regime"));
-    if (!isnan(crit)) fprintf(to, ", alpha_crit %.8g", crit);
-    const json_t *stable = json_object_get(doc, "context_stable");
-    if (stable)
-        fprintf(to, "\nfree context: it %s settle, lambda_min(I - W'A^-1 W) = %.4g",
-                json_is_true(stable) ? "can" : "cannot", cgam_json_get_real(doc, "context_margin"));
-    fprintf(to, "\n\n");
-    if (count == 1) {
-        print_query(json_array_get(queries, 0), coupled, flow, to);
-        cgam_marks_print(doc, to);
-        return;
-    }
-    bool target = json_object_get(json_array_get(queries, 0), "target") != NULL;
-    fprintf(to, "%7s %9s %s%11s %11s %10s %10s %6s  %s\n", "query", "winner",
-            target ? "   target   rank " : "", "p", "gap", "N_eff", "p >=", "iter", "end");
-    for (size_t k = 0; k < count; k++) {
-        const json_t *q = json_array_get(queries, k);
-        if (json_is_null(json_object_get(q, "winner"))) fprintf(to, "%7zu %9s ", k, "none");
-        else fprintf(to, "%7zu %9lld ", k, (long long)cgam_json_get_int(q, "winner"));
-        if (target)
-            fprintf(to, "%9lld %6lld ", (long long)cgam_json_get_int(q, "target"),
-                    (long long)cgam_json_get_int(q, "target_rank"));
-        fprintf(to, "%11.5g %11.5g %10.4g %10.4g %6lld  %s\n", cgam_json_get_real(q, "p"),
-                cgam_json_get_real(q, "gap"), cgam_json_get_real(q, "neff_entropy"),
-                cgam_json_get_real(q, "p_lower_bound"),
-                (long long)cgam_json_get_int(q, "iterations"), cgam_json_get_text(q, "end"));
-    }
-    if (target) fprintf(to, "\np, gap and the bound speak of the target\n");
-    cgam_marks_print(doc, to);
-}
-
 const cgam_verb cgam_verb_recall = {
     .name = "recall",
     .summary = "find memories by query and context",
@@ -545,10 +477,12 @@ const cgam_verb cgam_verb_recall = {
         "of p = softmax(beta r), s = A^-1 (u + lambda p), reached by an iteration whose energy "
         "cannot rise; it needs alpha below alpha_crit. Mode flow: the four layers of the memory in "
         "time, tau_s s' = u - A s + lambda p, tau_r r' = b + lambda s - r, at any alpha; context "
-        "and query are held unless they are set free.\n\n"
+        "and query are held unless they are set free. Mode anneal: the fixed point at the end of the "
+        "branch that begins at small beta, where there is only one, with every fold, pitchfork and "
+        "change of leader on the way; the answer depends on no start.\n\n"
         "Every certificate in the JSON document is marked proved or estimate. What is undefined "
         "or was not computed is null; --certify computes it. Its route tells which way the recall "
-        "took - pass, matrices, vectors, sketch, coupled, coupled-together or flow - whether most of the "
+        "took - pass, matrices, vectors, sketch, coupled, coupled-together, flow or anneal - whether most of the "
         "arithmetic was in f64 or f32, and how many queries went together.\n\n"
         "--fast makes a sketch of the bank (some readings of it, once for all queries), scans that "
         "and scores only rows that its proved bounds leave open: winner, list and gaps are those "
@@ -558,5 +492,5 @@ const cgam_verb cgam_verb_recall = {
     .example = "cgam recall --bank Z.npy --query q.npy --context c.npy --lambda 2 --beta 4",
     .params = params,
     .run = run,
-    .print = print,
+    .print = cgam_recall_print,
 };

@@ -229,7 +229,7 @@ static cgam_status certify(const cgam_recall *plan, const cgam_query *m, const c
 cgam_status cgam_query_bounds(const cgam_recall *plan, const cgam_query *m, cgam_result *out)
 {
     const cgam_recall_opts *o = &plan->opts;
-    bool coupled = o->mode == CGAM_COUPLED, gates = o->mode == CGAM_FIRST;
+    bool coupled = cgam_recall_couples(plan), gates = o->mode == CGAM_FIRST;
     bool solved = gates && cgam_doubt_solved(plan, m->c);
     cgam_doubt doubt;
     out->p_error = NAN;
@@ -270,7 +270,7 @@ cgam_status cgam_query_certify(const cgam_recall *plan, const cgam_query *m, cga
 {
     const cgam_recall_opts *o = &plan->opts;
     cgam_status status = cgam_query_bounds(plan, m, out);
-    if (o->mode == CGAM_COUPLED && o->certify && plan->gate->A && out->unique < 0 &&
+    if (cgam_recall_couples(plan) && o->certify && plan->gate->A && out->unique < 0 &&
         out->end == CGAM_END_CONVERGED && status == CGAM_OK)
         status = look_for_second(plan, m, out);
     return status;

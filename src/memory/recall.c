@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-CGAM_NAMES(cgam_mode, cgam_mode, "first", "coupled", "flow")
+CGAM_NAMES(cgam_mode, cgam_mode, "first", "coupled", "flow", "anneal")
 CGAM_NAMES(cgam_end, cgam_end, "direct", "converged", "max_iter", "stalled", "diverged", "horizon",
            "rose")
 
@@ -21,6 +21,7 @@ cgam_recall_opts cgam_recall_opts_default(void)
                               .lambda = 1,
                               .tol = 1e-12,
                               .max_iter = 10000,
+                              .beta_start = NAN,
                               .tau_c = 1,
                               .tau_s = 1,
                               .tau_r = 1,
@@ -58,6 +59,11 @@ static cgam_status check(cgam_env *env, const cgam_recall_opts *o)
     if (!(o->tol_p >= 0) || (o->tol_p > 0 && !o->fast))
         return cgam_fail(env, CGAM_E_ARG, "tol-p is %g: it must be 0 or more, and needs fast",
                          o->tol_p);
+    if (o->mode == CGAM_ANNEAL && !isnan(o->beta_start) &&
+        !(o->beta_start > 0 && o->beta_start <= o->beta))
+        return cgam_fail(env, CGAM_E_ARG,
+                         "beta-start is %g, it must be above 0 and at most beta, %g", o->beta_start,
+                         o->beta);
     if (o->P && o->W)
         return cgam_fail(env, CGAM_E_ARG, "a projection and gate weights exclude each other");
     if ((o->P || o->W) && (o->d_c < 1 || o->d_c > INT32_MAX))
@@ -86,9 +92,9 @@ static cgam_status need_positive(cgam_recall *plan)
     cgam_status status = cgam_gate_critical(plan->bank, CGAM_EFFORT_FULL, &crit);
     if (status != CGAM_OK) return status;
     return cgam_fail(plan->bank->env, CGAM_E_NOT_POSITIVE,
-                     "mode coupled needs A(alpha) positive definite: alpha = %s is %s, "
-                     "alpha_crit = %s",
-                     cgam_real_text(info->alpha, alpha), cgam_regime_name(info->regime),
+                     "mode %s needs A(alpha) positive definite: alpha = %s is %s, alpha_crit = %s",
+                     cgam_mode_name(plan->opts.mode), cgam_real_text(info->alpha, alpha),
+                     cgam_regime_name(info->regime),
                      isfinite(crit.alpha) ? cgam_real_text(crit.alpha, critical) : "unknown");
 }
 
@@ -125,7 +131,7 @@ cgam_status cgam_recall_new(const cgam_bank *bank, const cgam_recall_opts *opts,
     plan->opts = o;
     plan->d_c = o.P || o.W ? o.d_c : bank->Z.d;
     status = take_gate(plan);
-    if (status == CGAM_OK && o.mode == CGAM_COUPLED) status = need_positive(plan);
+    if (status == CGAM_OK && cgam_recall_couples(plan)) status = need_positive(plan);
     if (status == CGAM_OK && o.alpha > 0 && !o.W) { /* weights of their own tell twins apart */
         if (!plan->gate->alike) status = cgam_twins_find(bank, &plan->own_twins);
         plan->twins = plan->gate->alike ? plan->gate->twins : plan->own_twins;
@@ -142,7 +148,7 @@ cgam_status cgam_recall_new(const cgam_bank *bank, const cgam_recall_opts *opts,
         plan->sketch = plan->own_sketch;
     }
     if (status == CGAM_OK) plan->can = cgam_reach_of(plan);
-    if (status == CGAM_OK && plan->can.streams && o.mode == CGAM_COUPLED) {
+    if (status == CGAM_OK && plan->can.streams && cgam_recall_couples(plan)) {
         if (!plan->gate->small) status = cgam_dplr_inverse_new(plan->gate->A, &plan->own_small);
         plan->small = plan->gate->small ? plan->gate->small : plan->own_small;
     }
@@ -202,6 +208,7 @@ cgam_status cgam_recall_run(const cgam_recall *plan, const cgam_recall_in *in,
 {
     cgam_status status = check_input(plan, in);
     if (status != CGAM_OK || in->queries == 0) return status;
+    if (out->anneal) memset(out->anneal, 0, (size_t)in->queries * sizeof *out->anneal);
     cgam_path path = cgam_recall_route(plan, in, out).path;
     return path == CGAM_PATH_PASS || path == CGAM_PATH_MATRICES || path == CGAM_PATH_SKETCH
                ? cgam_recall_by_pass(plan, in, out)

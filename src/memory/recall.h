@@ -99,6 +99,14 @@ cgam_status cgam_coupled_gather(const cgam_recall *plan, cgam_query *m, double *
 cgam_status cgam_coupled_together(const cgam_recall *plan, int64_t count, cgam_query *m,
                                   int64_t *back, int64_t *given_back);
 
+/* Mode anneal for one query that has b, s0, a and half_us0; out: its branch, NULL = not wanted. */
+cgam_status cgam_anneal_solve(const cgam_recall *plan, cgam_query *m, cgam_anneal *out);
+/* Do p and gates depend on each other, without time? */
+static inline bool cgam_recall_couples(const cgam_recall *plan)
+{
+    return plan->opts.mode == CGAM_COUPLED || plan->opts.mode == CGAM_ANNEAL;
+}
+
 /* The guarded Newton finish: from p (with r the scores it came from) to the fixed point that the
  * plain iteration is bound for. *moved says whether p was changed. */
 cgam_status cgam_coupled_newton(const cgam_recall *plan, cgam_query *m, bool *moved);

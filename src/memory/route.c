@@ -19,7 +19,7 @@ static const double TOGETHER_DOUBLES = 0x1p27; /* and where all of them are mult
 static const double PIVOT_EXACT = 100;
 
 CGAM_NAMES(cgam_path, cgam_path, "pass", "matrices", "vectors", "coupled", "coupled-together",
-           "flow", "sketch")
+           "flow", "sketch", "anneal")
 
 cgam_reach cgam_reach_of(const cgam_recall *plan)
 {
@@ -81,6 +81,8 @@ cgam_route cgam_route_choose(const cgam_recall *plan, const cgam_recall_in *in,
     } else if (o->mode == CGAM_COUPLED) {
         route.path = CGAM_PATH_COUPLED;
         if (can->begins_f32) route.precision = CGAM_F32;
+    } else if (o->mode == CGAM_ANNEAL) {
+        route.path = CGAM_PATH_ANNEAL;
     }
     return route;
 }

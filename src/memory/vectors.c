@@ -158,6 +158,13 @@ static cgam_status solve(group *g)
     size_t bytes = (size_t)plan->bank->Z.n * sizeof(double);
     int64_t alone[CGAM_RECALL_GROUP], many = 0;
     if (g->path == CGAM_PATH_COUPLED) return cgam_coupled_solve(plan, g->count, g->m, NULL);
+    if (g->path == CGAM_PATH_ANNEAL) {
+        cgam_status status = CGAM_OK;
+        for (int64_t k = 0; k < g->count && status == CGAM_OK; k++)
+            status = cgam_anneal_solve(plan, &g->m[k],
+                                       g->out->anneal ? g->out->anneal + g->from + k : NULL);
+        return status;
+    }
     if (g->path == CGAM_PATH_COUPLED_TOGETHER) {
         cgam_status status = cgam_coupled_together(plan, g->count, g->m, alone, &many);
         for (int64_t k = 0; k < many && status == CGAM_OK; k++) {

@@ -169,6 +169,35 @@ def landscape(rng):
     refuse(2, ["starts"], *at, "--starts", -1)
 
 
+def anneal(rng):
+    """The branch from small beta in 4,000 steps of NumPy ends where mode anneal does."""
+    Z = rng.standard_normal((6, 4))
+    Z /= np.linalg.norm(Z, axis=1)[:, None]
+    np.save("Z.npy", Z)
+    alpha, beta, lam = 0.3, 12, 0.8
+    inverse = np.linalg.inv(gate(Z, alpha))
+    a = Z @ (0.1 * Z[2]) + lam * inverse @ (Z @ (0.05 * Z[3]))
+    p = np.full(6, 1 / 6)
+    for b in np.geomspace(0.05, beta, 4000):
+        for _ in range(100000):
+            last, p = p, softmax(b * (a + lam**2 * inverse @ p))
+            if np.abs(p - last).max() < 1e-13:
+                break
+    words = ("recall", "--bank", "Z.npy", "--query", "rows:2*0.1", "--context", "rows:3*0.05", "--alpha", alpha, "--beta", beta, "--lambda", lam)
+    doc = ask(*words, "--mode", "anneal")
+    q = doc["queries"][0]
+    check(doc["route"]["path"] == "anneal" and q["end"] == "converged" and q["winner"] == p.argmax(), q["end"])
+    close(q["p"], p.max(), 1e-7, "p at the end of the branch")
+    betas = [x["beta"] for x in q["path"]]
+    close(betas[-1], beta, 1e-9, "the branch reaches beta")
+    check(np.diff(betas).min() > 0 and betas[0] < beta and q["path"][-1]["winner"] == q["winner"], betas)
+    check(all(t["kind"] in ("fold", "pitchfork", "winner") for t in q["transitions"]), q["transitions"])
+    check("path" not in ask(*words, "--mode", "coupled")["queries"][0], "other modes have no branch")
+    refuse(2, ["beta-start", "at most beta"], *words, "--mode", "anneal", "--beta-start", 13)
+    refuse(2, ["--beta-start needs --mode anneal"], *words, "--mode", "coupled", "--beta-start", 1)
+    refuse(2, ["mode anneal", "alpha_crit"], *words[:-5], 9, *words[-4:], "--mode", "anneal")
+
+
 def first_order(rng):
     Z = rng.standard_normal((40, 8))
     q, c = rng.standard_normal(8), rng.standard_normal(8)
@@ -377,6 +406,7 @@ def main():
         sums_of_rows_and_parts(np.random.default_rng(11))
         energy_map(np.random.default_rng(12))
         landscape(np.random.default_rng(13))
+        anneal(np.random.default_rng(14))
         words()
         os.chdir("/")
     finish()

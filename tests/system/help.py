@@ -60,7 +60,7 @@ def table():
                 check(shown in usage and "(required" in text, verb["name"], shown, "is marked")
                 check("(required" in page, verb["name"], shown, "is marked in the man page")
     recall = {p["name"]: p for p in next(v for v in verbs if v["name"] == "recall")["parameters"]}
-    check(recall["mode"]["words"] == ["first", "coupled", "flow"], recall["mode"])
+    check(recall["mode"]["words"] == ["first", "coupled", "flow", "anneal"], recall["mode"])
     check(recall["mode"]["default"] == "first" and not recall["mode"]["required"], recall["mode"])
     check(recall["top"]["min"] == 0 and recall["top"]["max"] == 1e9, recall["top"])
     check(recall["alpha"]["max"] is None and recall["bank"]["required"], recall["alpha"])
@@ -75,7 +75,7 @@ def slips():
     refuse(2, ["no verb 'recall now'; see: cgam help recall"], "help", "recall", "now")
     refuse(2, ["no verb 'xyzzy'; see: cgam help"], "xyzzy")
     refuse(2, ["no option --aplha; did you mean --alpha?"], "demo", "--aplha", "1")
-    refuse(2, ["--mode: 'cupled' is none of first|coupled|flow; did you mean coupled?"], "recall",
+    refuse(2, ["--mode: 'cupled' is none of first|coupled|flow|anneal; did you mean coupled?"], "recall",
            "--bank", "x", "--query", "y", "--mode", "cupled")
     refuse(2, ["cgam recall: --bank needs a value: FILE[:NAME]"], "recall", "--bank", "--query", "q")
     refuse(2, ["cgam recall: --query is missing"], "recall", "--bank", "b")
@@ -184,7 +184,7 @@ def completions():
     check(offers("cgam net ") == ["run", "show"], offers("cgam net "))
     check(offers("cgam lm ge") == ["get", "generate"], offers("cgam lm ge"))
     check(set(offers("cgam recall --sa")) == {"--save-p", "--save-readout"}, "options")
-    check(offers("cgam recall --mode ") == ["first", "coupled", "flow"], "choices")
+    check(offers("cgam recall --mode ") == ["first", "coupled", "flow", "anneal"], "choices")
     check(offers("cgam recall --bank b --mode=co") == ["coupled"], "choices after =")
     check(offers("cgam recall --bank some.") == ["some.npy"], "files")
     check(set(offers("cgam net run so")) == {"some.npy", "some", "folder"}, "files and folders")
@@ -192,7 +192,7 @@ def completions():
     check(offers("cgam recall --alpha 0") == [], "numbers are the user's")
     check(offers("cgam help re") == ["recall", "report"], "verbs")
     check(offers("cgam completion f") == ["fish"], "shells")
-    check(offers("cgam recall --mode=") == ["first", "coupled", "flow"], "choices right after =")
+    check(offers("cgam recall --mode=") == ["first", "coupled", "flow", "anneal"], "choices right after =")
     check(offers("cgam frobnicate --") == [] and offers("cgam lm frobnicate --") == [], "no verb")
     check("--svg" in offers("cgam net show --") and "--svg" not in offers("cgam net run --"),
           "each verb has its own")
@@ -211,7 +211,7 @@ def completions():
             return [l.split("\t")[0] for l in done.stdout.splitlines()]
         check(set(fish("cgam ")) == verbs | {"--help", "--version"}, fish("cgam "))
         check(set(fish("cgam net ")) == {"run", "show"}, fish("cgam net "))
-        check(set(fish("cgam recall --mode ")) == {"first", "coupled", "flow"}, "choices in fish")
+        check(set(fish("cgam recall --mode ")) == {"first", "coupled", "flow", "anneal"}, "choices in fish")
         check(set(fish("cgam recall --sa")) == {"--save-p", "--save-readout"}, "options in fish")
         check("some.npy" in fish("cgam recall --bank so"), "files in fish")
         check(fish("cgam recall --mode=co") == ["--mode=coupled"], "choices after = in fish")

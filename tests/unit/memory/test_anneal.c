@@ -1,0 +1,194 @@
+/* Annealing: the pitchfork of two tied memories in closed form, a fold found by a scan, and on random banks
+ * the branch against a fine walk of the plain map from beta = 0, written here. */
+#include "support/check.h"
+#include "support/dense.h"
+#include "support/objects.h"
+
+#include <cgam/landscape.h>
+#include <cgam/theory.h>
+#include <math.h>
+#include <string.h>
+
+static cgam_env *env;
+
+static int set_up(void **state)
+{
+    (void)state;
+    env = object_env(1);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    cgam_env_free(env);
+    return 0;
+}
+
+static cgam_recall_opts annealed(double alpha, double beta, double lambda)
+{
+    cgam_recall_opts o = cgam_recall_opts_default();
+    o.mode = CGAM_ANNEAL;
+    o.alpha = alpha;
+    o.beta = beta;
+    o.lambda = lambda;
+    return o;
+}
+
+static cgam_result anneal(const cgam_bank *bank, const cgam_recall_opts *o, const double *q,
+                          const double *c, double *p, cgam_anneal *path)
+{
+    cgam_recall *plan = object_recall(env, bank, o);
+    cgam_result result;
+    cgam_recall_in in = {.queries = 1, .q = q, .c = c};
+    cgam_recall_out out = {.results = &result, .p = p, .anneal = path};
+    CHECK_STATUS(env, cgam_recall_run(plan, &in, &out));
+    cgam_recall_free(plan);
+    return result;
+}
+
+static int count_of(const cgam_anneal *path, cgam_transition_kind kind, double *beta)
+{
+    int count = 0;
+    for (int64_t i = 0; i < path->transitions; i++) {
+        if (path->transition[i].kind != kind) continue;
+        if (count++ == 0 && beta) *beta = path->transition[i].beta;
+    }
+    return count;
+}
+
+/* x = 1 / (1 + exp(-kappa (2x - 1))), kappa = beta lambda^2 / (1 - alpha), splits at kappa = 2. */
+static void two_tied_memories_part_at_their_pitchfork(void **state)
+{
+    (void)state;
+    const double Z[] = {1, 0, 1, 0}, q[] = {0.3, 0.7};
+    cgam_bank *bank = object_bank(env, 2, 2, Z);
+    for (int k = 0; k < 12; k++) {
+        double alpha = k % 3 * 0.3, lambda = 0.7 + 0.1 * k,
+               beta_c = 2 * (1 - alpha) / (lambda * lambda);
+        const double ends[] = {0.9, 1.1, 2, 10};
+        for (int e = 0; e < 4; e++) {
+            cgam_recall_opts o = annealed(alpha, ends[e] * beta_c, lambda);
+            cgam_anneal path;
+            double p[2], at = 0;
+            cgam_result result = anneal(bank, &o, q, NULL, p, &path);
+            assert_int_equal(result.end, CGAM_END_CONVERGED);
+            assert_int_equal(count_of(&path, CGAM_TRANSITION_FOLD, NULL), 0);
+            assert_int_equal(count_of(&path, CGAM_TRANSITION_PITCHFORK, &at), e > 0);
+            assert_int_equal(count_of(&path, CGAM_TRANSITION_WINNER, NULL), 0);
+            if (e > 0) assert_int_equal(result.winner, 0); /* the lowest index is favoured */
+            if (e > 0) CHECK_REL(at, beta_c, 1e-5);
+            /* by bisection */
+            double low = 0.5 + 1e-9, high = 1, kappa = 2 * ends[e];
+            for (int i = 0; i < 100; i++) {
+                double x = (low + high) / 2;
+                *(1 / (1 + exp(-kappa * (2 * x - 1))) > x ? &low : &high) = x;
+            }
+            CHECK_CLOSE(p[0], e > 0 ? low : 0.5, 1e-9);
+            CHECK_REL(path.path[path.points - 1].beta, o.beta, 1e-12);
+            for (int64_t i = 1; i < path.points; i++)
+                CHECK_LE(path.path[i - 1].beta, path.path[i].beta);
+            cgam_anneal_free(env, &path);
+        }
+    }
+    cgam_bank_free(bank);
+}
+
+/* Five thousand steps of beta in equal ratios, and the plain map to rest at each. */
+static void walk_finely(int64_t n, const double *Y, const double *a, double l2, double beta,
+                        double *p, double *jump, double *where)
+{
+    enum { STEPS = 5000 };
+    double from = 1e-2 * beta, r[8], next[8], before[8];
+    for (int64_t i = 0; i < n; i++) p[i] = 1.0 / (double)n;
+    *jump = 0;
+    for (int k = 0; k <= STEPS; k++) {
+        double now = from * pow(beta / from, (double)k / STEPS), moved, total = 0;
+        memcpy(before, p, (size_t)n * sizeof *p);
+        int rounds = 0;
+        do {
+            dense_score(n, n, Y, p, r);
+            for (int64_t i = 0; i < n; i++) r[i] = a[i] + l2 * r[i];
+            dense_softmax(n, now, r, next);
+            moved = dense_distance(n, next, p);
+            memcpy(p, next, (size_t)n * sizeof *p);
+        } while (moved > 1e-13 && ++rounds < 200000);
+        for (int64_t i = 0; i < n; i++) total = fmax(total, fabs(p[i] - before[i]));
+        if (k > 0 && total > *jump) *jump = total, *where = now;
+    }
+}
+
+static void the_branch_is_that_of_a_fine_walk(void **state)
+{
+    (void)state;
+    cgam_rng rng = cgam_rng_stream(41, 0);
+    int folds = 0, smooth = 0, lower = 0;
+    for (int k = 0; k < 100; k++) {
+        int64_t n = 2 + cgam_rng_below(&rng, 6), d = 2 + cgam_rng_below(&rng, 5);
+        double *Z = dense_bank(&rng, DENSE_UNIT, n, d), *a = dense_room(n), *Y = dense_room(n * n);
+        double *q = dense_normals(&rng, d, 0.05), *c = dense_normals(&rng, d, 0.05),
+               *e = dense_room(n);
+        double *b = dense_room(n), *u = dense_room(n), *p = dense_room(n), *want = dense_room(n);
+        double *G = dense_gate(n, d, Z, 1), jump, where = 0, at = 0;
+        for (int64_t i = 0; i < n; i++) G[i * n + i] = 0;
+        double low = dense_eigen(n, G, NULL)[0];
+        double alpha = (low < -1e-6 ? -1 / low : 1) * dense_between(&rng, 0, 0.7);
+        cgam_recall_opts o =
+            annealed(alpha, dense_between_log(&rng, 2, 30), dense_between_log(&rng, 0.4, 1.2));
+        double *A = dense_gate(n, d, Z, alpha);
+        for (int64_t i = 0; i < n; i++) {
+            for (int64_t j = 0; j < n; j++) e[j] = i == j;
+            dense_solve(n, A, e, Y + i * n);
+        }
+        dense_score(n, d, Z, q, b);
+        dense_score(n, d, Z, c, u);
+        dense_score(n, n, Y, u, e);
+        for (int64_t i = 0; i < n; i++) a[i] = b[i] + o.lambda * e[i];
+        walk_finely(n, Y, a, o.lambda * o.lambda, o.beta, want, &jump, &where);
+        cgam_bank *bank = object_bank(env, n, d, Z);
+        cgam_anneal path;
+        cgam_result result = anneal(bank, &o, q, c, p, &path), plain;
+        int folded = count_of(&path, CGAM_TRANSITION_FOLD, &at);
+        CHECK_CLOSE_ALL(p, want, n, 1e-6);
+        if (folded == 1 && jump > 0.05) CHECK_REL(at, where, 3e-3);
+        if (jump > 0.2) assert_true(folded > 0);
+        if (jump < 0.005) assert_int_equal(folded, 0);
+        o.mode = CGAM_COUPLED;
+        CHECK_STATUS(env, cgam_recall_once(bank, q, c, &o, &plain));
+        lower += result.energy_end < plain.energy_end - 1e-9;
+        folds += folded > 0;
+        smooth += folded == 0;
+        cgam_anneal_free(env, &path);
+        cgam_bank_free(bank);
+        dense_reset();
+    }
+    print_message("%d branches with folds, %d without, %d lower than the plain iteration\n", folds,
+                  smooth, lower);
+    CHECK_LE(5, folds);
+    CHECK_LE(5, smooth);
+}
+
+static void what_cannot_be_annealed_is_refused(void **state)
+{
+    (void)state;
+    const double Z[] = {1, 0, 0, 1};
+    cgam_bank *bank = object_bank(env, 2, 2, Z);
+    cgam_recall *plan;
+    cgam_recall_opts o = annealed(0, 2, 1);
+    o.beta_start = 3;
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_recall_new(bank, &o, &plan));
+    CHECK_MESSAGE(env, "beta-start is 3");
+    o.beta_start = 0;
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_recall_new(bank, &o, &plan));
+    cgam_bank_free(bank);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_tied_memories_part_at_their_pitchfork),
+        cmocka_unit_test(the_branch_is_that_of_a_fine_walk),
+        cmocka_unit_test(what_cannot_be_annealed_is_refused),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
