@@ -40,7 +40,9 @@ typedef struct injection {
     double *f1;   /* [cells, n], of the first of these */
     float *rows;  /* [d] the mean of the labels' rows */
     bool *marks;  /* [MARKS, n] */
-    bool readout; /* there is one: answers have first tokens of their own */
+    bool readout; /* there is one: answers have first tokens of their own, or are read whole */
+    const int32_t *readable; /* [n] labels of the queries that it can tell, -1 */
+    int64_t readable_count;  /* those that it can */
 } injection;
 
 /* What is known of each query; the controls come last. */

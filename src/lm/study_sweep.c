@@ -242,7 +242,7 @@ static void write_intervals(const cgam_trial *t)
         int64_t over = k % 2, c = k / 2 / t->layers, l = k / 2 % t->layers;
         const cgam_interval *of = cgam_sweep_intervals(t->sweep, (cgam_sweep_over)over, c, l);
         for (int64_t i = 0; of && i < t->n; i++)
-            if (t->task->target[i] >= 0 && of[i].from < of[i].to)
+            if (t->target[i] >= 0 && of[i].from < of[i].to)
                 cgam_lm_result_row(t->result, CGAM_SWEEP_INTERVALS,
                                    (double[]){(double)t->k, (double)c, (double)l, (double)over,
                                               (double)i, of[i].from, of[i].to});

@@ -344,8 +344,23 @@ static void every_part_takes_labels_that_begin_alike(void **state)
     const json_t *entry = json_array_get(json_object_get(doc, "shots"), 0);
     assert_int_equal(cgam_json_get_int(entry, "queries"), 6);
     assert_int_equal(cgam_json_get_int(entry, "left_out"), 0);
+    double zero_shot = cgam_json_get_real(json_object_get(entry, "zero_shot"), "restricted");
     double icl = cgam_json_get_real(json_object_get(entry, "icl"), "restricted");
-    assert_true(icl >= 0 && icl <= 1);
+    double held_out = cgam_json_get_real(cgam_json_at(entry, "best.restricted"), "held_out");
+    json_decref(doc);
+    cgam_lm_result_free(result);
+    /* what the model scores itself, and the same readout beside it */
+    cgam_lm_inject_opts inject = cgam_lm_inject_opts_default();
+    inject.answer = CGAM_ANSWER_SEQUENCE;
+    inject.no_replace = true;
+    inject.layers = two_shots;
+    inject.layers_count = 1;
+    CHECK_STATUS(env, cgam_lm_inject(study, &inject, &result));
+    doc = json_loads(cgam_lm_result_json(result), 0, NULL);
+    entry = json_array_get(json_object_get(doc, "shots"), 0);
+    CHECK_CLOSE(cgam_json_get_real(entry, "zero_shot"), zero_shot, 1e-12);
+    CHECK_CLOSE(cgam_json_get_real(entry, "icl"), icl, 1e-12);
+    CHECK_CLOSE(cgam_json_get_real(entry, "readout"), held_out, 1e-12);
     json_decref(doc);
     cgam_lm_result_free(result);
     CHECK_STATUS(env, cgam_lm_neff(study, NULL, &result));
