@@ -34,7 +34,7 @@ deps: ## install what is missing to build, run and test (Debian; says what it do
 	@$(DEPS)
 
 build: deps ## the program build/cgam, the libraries build/lib, the man pages build/man
-	@[ "$(DEPS)" != tools/deps ] || tools/llama --quiet
+	@[ "$(DEPS)" != tools/deps ] || { tools/llama --quiet && tools/uplot --quiet; }
 	@$(configure) -B $(BUILD) -DCMAKE_BUILD_TYPE=$(TYPE) >/dev/null
 	@[ -x $(BUILD)/cgam ] || echo "building cgam in $(BUILD)/ (about a minute)"
 	@$(compile) $(BUILD) -j $(JOBS) --target product

@@ -54,10 +54,11 @@ target_link_libraries(cgam_sundials INTERFACE ${sundials_libraries})
 set(CGAM_LLAMA_ROOT "$ENV{CGAM_LLAMA}" CACHE PATH "Directory of libllama and its headers")
 pkg_check_modules(llama QUIET llama)
 if(NOT "$ENV{XDG_CACHE_HOME}" STREQUAL "")
-  set(llama_cache "$ENV{XDG_CACHE_HOME}/cgam/llama-3.22.1")
+  set(user_cache "$ENV{XDG_CACHE_HOME}/cgam")
 else()
-  set(llama_cache "$ENV{HOME}/.cache/cgam/llama-3.22.1")
+  set(user_cache "$ENV{HOME}/.cache/cgam")
 endif()
+set(llama_cache "${user_cache}/llama-3.22.1")
 find_path(llama_include llama.h NO_CACHE NO_DEFAULT_PATH
   PATHS "${CGAM_LLAMA_ROOT}/include" "${CGAM_LLAMA_ROOT}" "${CGAM_LLAMA_ROOT}/../include"
         ${llama_INCLUDE_DIRS} "${llama_INCLUDEDIR}" "${llama_cache}/include")

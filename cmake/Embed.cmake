@@ -7,7 +7,27 @@ file(GLOB embedded_files CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/src"
 set(embedded_arrays "")
 set(embedded_rows "")
 foreach(name ${embedded_files})
-  set(path "${PROJECT_SOURCE_DIR}/src/${name}")
+  set(path_of_${name} "${PROJECT_SOURCE_DIR}/src/${name}")
+endforeach()
+
+# uPlot, which tools/uplot fetches into the user's cache, is part of the page; without it the page has an
+# empty script in its place and says so where a curve would be.
+set(uplot_cache "${user_cache}/uplot-1.6.32")
+if(EXISTS "${uplot_cache}/uplot.js")
+  set(path_of_serve/page/uplot.js "${uplot_cache}/uplot.js")
+  set(path_of_serve/page/uplot.css "${uplot_cache}/uplot.css")
+  set(path_of_serve/page/uplot-license.txt "${uplot_cache}/LICENSE")
+else()
+  set(nothing "${PROJECT_BINARY_DIR}/no-uplot")
+  file(WRITE "${nothing}" "/* This build has no uPlot; tools/uplot fetches it. */\n")
+  foreach(name uplot.js uplot.css uplot-license.txt)
+    set(path_of_serve/page/${name} "${nothing}")
+  endforeach()
+endif()
+list(APPEND embedded_files serve/page/uplot.js serve/page/uplot.css serve/page/uplot-license.txt)
+
+foreach(name ${embedded_files})
+  set(path "${path_of_${name}}")
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${path}")
   string(MAKE_C_IDENTIFIER "${name}" symbol)
   file(READ "${path}" bytes HEX)

@@ -1,0 +1,82 @@
+// chart.js: curves by uPlot, with marks for special places on the x axis, and the same numbers as a table below.
+import { el, show } from "./dom.js";
+import { colours, dark, dashes } from "./theme.js";
+
+// series: [{label, values, points}] over x; marks: [{at, text, curve}] vertical lines; y: [low, high] or undefined.
+export function chart({ label, xLabel, yLabel, height = 300 }) {
+  const place = el("div", { class: "plot" });
+  const numbers = el("details", { class: "numbers" }, el("summary", {}, "The numbers"));
+  const node = el("figure", { class: "chart", role: "group", "aria-label": label }, el("figcaption", {}, label), place, numbers);
+  let data = null, plot = null, wide = 0;
+
+  function marks(u) {
+    const pen = u.ctx, ratio = devicePixelRatio || 1, ink = colours();
+    pen.save();
+    pen.font = `${12 * ratio}px system-ui, sans-serif`;
+    pen.lineWidth = 1.5 * ratio;
+    (data.marks ?? []).forEach((mark, k) => {
+      if (mark.at === null || mark.at === undefined || mark.at < u.scales.x.min || mark.at > u.scales.x.max) return;
+      const x = Math.round(u.valToPos(mark.at, "x", true)), y = u.bbox.top;
+      pen.strokeStyle = ink.ink;
+      pen.fillStyle = ink.ink;
+      pen.setLineDash(dashes[(k + 1) % dashes.length].map((d) => d * ratio));
+      pen.beginPath();
+      pen.moveTo(x, y);
+      pen.lineTo(x, y + u.bbox.height);
+      pen.stroke();
+      const left = x > u.bbox.left + 0.75 * u.bbox.width, at = [mark.text, x + (left ? -5 : 5) * ratio, y + (14 + 16 * k) * ratio];
+      pen.textAlign = left ? "right" : "left";
+      pen.setLineDash([]);
+      pen.lineJoin = "round";
+      pen.lineWidth = 5 * ratio;
+      pen.strokeStyle = ink.paper;
+      pen.strokeText(...at);
+      pen.fillText(...at);
+      pen.lineWidth = 1.5 * ratio;
+    });
+    pen.restore();
+  }
+
+  function build() {
+    plot?.destroy();
+    plot = null;
+    wide = place.clientWidth;
+    if (!globalThis.uPlot) {
+      place.replaceChildren(el("p", { class: "hint" }, "This build of cgam has no uPlot (tools/uplot fetches it), so there are no curves; the numbers are below."));
+      numbers.open = true;
+      return;
+    }
+    const ink = colours();
+    const line = { stroke: ink.ink, grid: { stroke: ink.line, width: 1 }, ticks: { stroke: ink.line } };
+    const series = data.series.map((one, k) => ({
+      label: one.label, stroke: ink.curves[k % ink.curves.length], dash: dashes[k % dashes.length], width: 2,
+      points: { show: Boolean(one.points), size: 5 }, paths: one.stepped ? uPlot.paths.stepped({ align: 1 }) : undefined, spanGaps: false,
+      value: (u, v) => show(v),
+    }));
+    plot = new uPlot({
+      width: wide, height: Math.min(height, Math.max(280, wide * 0.7)),
+      scales: { x: { time: false, distr: data.log ? 3 : 1, range: data.xRange }, y: { range: data.y } },
+      axes: [{ ...line, label: xLabel, labelSize: 22, values: (u, v) => v.map((one) => one === null ? "" : show(one, 3)) },
+        { ...line, label: yLabel, labelSize: 22, size: 56, values: (u, v) => v.map((one) => show(one, 3)) }],
+      series: [{ label: xLabel, value: (u, v) => show(v) }, ...series],
+      hooks: { draw: [marks] },
+    }, [data.x, ...data.series.map((one) => one.values)], place);
+  }
+
+  function list() {
+    const step = Math.max(1, Math.ceil(data.x.length / 60));
+    const rows = data.x.map((x, i) => [x, ...data.series.map((one) => one.values[i])]).filter((_, i) => i % step === 0);
+    numbers.replaceChildren(numbers.firstChild, el("div", { class: "wide" }, el("table", {},
+      el("thead", {}, el("tr", {}, [xLabel, ...data.series.map((one) => one.label)].map((name) => el("th", { scope: "col" }, name)))),
+      el("tbody", {}, rows.map((row) => el("tr", {}, row.map((v) => el("td", {}, show(v)))))))));
+  }
+
+  node.draw = (next) => {
+    data = next;
+    if (node.isConnected) build();
+    list();
+  };
+  new ResizeObserver(() => data && place.clientWidth && place.clientWidth !== wide && build()).observe(node);
+  dark.addEventListener("change", () => data && node.isConnected && build());
+  return node;
+}

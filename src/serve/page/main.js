@@ -1,0 +1,59 @@
+// main.js: which view is shown. A view is {name, title, defaults, open(place, state, world)}; open may return a
+// function that ends it. state has the values, set(changes) to move them into the address, and reload().
+import { takeToken, what } from "./ask.js";
+import { el, say } from "./dom.js";
+import * as state from "./state.js";
+import { recall } from "./recall.js";
+
+const views = [recall];
+const main = document.getElementById("main");
+let world = null, end = null;
+
+function tabs(now) {
+  document.getElementById("views").replaceChildren(...views.map((view) =>
+    el("li", {}, el("a", { href: `#${view.name}`, "aria-current": view === now ? "page" : undefined }, view.title))));
+}
+
+function open() {
+  const { view: name, values } = state.read();
+  const view = views.find((one) => one.name === name) ?? views[0];
+  tabs(view);
+  document.title = `${view.title} – cgam explorer`;
+  end?.();
+  end = null;
+  const now = state.withDefaults(values, view.defaults(world));
+  const place = el("section", { class: `view ${view.name}`, "aria-labelledby": "title" },
+    el("h2", { id: "title" }, view.title), el("p", { class: "lead" }, view.words));
+  main.replaceChildren(place);
+  end = view.open(place, {
+    values: now,
+    set(changes) {
+      Object.assign(now, changes);
+      state.write(view.name, now, view.defaults(world));
+    },
+    reload: open,
+  }, world) ?? null;
+  state.write(view.name, now, view.defaults(world));
+}
+
+async function start() {
+  takeToken();
+  try {
+    world = await what();
+  } catch (error) {
+    tabs(null);
+    main.replaceChildren(el("div", { class: "error", role: "alert" }, el("strong", {}, error.code === 401 ? "A token is needed" : "No answer"),
+      el("p", {}, error.message), el("p", { class: "hint" }, error.hint), el("button", { type: "button", onclick: start }, "Try again")));
+    return;
+  }
+  document.getElementById("about").textContent = `cgam ${world.version ?? ""}. `;
+  open();
+}
+
+addEventListener("hashchange", () => {
+  if (location.hash === "#main") return main.focus();
+  if (/token=/.test(location.hash)) return start();
+  if (world) open();
+  say(document.title);
+});
+start();

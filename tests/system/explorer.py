@@ -1,0 +1,146 @@
+"""The explorer in a browser: each view is opened, moved by keyboard, and compared with what the command it copies prints."""
+import json
+import os
+import re
+import shlex
+import subprocess
+import tempfile
+import time
+
+import numpy as np
+from browser import Browser, Server
+from harness import ask, check, close, finish
+
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
+
+
+def command(page):
+    """The document of the command line that the page copies."""
+    words = shlex.split(page.copied("command line"))
+    check(words[0] == "cgam", "a command line", words)
+    return ask(*[word if word != "stories" else "stories.gguf" for word in words[1:]])
+
+
+def facts(page, caption):
+    """{name: text} of a table of facts."""
+    rows = page.driver.execute_script("""return [...document.querySelectorAll('table.facts')].filter(t => t.caption && t.caption.textContent.includes(arguments[0]))
+        .flatMap(t => [...t.rows].map(r => [...r.cells].map(c => c.textContent)))""", caption)
+    return {row[0]: row[1] for row in rows}
+
+
+def same(text, value, words):
+    """A number as the page shows it: rounded to five digits."""
+    if value is None:
+        return check(text == "–", words, text)
+    return close(float(NUMBER.search(text).group()), value, 2e-4 * abs(value) + 1e-12, words)
+
+
+def quiet(page, *allowed):
+    """No word in the console, no request to anybody else."""
+    found = [line for line in page.errors() if not any(word in line for word in allowed)]
+    check(not found, "the console is empty", found)
+    strangers = [url for url in page.requests() if not url.startswith((page.server.base, "blob:", "data:"))]
+    check(not strangers, "nobody else is asked", strangers)
+
+
+def recall(page):
+    page.view("recall")
+    before = page.shown()
+    for step in range(4):
+        doc = command(page)
+        x = doc["queries"][0]
+        check(page.text("#winner") == str(x["winner"]), "winner")
+        same(page.text("#p"), x["p"], "p")
+        shown = facts(page, "What came out")
+        for name, key in (("N_eff, exp(entropy)", "neff_entropy"), ("gap", "gap"), ("p at least", "p_lower_bound"), ("energy", "energy_end"), ("contraction", "contraction")):
+            same(shown[name], x[key], name)
+        cells = page.driver.execute_script("return [...document.querySelectorAll('.bars tbody tr')].map(r => [...r.cells].map(c => c.textContent))")
+        for k, row in enumerate(cells):
+            check(int(row[0]) == x["top"][k][0], "memory of a bar")
+            for text, value in zip(row[1:5], (x["top"][k][1], *(x["parts"][part][k] for part in ("evidence", "bias", "feedback")))):
+                same(text, value, "part of a score")
+        if step < 3:
+            page.keys(f"input[type=range][name={('lambda', 'alpha', 'beta')[step]}]", *["ARROW_RIGHT"] * 7)
+            before = page.shown(before)
+            want = float(page.one(f"input[type=range][name={('lambda', 'alpha', 'beta')[step]}]").get_attribute("value"))
+            want = np.exp(want) if step == 2 else want
+            page.wait(lambda: abs(json.loads(page.shown())[("lambda", "alpha", "beta")[step]] - want) < 1e-3 * want, "the slider's place")
+            before = page.shown()
+    marks = json.loads(page.wait(lambda: page.one(".view").get_attribute("data-marks"), "marks"))
+    asked = json.loads(before)
+    page.wait(lambda: json.loads(page.one(".view").get_attribute("data-marks"))["lambda_unique_max"] is not None, "marks of now")
+    time.sleep(0.5)
+    marks = json.loads(page.one(".view").get_attribute("data-marks"))
+    want = ask("inspect", "--bank", "demo:", "--alpha", asked["alpha"], "--beta", asked["beta"], "--lambda", asked["lambda"])
+    close([marks["alpha_crit"], marks["lambda_unique_max"]], [want["alpha_crit"], want["lambda_unique_max"]], 1e-12, "marks are those of inspect")
+    check({tick.get_attribute("title").split(":")[0] for tick in page.all(".tick")} >= {"α_crit", "up to here one answer, proved"}, "marks on the sliders")
+    # C and the link
+    code = page.copied("C")
+    with open("page.c", "w") as out:
+        out.write(code)
+    build = os.environ["CGAM_BUILD"]
+    subprocess.run(["cc", "-o", "page", "page.c", f"-I{os.environ['CGAM_SRC']}/include", f"-L{build}/lib", "-lcgam", f"-Wl,-rpath,{build}/lib"], check=True)
+    doc = json.loads(subprocess.run(["./page"], check=True, capture_output=True, text=True).stdout)
+    check(doc["queries"] == command(page)["queries"], "C says what the command line says")
+    code = page.copied("Python")
+    check(code.startswith("import cgam") and 'cgam.run("recall"' in code and "lam=" in code, "Python", code)
+    compile(code, "page.py", "exec")
+    link = page.copied("link to this view")
+    here = facts(page, "What came out")
+    page.driver.get("about:blank")
+    page.driver.get(link)
+    page.wait(lambda: facts(page, "What came out") == here, "the link brings the view back")
+    quiet(page)
+    # what cannot be computed is told
+    page.view("recall", alpha="1.4")
+    page.wait(lambda: "alpha_crit" in page.text(".error"), "the error")
+    quiet(page, "400")
+
+
+def first_load(page):
+    page.driver.get(page.server.base)
+    page.view("recall")
+    entries = page.driver.execute_script("""return performance.getEntriesByType('resource').concat(performance.getEntriesByType('navigation'))
+        .map(e => [e.name, e.transferSize, e.responseEnd])""")
+    own = [e for e in entries if "/api" not in e[0]]
+    size = sum(e[1] for e in own)
+    print(f"first load: {len(own)} files, {size / 1000:.0f} kB, {max(e[2] for e in own):.0f} ms")
+    check(10000 < size < 300e3, "the page is less than 300 kB", size)
+
+
+def doors(server):
+    """Without the token, and with a server that has neither folder nor bank of ours."""
+    page = Browser(server)
+    page.driver.execute_script("sessionStorage.clear()")
+    page.driver.get("about:blank")
+    page.driver.get(server.base + "#recall")
+    page.wait(lambda: "token" in page.text(".error"), "a token is asked for")
+    check("cgam serve printed" in page.main(), "and it is said how", page.main())
+    page.errors()
+    bare = Server()
+    page.server = bare
+    page.driver.get(bare.address)
+    check("token" not in page.wait(lambda: page.main() and page.driver.current_url, "the page"), "the token leaves the address")
+    check(bare.close() == 0, "the server ends well")
+    page.close()
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        options = ["--root", "root"]
+        server = Server(*options)
+        page = Browser(server)
+        try:
+            page.wait(lambda: page.all("nav a"), "the page")
+            first_load(page)
+            recall(page)
+        finally:
+            page.close()
+        doors(server)
+        check(server.close() == 0, "the server ends well")
+        os.chdir("/")
+    finish()
+
+
+main()
