@@ -97,6 +97,47 @@ def recall(page):
     quiet(page, "400")
 
 
+def landscape(page):
+    page.view("landscape")
+    page.shown()
+    doc = command(page)
+    page.keys(".heat canvas", "ARROW_UP")  # from the middle, one up
+    where = len(doc["x"]) // 2, len(doc["y"]) // 2 + 1
+    free = ask(*[word for word in shlex.split(page.copied("command line"))[1:] if word not in ("--context", "rows:41")])
+    same(NUMBER.search(page.text(".heat .reading").split("=")[1]).group(), free["energy"][where[1]][where[0]], "energy under the cursor")
+    page.keys(".heat canvas", "ENTER")
+    page.wait(lambda: page.all(".chart") and page.one(".chart").is_displayed(), "a flow")
+    flow = command(page)["flows"][0]
+    close([flow["x"][0], flow["y"][0]], [doc["x"][where[0]], doc["y"][where[1]]], 1e-5, "the start")
+    check(f"to memory {flow['winner'][-1]}" in page.main(), "where it went")
+    rows = page.driver.execute_script("return [...document.querySelectorAll('.stage table')].at(-1).innerText")
+    check(all(str(a["winner"]) in rows for a in free["attractors"]), "rest points", rows)
+    page.press("Flow again, switching at t = 4")
+    page.wait(lambda: "--switch 4" in page.copied("command line"), "a flow that switches")
+    switched = command(page)["flows"][0]
+    check(switched["winner"][-1] == 41 and 4 in switched["time"], "the context takes the query along", switched["winner"][-1])
+    check("starts=" in page.driver.current_url, "the flow is in the link")
+    before = page.shown()
+    page.keys("input[type=range][name=lambda]", *["ARROW_RIGHT"] * 3)
+    page.shown(before)
+    quiet(page)
+
+
+def phase(page):
+    page.view("phase")
+    before = page.shown()
+    for _ in range(2):
+        curve = command(page)["curves"][-1]
+        shown = facts(page, "λ = ")
+        same(shown["theorem's threshold"], curve["alpha_theory"], "theorem")
+        same(shown["fold, median"], curve["fold_median"], "fold")
+        same(shown["mean peak reaches ½"], curve["alpha_half"], "half")
+        page.keys("input[type=range][name=lambda]", *["ARROW_RIGHT"] * 6)
+        before = page.shown(before)
+        page.wait(lambda: abs(json.loads(page.shown())["lambda"][-1] - float(page.one("input[type=range][name=lambda]").get_attribute("value"))) < 1e-9, "the slider's place")
+    quiet(page)
+
+
 def first_load(page):
     page.driver.get(page.server.base)
     page.view("recall")
@@ -135,6 +176,8 @@ def main():
             page.wait(lambda: page.all("nav a"), "the page")
             first_load(page)
             recall(page)
+            landscape(page)
+            phase(page)
         finally:
             page.close()
         doors(server)

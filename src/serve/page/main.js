@@ -3,9 +3,11 @@
 import { takeToken, what } from "./ask.js";
 import { el, say } from "./dom.js";
 import * as state from "./state.js";
+import { landscape } from "./landscape.js";
+import { phase } from "./phase.js";
 import { recall } from "./recall.js";
 
-const views = [recall];
+const views = [recall, landscape, phase];
 const main = document.getElementById("main");
 let world = null, end = null;
 
