@@ -9,8 +9,12 @@ import time
 
 import numpy as np
 from browser import Browser, Server
-from harness import ask, check, close, finish
+from harness import CGAM, ask, check, close, finish, run
+from stories import Stories
 
+pictures = os.path.join(os.environ.get("CGAM_BUILD", "."), "tests", "explorer")
+os.makedirs(pictures, exist_ok=True)
+data = os.environ.get("CGAM_DATA", "/nowhere") + "/models"
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
 
 
@@ -87,7 +91,7 @@ def recall(page):
     compile(code, "page.py", "exec")
     link = page.copied("link to this view")
     here = facts(page, "What came out")
-    page.driver.get("about:blank")
+    page.view("phase")
     page.driver.get(link)
     page.wait(lambda: facts(page, "What came out") == here, "the link brings the view back")
     quiet(page)
@@ -138,6 +142,103 @@ def phase(page):
     quiet(page)
 
 
+def lens(page):
+    page.view("lens", prompt="Once upon a time", compare="The cat")
+    before = page.shown()
+    doc = command(page)
+    page.keys(".heat canvas", "ARROW_UP")
+    i, j = len(doc["tokens"]) // 2, len(doc["layers"]) // 2 + 1
+    reading = page.text(".heat .reading")
+    check(f"layer {doc['layers'][j]}:" in reading and doc["tokens"][i]["piece"].replace(" ", "␣") in reading, "the cell", reading)
+    same(reading.split("N_eff ")[1], doc["neff"][j][i], "N_eff")
+    same(reading.split("rank of the final answer ")[1], doc["rank_final"][j][i], "rank")
+    check(doc["top"][j][i][0][1].replace(" ", "␣") in reading, "the top word")
+    page.one("#shots").click()
+    page.shown(before)
+    check("Max" in json.loads(page.shown())["prompt"] and len(command(page)["tokens"]) > len(doc["tokens"]), "demonstrations before the text")
+    quiet(page)
+
+
+def sweep(page, root):
+    words = ("--exact", "--queries", 6, "--shots", "0,2", "--threads", 1, "--figures", "no", "--model", "stories.gguf", "--dataset", "antonyms")
+    for name, more in (("antonyms", ("--intervals",)), ("plain", ())):
+        code, _, err = run("lm", "sweep", *words, *more, "--out", f"{root}/{name}")
+        check(code in (0, 1), "a sweep to show", err)
+    grid = np.genfromtxt(f"{root}/antonyms/sweep_grid.csv", delimiter=",", names=True)
+    steps = np.genfromtxt(f"{root}/antonyms/sweep_intervals.csv", delimiter=",", names=True)
+    layers = sorted(set(grid["query_layer"]))
+    i, j = layers[len(layers) // 2], layers[len(layers) // 2 + 1]
+    doc = json.load(open(f"{root}/antonyms/sweep.json"))["shots"][-1]
+    for name, asked, lam in (("antonyms", 0.5, 0.5), ("plain", 0.5, 0.5), ("plain", 0.57, 0.5), ("antonyms", 0.57, 0.57), ("antonyms", 3.3, 3.3)):
+        for over in ("restricted", "full"):
+            page.view("sweep", folder=name, over=over, **{"lambda": asked})
+            check(json.loads(page.shown())["lambda"] == lam, "λ", page.shown())
+            page.keys(".heat canvas", "ARROW_UP")
+            reading = page.text(".heat .reading")
+            check(f"context of layer {int(i)}, query of layer {int(j)}" in reading, reading)
+            if lam == 0.5:
+                want = grid[(grid["context_layer"] == i) & (grid["query_layer"] == j) & (grid["lambda"] == lam)][0][over]
+            else:
+                want = np.sum((steps["context_layer"] == i) & (steps["query_layer"] == j) & (steps["over_vocabulary"] == (over == "full")) &
+                              (steps["lambda_from"] <= lam) & (lam < steps["lambda_to"])) / doc["queries"]
+            close(float(NUMBER.search(reading.split(": ")[1]).group()), 100 * want, 0.051, "accuracy of a pair", name, over, lam)
+    same(facts(page, "Beside it")["zero-shot"], 100 * doc["zero_shot"]["full"], "zero-shot beside it")
+    before = page.shown()
+    page.keys("input[type=range][name=lambda]", "ARROW_RIGHT")
+    check(json.loads(page.shown(before))["lambda"] > 3.3, "λ moves")
+    quiet(page)
+
+
+def studies(page, root):
+    page.view("studies", study="study competition")
+    page.keys("input[name=trials]", "16", "TAB")
+    page.press("Start")
+    page.wait(lambda: page.all("#done"), "the study")
+    page.wait(lambda: len(page.all(".gallery img")) >= 1, "its figures")
+    loaded = page.driver.execute_script("return [...document.querySelectorAll('.gallery img')].every(i => i.complete && i.naturalWidth > 0)")
+    check(loaded, "figures can be looked at")
+    summary = json.load(open(f"{root}/competition/summary.json"))
+    check(summary["trials"] == 16 and "summary.json" in page.main(), "what it left")
+    check("after" in page.text("#done") and page.driver.current_url.endswith("folder=competition"), "done", page.driver.current_url)
+    quiet(page)
+
+
+def everything_fits(page):
+    """No view is wider than its window, no control is without a name, in any size and both kinds of light."""
+    for width, height, dark in ((360, 740, False), (1280, 900, True), (1920, 1080, False)):
+        page.look(width, height, dark)
+        for name, values in (("recall", {}), ("landscape", {"starts": "0,0,0;1,-0.4,0"}), ("phase", {}), ("lens", {"compare": "The cat"}),
+                             ("sweep", {"folder": "antonyms", "lambda": "0.5"}), ("studies", {"folder": "competition"})):
+            page.view(name, **values)
+            if name != "studies":
+                page.shown()
+            else:
+                page.wait(lambda: page.all(".gallery img"), "figures")
+            time.sleep(0.15)
+            wide = page.driver.execute_script("return document.documentElement.scrollWidth")
+            check(wide <= width, f"{name} fits into {width} pixels", wide)
+            bare = page.driver.execute_script("""return [...document.querySelectorAll('input, select, textarea, button')].filter(n => !(n.labels?.length || n.getAttribute('aria-label') || n.textContent.trim()))
+                .map(n => n.outerHTML)""")
+            check(not bare, f"controls of {name} have names", bare)
+            tall = page.driver.execute_script("return Math.min(document.documentElement.scrollHeight, 2400)")
+            page.picture(f"{pictures}/{name}-{width}{'-dark' if dark else ''}.png", max(tall, height))
+            page.look(width, height, dark)
+    quiet(page)
+
+
+def guide():
+    """Small pictures for docs/figures: explorer-*.png there are these, copied when the page has changed."""
+    from PIL import Image
+
+    for name, height in (("recall-1280-dark", 960), ("landscape-1920", 1170), ("phase-1920", 760), ("lens-1280-dark", 1150)):
+        picture = Image.open(f"{pictures}/{name}.png").convert("RGB")
+        picture = picture.crop((0, 0, picture.width, min(picture.height, height)))
+        picture = picture.resize((900, round(picture.height * 900 / picture.width)), Image.LANCZOS).quantize(40, dither=Image.NONE)
+        path = f"{pictures}/explorer-{name.split('-')[0]}.png"
+        picture.save(path, optimize=True)
+        check(os.path.getsize(path) < 60000, "a small picture", path, os.path.getsize(path))
+
+
 def first_load(page):
     page.driver.get(page.server.base)
     page.view("recall")
@@ -161,15 +262,30 @@ def doors(server):
     bare = Server()
     page.server = bare
     page.driver.get(bare.address)
-    check("token" not in page.wait(lambda: page.main() and page.driver.current_url, "the page"), "the token leaves the address")
+    check("token" not in page.wait(lambda: page.all("nav a[aria-current]") and page.driver.current_url, "the page"), "the token leaves the address")
+    page.view("studies")
+    check("--root" in page.main(), "studies without a folder")
+    page.view("sweep")
+    check("--root" in page.main(), "sweeps without a folder")
+    page.view("phase")
+    page.shown()
     check(bare.close() == 0, "the server ends well")
+    page.press("Python")
+    page.keys("input[type=range][name=lambda]", "ARROW_RIGHT")
+    page.wait(lambda: "does not answer" in page.text(".error"), "a server that is gone")
     page.close()
 
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
+        models = os.path.exists(f"{data}/stories260K.bin")
         options = ["--root", "root"]
+        if models:
+            Stories(f"{data}/stories260K.bin", f"{data}/tok512.bin").write_gguf("stories.gguf")
+            models = run("lm", "states", "--model", "stories.gguf", "--prompt", "Once", "--exact")[0] == 0
+        if models:
+            options += ["--model", "stories.gguf"]
         server = Server(*options)
         page = Browser(server)
         try:
@@ -178,6 +294,12 @@ def main():
             recall(page)
             landscape(page)
             phase(page)
+            studies(page, "root")
+            if models:
+                lens(page)
+                sweep(page, "root")
+                everything_fits(page)
+                guide()
         finally:
             page.close()
         doors(server)

@@ -4,10 +4,13 @@ import { takeToken, what } from "./ask.js";
 import { el, say } from "./dom.js";
 import * as state from "./state.js";
 import { landscape } from "./landscape.js";
+import { lens } from "./lens.js";
 import { phase } from "./phase.js";
 import { recall } from "./recall.js";
+import { studies } from "./studies.js";
+import { sweep } from "./sweep.js";
 
-const views = [recall, landscape, phase];
+const views = [recall, landscape, phase, lens, sweep, studies];
 const main = document.getElementById("main");
 let world = null, end = null;
 
