@@ -41,8 +41,44 @@ CGAM_API void cgam_bank_free(cgam_bank *bank); /* NULL is fine */
  * memory, in a few readings of the bank. Before the bank is shared; once is enough. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_bank_sketch(cgam_bank *bank);
 
+/* A bank of those rows of another whose bits are set: mask has a bit for every row, row i in bit i % 64 of word
+ * i / 64. To recalls it is a bank of fewer memories in every sum and bound; winners, targets and lists keep
+ * the numbers of the whole bank, while p, s and r have an entry for each memory that counts. Rows side by side are
+ * borrowed, others copied, in either case until the new bank is freed `bank` must live; a sketch is taken along.
+ * CGAM_E_ARG when no bit is set. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_bank_only(const cgam_bank *bank, const uint64_t *mask,
+                                                   cgam_bank **out);
+/* The number of memory i in the whole bank; i itself where the bank is one. */
+CGAM_API int64_t cgam_bank_number(const cgam_bank *bank, int64_t i);
+
+/* Names of memories, one a line of a text file (UTF-8, a last newline is not a name). Gives *out; free it with
+ * cgam_row_names_free. Const afterwards. */
+typedef struct cgam_row_names cgam_row_names;
+CGAM_API CGAM_NODISCARD cgam_status cgam_row_names_load(cgam_env *env, const char *path,
+                                                        cgam_row_names **out);
+CGAM_API void cgam_row_names_free(cgam_row_names *names); /* NULL is fine */
+CGAM_API int64_t cgam_row_names_count(const cgam_row_names *names);
+CGAM_API const char *cgam_row_names_at(const cgam_row_names *names,
+                                       int64_t i); /* belongs to names */
+/* The lowest row of that name, and the next after row i that is called as it is; -1 = there is none. */
+CGAM_API int64_t cgam_row_names_find(const cgam_row_names *names, const char *name);
+CGAM_API int64_t cgam_row_names_next(const cgam_row_names *names, int64_t i);
+
+/* Words of a mask for n rows. */
+static inline int64_t cgam_mask_words(int64_t n) { return (n + 63) / 64; }
+/* A mask for n rows from a file: a .npy of booleans [n], or of integers, the numbers of rows; any other file
+ * has names, one a line, each of which must be one of `names` (NULL = there are none). Gives *out; free it
+ * with cgam_mask_free. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_mask_load(cgam_env *env, const char *path, int64_t n,
+                                                   const cgam_row_names *names, uint64_t **out);
+/* Which of the two is it? */
+CGAM_API CGAM_NODISCARD cgam_status cgam_mask_is_array(cgam_env *env, const char *path,
+                                                       bool *array);
+CGAM_API void cgam_mask_free(cgam_env *env, uint64_t *mask); /* NULL is fine */
+
 typedef struct cgam_bank_info {
     int64_t n, d;
+    int64_t whole; /* memories of the bank these were taken from (cgam_bank_only); else n */
     cgam_dtype dtype;
     double norm_min, norm_max; /* |zeta|, after normalising if that was asked for */
     bool equal_norms;          /* to working precision; then the spectral forms apply */

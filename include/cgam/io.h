@@ -24,7 +24,9 @@ typedef struct cgam_array {
     int64_t size;                   /* number of elements */
     const void *data;               /* mapped or owned; do not write */
     bool mapped;                    /* true: data are pages of the file itself */
-    void *owner;                    /* private */
+    char
+        whole; /* what the file has where it was widened: 'b' booleans, 'i', 'u' integers; else 0 */
+    void *owner; /* private */
 } cgam_array;
 
 /* Opens an array. `path` is FILE or FILE:MEMBER; a member is needed when an .npz or .safetensors

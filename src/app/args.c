@@ -198,6 +198,7 @@ static cgam_status claim(cgam_args *args, slot *s)
 static cgam_status set(cgam_args *args, slot *s, const char *text)
 {
     const cgam_param *p = s->param;
+    if (!text) text = p->bare;
     if (p->kind == CGAM_FLAG && text)
         return cgam_fail(args->env, CGAM_E_ARG, "%s takes no value", p->name);
     if (p->kind != CGAM_FLAG && !text)
@@ -339,7 +340,7 @@ static cgam_status set_json(cgam_args *args, slot *s, const json_t *value)
     const cgam_param *p = s->param;
     char room[40];
     if (json_is_null(value)) return CGAM_OK;
-    if (p->kind == CGAM_FLAG) {
+    if (p->kind == CGAM_FLAG || (p->bare && json_is_boolean(value))) {
         if (!json_is_boolean(value))
             return cgam_fail(args->env, CGAM_E_ARG, "%s: true or false is expected", p->name);
         return json_is_true(value) ? set(args, s, NULL) : CGAM_OK;

@@ -44,6 +44,7 @@ static void param_title(const cgam_param *p, char *text, size_t size)
     const char *dots = p->many ? " .." : "";
     if (cgam_param_positional(p)) snprintf(text, size, "%s%s", p->name, dots);
     else if (p->kind == CGAM_FLAG) snprintf(text, size, "--%s", p->name);
+    else if (p->bare) snprintf(text, size, "--%s [%s]%s", p->name, p->value, dots);
     else snprintf(text, size, "--%s %s%s", p->name, p->value, dots);
 }
 
@@ -251,6 +252,7 @@ static json_t *param_json(const cgam_param *p)
     cgam_json_put_real(one, "max", ranged ? p->max : NAN);
     cgam_json_put_bool(one, "required", p->required);
     cgam_json_put_bool(one, "many", p->many);
+    if (p->bare) cgam_json_put_text(one, "bare", p->bare);
     cgam_json_put_bool(one, "writes", p->writes);
     if (p->input) cgam_json_put_text(one, "input", cgam_input_name(p->input));
     return one;

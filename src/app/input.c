@@ -32,6 +32,43 @@ void cgam_input_bank_done(cgam_call *call, cgam_bank *bank)
     if (!cgam_shelf_owns(call->shelf, bank)) cgam_bank_free(bank);
 }
 
+/* FILE.npy has FILE.names beside it. */
+static cgam_status bank_names(const cgam_call *call, char *path, size_t size)
+{
+    const char *bank = cgam_args_text(call->args, "bank"), *ending = strrchr(bank, '.');
+    int length = (int)(ending ? (size_t)(ending - bank) : strlen(bank));
+    if (snprintf(path, size, "%.*s" CGAM_NAMES_BESIDE, length, bank) < (int)size) return CGAM_OK;
+    return cgam_fail(call->env, CGAM_E_ARG, "names: the bank's path is too long");
+}
+
+cgam_status cgam_input_only(cgam_call *call, const cgam_bank *bank, cgam_row_names **names,
+                            cgam_bank **some)
+{
+    cgam_env *env = call->env;
+    const char *file = cgam_args_text(call->args, "names");
+    const char *only = cgam_args_text(call->args, "only");
+    int64_t n = cgam_bank_describe(bank).n;
+    char path[4096];
+    uint64_t *mask = NULL;
+    cgam_status status = CGAM_OK;
+    bool array = true;
+    if (!file && only) status = cgam_mask_is_array(env, only, &array);
+    if (!file && !array) file = CGAM_NAMES_BESIDE;
+    if (file && status == CGAM_OK && strcmp(file, CGAM_NAMES_BESIDE) == 0) {
+        status = bank_names(call, path, sizeof path);
+        file = path;
+    }
+    if (file && status == CGAM_OK) status = cgam_row_names_load(env, file, names);
+    if (file && status == CGAM_OK && cgam_row_names_count(*names) != n)
+        status = cgam_fail(env, CGAM_E_SHAPE, "%s: %lld names, memories are %lld", file,
+                           (long long)cgam_row_names_count(*names), (long long)n);
+    if (!only || status != CGAM_OK) return status;
+    status = cgam_mask_load(env, only, n, *names, &mask);
+    if (status == CGAM_OK) status = cgam_bank_only(bank, mask, some);
+    cgam_mask_free(env, mask);
+    return status;
+}
+
 /* Adds the terms at *text up to ';' or the end to sum[d]; row [d] is room. */
 static cgam_status add_rows(const cgam_bank *bank, cgam_env *env, const char *option,
                             const char **text, double *row, double *sum)

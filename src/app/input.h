@@ -11,6 +11,13 @@ void cgam_input_bank_done(cgam_call *call, cgam_bank *bank);
 #define CGAM_DEMO_PREFIX "demo:"
 cgam_status cgam_demo_bank(cgam_env *env, uint64_t seed, cgam_bank **out);
 
+/* What --names is without a file. */
+#define CGAM_NAMES_BESIDE ".names"
+/* --names, NULL = not asked for, and --only: *some is a bank of the memories that count, over `bank`; NULL = all do.
+ * Names in the file of --only are those of --names, or of the bank's own file: X.names beside X.npy. */
+cgam_status cgam_input_only(cgam_call *call, const cgam_bank *bank, cgam_row_names **names,
+                            cgam_bank **some);
+
 /* A real matrix from a file, widened and checked: rows x columns, or one row when the array has
  * one dimension (*vector then). Gives *out; free it with cgam_free. */
 typedef struct cgam_matrix {

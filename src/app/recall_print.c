@@ -8,10 +8,11 @@
 
 static void print_top(const json_t *query, FILE *to)
 {
-    const json_t *top = json_object_get(query, "top");
+    const json_t *top = json_object_get(query, "top"), *names = json_object_get(query, "top_names");
     for (size_t i = 0; i < json_array_size(top); i++) {
         const json_t *pair = json_array_get(top, i);
-        fprintf(to, "%s%lld (%.4g)", i ? ", " : "",
+        if (names) fprintf(to, "%s%s ", i ? ", " : "", json_string_value(json_array_get(names, i)));
+        fprintf(to, "%s%lld (%.4g)", i && !names ? ", " : "",
                 (long long)json_integer_value(json_array_get(pair, 0)),
                 json_number_value(json_array_get(pair, 1)));
     }

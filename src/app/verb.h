@@ -46,6 +46,7 @@ typedef struct cgam_param {
      * For numbers, words before a | are taken in their place: "all|L,L,..". */
     const char *value;
     const char *fallback; /* the default as text; NULL: none */
+    const char *bare;     /* the value of an option that is given without one; NULL: it needs one */
     const char *help;
     double min, max; /* both 0: any */
     bool required;

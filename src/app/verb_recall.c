@@ -54,6 +54,14 @@ static const cgam_param params[] = {
                     "with --fast: read on until the interval of p is that narrow"),
     CGAM_PARAM_REAL("none", "X", NULL, -INFINITY, INFINITY,
                     "mode first: a ghost memory of score X stands for none of these"),
+    CGAM_PARAM_TEXT("only", "FILE",
+                    "recall among these memories: .npy of booleans (N) or of row numbers, any "
+                    "other file has names, one a line; rows keep their numbers",
+                    .input = CGAM_INPUT_NUMBERS),
+    CGAM_PARAM_TEXT("names", "FILE",
+                    "list names beside numbers: a file with one a line; without FILE that of the "
+                    "bank, X.names beside X.npy",
+                    .bare = CGAM_NAMES_BESIDE, .input = CGAM_INPUT_TEXT),
     CGAM_PARAM_REAL("min-p", "X", NULL, 0, 1, "leave out of the list what is less probable"),
     CGAM_PARAM_FLAG("explain", "the scores of the top memories in parts: query evidence, context "
                                "bias, feedback"),
@@ -84,7 +92,9 @@ static const cgam_param params[] = {
 /* Everything a call opens, so that one function closes it. */
 typedef struct job {
     cgam_call *call;
-    cgam_bank *bank;
+    cgam_bank *bank, *some; /* the whole, and with --only what counts; else NULL */
+    cgam_row_names *names;  /* or NULL */
+    double *p_whole;        /* [n] with --only and --save-p */
     cgam_recall *plan;
     const cgam_gate *gate; /* on the call's shelf, shared by plans; NULL: none */
     cgam_matrix q, c, P, W;
@@ -105,6 +115,9 @@ static void job_close(job *j)
     cgam_npy_abandon(j->save_p);
     cgam_npy_abandon(j->save_readout);
     cgam_recall_free(j->plan);
+    cgam_bank_free(j->some);
+    cgam_row_names_free(j->names);
+    cgam_free(env, j->p_whole);
     cgam_shelf_gate_done(j->call->shelf, j->gate);
     cgam_input_bank_done(j->call, j->bank);
     double *blocks[] = {j->q.data, j->c.data,    j->P.data, j->W.data,
@@ -125,6 +138,9 @@ static cgam_status shape(cgam_env *env, const char *option, const char *what, in
     return cgam_fail(env, CGAM_E_SHAPE, "%s: %s %lld, %s %lld", option, what, (long long)got,
                      expected, (long long)want);
 }
+
+/* The memories that take part. */
+static const cgam_bank *counts(const job *j) { return j->some ? j->some : j->bank; }
 
 /* What the options say, but for files. */
 static cgam_status options(cgam_call *call, cgam_recall_opts *out)
@@ -204,6 +220,7 @@ static cgam_status job_open(job *j)
         if (status == CGAM_OK && j->c.rows > 1)
             status = shape(env, "context", "contexts are", j->c.rows, "queries are", j->q.rows);
     }
+    if (status == CGAM_OK) status = cgam_input_only(call, j->bank, &j->names, &j->some);
     if (target && status == CGAM_OK)
         status = cgam_input_indices(env, "target", target, j->q.rows, bank.n, &j->target);
     if (status != CGAM_OK) return status;
@@ -212,17 +229,20 @@ static cgam_status job_open(job *j)
     status = options(call, &o);
     if (status != CGAM_OK) return status;
     o.P = j->P.data;
-    o.W = j->W.data;
+    o.W = j->W.data; /* of what counts */
+    for (int64_t i = 0; j->some && o.W && i < cgam_bank_describe(j->some).n; i++)
+        memmove(j->W.data + i * d_c, j->W.data + cgam_bank_number(j->some, i) * d_c,
+                (size_t)d_c * sizeof *j->W.data);
     o.d_c = d_c;
-    status = cgam_shelf_gate(call->shelf, j->bank, &o, &j->gate);
+    if (!j->some) status = cgam_shelf_gate(call->shelf, j->bank, &o, &j->gate);
     o.gate = j->gate;
-    return status == CGAM_OK ? cgam_recall_new(j->bank, &o, &j->plan) : status;
+    return status == CGAM_OK ? cgam_recall_new(counts(j), &o, &j->plan) : status;
 }
 
 static cgam_status job_room(job *j)
 {
     cgam_env *env = j->call->env;
-    cgam_bank_info bank = cgam_bank_describe(j->bank);
+    cgam_bank_info bank = cgam_bank_describe(counts(j));
     const char *p = cgam_args_text(j->call->args, "save-p");
     const char *readout = cgam_args_text(j->call->args, "save-readout");
     int64_t B = j->q.rows, piece = B < CGAM_RECALL_GROUP ? B : CGAM_RECALL_GROUP;
@@ -236,15 +256,17 @@ static cgam_status job_room(job *j)
     bool explain = cgam_args_flag(j->call->args, "explain");
     bool want_p = p || (explain && !cgam_args_is(j->call->args, "mode", "first"));
     if (want_p) j->p = cgam_alloc(env, (size_t)piece * (size_t)bank.n, sizeof *j->p);
+    if (p && j->some) j->p_whole = cgam_zalloc(env, (size_t)bank.whole, sizeof *j->p_whole);
     if (explain) j->parts = cgam_alloc(env, (size_t)(B * j->top), sizeof *j->parts);
     if (readout) j->readout = cgam_alloc(env, (size_t)piece * (size_t)bank.d, sizeof *j->readout);
     bool anneals = cgam_args_is(j->call->args, "mode", "anneal");
     if (anneals) j->anneal = cgam_zalloc(env, (size_t)B, sizeof *j->anneal);
     if (!j->results || (anneals && !j->anneal) || !j->top_index || !j->top_p || !j->top_log_p ||
-        (want_p && !j->p) || (readout && !j->readout) || (explain && !j->parts))
+        (want_p && !j->p) || (readout && !j->readout) || (explain && !j->parts) ||
+        (p && j->some && !j->p_whole))
         return cgam_fail_nomem(env, "results");
     cgam_status status = CGAM_OK;
-    if (p) status = cgam_npy_begin(env, p, CGAM_F64, 2, (int64_t[]){B, bank.n}, &j->save_p);
+    if (p) status = cgam_npy_begin(env, p, CGAM_F64, 2, (int64_t[]){B, bank.whole}, &j->save_p);
     if (readout && status == CGAM_OK)
         status =
             cgam_npy_begin(env, readout, CGAM_F64, 2, (int64_t[]){B, bank.d}, &j->save_readout);
@@ -254,7 +276,7 @@ static cgam_status job_room(job *j)
 /* The parts of the scores of the queries of `in`, the first of which is query `from`. */
 static cgam_status job_explain(job *j, const cgam_recall_in *in, int64_t from)
 {
-    cgam_bank_info bank = cgam_bank_describe(j->bank);
+    cgam_bank_info bank = cgam_bank_describe(counts(j));
     bool first = cgam_args_is(j->call->args, "mode", "first");
     cgam_status status = CGAM_OK;
     for (int64_t k = 0; k < in->queries && status == CGAM_OK; k++)
@@ -266,9 +288,23 @@ static cgam_status job_explain(job *j, const cgam_recall_in *in, int64_t from)
     return status;
 }
 
+/* p of `count` queries, with zeros for memories that do not count. */
+static cgam_status job_save_p(job *j, int64_t count)
+{
+    cgam_bank_info bank = cgam_bank_describe(counts(j));
+    cgam_status status = CGAM_OK;
+    if (!j->some) return cgam_npy_append(j->save_p, j->p, count * bank.n);
+    for (int64_t k = 0; k < count && status == CGAM_OK; k++) {
+        for (int64_t i = 0; i < bank.n; i++)
+            j->p_whole[cgam_bank_number(j->some, i)] = j->p[k * bank.n + i];
+        status = cgam_npy_append(j->save_p, j->p_whole, bank.whole);
+    }
+    return status;
+}
+
 static cgam_status job_recall(job *j)
 {
-    cgam_bank_info bank = cgam_bank_describe(j->bank);
+    cgam_bank_info bank = cgam_bank_describe(counts(j));
     cgam_status status = CGAM_OK;
     bool own = j->c.rows > 1 || (j->c.rows == 1 && j->q.rows == 1);
     for (int64_t from = 0, count; from < j->q.rows && status == CGAM_OK; from += count) {
@@ -288,8 +324,7 @@ static cgam_status job_recall(job *j)
                                .anneal = j->anneal ? j->anneal + from : NULL};
         if (from == 0) j->route = cgam_recall_route(j->plan, &in, &out);
         status = cgam_recall_run(j->plan, &in, &out);
-        if (status == CGAM_OK && j->save_p)
-            status = cgam_npy_append(j->save_p, j->p, count * bank.n);
+        if (status == CGAM_OK && j->save_p) status = job_save_p(j, count);
         if (status == CGAM_OK && j->parts) status = job_explain(j, &in, from);
         if (status == CGAM_OK && j->readout)
             status = cgam_npy_append(j->save_readout, j->readout, count * bank.d);
@@ -357,7 +392,7 @@ static void put_branch(json_t *doc, const cgam_anneal *branch)
 static json_t *result_doc(const job *j, int64_t k)
 {
     const cgam_result *r = &j->results[k];
-    json_t *doc = json_object(), *top = json_array(), *logs = json_array();
+    json_t *doc = json_object(), *top = json_array(), *logs = json_array(), *names = json_array();
     put_index(doc, "winner", r->winner);
     cgam_json_put_real(doc, "p", r->p);
     cgam_json_put_real(doc, "log_p", r->log_p);
@@ -369,10 +404,15 @@ static json_t *result_doc(const job *j, int64_t k)
         json_array_append_new(pair, cgam_json_real(j->top_p[k * j->top + i]));
         json_array_append_new(top, pair);
         json_array_append_new(logs, cgam_json_real(j->top_log_p[k * j->top + i]));
+        if (j->names)
+            json_array_append_new(
+                names, cgam_json_lossy(cgam_row_names_at(j->names, j->top_index[k * j->top + i])));
     }
     int64_t listed = (int64_t)json_array_size(top);
     cgam_json_put(doc, "top", top);
     cgam_json_put(doc, "top_log_p", logs);
+    if (j->names) cgam_json_put(doc, "top_names", names);
+    else json_decref(names);
     if (j->parts) cgam_parts_put(doc, j->parts + k * j->top, listed);
     if (j->target) {
         cgam_json_put_int(doc, "target", r->focus);
@@ -418,6 +458,7 @@ static void job_doc(job *j)
     cgam_bank_info bank = cgam_bank_describe(j->bank);
     cgam_gate_info gate = cgam_gate_describe(cgam_recall_gate(j->plan));
     cgam_json_put_int(doc, "n", bank.n);
+    if (j->some) cgam_json_put_int(doc, "among", cgam_bank_describe(j->some).n);
     cgam_json_put_int(doc, "d", bank.d);
     cgam_json_put_text(doc, "mode", cgam_args_text(j->call->args, "mode"));
     cgam_json_put_real(doc, "alpha", gate.alpha);
@@ -488,7 +529,8 @@ const cgam_verb cgam_verb_recall = {
         "and scores only rows that its proved bounds leave open: winner, list and gaps are those "
         "without it, p is an interval. Where that would cost more, all rows are read and fast.fallback "
         "says so. --none X adds a ghost memory of score X to every sum, gap and bound; where it wins, "
-        "winner is null. Both serve mode first: the others need every score, and a ghost has no gate.",
+        "winner is null. Both serve mode first: the others need every score, and a ghost has no gate. --only makes it a "
+        "recall among some of the memories, in every mode.",
     .example = "cgam recall --bank Z.npy --query q.npy --context c.npy --lambda 2 --beta 4",
     .params = params,
     .run = run,

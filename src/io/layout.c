@@ -209,6 +209,7 @@ static cgam_status fill(cgam_env *env, const char *name, const cgam_layout *layo
     if (!o) return cgam_fail_nomem(env, name);
     o->block = block;
     *out = (cgam_array){.dtype = (cgam_dtype)layout->dtype,
+                        .whole = layout->whole,
                         .ndim = layout->ndim,
                         .size = layout->size,
                         .data = data,

@@ -22,6 +22,7 @@ void cgam_bank_free(cgam_bank *bank)
     cgam_free(env, bank->owned);
     cgam_free(env, bank->norm2);
     cgam_free(env, bank->scale);
+    cgam_free(env, bank->number);
     cgam_free(env, bank);
 }
 
@@ -81,7 +82,7 @@ static cgam_status normalize(cgam_bank *bank, const char *name)
     return CGAM_OK;
 }
 
-static cgam_status finish(cgam_bank *bank, const cgam_bank_opts *opts, const char *name)
+cgam_status cgam_bank_finish(cgam_bank *bank, const cgam_bank_opts *opts, const char *name)
 {
     cgam_env *env = bank->env;
     int64_t n = bank->Z.n;
@@ -109,6 +110,8 @@ static cgam_status finish(cgam_bank *bank, const cgam_bank_opts *opts, const cha
                          "computed with, so rescale the bank",
                          name, sqrt(high));
     bank->info.n = n;
+    if (!bank->number) bank->whole = n;
+    bank->info.whole = bank->whole;
     bank->info.d = bank->Z.d;
     bank->info.dtype = bank->Z.dtype;
     bank->info.norm_min = sqrt(low);
@@ -164,7 +167,7 @@ cgam_status cgam_bank_new(cgam_env *env, const void *data, cgam_dtype dtype, int
             bank->Z.stride = d;
         }
     }
-    if (status == CGAM_OK) status = finish(bank, &o, "bank");
+    if (status == CGAM_OK) status = cgam_bank_finish(bank, &o, "bank");
     if (status == CGAM_OK) *out = bank;
     else cgam_bank_free(bank);
     return status;
@@ -188,7 +191,7 @@ cgam_status cgam_bank_load(cgam_env *env, const char *path, const cgam_bank_opts
     if (status == CGAM_OK) {
         bank->Z = (cgam_rows){a->data,     a->dtype, a->shape[0],    a->shape[1],
                               a->shape[1], NULL,     cgam_cpu_best()};
-        status = finish(bank, &o, path);
+        status = cgam_bank_finish(bank, &o, path);
     }
     if (status == CGAM_OK) *out = bank;
     else cgam_bank_free(bank);

@@ -20,9 +20,9 @@ cgam_status cgam_recall_parts(const cgam_recall *plan, const double *q, const do
     int64_t n = bank->Z.n, d = bank->Z.d;
     double lambda = plan->opts.lambda;
     for (int64_t i = 0; i < count; i++)
-        if (index[i] < 0 || index[i] >= n)
+        if (cgam_bank_place(bank, index[i]) < 0)
             return cgam_fail(env, CGAM_E_ARG, "memory %lld: memories are 0 to %lld",
-                             (long long)index[i], (long long)n - 1);
+                             (long long)index[i], (long long)bank->whole - 1);
     double *row = cgam_alloc(env, (size_t)d, sizeof *row);
     double *room = cgam_zalloc(env, 3 * (size_t)n, sizeof *room);
     double *u = room, *s0 = room + n, *back = room + 2 * n; /* valid where room is */
@@ -30,10 +30,11 @@ cgam_status cgam_recall_parts(const cgam_recall *plan, const double *q, const do
     if (status == CGAM_OK && c) status = cgam_recall_gates(plan, c, u, s0);
     if (status == CGAM_OK && p) status = cgam_gate_solve(plan->gate, p, back, NULL);
     for (int64_t i = 0; i < count && status == CGAM_OK; i++) {
-        status = cgam_bank_row(bank, index[i], row);
+        int64_t at = cgam_bank_place(bank, index[i]);
+        status = cgam_bank_row(bank, at, row);
         out[i] = (cgam_score_parts){.evidence = cblas_ddot((int)d, row, 1, q, 1),
-                                    .bias = lambda * s0[index[i]],
-                                    .feedback = lambda * lambda * back[index[i]]};
+                                    .bias = lambda * s0[at],
+                                    .feedback = lambda * lambda * back[at]};
     }
     cgam_free(env, row);
     cgam_free(env, room);

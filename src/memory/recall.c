@@ -193,14 +193,53 @@ cgam_status cgam_recall_gates(const cgam_recall *plan, const double *c, double *
 static cgam_status check_input(const cgam_recall *plan, const cgam_recall_in *in)
 {
     cgam_env *env = plan->bank->env;
-    int64_t n = plan->bank->Z.n;
     if (in->queries < 0 || (in->queries > 0 && !in->q))
         return cgam_fail(env, CGAM_E_ARG, "%lld queries", (long long)in->queries);
     for (int64_t k = 0; in->target && k < in->queries; k++)
-        if (in->target[k] < 0 || in->target[k] >= n)
+        if (in->target[k] < 0 || in->target[k] >= plan->bank->whole)
             return cgam_fail(env, CGAM_E_ARG, "target %lld of query %lld, memories are 0 to %lld",
-                             (long long)in->target[k], (long long)k, (long long)n - 1);
+                             (long long)in->target[k], (long long)k,
+                             (long long)plan->bank->whole - 1);
+        else if (cgam_bank_place(plan->bank, in->target[k]) < 0)
+            return cgam_fail(env, CGAM_E_ARG,
+                             "target %lld of query %lld is not among the memories that count",
+                             (long long)in->target[k], (long long)k);
     return CGAM_OK;
+}
+
+static cgam_status run(const cgam_recall *plan, const cgam_recall_in *in,
+                       const cgam_recall_out *out)
+{
+    cgam_path path = cgam_recall_route(plan, in, out).path;
+    return path == CGAM_PATH_PASS || path == CGAM_PATH_MATRICES || path == CGAM_PATH_SKETCH
+               ? cgam_recall_by_pass(plan, in, out)
+               : cgam_recall_by_vectors(plan, in, out);
+}
+
+/* Some rows of a bank: targets come, and answers go, by the numbers of the whole. */
+static cgam_status run_numbered(const cgam_recall *plan, const cgam_recall_in *in,
+                                const cgam_recall_out *out)
+{
+    const cgam_bank *bank = plan->bank;
+    int64_t top = out->top < bank->Z.n ? out->top : bank->Z.n;
+    int64_t *target = cgam_alloc(bank->env, (size_t)in->queries, sizeof *target);
+    if (!target) return cgam_fail_nomem(bank->env, "targets");
+    cgam_recall_in placed = *in;
+    for (int64_t k = 0; in->target && k < in->queries; k++)
+        target[k] = cgam_bank_place(bank, in->target[k]);
+    if (in->target) placed.target = target;
+    cgam_status status = run(plan, &placed, out);
+    cgam_free(bank->env, target);
+    for (int64_t k = 0; k < in->queries && status == CGAM_OK; k++) {
+        cgam_result *r = out->results ? &out->results[k] : NULL;
+        if (r && r->winner >= 0) r->winner = bank->number[r->winner];
+        if (r && r->focus >= 0) r->focus = bank->number[r->focus];
+        for (int64_t j = 0; out->anneal && j < out->anneal[k].points; j++)
+            out->anneal[k].path[j].winner = bank->number[out->anneal[k].path[j].winner];
+        for (int64_t j = 0; out->top_index && j < top; j++)
+            out->top_index[k * top + j] = bank->number[out->top_index[k * top + j]];
+    }
+    return status;
 }
 
 cgam_status cgam_recall_run(const cgam_recall *plan, const cgam_recall_in *in,
@@ -209,10 +248,7 @@ cgam_status cgam_recall_run(const cgam_recall *plan, const cgam_recall_in *in,
     cgam_status status = check_input(plan, in);
     if (status != CGAM_OK || in->queries == 0) return status;
     if (out->anneal) memset(out->anneal, 0, (size_t)in->queries * sizeof *out->anneal);
-    cgam_path path = cgam_recall_route(plan, in, out).path;
-    return path == CGAM_PATH_PASS || path == CGAM_PATH_MATRICES || path == CGAM_PATH_SKETCH
-               ? cgam_recall_by_pass(plan, in, out)
-               : cgam_recall_by_vectors(plan, in, out);
+    return plan->bank->number ? run_numbered(plan, in, out) : run(plan, in, out);
 }
 
 cgam_status cgam_recall_once(const cgam_bank *bank, const double *q, const double *c,

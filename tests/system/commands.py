@@ -28,6 +28,61 @@ INSPECT_KEYS = {"n", "d", "norm_min", "norm_max", "mu_min", "mu_max", "rank", "a
                 "eta_min", "regime", "contraction", "unique", "lambda_unique_max"}
 
 
+def sketches_ghosts_and_masks(rng):
+    """--fast, --none, --only, --names and --min-p: against NumPy and against each other."""
+    Z = rng.standard_normal((3000, 24)).astype(np.float32)
+    Q = Z[[5, 77, 2999]] + rng.standard_normal((3, 24)) * 0.4
+    np.save("Z.npy", Z), np.save("Q.npy", Q)
+    at = ("recall", "--bank", "Z.npy", "--query", "Q.npy", "--beta", 0.4, "--top", 7)
+    R = Q @ Z.T.astype(float)
+    plain, fast = ask(*at), ask(*at, "--fast")
+    check(fast["route"]["path"] == "sketch", fast["route"])
+    for x, y, r in zip(plain["queries"], fast["queries"], R):
+        p = softmax(0.4 * r).max()
+        check(x["winner"] == y["winner"] and x["gap"] == y["gap"] and [i for i, _ in x["top"]] == [i for i, _ in y["top"]], y)
+        told = y["fast"]
+        check(told["p_from"] <= p <= told["p_to"] and not told["fallback"] and 7 <= told["rescored"] < 600, told)
+        check(y["neff_ipr"] is None and y["p"] == told["p_from"], y)
+        check(all(b <= a for (_, a), (_, b) in zip(x["top"], y["top"])), "lower ends")
+    for y in ask(*at, "--fast", "--tol-p", 1e-9)["queries"]:
+        check(y["fast"]["p_to"] - y["fast"]["p_from"] <= 1e-9, y["fast"])
+    whole = ask(*at, "--fast", "--save-readout", "out.npy")["queries"][0]
+    check(whole["fast"]["fallback"] and whole["fast"]["rescored"] == 3000 and whole["neff_ipr"] > 1, whole["fast"])
+    for more in ((), ("--fast",)):
+        high = float(R[1].max()) + 1
+        for y, r in zip(ask(*at, "--none", high, *more)["queries"], R):
+            p = softmax(0.4 * np.append(r, high))
+            close(y["p_none"], p[-1], 1e-2 if more else 1e-12, "p_none")
+            check((y["winner"] is None) == (p.argmax() == 3000), y)
+            check(not more or y["p_none_from"] <= p[-1] <= y["p_none_to"], y)
+    keep = rng.random(3000) < 0.5
+    keep[77] = False
+    np.save("keep.npy", keep), np.save("rows.npy", np.flatnonzero(keep)), np.save("few.npy", Z[keep])
+    some = ask(*at, "--only", "keep.npy", "--save-p", "p.npy")
+    few = ask("recall", "--bank", "few.npy", *at[3:], "--save-p", "q.npy")
+    check(some["n"] == 3000 and some["among"] == keep.sum(), some["n"])
+    check(np.array_equal(np.load("p.npy")[:, keep], np.load("q.npy")) and not np.load("p.npy")[:, ~keep].any(), "p")
+    for x, y in zip(some["queries"], few["queries"]):
+        check(x["winner"] == np.flatnonzero(keep)[y["winner"]] and x["p"] == y["p"], x)
+        check(x["top"] == [[int(np.flatnonzero(keep)[i]), p] for i, p in y["top"]], x)
+    check(ask(*at, "--only", "rows.npy")["queries"] == ask(*at, "--only", "keep.npy")["queries"], "numbers are a mask")
+    open("Z.names", "w").writelines(f"row {i}\n" for i in range(3000))
+    open("some.txt", "w").write("row 5\nrow 9\n")
+    named = ask(*at, "--only", "some.txt", "--names")["queries"][0]
+    check(named["top_names"] == ["row 5", "row 9"] and named["winner"] == 5, named)
+    listed = ask(*at, "--min-p", 0.01, "--names", "Z.names")["queries"][0]
+    check(listed["top"] == [x for x in plain["queries"][0]["top"] if x[1] >= 0.01], listed["top"])
+    check(len(listed["top_names"]) == len(listed["top"]), listed)
+    refuse(2, ["--fast", "mode first"], *at, "--fast", "--mode", "coupled")
+    refuse(2, ["--none", "mode first"], *at, "--none", 1, "--mode", "flow")
+    refuse(2, ["--tol-p"], *at, "--tol-p", 0.1)
+    np.save("bad.npy", np.ones(5, bool)), np.save("real.npy", np.ones(3000))
+    refuse(2, ["bad.npy", "5 booleans"], *at, "--only", "bad.npy")
+    refuse(2, ["real.npy", "booleans or integers"], *at, "--only", "real.npy")
+    refuse(2, ["some.txt", "2 names"], *at, "--names", "some.txt")
+    refuse(2, ["target 77", "not among"], *at, "--only", "keep.npy", "--target", 77)
+
+
 def sums_of_rows_and_parts(rng):
     """Queries as sums of memories, scores in parts, marks: against NumPy."""
     Z = rng.standard_normal((12, 5))
@@ -404,6 +459,7 @@ def main():
         for part in (first_order, coupled, inspect, critical, bad_input):
             part(rng)
         sums_of_rows_and_parts(np.random.default_rng(11))
+        sketches_ghosts_and_masks(np.random.default_rng(11))
         energy_map(np.random.default_rng(12))
         landscape(np.random.default_rng(13))
         anneal(np.random.default_rng(14))

@@ -52,7 +52,8 @@ def table():
             shown = p["name"] if p["positional"] else "--" + p["name"]
             check(p["kind"] in kinds and p["help"], verb["name"], p)
             check(f"\n  {shown}" in text, verb["name"], shown, "is in the help")
-            check(p["positional"] or f"\n  {shown} {p['value']}" in text or p["value"] is None, verb["name"], p,
+            value = f"[{p['value']}]" if "bare" in p else p["value"]
+            check(p["positional"] or f"\n  {shown} {value}" in text or value is None, verb["name"], p,
                   "is there to its end")
             check("several times" not in p["help"], verb["name"], shown, "says so twice")
             check((p["value"] is None) == (p["kind"] == "flag"), verb["name"], p)

@@ -1,0 +1,232 @@
+/* Some rows of a bank against a bank that has no others: the same bits in every mode, but for the numbers of
+ * rows; and masks and names from files. */
+#include "support/check.h"
+#include "support/dense.h"
+#include "support/failing_alloc.h"
+#include "support/objects.h"
+
+#include <cgam/io.h>
+#include <cgam/recall.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { N = 60, D = 7, QUERIES = 9, TOP = 4 };
+
+typedef struct answer {
+    cgam_result results[QUERIES];
+    int64_t index[QUERIES * TOP];
+    double top_p[QUERIES * TOP], p[QUERIES * N], readout[QUERIES * D];
+} answer;
+
+static cgam_status recall(const cgam_bank *bank, const cgam_recall_opts *opts, const double *q,
+                          const double *c, const int64_t *target, bool all, answer *out)
+{
+    cgam_recall *plan;
+    cgam_status status = cgam_recall_new(bank, opts, &plan);
+    cgam_recall_in in = {.queries = QUERIES, .q = q, .c = c, .target = target};
+    cgam_recall_out to = {.results = out->results,
+                          .top = TOP,
+                          .top_index = out->index,
+                          .top_p = out->top_p,
+                          .p = all ? out->p : NULL,
+                          .readout = all ? out->readout : NULL};
+    if (status == CGAM_OK) status = cgam_recall_run(plan, &in, &to);
+    cgam_recall_free(plan);
+    return status;
+}
+
+static void a_mask_is_a_bank_of_fewer_rows(void **state)
+{
+    (void)state;
+    cgam_env *env = object_env(2);
+    for (uint64_t t = 0; t < 60; t++) {
+        cgam_rng rng = cgam_rng_stream(50, t);
+        double *Z = dense_bank(&rng, (dense_kind)(t % DENSE_KINDS), N, D), *few = dense_room(N * D);
+        double *q = dense_normals(&rng, QUERIES * D, 1), *c = dense_normals(&rng, D, 1);
+        uint64_t mask[1] = {0};
+        int64_t number[N], n = 0, target[QUERIES], target_few[QUERIES];
+        int64_t from = t % 4 == 3 ? 20 : 0, to = t % 4 == 3 ? 37 : N; /* or side by side */
+        for (int64_t i = from; i < to; i++) {
+            if (t % 4 != 3 && cgam_rng_below(&rng, 2)) continue;
+            mask[0] |= UINT64_C(1) << i;
+            memcpy(few + n * D, Z + i * D, D * sizeof *few);
+            number[n++] = i;
+        }
+        if (n == 0) continue;
+        for (int v = 0; v < QUERIES; v++)
+            target[v] = number[target_few[v] = cgam_rng_below(&rng, n)];
+        cgam_bank_opts how = cgam_bank_opts_default();
+        how.normalize = t % 5 == 0 && t % DENSE_KINDS != DENSE_ZEROS;
+        cgam_bank *whole, *some, *bank;
+        CHECK_STATUS(env, cgam_bank_new(env, Z, CGAM_F64, N, D, &how, &whole));
+        CHECK_STATUS(env, cgam_bank_new(env, few, CGAM_F64, n, D, &how, &bank));
+        if (t % 2) CHECK_STATUS(env, cgam_bank_sketch(whole));
+        CHECK_STATUS(env, cgam_bank_only(whole, mask, &some));
+        assert_int_equal(cgam_bank_describe(some).n, n);
+        assert_int_equal(cgam_bank_describe(some).whole, N);
+        assert_true(cgam_bank_describe(some).sketch == (t % 2));
+        for (int64_t i = 0; i < n; i++) assert_int_equal(cgam_bank_number(some, i), number[i]);
+        cgam_recall_opts o = cgam_recall_opts_default();
+        o.mode = (cgam_mode)(t % 3);
+        o.alpha = t % 2 ? 0.02 : 0;
+        o.beta = 3;
+        o.t_max = 5;
+        o.fast = o.mode == CGAM_FIRST && t % 4 == 0;
+        static answer got, want;
+        CHECK_STATUS(env, recall(some, &o, q, c, t % 2 ? target : NULL, !o.fast, &got));
+        CHECK_STATUS(env, recall(bank, &o, q, c, t % 2 ? target_few : NULL, !o.fast, &want));
+        int64_t top = TOP < n ? TOP : n;
+        for (int v = 0; v < QUERIES; v++) {
+            cgam_result a = got.results[v], b = want.results[v];
+            assert_int_equal(a.winner, number[b.winner]);
+            assert_int_equal(a.focus, number[b.focus]);
+            assert_int_equal(a.focus_rank, b.focus_rank);
+            assert_true(a.p == b.p && (a.gap == b.gap || n == 1));
+            assert_true(a.p_lower_bound == b.p_lower_bound);
+            for (int64_t k = 0; k < top; k++) {
+                assert_int_equal(got.index[v * top + k], number[want.index[v * top + k]]);
+                assert_true(got.top_p[v * top + k] == want.top_p[v * top + k]);
+            }
+        }
+        if (!o.fast) assert_memory_equal(got.p, want.p, (size_t)(QUERIES * n) * sizeof *got.p);
+        if (!o.fast) assert_memory_equal(got.readout, want.readout, sizeof got.readout);
+        cgam_bank_free(some);
+        cgam_bank_free(whole);
+        cgam_bank_free(bank);
+        dense_reset();
+    }
+    cgam_env_free(env);
+}
+
+static void what_is_not_there_is_refused(void **state)
+{
+    (void)state;
+    cgam_env *env = object_env(1);
+    cgam_rng rng = cgam_rng_stream(51, 0);
+    double *Z = dense_bank(&rng, DENSE_UNIT, N, D);
+    cgam_bank *bank = object_bank(env, N, D, Z), *some;
+    uint64_t none[1] = {0}, two[1] = {5};
+    int64_t target[QUERIES] = {1};
+    static answer out;
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_bank_only(bank, none, &some));
+    CHECK_MESSAGE(env, "none of the 60 memories");
+    CHECK_STATUS(env, cgam_bank_only(bank, two, &some));
+    cgam_recall_opts o = cgam_recall_opts_default();
+    CHECK_FAILS(env, CGAM_E_ARG, recall(some, &o, Z, NULL, target, false, &out));
+    CHECK_MESSAGE(env, "target 1 of query 0 is not among the memories that count");
+    cgam_bank_free(some);
+    cgam_bank_free(bank);
+    cgam_env_free(env);
+    dense_reset();
+}
+
+/* A file of these bytes; unlink it. */
+static const char *file_of(const char *ending, const void *bytes, size_t size)
+{
+    static char path[64];
+    snprintf(path, sizeof path, "/tmp/cgam-only-XXXXXX%s", ending);
+    int fd = mkstemps(path, (int)strlen(ending));
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, bytes, size), (ssize_t)size);
+    close(fd);
+    return path;
+}
+
+static void names_and_masks_come_from_files(void **state)
+{
+    (void)state;
+    cgam_env *env = object_env(1);
+    static const char text[] = "red\ngreen\r\nred\n\nblue";
+    const char *path = file_of(".names", text, sizeof text - 1);
+    cgam_row_names *names;
+    uint64_t *mask;
+    CHECK_STATUS(env, cgam_row_names_load(env, path, &names));
+    unlink(path);
+    assert_int_equal(cgam_row_names_count(names), 5);
+    assert_string_equal(cgam_row_names_at(names, 1), "green");
+    assert_string_equal(cgam_row_names_at(names, 3), "");
+    assert_int_equal(cgam_row_names_find(names, "red"), 0);
+    assert_int_equal(cgam_row_names_next(names, 0), 2);
+    assert_int_equal(cgam_row_names_next(names, 2), -1);
+    assert_int_equal(cgam_row_names_find(names, "blue"), 4);
+    assert_int_equal(cgam_row_names_find(names, "re"), -1);
+    path = file_of(".txt", "blue\nred\n", 9);
+    CHECK_STATUS(env, cgam_mask_load(env, path, 5, names, &mask));
+    assert_int_equal(mask[0], 1 | 4 | 16);
+    cgam_mask_free(env, mask);
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_mask_load(env, path, 5, NULL, &mask));
+    unlink(path);
+    path = file_of(".txt", "blue\nlilac\n", 11);
+    CHECK_FAILS(env, CGAM_E_VALUE, cgam_mask_load(env, path, 5, names, &mask));
+    CHECK_MESSAGE(env, "line 2: no memory is called 'lilac'");
+    unlink(path);
+    path = file_of(".names", "a\0b\n", 4);
+    cgam_row_names *other;
+    CHECK_FAILS(env, CGAM_E_FORMAT, cgam_row_names_load(env, path, &other));
+    unlink(path);
+    path = file_of(".npy", "", 0);
+    int64_t rows[] = {4, 0}, shape[] = {2}, wrong[] = {5, 0};
+    CHECK_STATUS(env, cgam_npy_write(env, path, CGAM_I64, 1, shape, rows));
+    CHECK_STATUS(env, cgam_mask_load(env, path, 5, NULL, &mask));
+    assert_int_equal(mask[0], 17);
+    cgam_mask_free(env, mask);
+    CHECK_STATUS(env, cgam_npy_write(env, path, CGAM_I64, 1, shape, wrong));
+    CHECK_FAILS(env, CGAM_E_VALUE, cgam_mask_load(env, path, 5, NULL, &mask));
+    CHECK_MESSAGE(env, "memory 5 at place 0, memories are 0 to 4");
+    unlink(path);
+    cgam_row_names_free(names);
+    cgam_env_free(env);
+}
+
+static int select_rows(cgam_env *env, void *arg)
+{
+    uint64_t mask[1] = {0x0f0f};
+    cgam_bank *bank = NULL, *some = NULL;
+    int64_t target[QUERIES] = {1};
+    static answer out;
+    cgam_recall_opts o = cgam_recall_opts_default();
+    cgam_status status = cgam_bank_new(env, arg, CGAM_F64, N, D, NULL, &bank);
+    if (status == CGAM_OK) status = cgam_bank_sketch(bank);
+    if (status == CGAM_OK) status = cgam_bank_only(bank, mask, &some);
+    if (status == CGAM_OK) status = recall(some, &o, arg, NULL, target, false, &out);
+    cgam_bank_free(some);
+    cgam_bank_free(bank);
+    return status;
+}
+
+static int load_names(cgam_env *env, void *arg)
+{
+    cgam_row_names *names;
+    uint64_t *mask = NULL;
+    cgam_status status = cgam_row_names_load(env, arg, &names);
+    if (status == CGAM_OK) status = cgam_mask_load(env, arg, 3, names, &mask);
+    cgam_mask_free(env, mask);
+    cgam_row_names_free(names);
+    return status;
+}
+
+static void every_allocation_may_fail(void **state)
+{
+    (void)state;
+    cgam_rng rng = cgam_rng_stream(52, 0);
+    check_every_allocation(select_rows, dense_bank(&rng, DENSE_UNIT, N, D));
+    char path[64];
+    snprintf(path, sizeof path, "%s", file_of(".names", "a\nb\na\n", 6));
+    check_every_allocation(load_names, path);
+    unlink(path);
+    dense_reset();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_mask_is_a_bank_of_fewer_rows),
+        cmocka_unit_test(what_is_not_there_is_refused),
+        cmocka_unit_test(names_and_masks_come_from_files),
+        cmocka_unit_test(every_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
