@@ -141,28 +141,111 @@ static cgam_status take_first(void *user, const cgam_lm_span *span)
     return CGAM_OK;
 }
 
-static cgam_status by_sequence(const cgam_judge *judge, int64_t count, const cgam_judge_job *jobs,
-                               const cgam_lm_prompt *prompts, const cgam_lm_capture_opts *run,
-                               bool *right)
+/* Answers against each other. A first token's log-probability is a bound on its answer's, and few
+ * answers are still in question once the right one and the likeliest other are known. */
+typedef struct contest {
+    const cgam_judge *judge;
+    const cgam_lm_capture_opts *run;
+    int64_t count; /* jobs */
+    const cgam_judge_job *jobs;
+    double *log_p;       /* [count, labels] of the whole answer where it is known, else the bound */
+    bool *known, *asked; /* [count, labels] */
+} contest;
+
+/* Scores what is asked: whole answers, or the first tokens alone. Jobs of which nothing is are not run. */
+static cgam_status ask(contest *c, bool first)
 {
-    cgam_env *env = judge->study->env;
-    int64_t labels = judge->task->labels;
-    cgam_lm_candidate *list = cgam_alloc(env, (size_t)(count * labels), sizeof *list);
-    double *log_p = cgam_alloc(env, (size_t)(count * labels), sizeof *log_p);
-    cgam_status status = list && log_p ? CGAM_OK : cgam_fail_nomem(env, "answers");
-    for (int64_t c = 0; c < count * labels && status == CGAM_OK; c++)
-        list[c] = (cgam_lm_candidate){c / labels, judge->answers.word[c % labels].tokens,
-                                      judge->answers.word[c % labels].count};
-    if (status == CGAM_OK)
-        status = cgam_lm_score(judge->study->lm, count, prompts, count * labels, list, run, log_p);
-    for (int64_t i = 0; i < count && status == CGAM_OK; i++) {
-        int64_t best = 0;
-        for (int64_t k = 1; k < labels; k++)
-            if (log_p[i * labels + k] > log_p[i * labels + best]) best = k;
-        right[i] = best == judge->target[jobs[i].query];
+    cgam_env *env = c->judge->study->env;
+    int64_t labels = c->judge->task->labels, prompts = 0, n = 0;
+    size_t cells = (size_t)(c->count * labels);
+    cgam_lm_prompt *prompt = cgam_alloc(env, (size_t)c->count, sizeof *prompt);
+    cgam_lm_edits *edits = cgam_alloc(env, (size_t)c->count, sizeof *edits);
+    cgam_lm_candidate *list = cgam_alloc(env, cells, sizeof *list);
+    double *log_p = cgam_alloc(env, cells, sizeof *log_p);
+    cgam_lm_capture_opts run = *c->run;
+    cgam_status status =
+        prompt && edits && list && log_p ? CGAM_OK : cgam_fail_nomem(env, "answers");
+    for (int64_t i = 0; i < c->count && status == CGAM_OK; i++) {
+        int64_t before = n;
+        for (int64_t k = 0; k < labels; k++) {
+            const cgam_lm_tokens *word = &c->judge->answers.word[k];
+            if (c->asked[i * labels + k])
+                list[n++] = (cgam_lm_candidate){prompts, word->tokens, first ? 1 : word->count};
+        }
+        if (n == before) continue;
+        prompt[prompts] = c->jobs[i].prompt;
+        edits[prompts++] = c->jobs[i].edits;
     }
+    run.edits_each = edits;
+    if (status == CGAM_OK)
+        status = cgam_lm_score(c->judge->study->lm, prompts, prompt, n, list, &run, log_p);
+    n = 0;
+    for (int64_t a = 0; a < (int64_t)cells && status == CGAM_OK; a++) {
+        if (!c->asked[a]) continue;
+        c->log_p[a] = log_p[n++];
+        c->known[a] = !first || c->judge->answers.word[a % labels].count == 1;
+        c->asked[a] = false;
+    }
+    cgam_free(env, prompt);
+    cgam_free(env, edits);
     cgam_free(env, list);
     cgam_free(env, log_p);
+    return status;
+}
+
+/* Whether an answer that is known is certainly ahead of the right one; ties go to the lower. */
+static bool beaten(const contest *c, int64_t i)
+{
+    int64_t labels = c->judge->task->labels, right = c->judge->target[c->jobs[i].query];
+    const double *log_p = c->log_p + i * labels;
+    const bool *known = c->known + i * labels;
+    for (int64_t k = 0; k < labels; k++)
+        if (k != right && known[k] &&
+            (log_p[k] > log_p[right] || (log_p[k] == log_p[right] && known[right] && k < right)))
+            return true;
+    return false;
+}
+
+/* Asks for the right answer and the likeliest other, or for all that may still be ahead of it. */
+static void ask_next(contest *c, int64_t i, bool all)
+{
+    int64_t labels = c->judge->task->labels, right = c->judge->target[c->jobs[i].query];
+    int64_t other = -1;
+    const double *log_p = c->log_p + i * labels;
+    const bool *known = c->known + i * labels;
+    bool *asked = c->asked + i * labels;
+    if (right < 0 || beaten(c, i)) return;
+    for (int64_t k = 0; k < labels; k++) {
+        if (k == right || known[k]) continue;
+        if (other < 0 || log_p[k] > log_p[other]) other = k;
+        asked[k] = all && log_p[k] >= log_p[right];
+    }
+    if (all) return;
+    asked[right] = !known[right];
+    if (other >= 0) asked[other] = true;
+}
+
+static cgam_status by_sequence(const cgam_judge *judge, int64_t count, const cgam_judge_job *jobs,
+                               const cgam_lm_capture_opts *run, bool *right)
+{
+    cgam_env *env = judge->study->env;
+    size_t cells = (size_t)(count * judge->task->labels);
+    contest c = {.judge = judge, .run = run, .count = count, .jobs = jobs};
+    c.log_p = cgam_alloc(env, cells, sizeof *c.log_p);
+    c.known = cgam_zalloc(env, cells, sizeof *c.known);
+    c.asked = cgam_alloc(env, cells, sizeof *c.asked);
+    cgam_status status = c.log_p && c.known && c.asked ? CGAM_OK : cgam_fail_nomem(env, "answers");
+    for (size_t a = 0; a < cells && status == CGAM_OK; a++) c.asked[a] = true;
+    if (status == CGAM_OK) status = ask(&c, true);
+    for (int all = 0; all < 2 && status == CGAM_OK; all++) {
+        for (int64_t i = 0; i < count; i++) ask_next(&c, i, all);
+        status = ask(&c, false);
+    }
+    for (int64_t i = 0; i < count && status == CGAM_OK; i++)
+        right[i] = judge->target[jobs[i].query] >= 0 && !beaten(&c, i);
+    cgam_free(env, c.log_p);
+    cgam_free(env, c.known);
+    cgam_free(env, c.asked);
     return status;
 }
 
@@ -216,7 +299,7 @@ cgam_status cgam_judge_run(const cgam_judge *judge, int64_t count, const cgam_ju
         status = cgam_lm_observe(judge->study->lm, count, prompts, &o, take_first,
                                  &(asking){judge, jobs, right});
     } else if (status == CGAM_OK && judge->how == CGAM_ANSWER_SEQUENCE)
-        status = by_sequence(judge, count, jobs, prompts, &o.run, right);
+        status = by_sequence(judge, count, jobs, &o.run, right);
     else if (status == CGAM_OK) status = by_text(judge, count, jobs, prompts, &o.run, right, f1);
     cgam_free(env, prompts);
     cgam_free(env, edits);

@@ -142,6 +142,7 @@ static void put_differences(const injection *t, json_t *entry)
         int of, less;
     } pairs[] = {{"best_zero", BEST, ZERO},
                  {"best_icl", BEST, ICL},
+                 {"best_readout", BEST, READOUT},
                  {"best_random", BEST, CONTROL + RANDOM},
                  {"best_flipped", BEST, CONTROL + FLIPPED},
                  {"best_other_task", BEST, CONTROL + OTHER_TASK},
@@ -154,8 +155,6 @@ static void put_differences(const injection *t, json_t *entry)
         put_share(t, o, pairs[i].name, t->judge.target, marks_of(t, pairs[i].of),
                   marks_of(t, pairs[i].less));
     }
-    if (t->readout) /* over the queries that the readout can tell */
-        put_share(t, o, "best_readout", t->readable, marks_of(t, BEST), marks_of(t, READOUT));
     cgam_json_put(entry, "differences", o);
 }
 
@@ -165,12 +164,10 @@ void cgam_inject_put(injection *t, const choice *chosen, json_t *entry)
     json_t *best = json_object(), *kinds = json_object(), *controls = json_object();
     put_share(t, entry, "zero_shot", target, marks_of(t, ZERO), NULL);
     put_share(t, entry, "icl", target, marks_of(t, ICL), NULL);
-    if (t->readout) put_share(t, entry, "readout", t->readable, marks_of(t, READOUT), NULL);
-    else cgam_json_put_real(entry, "readout", NAN);
-    cgam_json_put_int(entry, "readout_queries", t->readout ? t->readable_count : 0);
+    put_share(t, entry, "readout", target, marks_of(t, READOUT), NULL);
     put_right(t, entry, "zero_shot_right", target, marks_of(t, ZERO));
     put_right(t, entry, "icl_right", target, marks_of(t, ICL));
-    if (t->readout) put_right(t, entry, "readout_right", t->readable, marks_of(t, READOUT));
+    put_right(t, entry, "readout_right", target, marks_of(t, READOUT));
     put_cells(t, entry);
     put_choice(t, best, chosen, marks_of(t, BEST));
     for (int kind = 0; kind < KINDS; kind++) {

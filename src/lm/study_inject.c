@@ -275,54 +275,49 @@ static cgam_status run_controls(injection *t, const choice *best)
 }
 
 /* ---- The readout -------------------------------------------------------------------------- */
-/* The sweep's additive score with the same contexts and halves: over all words, or over whole answers
- * where those are what is compared. */
+/* The sweep's additive score with the same contexts and halves: of first tokens over all words, or of
+ * whole answers among the task's; of what the model writes, whether each token comes first in its place. */
 static cgam_status run_readout(injection *t)
 {
     static const double grid[] = {0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50};
     cgam_lm_task *task = &t->study->task;
     const cgam_lens *lens;
+    const cgam_answers *answers = t->judge.how == CGAM_ANSWER_FIRST ? NULL : &t->judge.answers;
     cgam_sweep *sweep = NULL;
-    const cgam_answers *all = t->judge.how == CGAM_ANSWER_SEQUENCE ? &t->judge.answers : NULL;
     cgam_sweep_answers whole = {0};
-    float *states = NULL;
     const float *after = NULL;
-    cgam_status status = cgam_lm_task_label(t->study, task);
-    t->readable = all ? all->target : task->target;
-    t->readable_count = all ? t->n : task->counted;
-    t->readout = status == CGAM_OK && t->readable_count > 0;
-    if (status == CGAM_OK) status = cgam_lm_study_lens(t->study, &lens);
-    if (status == CGAM_OK && all)
-        status = cgam_answers_states(all, t->study, task, 0, CGAM_DEMOS_TRUE, &states, &after);
-    if (all) whole = cgam_answers_sweep(all, after);
-    if (status != CGAM_OK || !t->readout) return status;
+    float *zero = NULL;
+    cgam_status status = cgam_lm_study_lens(t->study, &lens);
+    if (status != CGAM_OK) return status;
     cgam_sweep_context *contexts = cgam_alloc(t->env, (size_t)t->layers, sizeof *contexts);
-    if (!contexts) {
-        cgam_free(t->env, states);
-        return cgam_fail_nomem(t->env, "contexts");
-    }
-    for (int64_t l = 0; l < t->layers; l++)
+    if (!contexts) status = cgam_fail_nomem(t->env, "contexts");
+    if (status == CGAM_OK && answers)
+        status = cgam_answers_states(answers, t->study, task, 0, CGAM_DEMOS_TRUE, &zero, &after);
+    if (answers) whole = cgam_answers_sweep(answers, after);
+    for (int64_t l = 0; l < t->layers && status == CGAM_OK; l++)
         for (int64_t h = 0; h < 2; h++)
             contexts[l].half[h] = t->truth.shift + (h * t->layers + l) * t->d;
     const cgam_sweep_input in = {.queries = t->n,
                                  .layers = t->layers,
                                  .zero = t->zero,
                                  .labels = task->labels,
-                                 .tokens = all ? all->first : task->tokens,
-                                 .target = t->readable,
-                                 .answers = all ? &whole : NULL,
+                                 .tokens = answers ? answers->first : task->tokens,
+                                 .target = t->judge.target,
+                                 .answers = answers ? &whole : NULL,
                                  .lens = cgam_lens_linear(lens) ? CGAM_LENS_GAIN : CGAM_LENS_NORM,
                                  .grid = sizeof grid / sizeof *grid,
                                  .lambda = grid,
                                  .relative = true};
     cgam_sweep_best best;
-    cgam_sweep_over over = all ? CGAM_OVER_LABELS : CGAM_OVER_VOCABULARY;
-    status = cgam_sweep_new(lens, &in, t->layers, contexts, &t->study->progress, &sweep);
+    cgam_sweep_over over =
+        t->judge.how == CGAM_ANSWER_SEQUENCE ? CGAM_OVER_LABELS : CGAM_OVER_VOCABULARY;
+    if (status == CGAM_OK)
+        status = cgam_sweep_new(lens, &in, t->layers, contexts, &t->study->progress, &sweep);
     if (status == CGAM_OK)
         status = cgam_sweep_choose(sweep, over, 0, t->layers, marks_of(t, READOUT), &best);
     cgam_sweep_free(sweep);
     cgam_free(t->env, contexts);
-    cgam_free(t->env, states);
+    cgam_free(t->env, zero);
     return status;
 }
 

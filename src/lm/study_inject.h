@@ -36,13 +36,10 @@ typedef struct injection {
     const char *other_name;
     cell *cells;
     int64_t n_cells;
-    bool *right;  /* [2, cells, n] under vectors of the other half, then of its own */
-    double *f1;   /* [cells, n], of the first of these */
-    float *rows;  /* [d] the mean of the labels' rows */
-    bool *marks;  /* [MARKS, n] */
-    bool readout; /* there is one: answers have first tokens of their own, or are read whole */
-    const int32_t *readable; /* [n] labels of the queries that it can tell, -1 */
-    int64_t readable_count;  /* those that it can */
+    bool *right; /* [2, cells, n] under vectors of the other half, then of its own */
+    double *f1;  /* [cells, n], of the first of these */
+    float *rows; /* [d] the mean of the labels' rows */
+    bool *marks; /* [MARKS, n] */
 } injection;
 
 /* What is known of each query; the controls come last. */

@@ -9,10 +9,10 @@
 
 static const struct {
     const char *key, *title;
-    int style;
-} lines[] = {{"zero_shot", "zero-shot", 8},
-             {"icl", "with demonstrations", 2},
-             {"readout", "readout: query + λ context", 1}};
+    const char *style;
+} lines[] = {{"zero_shot", "zero-shot", "8"},
+             {"icl", "with demonstrations", "2"},
+             {"readout", "readout: query + λ context", "1 dt 4 lc rgb '#7B4EA3'"}};
 static const struct {
     const char *key, *title;
     int style, point;
@@ -53,7 +53,7 @@ void cgam_inject_draw(const json_t *doc, int64_t index, const cgam_figure *f, FI
     for (int i = 0; i < LINES; i++) {
         double y = cgam_json_get_real(entry, lines[i].key);
         if (isfinite(y))
-            fprintf(to, "  %.6g with lines lt %d lw 1.5 title '%s', \\\n", y, lines[i].style,
+            fprintf(to, "  %.6g with lines lt %s lw 1.5 title '%s', \\\n", y, lines[i].style,
                     lines[i].title);
     }
     for (int i = 0; i < MARKS; i++)

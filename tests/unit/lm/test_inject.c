@@ -4,12 +4,26 @@
 #include "support/models.h"
 #include "support/objects.h"
 
+#include <cgam/rng.h>
 #include <locale.h>
 #include <string.h>
 #include <wctype.h>
 
 static cgam_env *env;
-static char folder[64], model[96], data[96];
+static char folder[64], model[96], data[96], longer[96];
+
+static void write_pairs(const char *path, int count, const char *const *words)
+{
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    for (int i = 0; i < 30; i++)
+        fprintf(f, "%c{\"input\": \"the %d\", \"output\": \"%s\"}\n", i ? ',' : '[', i,
+                words[i % count]);
+    fputs("]", f);
+    fclose(f);
+}
+
+enum { LABELS = 10 }; /* of the longer ones */
 
 static int set_up(void **state)
 {
@@ -21,15 +35,14 @@ static int set_up(void **state)
     if (system(command) != 0) return -1;
     snprintf(model, sizeof model, "%s/m.gguf", folder);
     snprintf(data, sizeof data, "%s/d.json", folder);
+    snprintf(longer, sizeof longer, "%s/l.json", folder);
     tiny_write(model, tiny_shape_default());
-    FILE *f = fopen(data, "wb");
-    assert_non_null(f);
     static const char *const words[] = {"Paris", "Rome", "France", "Italy"};
-    for (int i = 0; i < 30; i++)
-        fprintf(f, "%c{\"input\": \"the %d\", \"output\": \"%s\"}\n", i ? ',' : '[', i,
-                words[i % 4]);
-    fputs("]", f);
-    fclose(f);
+    static const char *const more[] = {
+        "Rome Italy",  "Rome Paris", "Rome France",      "Rome Rome",   "Paris Italy",
+        "Paris Paris", "Paris Rome", "Italy Rome Italy", "Italy Italy", "Italy Paris"};
+    write_pairs(data, 4, words);
+    write_pairs(longer, LABELS, more);
     return 0;
 }
 
@@ -42,13 +55,13 @@ static int tear_down(void **state)
     return system(command) == 0 ? 0 : -1;
 }
 
-static cgam_lm_study *open_study(void)
+static cgam_lm_study *open_study_of(const char *pairs)
 {
     static const int64_t shots[] = {2};
     cgam_lm_study *study = NULL;
     cgam_lm_study_opts opts = cgam_lm_study_opts_default();
     opts.model = model;
-    opts.eval = data;
+    opts.eval = pairs;
     opts.format = "pairs";
     opts.queries = 12;
     opts.shots = shots;
@@ -62,6 +75,8 @@ static cgam_lm_study *open_study(void)
     CHECK_STATUS(env, status);
     return study;
 }
+
+static cgam_lm_study *open_study(void) { return open_study_of(data); }
 
 static void answers_are_compared_as_texts(void **state)
 {
@@ -156,6 +171,7 @@ static void the_last_layer_is_what_states_say(void **state)
     CHECK_STATUS(env, cgam_lm_study_lens(study, &lens));
     CHECK_STATUS(env, cgam_lm_states(study, task, 0, CGAM_DEMOS_TRUE, &zero));
     CHECK_STATUS(env, cgam_lm_states(study, task, 2, CGAM_DEMOS_TRUE, &icl));
+    CHECK_STATUS(env, cgam_lm_task_label(study, &study->task));
     int64_t n = task->queries, d = 64, counted = task->counted;
     assert_int_equal(cgam_json_get_int(e, "queries"), counted);
     assert_true(counted == n && n == 12 && task->labels == 4);
@@ -195,6 +211,79 @@ static void the_last_layer_is_what_states_say(void **state)
     cgam_free(env, icl);
     cgam_lm_result_free(result);
     cgam_lm_study_close(study);
+}
+
+/* Answers that begin alike, of one to several tokens: the verdict is that of all their log-probabilities. */
+static void whole_answers_are_judged_as_if_all_were_scored(void **state)
+{
+    (void)state;
+    enum { EACH = 24, N = 12 * EACH };
+    cgam_lm_study *study = open_study_of(longer);
+    cgam_judge judge;
+    static cgam_judge_job jobs[N];
+    static cgam_lm_edit edit[N];
+    static float v[N][64];
+    static bool right[N];
+    cgam_rng rng = cgam_rng_stream(17, 0);
+    CHECK_STATUS(env, cgam_judge_open(study, CGAM_ANSWER_SEQUENCE, &judge));
+    assert_true(study->task.queries == 12 && study->task.labels == LABELS && judge.counted == 12);
+    int64_t rights = 0;
+    cgam_lm_tokens tokens[12];
+    for (int64_t i = 0; i < 12; i++)
+        CHECK_STATUS(env, cgam_lm_task_tokens(study, &study->task, i, 0, &tokens[i]));
+    for (int64_t i = 0; i < N; i++) {
+        for (int j = 0; j < 64; j++) v[i][j] = 2 * (float)cgam_rng_normal(&rng);
+        edit[i] = cgam_lm_edit_default();
+        edit[i].layer = i % 4;
+        edit[i].vector = v[i];
+        jobs[i] = (cgam_judge_job){
+            i / EACH, {tokens[i / EACH].tokens, tokens[i / EACH].count}, {&edit[i], 1}};
+    }
+    CHECK_STATUS(env, cgam_judge_run(&judge, N, jobs, right, NULL));
+    for (int64_t i = 0; i < N; i++) {
+        double log_p[LABELS];
+        cgam_lm_candidate all[LABELS];
+        int best = 0;
+        cgam_lm_capture_opts run = cgam_lm_capture_opts_default();
+        run.exact = true;
+        run.edits = jobs[i].edits;
+        for (int k = 0; k < LABELS; k++)
+            all[k] =
+                (cgam_lm_candidate){0, judge.answers.word[k].tokens, judge.answers.word[k].count};
+        CHECK_STATUS(env, cgam_lm_score(study->lm, 1, &jobs[i].prompt, LABELS, all, &run, log_p));
+        for (int k = 1; k < LABELS; k++)
+            if (log_p[k] > log_p[best]) best = k;
+        assert_int_equal(right[i], best == judge.target[i / EACH]);
+        rights += right[i];
+    }
+    assert_true(rights > 0 && rights < N);
+    for (int i = 0; i < 12; i++) cgam_lm_tokens_free(study->lm, tokens[i].tokens);
+    cgam_judge_close(&judge);
+    cgam_lm_study_close(study);
+}
+
+/* The readout compares the same answers: all queries count, also those whose answers begin alike. */
+static void the_readout_knows_whole_answers(void **state)
+{
+    (void)state;
+    for (int how = CGAM_ANSWER_SEQUENCE; how <= CGAM_ANSWER_GENERATE; how++) {
+        cgam_lm_study *study = open_study_of(longer);
+        static const int64_t layers[] = {3};
+        cgam_lm_inject_opts opts = cgam_lm_inject_opts_default();
+        opts.layers = layers;
+        opts.layers_count = 1;
+        opts.answer = (cgam_lm_answer)how;
+        cgam_lm_result *result;
+        CHECK_STATUS(env, cgam_lm_inject(study, &opts, &result));
+        const json_t *e =
+            json_array_get(json_object_get(cgam_lm_result_document(result), "shots"), 0);
+        double readout = cgam_json_get_real(e, "readout");
+        assert_int_equal(strlen(cgam_json_get_text(e, "readout_right")), 12);
+        assert_true(readout >= 0 && readout <= 1);
+        assert_true(isfinite(cgam_json_get_real(cgam_json_at(e, "differences"), "best_readout")));
+        cgam_lm_result_free(result);
+        cgam_lm_study_close(study);
+    }
 }
 
 /* A vector times 0 that is added changes nothing, at any layer and in any way of judging. */
@@ -291,6 +380,8 @@ int main(void)
         cmocka_unit_test(small_letters_are_those_of_the_c_library),
         cmocka_unit_test(a_cell_is_chosen_on_one_half_and_counted_on_the_other),
         cmocka_unit_test(the_last_layer_is_what_states_say),
+        cmocka_unit_test(whole_answers_are_judged_as_if_all_were_scored),
+        cmocka_unit_test(the_readout_knows_whole_answers),
         cmocka_unit_test(nothing_added_is_zero_shot),
         cmocka_unit_test(what_cannot_be_injected_is_said),
     };
