@@ -64,7 +64,7 @@ static double critical_alpha(const problem *t)
 
 static cgam_dplr_spec spec_of(const problem *t)
 {
-    return (cgam_dplr_spec){&t->rows, t->norm2, t->D, t->a, t->w, t->sigma, 0};
+    return (cgam_dplr_spec){&t->rows, t->norm2, t->D, t->a, t->w, t->sigma, 0, NULL};
 }
 
 static void expect(bool fine, const char *claim, double got, double allowed)

@@ -44,7 +44,7 @@ static problem with_rows(int64_t n, int64_t d, double *Z, double a)
 
 static cgam_dplr_spec spec_of(const problem *t)
 {
-    return (cgam_dplr_spec){&t->rows, t->norm2, t->D, t->a, t->w, t->sigma, 0};
+    return (cgam_dplr_spec){&t->rows, t->norm2, t->D, t->a, t->w, t->sigma, 0, NULL};
 }
 
 static void check(const problem *t, const char *what)
