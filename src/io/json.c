@@ -6,6 +6,7 @@
 #include "io/folder.h"
 
 #include <math.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -140,9 +141,14 @@ double cgam_json_nth(const json_t *doc, const char *path, int64_t i)
  * several bytes. The round trip is tried before that is put right. */
 const char *cgam_real_text(double value, char *text)
 {
+    if (fabs(value) < 1e15 && value == (double)(int64_t)value && !(value == 0 && signbit(value))) {
+        snprintf(text, CGAM_REAL_TEXT, "%lld.0",
+                 (long long)value); /* the commonest need no search */
+        return text;
+    }
     for (int digits = 15; digits <= 17; digits++) {
         snprintf(text, CGAM_REAL_TEXT, "%.*g", digits, value);
-        if (strtod(text, NULL) == value) break;
+        if (digits < 17 && strtod(text, NULL) == value) break; /* 17 always do */
     }
     char *to = text;
     bool real = false, point = false;
@@ -176,7 +182,13 @@ static void write_string(FILE *to, const char *text, size_t length)
     fputc('"', to);
 }
 
-static void new_line(FILE *to, int spaces) { fprintf(to, "\n%*s", spaces, ""); }
+static void new_line(FILE *to, int spaces)
+{
+    static const char blanks[] = "\n                               ";
+    int some = spaces < (int)sizeof blanks - 2 ? spaces : (int)sizeof blanks - 2;
+    fwrite(blanks, 1, (size_t)some + 1, to);
+    for (; some < spaces; some++) fputc(' ', to);
+}
 
 static bool nested(const json_t *array)
 {
@@ -237,7 +249,11 @@ static void write_value(FILE *to, const json_t *value, int indent, int level)
 
 bool cgam_json_write(FILE *to, const json_t *value, int indent)
 {
+    flockfile(to); /* once, not for every character */
+    int locking = __fsetlocking(to, FSETLOCKING_BYCALLER);
     write_value(to, value, indent, 0);
+    __fsetlocking(to, locking);
+    funlockfile(to);
     return !ferror(to);
 }
 
