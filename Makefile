@@ -87,10 +87,12 @@ docs: build ## the man pages, and a check that no link in the documents is broke
 install: build ## under PREFIX=/usr/local, staged in DESTDIR when given
 	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --prefix "$(PREFIX)"
 
-soak: build ## tests under ASan and UBSan again and again, then fuzzing, SOAK_SECONDS=600 each; RIGOUR=10000000 recalls judged (tools/rigour), then every bound broken once
+soak: build ## tests under ASan and UBSan again and again, then fuzzing, SOAK_SECONDS=600 each; RIGOUR=10000000 recalls judged (tools/rigour), every bound broken once, 100,000 requests to the server
 	@$(compile) $(BUILD) -j $(JOBS) --target rigour_campaign
 	@tools/rigour $(BUILD) $(RIGOUR) $(JOBS)
 	@tests/rigour/broken --build $(BUILD)
+	@$(compile) $(BUILD) -j $(JOBS) --target serve_crowd
+	@CGAM=$(CGAM_BUILD)/cgam CGAM_SRC=$(CURDIR) CGAM_CROWD=100000 /usr/bin/python3 -B tests/serve/test_crowd.py
 	@$(configure) -B $(BUILD)/asan -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCGAM_SANITIZE=address >/dev/null
 	@$(compile) $(BUILD)/asan -j $(JOBS)
 	@tools/soak $(BUILD)/asan $(SOAK_SECONDS)

@@ -111,6 +111,7 @@ foreach(source ${test_scripts})
 endforeach()
 
 # ---- the server, by clients in Python -------------------------------------------------------------
+add_test_program(serve_crowd serve/crowd tests/serve/crowd.c)
 file(GLOB serve_tests CONFIGURE_DEPENDS tests/serve/test_*.py)
 foreach(source ${serve_tests})
   get_filename_component(name ${source} NAME_WE)
