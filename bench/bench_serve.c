@@ -80,7 +80,8 @@ static int by_size(const void *a, const void *b)
 static bool slider(const served *s, const cgam_bank *bank)
 {
     static double times[2][TURNS], q[COLUMNS];
-    char *body = malloc(COLUMNS * 32 + 256);
+    enum { ROOM = COLUMNS * 32 + 256 };
+    char *body = malloc(ROOM);
     cgam_recall_opts opts = cgam_recall_opts_default();
     cgam_recall *plan = NULL;
     http_client client;
@@ -89,11 +90,11 @@ static bool slider(const served *s, const cgam_bank *bank)
         body && http_open(&client, s->port) && cgam_recall_new(bank, &opts, &plan) == CGAM_OK;
     for (int t = 0; t < TURNS && fine; t++) {
         for (int j = 0; j < COLUMNS; j++) q[j] = cgam_rng_normal(&rng);
-        size_t size = 0,
-               used = (size_t)sprintf(body, "{\"bank\":\"Z\",\"lambda\":%g,\"query\":[", t * 0.1);
+        size_t size = 0, used = (size_t)snprintf(
+                             body, ROOM, "{\"bank\":\"Z\",\"lambda\":%g,\"query\":[", t * 0.1);
         for (int j = 0; j < COLUMNS; j++)
-            used += (size_t)sprintf(body + used, "%s%.9g", j ? "," : "", q[j]);
-        used += (size_t)sprintf(body + used, "]}");
+            used += (size_t)snprintf(body + used, ROOM - used, "%s%.9g", j ? "," : "", q[j]);
+        used += (size_t)snprintf(body + used, ROOM - used, "]}");
         char *request = http_request("/api/recall", s->port, "bench", body, used, &size);
         cgam_result result;
         int64_t top[5];

@@ -19,7 +19,7 @@ static void panel(FILE *to, int context, const char *title, double left, double 
             "NaN):(column('energy') - E_min) with points pt 8 ps 1 lc rgb '#b2532c' title "
             "'saddle', \\\n"
             "  '' using (column('context') == %d && column('basin') >= 0.02 ? column('basin') : "
-            "NaN):(column('energy') - E_min):(sprintf('%%d', int(column('winner')))) with labels "
+            "NaN):(column('energy') - E_min):(gprintf('%%.0f', column('winner'))) with labels "
             "offset 1.3,0.3 font ',9' notitle\n",
             left, right, title, context, context, context, context);
 }

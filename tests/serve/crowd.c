@@ -54,10 +54,10 @@ static void *client(void *unused)
 int main(int argc, char **argv)
 {
     if (argc != 5) return 2;
-    port = atoi(argv[1]);
+    port = (int)strtol(argv[1], NULL, 10);
     token = argv[2];
-    int clients = atoi(argv[3]);
-    requests = atol(argv[4]);
+    int clients = (int)strtol(argv[3], NULL, 10);
+    requests = strtol(argv[4], NULL, 10);
     http_client alone;
     if (!http_open(&alone, port)) return 2;
     for (int k = 0; k < KINDS; k++) {

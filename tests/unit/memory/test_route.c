@@ -66,7 +66,7 @@ static const situation situations[] = {
     {"coupled, no feedback to solve", LARGE, COUPLED, .dtype = CGAM_F32, .queries = 64,
      WAY(C, CGAM_F64, 8)},
     {"coupled, twins", LARGE, COUPLED, .dtype = CGAM_F32, .alpha = 0.02, .queries = 64,
-     .twins = true, WAY(C, CGAM_F32, 8)},
+     .twins = true, WAY(T, CGAM_F32, 64)},
     {"flow", SMALL, .mode = CGAM_FLOW, .queries = 9, WAY(F, CGAM_F64, 8)},
     {"a bank of many rows", .n = 600000, .d = 1, FIRST, .queries = 9, .p = true,
      WAY(V, CGAM_F64, 1)},
