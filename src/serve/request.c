@@ -280,7 +280,7 @@ static cgam_status take_file(cgam_wish *w, const cgam_param *p, json_t *value, j
                            : named ? "an id is"
                                    : "{\"text\": ..} is");
     if (status != CGAM_OK) return status;
-    if (as && json_is_string(as)) return put_as(w, p, json_string_value(as), name, out);
+    if (json_is_string(as)) return put_as(w, p, json_string_value(as), name, out);
     *out = json_string(name);
     return *out ? CGAM_OK : cgam_fail_nomem(w->env, p->name);
 }

@@ -10,6 +10,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -54,11 +55,16 @@ static int listen_on(cgam_env *env, const char *host, int port, bool *six)
 
 static int port_of(int fd)
 {
-    struct sockaddr_storage address;
+    char text[8];
+    union {
+        struct sockaddr any;
+        struct sockaddr_in6 room;
+    } address = {0};
     socklen_t size = sizeof address;
-    if (getsockname(fd, (struct sockaddr *)&address, &size) != 0) return 0;
-    return ntohs(address.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&address)->sin6_port
-                                               : ((struct sockaddr_in *)&address)->sin_port);
+    if (getsockname(fd, &address.any, &size) != 0 ||
+        getnameinfo(&address.any, size, NULL, 0, text, sizeof text, NI_NUMERICSERV) != 0)
+        return 0;
+    return (int)strtol(text, NULL, 10);
 }
 
 /* As many connections as files may be open. */
