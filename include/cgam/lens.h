@@ -56,6 +56,13 @@ CGAM_API const float *cgam_lens_row(const cgam_lens *lens, int64_t token); /* ze
 /* |zeta|, times the norm's weights but for RAW: what a score is large by. */
 CGAM_API double cgam_lens_row_norm(const cgam_lens *lens, cgam_lens_kind kind, int64_t token);
 
+/* x [width], by which <zeta, x> is a state's score but for what NORM adds; returns what it was divided
+ * by, 1 but for NORM. */
+CGAM_API double cgam_lens_state(const cgam_lens *lens, cgam_lens_kind kind, const float *h,
+                                double *x);
+/* [width] what NORM adds to x, the norm's bias; NULL: nothing, or not by x alone. */
+CGAM_API const float *cgam_lens_bias(const cgam_lens *lens);
+
 /* The score of one token for one state, in double. */
 CGAM_API double cgam_lens_dot(const cgam_lens *lens, cgam_lens_kind kind, int64_t token,
                               const float *h);

@@ -16,6 +16,7 @@
 #include <cgam/io.h>
 #include <cgam/lens.h>
 #include <cgam/store.h>
+#include <cgam/sweep.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -171,6 +172,26 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_lm_inject_suite(cgam_env *env,
                                                          const cgam_lm_inject_opts *opts,
                                                          cgam_lm_result **out);
 
+/* Retrieval over the whole vocabulary under the gate operator (gates.h): alpha from 0 to just below
+ * alpha_crit, without and with the feedback of p on the gates. The final norm acts on the states, the
+ * bank is the unembedding; couplings are chosen on one half of the queries, in mode first, and counted
+ * on the other. */
+typedef struct cgam_lm_gates_opts {
+    bool unit;                 /* rows at unit length; default false: as they are */
+    const double *alphas;      /* [n_alphas]; 0 is always run; default NULL = the grid of gates.h */
+    int64_t n_alphas;          /* at most 23 */
+    bool no_first, no_coupled; /* default false: both modes */
+    int64_t context_layer, query_layer; /* default -1: what a sweep chooses on each half */
+    cgam_sweep_over
+        over;       /* whose right answers layers and couplings are chosen by; default labels */
+    bool absolute;  /* contexts as they are; default false: to the query layer's mean norm */
+    bool in_sample; /* contexts from all queries; default false: from the half that chooses */
+} cgam_lm_gates_opts;
+CGAM_API cgam_lm_gates_opts cgam_lm_gates_opts_default(void);
+CGAM_API CGAM_NODISCARD cgam_status cgam_lm_gates(cgam_lm_study *study,
+                                                  const cgam_lm_gates_opts *opts,
+                                                  cgam_lm_result **out);
+
 /* ---- The parts of a whole study ----------------------------------------------------------- */
 typedef enum cgam_lm_part {
     CGAM_LM_NEFF,
@@ -178,7 +199,9 @@ typedef enum cgam_lm_part {
     CGAM_LM_STEER, /* about facts: on the shipped ones where the data have classes */
     CGAM_LM_PROBE, /* about classes: left out where the data are facts */
     CGAM_LM_PARTS, /* how many there are */
-    CGAM_LM_INJECT = CGAM_LM_PARTS /* an experiment by itself, no part of a whole study */
+    CGAM_LM_INJECT = CGAM_LM_PARTS, /* experiments by themselves, no parts of a whole study */
+    CGAM_LM_GATES,
+    CGAM_LM_EXPERIMENTS /* how many there are with these */
 } cgam_lm_part;
 CGAM_API const char *cgam_lm_part_name(cgam_lm_part part); /* "neff" */
 CGAM_API bool cgam_lm_part_find(const char *name, cgam_lm_part *out);

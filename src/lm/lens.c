@@ -16,8 +16,9 @@ struct cgam_lens {
     int64_t vocab, width;
     float *Z, *gain, *bias, *offset; /* [vocab, width], [width], [width], [vocab] */
     cgam_lm_norm norm;
-    bool shifted; /* offset is not all zero */
-    double off;   /* how far NORM is from libllama's own scores, relative */
+    bool shifted;  /* offset is not all zero */
+    bool by_state; /* and all of it is Z bias */
+    double off;    /* how far NORM is from libllama's own scores, relative */
 };
 
 enum { ROWS = 512 };
@@ -74,7 +75,7 @@ cgam_status cgam_lens_make(cgam_env *env, const cgam_lens_parts *parts, cgam_len
     memcpy(lens->Z, parts->Z, (size_t)(lens->vocab * lens->width) * sizeof *lens->Z);
     memcpy(lens->gain, parts->gain, (size_t)lens->width * sizeof *lens->gain);
     lens->norm = parts->norm;
-    lens->shifted = parts->bias != NULL;
+    lens->shifted = lens->by_state = parts->bias != NULL;
     if (parts->bias) {
         memcpy(lens->bias, parts->bias, (size_t)lens->width * sizeof *lens->bias);
         add_bias(lens);
@@ -135,6 +136,7 @@ cgam_status cgam_lens_new(cgam_lm *lm, cgam_lens **out)
     if (status == CGAM_OK) status = cgam_lm_final_norm(lm, lens->gain, lens->bias, &lens->norm);
     if (status == CGAM_OK) status = cgam_lm_score_bias(lm, lens->offset, &lens->shifted);
     if (status == CGAM_OK && lens->norm.biased) {
+        lens->by_state = !lens->shifted;
         lens->shifted = true;
         add_bias(lens);
     }
@@ -157,6 +159,8 @@ bool cgam_lens_has_norm(const cgam_lens *lens) { return lens->off <= off_allowed
 bool cgam_lens_linear(const cgam_lens *lens) { return !lens->shifted; }
 
 const float *cgam_lens_offset(const cgam_lens *lens) { return lens->shifted ? lens->offset : NULL; }
+
+const float *cgam_lens_bias(const cgam_lens *lens) { return lens->by_state ? lens->bias : NULL; }
 
 cgam_lm_norm cgam_lens_norm(const cgam_lens *lens) { return lens->norm; }
 
@@ -183,6 +187,17 @@ static double middle(const cgam_lens *lens, cgam_lens_kind kind, const float *h)
     if (kind == CGAM_LENS_RAW || !lens->norm.centred) return 0;
     for (int64_t j = 0; j < lens->width; j++) sum += (double)h[j];
     return sum / (double)lens->width;
+}
+
+double cgam_lens_state(const cgam_lens *lens, cgam_lens_kind kind, const float *h, double *x)
+{
+    int64_t d = lens->width;
+    double square = 0, factor = 1, m = middle(lens, kind, h);
+    for (int64_t j = 0; j < d; j++) square += ((double)h[j] - m) * ((double)h[j] - m);
+    if (kind == CGAM_LENS_NORM) factor = 1 / sqrt(square / (double)d + lens->norm.epsilon);
+    for (int64_t j = 0; j < d; j++)
+        x[j] = ((double)h[j] - m) * factor * (kind == CGAM_LENS_RAW ? 1 : (double)lens->gain[j]);
+    return 1 / factor;
 }
 
 double cgam_lens_dot(const cgam_lens *lens, cgam_lens_kind kind, int64_t token, const float *h)
@@ -230,21 +245,22 @@ cgam_status cgam_lens_scores(const cgam_lens *lens, cgam_lens_kind kind, int64_t
                          "(off by %.2g): the norm lens is not for it",
                          lens->off);
     float *x = cgam_alloc(env, (size_t)(count * d), sizeof *x);
-    if (!x) return cgam_fail_nomem(env, "states");
+    double *wide = cgam_alloc(env, (size_t)d, sizeof *wide);
+    if (!x || !wide) {
+        cgam_free(env, x);
+        cgam_free(env, wide);
+        return cgam_fail_nomem(env, "states");
+    }
     bool shifted = kind == CGAM_LENS_NORM && lens->shifted;
     for (int64_t i = 0; i < count; i++) {
-        const float *h = H + i * stride;
-        double square = 0, factor = 1, m = middle(lens, kind, h);
-        for (int64_t j = 0; j < d; j++) square += ((double)h[j] - m) * ((double)h[j] - m);
-        if (kind == CGAM_LENS_NORM) factor = 1 / sqrt(square / (double)d + lens->norm.epsilon);
-        for (int64_t j = 0; j < d; j++)
-            x[i * d + j] = (float)(((double)h[j] - m) * factor *
-                                   (kind == CGAM_LENS_RAW ? 1 : (double)lens->gain[j]));
+        cgam_lens_state(lens, kind, H + i * stride, wide);
+        for (int64_t j = 0; j < d; j++) x[i * d + j] = (float)wide[j];
         if (shifted) memcpy(out + i * lens->vocab, lens->offset, (size_t)lens->vocab * sizeof *out);
     }
     product job = {lens, count, x, out, shifted ? 1 : 0};
     cgam_status status = cgam_parallel(env, (lens->vocab + ROWS - 1) / ROWS, multiply, &job);
     cgam_free(env, x);
+    cgam_free(env, wide);
     return status;
 }
 

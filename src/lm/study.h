@@ -112,6 +112,9 @@ enum {
 };
 /* Adds up all parts, once, if anybody listens; facts: what steering is about. */
 cgam_status cgam_lm_plan_make(cgam_lm_study *study, const cgam_lm_task *facts);
+/* The same of an experiment by itself: the prompts of its own task with true labels, and so many states
+ * that are read. */
+cgam_status cgam_lm_plan_readings(cgam_lm_study *study, double states);
 /* Tokens of those prompts that the store does not have. */
 cgam_status cgam_lm_states_work(cgam_lm_study *study, const cgam_lm_task *task, int64_t k,
                                 cgam_demos demos, double *tokens);

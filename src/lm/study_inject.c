@@ -9,6 +9,7 @@
  * Vectors of half h after layer l: ADD has the mean over h of (state with demonstrations - without),
  * REPLACE the state with demonstrations of the next query of h. */
 #include "lm/study_inject.h"
+#include "lm/study_sweep.h"
 
 #include <cgam/rng.h>
 #include <cgam/sweep.h>
@@ -279,7 +280,6 @@ static cgam_status run_controls(injection *t, const choice *best)
  * whole answers among the task's; of what the model writes, whether each token comes first in its place. */
 static cgam_status run_readout(injection *t)
 {
-    static const double grid[] = {0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50};
     cgam_lm_task *task = &t->study->task;
     const cgam_lens *lens;
     const cgam_answers *answers = t->judge.how == CGAM_ANSWER_FIRST ? NULL : &t->judge.answers;
@@ -305,8 +305,8 @@ static cgam_status run_readout(injection *t)
                                  .target = t->judge.target,
                                  .answers = answers ? &whole : NULL,
                                  .lens = cgam_lens_linear(lens) ? CGAM_LENS_GAIN : CGAM_LENS_NORM,
-                                 .grid = sizeof grid / sizeof *grid,
-                                 .lambda = grid,
+                                 .grid = CGAM_SWEEP_LAMBDAS,
+                                 .lambda = cgam_sweep_lambdas,
                                  .relative = true};
     cgam_sweep_best best;
     cgam_sweep_over over =

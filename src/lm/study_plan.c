@@ -123,3 +123,10 @@ cgam_status cgam_lm_plan_make(cgam_lm_study *study, const cgam_lm_task *facts)
     p->total += cgam_lm_reading_work(study, states * L);
     return status;
 }
+
+cgam_status cgam_lm_plan_readings(cgam_lm_study *study, double states)
+{
+    if (!study->told.report || study->plan.total > 0) return CGAM_OK;
+    study->plan.total = cgam_lm_reading_work(study, states);
+    return plan_shots(study, &study->task, CGAM_DEMOS_TRUE);
+}

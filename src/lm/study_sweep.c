@@ -92,9 +92,7 @@ static cgam_status make_contexts(cgam_trial *t)
 }
 
 /* ---- Answers of the model itself ---------------------------------------------------------- */
-/* Which queries the state at the last layer gets right, over the labels and over all words, whatever
- * the lens of the sweep: the model's own answer, which GAIN gives too if nothing follows the norm. */
-static cgam_status answers(cgam_trial *t, bool with, bool *right[2])
+cgam_status cgam_trial_answers(const cgam_trial *t, bool with, bool *const right[2])
 {
     cgam_lens_kind own = cgam_lens_linear(t->lens) ? CGAM_LENS_GAIN : CGAM_LENS_NORM;
     int32_t *label = cgam_alloc(t->env, (size_t)(2 * t->n), sizeof *label);
@@ -110,8 +108,9 @@ static cgam_status answers(cgam_trial *t, bool with, bool *right[2])
 /* ---- Documents ---------------------------------------------------------------------------- */
 /* Couplings at which the step functions are read, for comparison with studies on a grid, and all
  * there are with the norm lens. */
-static const double grid[] = {0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50};
-enum { GRID = sizeof grid / sizeof *grid };
+const double cgam_sweep_lambdas[CGAM_SWEEP_LAMBDAS] = {0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50};
+static const double *const grid = cgam_sweep_lambdas;
+enum { GRID = CGAM_SWEEP_LAMBDAS };
 
 /* Every step of the best pair of a group of contexts. */
 static cgam_status write_steps(cgam_trial *t, int over, int group, const cgam_sweep_best *best)
@@ -359,8 +358,8 @@ static cgam_status run_trial(cgam_trial *t, json_t *entry)
     if (status == CGAM_OK)
         status =
             cgam_sweep_new(t->lens, &in, t->contexts, t->context, &t->study->progress, &t->sweep);
-    if (status == CGAM_OK) status = answers(t, false, t->zero_right);
-    if (status == CGAM_OK) status = answers(t, true, t->icl_right);
+    if (status == CGAM_OK) status = cgam_trial_answers(t, false, t->zero_right);
+    if (status == CGAM_OK) status = cgam_trial_answers(t, true, t->icl_right);
     if (status != CGAM_OK) return status;
     cgam_json_put_real(entry, "sweep_seconds", cgam_clock() - start);
     json_t *best = json_object(), *baselines = json_object(), *mean = json_object();

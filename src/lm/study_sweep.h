@@ -63,6 +63,14 @@ CGAM_NODISCARD cgam_status cgam_trial_top(const cgam_trial *t, cgam_lens_kind ki
 /* log_p [n] of the right answer by the norm lens; NAN where there is none. */
 CGAM_NODISCARD cgam_status cgam_trial_log_p(const cgam_trial *t, const cgam_trial_states *of,
                                             double *log_p);
+/* Couplings at which step functions are read, and all there are on a grid. */
+enum { CGAM_SWEEP_LAMBDAS = 10 };
+extern const double cgam_sweep_lambdas[CGAM_SWEEP_LAMBDAS];
+
+/* Which queries the state at the last layer gets right, without or with demonstrations, over the labels
+ * and over all words, whatever the lens of the sweep: the model's own answer, which GAIN gives too if
+ * nothing follows the norm. */
+CGAM_NODISCARD cgam_status cgam_trial_answers(const cgam_trial *t, bool with, bool *const right[2]);
 /* Puts one character for each query that counts: 1 right, 0 wrong. With these, any two answers can
  * be compared query by query. */
 void cgam_trial_put_right(const cgam_trial *t, json_t *to, const char *name, const bool *right);

@@ -66,19 +66,26 @@ static int64_t piece_of(const cgam_sweep_input *in)
     return piece > 0 ? piece : 1;
 }
 
+double cgam_sweep_scale(const cgam_sweep_input *in, int64_t width,
+                        const cgam_sweep_context *context, int64_t query_layer, int half)
+{
+    double mean[2];
+    mean_norms(in, width, query_layer, mean);
+    return scale_of(in, mean[half], cgam_sweep_norm(context->half[half], width));
+}
+
 /* out [queries, each, width]: states of query i from base + i each stride + k stride, plus contexts. */
 static cgam_status sums(const cgam_lens *lens, const cgam_sweep_input *in,
                         const cgam_sweep_context *context, int64_t query_layer, double lambda,
                         int64_t each, const float *base, float *out)
 {
     int64_t d = cgam_lens_width(lens);
-    double mean[2], scale[2];
+    double scale[2];
     if (query_layer < 0 || query_layer >= in->layers)
         return cgam_fail(cgam_lens_env(lens), CGAM_E_ARG, "query layer %lld of %lld",
                          (long long)query_layer, (long long)in->layers);
-    mean_norms(in, d, query_layer, mean);
     for (int h = 0; h < 2; h++)
-        scale[h] = lambda * scale_of(in, mean[h], cgam_sweep_norm(context->half[h], d));
+        scale[h] = lambda * cgam_sweep_scale(in, d, context, query_layer, h);
     for (int64_t r = 0; r < in->queries * each; r++) {
         const float *q = base + (r * in->layers + query_layer) * d;
         int h = (int)(1 - r / each % 2);

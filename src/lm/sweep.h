@@ -30,6 +30,11 @@ static inline cgam_lens_kind cgam_sweep_linear_part(const cgam_sweep *s)
     return s->in.lens == CGAM_LENS_RAW ? CGAM_LENS_RAW : CGAM_LENS_GAIN;
 }
 
+/* What the context of half h is multiplied by before it is added to queries of a layer, besides
+ * lambda; width: of a state. */
+double cgam_sweep_scale(const cgam_sweep_input *in, int64_t width,
+                        const cgam_sweep_context *context, int64_t query_layer, int half);
+
 /* How wide a range is for its size, from 0 to 1: a factor of two is as wide anywhere. */
 double cgam_sweep_breadth(cgam_interval x);
 /* Is a breadth as good as the widest? A hundredth less is: what differs by rounding alone ties. */

@@ -1,0 +1,329 @@
+/* study_gates.c: the sweep's retrieval under A(alpha), alpha > 0, and with the feedback lambda^2 A^-1 p.
+ *
+ * The bank is the unembedding as it is, or its rows at unit length. The final norm acts on the states:
+ * q is the norm of the zero-shot state h, and the context c, which a sweep adds to h, is weighted as h is
+ * and divided by what h is divided by. At alpha = 0, mode first and raw rows a word's score is then that
+ * of the sweep through its lens `gain`, up to a factor that a query's words share. */
+#include "lm/study_gates.h"
+
+#include "memory/bank.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { QUERIES_LEAST = 4 };
+
+/* ---- Layers ------------------------------------------------------------------------------- */
+/* A sweep over the layers that are not given, with the contexts of true demonstrations. */
+static cgam_status sweep_layers(gating *g, gated *s, const cgam_sweep_input *in,
+                                const cgam_sweep_context *contexts)
+{
+    const cgam_lm_gates_opts *o = g->opts;
+    cgam_sweep *sweep = NULL;
+    cgam_sweep_best best;
+    float *one = NULL;
+    cgam_sweep_input over = *in;
+    cgam_status status = CGAM_OK;
+    if (o->query_layer >= 0) {
+        one = cgam_alloc(g->env, (size_t)(g->n * g->d), sizeof *one);
+        if (!one) return cgam_fail_nomem(g->env, "states of a layer");
+        for (int64_t i = 0; i < g->n; i++)
+            memcpy(one + i * g->d, g->zero + (i * g->layers + o->query_layer) * g->d,
+                   (size_t)g->d * sizeof *one);
+        over.zero = one;
+        over.layers = 1;
+    }
+    int64_t first = o->context_layer >= 0 ? o->context_layer : 0;
+    int64_t count = o->context_layer >= 0 ? 1 : g->layers;
+    cgam_lm_work_begin(
+        g->study, cgam_lm_reading_work(g->study, CGAM_WORK_SWEEP * (double)(g->n * over.layers)));
+    status = cgam_sweep_new(g->lens, &over, count, contexts + first, &g->study->progress, &sweep);
+    if (status == CGAM_OK) status = cgam_sweep_choose(sweep, o->over, 0, count, NULL, &best);
+    for (int h = 0; h < 2 && status == CGAM_OK; h++) {
+        s->layer[h].context = first + best.half[h].context;
+        s->layer[h].query = o->query_layer >= 0 ? o->query_layer : best.half[h].query_layer;
+    }
+    cgam_sweep_free(sweep);
+    cgam_free(g->env, one);
+    return status;
+}
+
+/* Queries, contexts and factors of both halves, as gates.h takes them. */
+static void make_input(gating *g, gated *s, const cgam_sweep_input *in,
+                       const cgam_sweep_context *contexts)
+{
+    const float *bias = cgam_lens_bias(g->lens);
+    for (int h = 0; h < 2; h++) {
+        int64_t layer = s->layer[h].query;
+        const cgam_sweep_context *c = &contexts[s->layer[h].context];
+        double scale = cgam_sweep_scale(in, g->d, c, layer, h);
+        cgam_lens_state(g->lens, CGAM_LENS_GAIN, c->half[h], s->c[h]);
+        for (int64_t j = 0; j < g->d; j++) s->c[h][j] *= scale;
+        for (int64_t i = 0; i < g->n; i++) {
+            double *x = s->q[h] + i * g->d;
+            s->factor[h][i] = 1 / cgam_lens_state(g->lens, CGAM_LENS_NORM,
+                                                  g->zero + (i * g->layers + layer) * g->d, x);
+            for (int64_t j = 0; bias && j < g->d; j++) x[j] += (double)bias[j];
+        }
+    }
+    bool same = s->layer[0].query == s->layer[1].query;
+    s->in = (cgam_gates_input){.queries = g->n,
+                               .q = {s->q[0], same ? s->q[0] : s->q[1]},
+                               .c = {s->c[0], s->c[1]},
+                               .factor = {s->factor[0], s->factor[1]},
+                               .labels = g->trial.labels,
+                               .tokens = g->trial.task->tokens,
+                               .target = g->trial.task->target,
+                               .over = g->opts->over};
+}
+
+/* ---- One number of shots ------------------------------------------------------------------ */
+static void gated_free(gating *g, gated *s)
+{
+    cgam_gates_asked_free(s->asked);
+    cgam_free(g->env, s->room);
+    cgam_free(g->env, s->answers);
+    cgam_free(g->env, s->right);
+    json_decref(s->grid);
+}
+
+static cgam_status gated_room(gating *g, gated *s)
+{
+    size_t n = (size_t)g->n, d = (size_t)g->d;
+    s->room = cgam_alloc(g->env, 2 * (n * d + d + n), sizeof *s->room);
+    s->answers = cgam_zalloc(g->env, 3 * n, sizeof *s->answers);
+    s->right = cgam_zalloc(g->env, 6 * n, sizeof *s->right);
+    if (!s->room || !s->answers || !s->right) return cgam_fail_nomem(g->env, "gates");
+    for (int h = 0; h < 2; h++) {
+        s->q[h] = s->room + (size_t)h * n * d;
+        s->c[h] = s->room + 2 * n * d + (size_t)h * d;
+        s->factor[h] = s->room + 2 * n * d + 2 * d + (size_t)h * n;
+    }
+    return CGAM_OK;
+}
+
+static cgam_status gated_open(gating *g, int64_t k, gated *s)
+{
+    const cgam_lm_gates_opts *o = g->opts;
+    float *icl = NULL;
+    float *shift = cgam_alloc(g->env, (size_t)(2 * g->layers * g->d), sizeof *shift);
+    cgam_sweep_context *contexts = cgam_alloc(g->env, (size_t)g->layers, sizeof *contexts);
+    s->k = k;
+    cgam_status status = shift && contexts ? gated_room(g, s) : cgam_fail_nomem(g->env, "contexts");
+    if (status == CGAM_OK)
+        status = cgam_lm_states(g->study, g->trial.task, k, CGAM_DEMOS_TRUE, &icl);
+    for (int64_t l = 0; l < g->layers && status == CGAM_OK; l++)
+        for (int h = 0; h < 2; h++) {
+            float *to = shift + (2 * l + h) * g->d;
+            cgam_baseline_shift(g->n, g->layers, g->d, icl, g->zero, l, o->in_sample ? 2 : h, to);
+            contexts[l].half[h] = to;
+        }
+    const cgam_sweep_input in = {.queries = g->n,
+                                 .layers = g->layers,
+                                 .zero = g->zero,
+                                 .labels = g->trial.labels,
+                                 .tokens = g->trial.task->tokens,
+                                 .target = g->trial.task->target,
+                                 .lens = g->trial.kind,
+                                 .grid = CGAM_SWEEP_LAMBDAS,
+                                 .lambda = cgam_sweep_lambdas,
+                                 .relative = !o->absolute,
+                                 .in_sample = o->in_sample};
+    for (int h = 0; h < 2; h++) {
+        s->layer[h].context = o->context_layer;
+        s->layer[h].query = o->query_layer;
+    }
+    if (status == CGAM_OK && (o->context_layer < 0 || o->query_layer < 0))
+        status = sweep_layers(g, s, &in, contexts);
+    if (status == CGAM_OK) make_input(g, s, &in, contexts);
+    g->trial.zero = g->zero;
+    g->trial.icl = icl;
+    bool *own[2][2] = {{s->right, s->right + g->n}, {s->right + 2 * g->n, s->right + 3 * g->n}};
+    if (status == CGAM_OK) status = cgam_trial_answers(&g->trial, false, own[0]);
+    if (status == CGAM_OK) status = cgam_trial_answers(&g->trial, true, own[1]);
+    if (status == CGAM_OK) status = cgam_gates_ask(g->gates, &s->in, &s->asked);
+    cgam_free(g->env, icl);
+    cgam_free(g->env, shift);
+    cgam_free(g->env, contexts);
+    return status;
+}
+
+/* ---- The study ---------------------------------------------------------------------------- */
+cgam_lm_gates_opts cgam_lm_gates_opts_default(void)
+{
+    return (cgam_lm_gates_opts){.context_layer = -1, .query_layer = -1, .over = CGAM_OVER_LABELS};
+}
+
+static cgam_status check(const gating *g)
+{
+    const cgam_lm_gates_opts *o = g->opts;
+    const struct {
+        const char *name;
+        int64_t layer;
+    } given[] = {{"context-layer", o->context_layer}, {"query-layer", o->query_layer}};
+    if (g->study->shots[g->study->n_shots - 1] == 0)
+        return cgam_fail(g->env, CGAM_E_ARG, "shots: a context needs demonstrations, 1 or more");
+    if (g->n < QUERIES_LEAST)
+        return cgam_fail(g->env, CGAM_E_ARG, "queries: %lld are too few for two halves",
+                         (long long)g->n);
+    if (g->trial.labels < 2)
+        return cgam_fail(g->env, CGAM_E_ARG,
+                         "%s has one answer for all queries: there is nothing to choose between",
+                         g->trial.task->name);
+    if (o->no_first && o->no_coupled) return cgam_fail(g->env, CGAM_E_ARG, "modes: none is left");
+    for (int i = 0; i < 2; i++)
+        if (given[i].layer >= g->layers)
+            return cgam_fail(g->env, CGAM_E_ARG, "%s is %lld, the model has 0 to %lld",
+                             given[i].name, (long long)given[i].layer, (long long)g->layers - 1);
+    for (int64_t i = 0; i < o->n_alphas; i++)
+        if (!(o->alphas[i] >= 0) || !isfinite(o->alphas[i]))
+            return cgam_fail(g->env, CGAM_E_ARG, "alphas: %g, each is 0 or more and finite",
+                             o->alphas[i]);
+    if (o->n_alphas >= CGAM_GATES_GRID)
+        return cgam_fail(g->env, CGAM_E_ARG, "alphas: at most %d numbers", CGAM_GATES_GRID - 1);
+    return CGAM_OK;
+}
+
+/* The grid, or what was given, rising from 0. */
+static cgam_status make_alphas(gating *g)
+{
+    const cgam_lm_gates_opts *o = g->opts;
+    cgam_gates_info info = cgam_gates_describe(g->gates);
+    g->alphas = o->n_alphas ? 1 : cgam_gates_grid(g->gates, g->alpha);
+    for (int64_t i = 0; i < o->n_alphas; i++) {
+        if (!(o->alphas[i] < info.critical.alpha_lo))
+            return cgam_fail(g->env, CGAM_E_ARG,
+                             "alphas: %g is not below alpha_crit = %.9g of these rows",
+                             o->alphas[i], info.critical.alpha_lo);
+        int64_t at = g->alphas;
+        while (g->alpha[at - 1] > o->alphas[i]) at--;
+        if (g->alpha[at - 1] == o->alphas[i]) continue;
+        memmove(g->alpha + at + 1, g->alpha + at, (size_t)(g->alphas - at) * sizeof *g->alpha);
+        g->alpha[at] = o->alphas[i];
+        g->alphas++;
+    }
+    return CGAM_OK;
+}
+
+static cgam_status open_lens(gating *g)
+{
+    cgam_status status = cgam_lm_study_lens(g->study, &g->lens);
+    if (status != CGAM_OK) return status;
+    g->trial.lens = g->lens;
+    g->trial.kind = cgam_lens_linear(g->lens) ? CGAM_LENS_GAIN : CGAM_LENS_NORM;
+    if (!cgam_lens_has_norm(g->lens) || (cgam_lens_offset(g->lens) && !cgam_lens_bias(g->lens)))
+        return cgam_fail(g->env, CGAM_E_UNSUPPORTED,
+                         "this model's scores are not the products of its unembedding with the "
+                         "final norm alone: its rows are no bank to gate");
+    return CGAM_OK;
+}
+
+static cgam_status open_bank(gating *g)
+{
+    cgam_status status = cgam_lm_bank(g->study->lm, CGAM_LENS_RAW, CGAM_F32, &g->raw);
+    cgam_bank_opts opts = cgam_bank_opts_default();
+    opts.normalize = true;
+    g->bank = g->raw;
+    if (status == CGAM_OK && g->opts->unit) {
+        status = cgam_bank_new(g->env, g->raw->Z.data, CGAM_F32, g->raw->info.n, g->raw->info.d,
+                               &opts, &g->unit);
+        g->bank = g->unit;
+    }
+    cgam_lm_work_begin(g->study,
+                       cgam_lm_reading_work(g->study, GATES_WORK_SPECTRUM * (double)g->d));
+    return status == CGAM_OK ? cgam_gates_new(g->bank, &g->study->progress, &g->gates) : status;
+}
+
+/* What an alpha costs, as states that are read: a Gram matrix, and some passes for each query. */
+static double work_of(const gating *g)
+{
+    double each = g->opts->no_coupled ? 2 : GATES_WORK_COUPLED;
+    return (g->opts->unit ? 0.2 : 1) * (double)g->d + each * (double)(g->n * g->count);
+}
+
+static cgam_status run_alphas(gating *g)
+{
+    cgam_gates_asked *asked[CGAM_SHOTS_ROOM];
+    cgam_status status = CGAM_OK;
+    for (int64_t i = 0; i < g->alphas && status == CGAM_OK; i++) {
+        cgam_gates_answers out[CGAM_SHOTS_ROOM];
+        memset(out, 0, sizeof out);
+        cgam_lm_work_begin(g->study, cgam_lm_reading_work(g->study, work_of(g)));
+        cgam_progress_tell(&g->study->progress, (cgam_progress_at){.phase = "gates",
+                                                                   .done = (double)i,
+                                                                   .total = (double)g->alphas,
+                                                                   .unit = "alphas",
+                                                                   .seconds_left = NAN});
+        for (int64_t k = 0; k < g->count; k++) {
+            asked[k] = g->shot[k].asked;
+            out[k].first = g->shot[k].answers + (i == 0 ? 0 : g->n);
+            if (!g->opts->no_coupled) out[k].coupled = g->shot[k].answers + 2 * g->n;
+        }
+        status = cgam_gates_at(g->gates, g->alpha[i], g->count, asked, out, &g->seconds);
+        for (int64_t k = 0; k < g->count && status == CGAM_OK; k++)
+            cgam_gates_put(g, &g->shot[k], g->alpha[i], &out[k]);
+    }
+    return status;
+}
+
+static cgam_status run(gating *g)
+{
+    double sweeps = g->opts->context_layer < 0 || g->opts->query_layer < 0
+                        ? CGAM_WORK_SWEEP * (double)(g->n * g->layers)
+                        : 0;
+    int64_t shots = g->study->n_shots - 1, alphas = g->opts->n_alphas ? g->opts->n_alphas + 1 : 12;
+    double each = g->opts->no_coupled ? 2 : GATES_WORK_COUPLED;
+    double readings =
+        GATES_WORK_SPECTRUM * (double)g->d + sweeps * (double)shots +
+        (double)alphas * ((g->opts->unit ? 0.2 : 1) * (double)g->d + each * (double)(g->n * shots));
+    cgam_status status = cgam_lm_plan_readings(g->study, readings);
+    if (status == CGAM_OK)
+        status = cgam_lm_states(g->study, g->trial.task, 0, CGAM_DEMOS_TRUE, &g->zero);
+    if (status == CGAM_OK) status = open_bank(g);
+    if (status == CGAM_OK) status = make_alphas(g);
+    for (int64_t i = 1; i < g->study->n_shots && status == CGAM_OK; i++)
+        status = gated_open(g, g->study->shots[i], &g->shot[g->count++]);
+    if (status == CGAM_OK) status = run_alphas(g);
+    if (status == CGAM_OK) cgam_gates_finish(g);
+    return status;
+}
+
+cgam_status cgam_lm_gates(cgam_lm_study *study, const cgam_lm_gates_opts *opts,
+                          cgam_lm_result **out)
+{
+    cgam_lm_gates_opts o = opts ? *opts : cgam_lm_gates_opts_default();
+    gating *g = cgam_zalloc(study->env, 1, sizeof *g);
+    *out = NULL;
+    if (!g) return cgam_fail_nomem(study->env, "gates");
+    *g = (gating){.study = study,
+                  .opts = &o,
+                  .env = study->env,
+                  .n = study->task.queries,
+                  .layers = study->info.layers + 1,
+                  .d = study->info.width,
+                  .trial = {.study = study,
+                            .task = &study->task,
+                            .env = study->env,
+                            .n = study->task.queries,
+                            .layers = study->info.layers + 1,
+                            .d = study->info.width,
+                            .labels = study->task.labels}};
+    cgam_status status = check(g);
+    if (status == CGAM_OK) status = cgam_lm_task_label(study, &study->task);
+    g->trial.target = study->task.target;
+    g->trial.counted = study->task.counted;
+    if (status == CGAM_OK) status = open_lens(g);
+    if (status == CGAM_OK) status = cgam_lm_result_new(study, &g->result);
+    if (status == CGAM_OK) {
+        g->trial.result = g->result;
+        cgam_gates_begin(g);
+        status = cgam_lm_result_end(g->result, run(g), out);
+    }
+    for (int64_t k = 0; k < g->count; k++) gated_free(g, &g->shot[k]);
+    cgam_gates_free(g->gates);
+    cgam_bank_free(g->unit);
+    cgam_bank_free(g->raw);
+    cgam_free(g->env, g->zero);
+    cgam_free(study->env, g);
+    return status;
+}
