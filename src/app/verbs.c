@@ -36,6 +36,7 @@ const cgam_verb *const cgam_verbs[] = {
     &cgam_verb_lm_lens,
     &cgam_verb_lm_vector,
     &cgam_verb_lm_inject,
+    &cgam_verb_lm_gates,
     &cgam_verb_lm_steer,
     &cgam_verb_lm_probe,
     &cgam_verb_lm_study,

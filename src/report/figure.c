@@ -134,3 +134,11 @@ cgam_status cgam_results_write(const cgam_study *study, const char *folder)
         }
     return status == CGAM_OK ? cgam_study_write(study, folder) : status;
 }
+
+void cgam_page_panels(FILE *to, const cgam_figure *f)
+{
+    fprintf(to,
+            "set multiplot\nset label 1 \"%s\" at screen 0.01, screen 0.022 font ',9' tc rgb "
+            "'#555555'\n",
+            f->caption);
+}

@@ -43,8 +43,11 @@ bool cgam_models_facts(const cgam_models_study *study)
 
 int64_t cgam_models_queries(const cgam_models_study *study)
 {
-    bool whole = cgam_json_at(study->doc, "neff.queries");
-    return cgam_json_get_int(study->doc, whole ? "neff.queries" : "inject.queries");
+    static const char *const paths[] = {"neff.queries", "inject.queries", "gates.queries"};
+    int64_t n = 0;
+    for (size_t i = 0; i < sizeof paths / sizeof *paths && n == 0; i++)
+        n = cgam_json_get_int(study->doc, paths[i]);
+    return n;
 }
 
 void cgam_models_free(cgam_env *env, cgam_models *models)
@@ -68,16 +71,21 @@ static bool read_document(cgam_env *env, const char *folder, cgam_models_study *
     return true;
 }
 
-/* What `lm study` left, what `lm inject` left, or both: the latter as "inject" of the former. */
+/* What `lm study` left, and what experiments by themselves left, under their names. */
 static bool read_study(cgam_env *env, const char *folder, cgam_models_study *s)
 {
-    json_t *inject = NULL;
+    static const char *const alone[] = {"inject", "gates"};
     bool studied = read_document(env, folder, s, "study.json", &s->doc);
     if (studied && !s->doc) return true;
-    bool injected = read_document(env, folder, s, "inject.json", &inject);
-    if (inject && !s->doc) s->doc = json_object();
-    if (inject) json_object_set_new(s->doc, "inject", inject);
-    return studied || injected;
+    for (size_t i = 0; i < sizeof alone / sizeof *alone; i++) {
+        char file[24];
+        json_t *doc = NULL;
+        snprintf(file, sizeof file, "%s.json", alone[i]);
+        studied = read_document(env, folder, s, file, &doc) || studied;
+        if (doc && !s->doc) s->doc = json_object();
+        if (doc) json_object_set_new(s->doc, alone[i], doc);
+    }
+    return studied;
 }
 
 cgam_status cgam_models_load(cgam_env *env, const char *folder, cgam_models **out)

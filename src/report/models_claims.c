@@ -5,8 +5,8 @@
  * does, and does not hold where it passes on none with 50 queries or more in one of them; with
  * fewer it is not decided. Answers to the same queries are compared by the
  * queries that differ (the sign test, exact); means by their standard errors over queries. */
+#include "report/models_claims.h"
 #include "num/stats.h"
-#include "report/claims.h"
 #include "report/models.h"
 
 #include <math.h>
@@ -25,8 +25,7 @@ static double sign_test(int64_t up, int64_t down)
     return fmin(1, sum);
 }
 
-/* Is answer a right significantly more often than b? Both are strings of 0 and 1 by query. */
-static bool better(const char *a, const char *b, double tests)
+bool cgam_models_better(const char *a, const char *b, double tests)
 {
     int64_t up = 0, down = 0;
     for (; *a && *b; a++, b++) {
@@ -52,30 +51,13 @@ static double share_of(const char *right)
 }
 
 /* ---- One claim over all studies ---------------------------------------------------------- */
-typedef enum outcome { SILENT, NO, YES } outcome; /* SILENT: the study cannot say */
-
-/* What a claim compares: answers by their paths in the entry of the most shots, or a kind of context. */
-typedef struct rival {
-    const char *path, *name;
-} rival;
-typedef struct subject {
-    const char *own;
-    rival against[6]; /* path NULL ends */
-} subject;
-typedef struct question {
-    const json_t *study;
-    const subject *of;
-} question;
-/* Tests one study and adds its numbers. */
-typedef outcome (*tester)(const question *q, cgam_claim *claim);
-
-/* The entry of the largest number of shots, and of the smallest. */
-static const json_t *most_shots(const json_t *study, const char *path)
+const json_t *cgam_models_most_shots(const json_t *study, const char *path)
 {
     const json_t *list = cgam_json_at(study, path);
     return json_array_get(list, json_array_size(list) - 1);
 }
 
+/* And of the smallest. */
 static const json_t *least_shots(const json_t *study, const char *path)
 {
     const json_t *list = cgam_json_at(study, path);
@@ -105,7 +87,7 @@ static int64_t deepest(const json_t *curve)
 
 static outcome collapses(const question *q, cgam_claim *claim)
 {
-    const json_t *curve = most_shots(q->study, "neff.curves");
+    const json_t *curve = cgam_models_most_shots(q->study, "neff.curves");
     const json_t *zero = json_array_get(cgam_json_at(q->study, "neff.curves"), 0);
     int64_t at = deepest(curve);
     if (at < 0) return SILENT;
@@ -120,7 +102,7 @@ static outcome collapses(const question *q, cgam_claim *claim)
 
 static outcome collapses_late(const question *q, cgam_claim *claim)
 {
-    const json_t *curve = most_shots(q->study, "neff.curves");
+    const json_t *curve = cgam_models_most_shots(q->study, "neff.curves");
     int64_t layers = cgam_models_layers(cgam_json_at(q->study, "neff")), first = -1, count = 0;
     if (deepest(curve) < 0) return SILENT;
     double z = cgam_claim_limit((double)layers);
@@ -139,7 +121,7 @@ static outcome collapses_late(const question *q, cgam_claim *claim)
 
 static outcome onto_labels(const question *q, cgam_claim *claim)
 {
-    const json_t *curve = most_shots(q->study, "neff.curves");
+    const json_t *curve = cgam_models_most_shots(q->study, "neff.curves");
     double n = (double)cgam_json_get_int(q->study, "neff.queries");
     int64_t at = deepest(curve);
     if (at < 0) return SILENT;
@@ -191,7 +173,7 @@ static outcome shots_collapse(const question *q, cgam_claim *claim)
 /* ---- (ii) Sweep -------------------------------------------------------------------------- */
 static outcome reaches_icl(const question *q, cgam_claim *claim)
 {
-    const json_t *entry = most_shots(q->study, "sweep.shots");
+    const json_t *entry = cgam_models_most_shots(q->study, "sweep.shots");
     const char *own = cgam_json_get_text(entry, q->of->own);
     const char *full = cgam_json_get_text(entry, q->of->against[0].path);
     if (!*own || !*full) return SILENT;
@@ -210,7 +192,7 @@ static outcome beats_among(const question *q, const json_t *entry, cgam_claim *c
     cgam_claim_tell(claim, "%.3f against ", share_of(right));
     for (int i = 0; i < count; i++) {
         const char *other = cgam_json_get_text(entry, q->of->against[i].path);
-        bool beaten = better(right, other, count);
+        bool beaten = cgam_models_better(right, other, count);
         all = all && beaten;
         cgam_claim_tell(claim, "%s%s %.3f%s", i ? ", " : "", q->of->against[i].name,
                         share_of(other), beaten ? "" : " (not beaten)");
@@ -220,13 +202,13 @@ static outcome beats_among(const question *q, const json_t *entry, cgam_claim *c
 
 static outcome beats(const question *q, cgam_claim *claim)
 {
-    return beats_among(q, most_shots(q->study, "sweep.shots"), claim);
+    return beats_among(q, cgam_models_most_shots(q->study, "sweep.shots"), claim);
 }
 
 /* The same of vectors inside the model. */
 static outcome injects(const question *q, cgam_claim *claim)
 {
-    const json_t *entry = most_shots(q->study, "inject.shots");
+    const json_t *entry = cgam_models_most_shots(q->study, "inject.shots");
     outcome result = beats_among(q, entry, claim);
     if (result != SILENT)
         cgam_claim_tell(claim, " (%s, layer %d)", cgam_json_get_text(entry, "best.kind"),
@@ -236,7 +218,7 @@ static outcome injects(const question *q, cgam_claim *claim)
 
 static outcome shots_help(const question *q, cgam_claim *claim)
 {
-    const json_t *most = most_shots(q->study, "sweep.shots");
+    const json_t *most = cgam_models_most_shots(q->study, "sweep.shots");
     const json_t *least = least_shots(q->study, "sweep.shots");
     const char *now = cgam_json_get_text(most, "best.full.right");
     const char *before = cgam_json_get_text(least, "best.full.right");
@@ -244,7 +226,7 @@ static outcome shots_help(const question *q, cgam_claim *claim)
     cgam_claim_tell(claim, "%.3f with %d, %.3f with %d", share_of(before),
                     (int)cgam_json_get_int(least, "k"), share_of(now),
                     (int)cgam_json_get_int(most, "k"));
-    return better(now, before, 1) ? YES : NO;
+    return cgam_models_better(now, before, 1) ? YES : NO;
 }
 
 /* ---- (iii) Steering ---------------------------------------------------------------------- */
@@ -308,7 +290,7 @@ static void tell_steer(cgam_claim *claim, const json_t *curve, int64_t layer)
 
 static outcome steers_up(const question *q, cgam_claim *claim)
 {
-    const json_t *entry = most_shots(q->study, "steer.shots");
+    const json_t *entry = cgam_models_most_shots(q->study, "steer.shots");
     int64_t layer = 0;
     const json_t *curve = extreme(entry, "positive", 1, 0, &layer);
     if (!curve) return SILENT;
@@ -321,7 +303,7 @@ static outcome steers_up(const question *q, cgam_claim *claim)
  * enough: query by query a hundredth can be significant. */
 static outcome steers_down(const question *q, cgam_claim *claim)
 {
-    const json_t *entry = most_shots(q->study, "steer.shots");
+    const json_t *entry = cgam_models_most_shots(q->study, "steer.shots");
     double z = cgam_claim_limit(2 * steer_tests(entry));
     int64_t layer = 0;
     if (!extreme(entry, q->of->own, -1, 0, &layer)) return SILENT;
@@ -340,7 +322,7 @@ static outcome steers_down(const question *q, cgam_claim *claim)
 /* Where right facts help most, do they help more than wrong objects of the same relation? */
 static outcome right_beats_wrong(const question *q, cgam_claim *claim)
 {
-    const json_t *entry = most_shots(q->study, "steer.shots");
+    const json_t *entry = cgam_models_most_shots(q->study, "steer.shots");
     const json_t *curves = cgam_json_at(entry, "curves");
     int64_t at = 0;
     const json_t *curve = extreme(entry, "positive", 1, 0, &at);
@@ -373,7 +355,7 @@ static int64_t risen(const json_t *curve, const char *measure, int64_t layers)
 
 static outcome separates_early(const question *q, cgam_claim *claim)
 {
-    const json_t *curve = most_shots(q->study, "probe.curves");
+    const json_t *curve = cgam_models_most_shots(q->study, "probe.curves");
     int64_t layers = cgam_models_layers(cgam_json_at(q->study, "probe"));
     if (!curve || layers < 2) return SILENT;
     int64_t top = top_layer(curve, "separability", layers);
@@ -389,7 +371,7 @@ static outcome separates_early(const question *q, cgam_claim *claim)
 
 static outcome aligns_late(const question *q, cgam_claim *claim)
 {
-    const json_t *curve = most_shots(q->study, "probe.curves");
+    const json_t *curve = cgam_models_most_shots(q->study, "probe.curves");
     int64_t layers = cgam_models_layers(cgam_json_at(q->study, "probe")), good = 0, tests = 0;
     double n = sqrt((double)cgam_json_get_int(q->study, "probe.queries"));
     if (!curve || layers < 3) return SILENT;
@@ -407,7 +389,7 @@ static outcome aligns_late(const question *q, cgam_claim *claim)
 
 static outcome separates_first(const question *q, cgam_claim *claim)
 {
-    const json_t *curve = most_shots(q->study, "probe.curves");
+    const json_t *curve = cgam_models_most_shots(q->study, "probe.curves");
     double n = sqrt((double)cgam_json_get_int(q->study, "probe.queries"));
     int64_t layers = cgam_models_layers(cgam_json_at(q->study, "probe"));
     if (!curve || layers < 3) return SILENT;
@@ -424,12 +406,7 @@ static outcome separates_first(const question *q, cgam_claim *claim)
 }
 
 /* ---- The list ---------------------------------------------------------------------------- */
-static const struct {
-    const char *where, *says, *test;
-    tester by;
-    subject of;
-    bool facts; /* about steering: sets of facts speak where there are any */
-} list[] = {
+static const claim_row list[] = {
     {"section 4.2 (i), fig. 4",
      "Without demonstrations the query stays broadly distributed; context makes N_eff collapse.",
      "After some layer N_eff falls by significantly more than a factor of 10, query by query (1% "
@@ -528,6 +505,8 @@ static const struct {
      .by = separates_first},
 };
 
+enum { OWN = sizeof list / sizeof *list };
+
 static void append(char *text, size_t size, const char *word)
 {
     size_t used = strlen(text);
@@ -539,21 +518,22 @@ void cgam_models_claims(const cgam_models *models, cgam_claims *out)
     bool facts = false;
     out->count = 0;
     for (int i = 0; i < models->count; i++) facts = facts || cgam_models_facts(&models->study[i]);
-    for (size_t k = 0; k < sizeof list / sizeof *list; k++) {
-        cgam_claim *claim = cgam_claim_add(out, list[k].where, list[k].says, list[k].test);
+    for (size_t k = 0; k < OWN + CGAM_GATES_CLAIMS; k++) {
+        const claim_row *row = k < OWN ? &list[k] : &cgam_gates_claims[k - OWN];
+        cgam_claim *claim = cgam_claim_add(out, row->where, row->says, row->test);
         int heard = 0, good = 0;
         int64_t most = 0; /* queries of a study */
         char on[sizeof claim->under] = "";
         for (int i = 0; i < models->count; i++) {
             const cgam_models_study *s = &models->study[i];
             size_t before = strlen(claim->numbers);
-            if (!s->doc || (list[k].facts && facts && !cgam_models_facts(s))) continue;
+            if (!s->doc || (row->facts && facts && !cgam_models_facts(s))) continue;
             /* sets of classes steer the shipped facts, all of them the same */
-            bool shipped = list[k].facts && !cgam_models_facts(s);
+            bool shipped = row->facts && !cgam_models_facts(s);
             if (shipped && heard > 0) break;
             const char *name = shipped ? cgam_json_get_text(s->doc, "steer.dataset") : s->name;
             cgam_claim_tell(claim, "%s: ", name);
-            outcome result = list[k].by(&(question){s->doc, &list[k].of}, claim);
+            outcome result = row->by(&(question){s->doc, &row->of}, claim);
             if (result == SILENT) {
                 claim->numbers[before] = '\0';
                 continue;

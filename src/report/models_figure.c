@@ -1,6 +1,7 @@
 /* models_figure.c: figures of language-model studies: N_eff and label mass by layer, the map of
  * layer pairs beside accuracy against the coupling, steering, separability and alignment. Each is a
  * gnuplot script over the CSV files of the verb, in the manner of figure_scripts.c. */
+#include "report/gates_figure.h"
 #include "report/inject_figure.h"
 #include "report/models.h"
 #include "report/page.h"
@@ -48,6 +49,9 @@ static void caption(cgam_lm_part part, const json_t *doc, char *text)
         plain(cgam_json_get_text(doc, "lambda_scale"), file, sizeof file);
         cgam_text_add(text, CGAM_CAPTION_MAX, &used, ", λ %s", file);
     }
+    if (part == CGAM_LM_GATES)
+        cgam_text_add(text, CGAM_CAPTION_MAX, &used, ", %s rows",
+                      strcmp(cgam_json_get_text(doc, "rows"), "unit") == 0 ? "unit" : "raw");
     if (part == CGAM_LM_SWEEP)
         cgam_text_add(text, CGAM_CAPTION_MAX, &used, ", contexts from %s",
                       json_is_true(cgam_json_at(doc, "in_sample")) ? "the same queries"
@@ -126,15 +130,6 @@ static void legend_end(FILE *to)
 }
 
 #define GREY "lc rgb '#888888' dt 3 lw 1.5"
-
-/* Several panels: what is said once belongs to the first of them alone. */
-static void panels_begin(FILE *to, const cgam_figure *f)
-{
-    fprintf(to,
-            "set multiplot\nset label 1 \"%s\" at screen 0.01, screen 0.022 font ',9' tc rgb "
-            "'#555555'\n",
-            f->caption);
-}
 
 /* ---- N_eff ------------------------------------------------------------------------------- */
 static void draw_neff(const json_t *doc, int64_t index, const cgam_figure *f, FILE *to)
@@ -225,7 +220,7 @@ static void draw_shots(const json_t *doc, int64_t index, const cgam_figure *f, F
     (void)index;
     const json_t *shots = cgam_json_at(doc, "shots");
     size_t count = json_array_size(shots);
-    panels_begin(to, f);
+    cgam_page_panels(to, f);
     double first = cgam_json_get_real(json_array_get(shots, 0), "k");
     double last = cgam_json_get_real(json_array_get(shots, count - 1), "k");
     fprintf(to,
@@ -296,7 +291,7 @@ static void draw_sweep(const json_t *doc, int64_t index, const cgam_figure *f, F
 {
     const json_t *entry = json_array_get(cgam_json_at(doc, "shots"), (size_t)index);
     int64_t layers = cgam_models_layers(doc), k = cgam_json_get_int(entry, "k");
-    panels_begin(to, f);
+    cgam_page_panels(to, f);
     fprintf(to, "set palette defined (0 '#fcfdbf', 0.25 '#fe9f6d', 0.5 '#de4968', "
                 "0.75 '#8c2981', 1 '#3b0f70')\nset cbrange [0:1]\n");
     for (int over = 0; over < 2; over++) {
@@ -430,7 +425,7 @@ static void steer_panel(FILE *to, const steering *s, int row, int j)
 static void draw_steer(const json_t *doc, int64_t index, const cgam_figure *f, FILE *to)
 {
     const steering s = measure_steer(doc, index);
-    panels_begin(to, f);
+    cgam_page_panels(to, f);
     fputs("unset key\n", to);
     layer_axis(to, 'x', cgam_models_layers(doc));
     for (int row = 0; row < STEER_ROWS; row++)
@@ -450,7 +445,7 @@ static void draw_probe(const json_t *doc, int64_t index, const cgam_figure *f, F
     const json_t *curves = cgam_json_at(doc, "curves");
     double n = (double)cgam_json_get_int(doc, "queries");
     char low[120], high[120];
-    panels_begin(to, f);
+    cgam_page_panels(to, f);
     layer_axis(to, 'x', cgam_models_layers(doc));
     fprintf(to,
             "set xlabel 'layer'\nset tmargin at screen 0.91\nset bmargin at screen 0.33\n"
@@ -510,6 +505,12 @@ static const struct {
      "Accuracy against the layer of an edit",
      "The last token's state of a prompt without demonstrations is edited after one layer. Vectors come "
      "from the other half of the queries; bars: standard errors."},
+    {"gates", CGAM_LM_GATES, true, 1080, 620, NULL, cgam_gates_draw,
+     "The gate operator over the vocabulary",
+     "λ is chosen at each α on one half of the queries and counted on the other; bars: standard errors. "
+     "The left end of the axis is α = 0."},
+    {"spectrum", CGAM_LM_GATES, false, WIDE, HIGH, NULL, cgam_gates_draw_spectrum,
+     "Spectrum of the unembedding", "Eigenvalues of ZᵀZ, the largest first."},
 };
 
 void cgam_models_figures(cgam_lm_part part, const json_t *doc, cgam_figures *out)

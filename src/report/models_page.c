@@ -125,7 +125,7 @@ static void accuracies(FILE *to, const json_t *sweep)
 /* Of several numbers of shots the page shows the fewest and the most; the others are beside it. */
 static bool shown(cgam_lm_part part, const cgam_figures *figures, int i)
 {
-    if (part != CGAM_LM_SWEEP && part != CGAM_LM_STEER) return true;
+    if (part != CGAM_LM_SWEEP && part != CGAM_LM_STEER && part != CGAM_LM_GATES) return true;
     int first = strcmp(figures->figure[0].name, "shots") == 0 ? 1 : 0;
     return i <= first || i == figures->count - 1;
 }
@@ -138,7 +138,7 @@ static void pictures(FILE *to, cgam_env *env, const char *out, const cgam_models
     if (!figures) return;
     snprintf(folder, sizeof folder, "lm/%s", s->name);
     fprintf(to, "<div class=\"figures\">\n");
-    for (int part = 0; part <= CGAM_LM_INJECT; part++) {
+    for (int part = 0; part < CGAM_LM_EXPERIMENTS; part++) {
         const json_t *doc = cgam_json_at(s->doc, cgam_lm_part_name((cgam_lm_part)part));
         if (!json_is_object(doc) || (part == CGAM_LM_STEER && !steering)) continue;
         cgam_models_figures((cgam_lm_part)part, doc, figures);
@@ -224,6 +224,50 @@ static void injections(FILE *to, const json_t *shots)
                 "cell on all queries. ± standard errors.</p>\n");
 }
 
+/* The gate operator over the vocabulary, a row for each alpha and mode. */
+static void gated(FILE *to, const json_t *doc)
+{
+    static const struct {
+        const char *head, *key, *error;
+    } parts[] = {{"λ", "lambda", NULL},
+                 {"over labels", "restricted", "restricted_se"},
+                 {"over words", "full", "full_se"},
+                 {"N_eff", "neff", NULL},
+                 {"changed", "argmax_changed", NULL},
+                 {"p_max", "p_max", NULL},
+                 {"unique", "unique_share", NULL}};
+    enum { PARTS = sizeof parts / sizeof *parts };
+    const json_t *shots = cgam_json_at(doc, "shots");
+    fprintf(to,
+            "<div class=\"wide\"><table class=\"tight\">\n<thead><tr><th class=\"n\">shots</th><th "
+            "class=\"n\">α</th><th>mode</th>");
+    for (int c = 0; c < PARTS; c++) fprintf(to, "<th class=\"n\">%s</th>", parts[c].head);
+    fprintf(to, "</tr></thead>\n<tbody>\n");
+    for (size_t i = 0; i < json_array_size(shots); i++) {
+        const json_t *entry = json_array_get(shots, i), *grid = cgam_json_at(entry, "grid");
+        for (size_t r = 0; r < json_array_size(grid); r++) {
+            const json_t *row = json_array_get(grid, r);
+            fprintf(to, "<tr><td class=\"n\">%d</td><td class=\"n\">%.3g</td><td>",
+                    (int)cgam_json_get_int(entry, "k"), cgam_json_get_real(row, "alpha"));
+            cgam_html_text(to, cgam_json_get_text(row, "mode"));
+            fprintf(to, "</td>");
+            for (int c = 0; c < PARTS; c++)
+                number(to, cgam_json_get_real(row, parts[c].key),
+                       parts[c].error ? cgam_json_get_real(row, parts[c].error) : (double)NAN);
+            fprintf(to, "</tr>\n");
+        }
+    }
+    fprintf(
+        to,
+        "</tbody></table></div>\n<p class=\"soft\">Scores ⟨ζ, q⟩ + λ(A(α)⁻¹Zc) over all %s rows of "
+        "the unembedding, α_crit = %.4g, 1/μ_max = %.3g; coupled: with the feedback λ²A(α)⁻¹p. λ is "
+        "chosen anew at each α in mode first, on one half of the queries, and all is counted on the "
+        "other. Changed: the best word differs, in mode first from α = 0, in mode coupled from mode "
+        "first. Unique: proved to be the only answer. ± standard errors.</p>\n",
+        strcmp(cgam_json_get_text(doc, "rows"), "unit") == 0 ? "unit" : "raw",
+        cgam_json_get_real(doc, "alpha_crit"), 1 / cgam_json_get_real(doc, "mu_max"));
+}
+
 static void command(FILE *to, const char *text)
 {
     if (!*text) return;
@@ -235,11 +279,12 @@ static void command(FILE *to, const char *text)
 static void one_study(FILE *to, cgam_env *env, const char *out, const cgam_models_study *s,
                       bool steering)
 {
-    static const char *const files[] = {"study.json",      "neff.csv",       "sweep.csv",
-                                        "sweep_steps.csv", "sweep_grid.csv", "per_query.csv",
-                                        "seeds.csv",       "steer.csv",      "probe.csv",
-                                        "inject.csv",      "inject.json"};
+    static const char *const files[] = {
+        "study.json",    "neff.csv",  "sweep.csv",  "sweep_steps.csv",   "sweep_grid.csv",
+        "per_query.csv", "seeds.csv", "steer.csv",  "probe.csv",         "inject.csv",
+        "inject.json",   "gates.csv", "gates.json", "gates_spectrum.csv"};
     const json_t *neff = cgam_json_at(s->doc, "neff"), *inject = cgam_json_at(s->doc, "inject");
+    const json_t *gates = cgam_json_at(s->doc, "gates");
     char path[CGAM_PATH_ROOM];
     fprintf(to, "<h3>");
     cgam_html_text(to, s->name);
@@ -250,7 +295,7 @@ static void one_study(FILE *to, cgam_env *env, const char *out, const cgam_model
         fprintf(to, "</p>\n");
         return;
     }
-    if (!neff) neff = inject;
+    if (!neff) neff = inject ? inject : gates;
     fprintf(to, "<p class=\"soft\">");
     cgam_html_text(to, cgam_json_get_text(neff, "model.file"));
     fprintf(to, " (");
@@ -263,9 +308,11 @@ static void one_study(FILE *to, cgam_env *env, const char *out, const cgam_model
     if (cgam_json_at(s->doc, "sweep")) accuracies(to, cgam_json_at(s->doc, "sweep"));
     spread(to, cgam_json_at(s->doc, "spread"));
     if (inject) injections(to, cgam_json_at(inject, "shots"));
+    if (gates) gated(to, gates);
     pictures(to, env, out, s, steering);
     command(to, cgam_json_get_text(s->doc, "command"));
     command(to, cgam_json_get_text(inject, "command"));
+    command(to, cgam_json_get_text(gates, "command"));
     fprintf(to, "<p class=\"soft\">Data:");
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         snprintf(path, sizeof path, "%s/lm/%s/%s", out, s->name, files[i]);

@@ -18,6 +18,9 @@ cgam_status cgam_page_open(cgam_env *env, const char *folder, const cgam_figure 
                            int height, cgam_page *p);
 cgam_status cgam_page_close(cgam_page *p);
 
+/* Several panels: what is said once belongs to the first of them alone, which ends in `unset label 1`. */
+void cgam_page_panels(FILE *to, const cgam_figure *f);
+
 /* The gnuplot line type of the k-th curve. */
 int cgam_page_style(int64_t k);
 

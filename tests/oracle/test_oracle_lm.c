@@ -53,19 +53,24 @@ static void need_both(void)
     }
 }
 
-/* A study with these options, judged. */
-static void check_study(const char *options)
+/* What a verb leaves with these options, judged by a script. */
+static void check_verb(const char *verb, const char *judge, const char *options)
 {
     char line[1500], script[512];
-    snprintf(script, sizeof script, "%s", check_source_path("tests/oracle/lm/recompute.py"));
+    snprintf(script, sizeof script, "%s", check_source_path(judge));
     snprintf(
         line, sizeof line,
-        "rm -rf s.db* out && \"$CGAM\" lm study --model m.gguf %s --exact --store s.db --out out "
+        "rm -rf s.db* out && \"$CGAM\" lm %s --model m.gguf %s --exact --store s.db --out out "
         "--figures no >/dev/null && \"$CGAM\" lm store --store s.db --export s.safetensors "
         ">/dev/null && \"$CGAM\" lm bank --model m.gguf --no-inspect --out bank.safetensors "
         "--json >bank.json && /usr/bin/python3 '%s' s.safetensors bank.safetensors bank.json out",
-        options, script);
+        verb, options, script);
     assert_int_equal(sh(line), 0);
+}
+
+static void check_study(const char *options)
+{
+    check_verb("study", "tests/oracle/lm/recompute.py", options);
 }
 
 static void classes_are_computed_again(void **state)
@@ -83,11 +88,25 @@ static void facts_are_computed_again(void **state)
     check_study("--dataset facts --queries 30 --shots 0,2");
 }
 
+/* Gates by A(alpha) as a matrix: raw and unit rows, over labels and over words. */
+static void gates_are_computed_again(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {
+        "--dataset sentiment --queries 24 --shots 0,2,3",
+        "--dataset sentiment --queries 15 --shots 2 --rows unit --over full --lambda-scale absolute",
+        "--dataset facts --queries 16 --shots 2 --alphas 0.01,0.001 --context-layer 2"};
+    need_both();
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+        check_verb("gates", "tests/oracle/lm/gates.py", ways[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(classes_are_computed_again),
         cmocka_unit_test(facts_are_computed_again),
+        cmocka_unit_test(gates_are_computed_again),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
