@@ -85,6 +85,34 @@ CGAM_API void cgam_projection_free(cgam_env *env, double *P); /* NULL is fine */
 CGAM_API CGAM_NODISCARD cgam_status cgam_projection_apply(cgam_env *env, const double *P, int64_t d,
                                                           int64_t m, float *x);
 
+/* ---- The experiment ----------------------------------------------------------------------- */
+typedef enum cgam_fit_method { CGAM_FIT_RIDGE, CGAM_FIT_LOWRANK } cgam_fit_method;
+CGAM_API const char *cgam_fit_method_name(cgam_fit_method method); /* "ridge", "lowrank" */
+CGAM_API bool cgam_fit_method_find(const char *name, cgam_fit_method *out);
+
+/* P from the states of a study, with the most demonstrations it has: y is what they add to the last
+ * layer's state of a query, x what they add after an earlier layer, or the state without them there. P is
+ * judged by the answers of h + P x, h the last layer's state without demonstrations, on queries of the
+ * half (i % 2) that it was not fitted on, and with several tasks on those of a task that it has not seen;
+ * beside P = I, a random P of the same spectrum, the mean y of the task, no context and demonstrations in the prompt. */
+typedef struct cgam_lm_fit_opts {
+    bool from_query;        /* x is the state without demonstrations; default false: the context */
+    int64_t layer;          /* of x, 0 .. L; default -1 = the middle one */
+    cgam_fit_method method; /* default RIDGE */
+    int64_t rank;           /* of P - I, for LOWRANK; default 8 */
+    int64_t iterations;     /* of its optimiser, at most; default 20 */
+    bool no_curve;          /* default false: the halves at every layer too */
+    const char *save;       /* P of all queries goes here; default NULL = nowhere */
+    const cgam_lm_study_opts
+        *more;          /* [more_count] data of further tasks; of these options only what
+                                       names data is read */
+    int64_t more_count; /* default 0 */
+} cgam_lm_fit_opts;
+CGAM_API cgam_lm_fit_opts cgam_lm_fit_opts_default(void);
+/* Gives *out; free it with cgam_lm_result_free. opts NULL = defaults. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_lm_fit(cgam_lm_study *study, const cgam_lm_fit_opts *opts,
+                                                cgam_lm_result **out);
+
 #ifdef __cplusplus
 }
 #endif

@@ -201,6 +201,7 @@ typedef enum cgam_lm_part {
     CGAM_LM_PARTS, /* how many there are */
     CGAM_LM_INJECT = CGAM_LM_PARTS, /* experiments by themselves, no parts of a whole study */
     CGAM_LM_GATES,
+    CGAM_LM_FIT,
     CGAM_LM_EXPERIMENTS /* how many there are with these */
 } cgam_lm_part;
 CGAM_API const char *cgam_lm_part_name(cgam_lm_part part); /* "neff" */

@@ -10,7 +10,8 @@ cgam_lm_study_opts cgam_lm_opts(const cgam_call *call, cgam_line *line)
     cgam_lm_study_opts opts = cgam_lm_study_opts_default();
     opts.model = cgam_args_text(args, "model");
     opts.store = cgam_args_text(args, "store");
-    opts.dataset = cgam_args_text(args, "dataset");
+    const char *const *sets; /* of several the first; the verb has the others */
+    if (cgam_args_words(args, "dataset", &sets) > 0) opts.dataset = sets[0];
     opts.eval = cgam_args_text(args, "eval");
     opts.train = cgam_args_text(args, "train");
     opts.format = cgam_args_text(args, "format");

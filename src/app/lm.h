@@ -34,13 +34,15 @@
     "numerals|french|young|kinds"
 
 /* Parameters that say what is run: the fields of cgam_lm_study_opts. */
-#define CGAM_PARAMS_LM(store_needed_)                                                              \
+#define CGAM_PARAMS_LM(store_needed_) CGAM_PARAMS_LM_SETS(store_needed_, false)
+/* The same of a verb that may take several datasets. */
+#define CGAM_PARAMS_LM_SETS(store_needed_, several_)                                               \
     CGAM_PARAM_LM_MODEL,                                                                           \
         CGAM_PARAM_TEXT("store", "FILE", "keep states here and take those that are there",         \
                         .required = (store_needed_), .writes = true, .input = CGAM_INPUT_STORE),   \
         CGAM_PARAM_CHOICE("dataset", "facts|sentiment|" CGAM_LM_TASKS "|sst2|agnews|trec|lama",    \
-                          NULL,                                                                    \
-                          "shipped; the last four under $CGAM_DATA. sentiment if no --eval"),      \
+                          NULL, "shipped; the last four under $CGAM_DATA. sentiment if no --eval", \
+                          .many = (several_)),                                                     \
         CGAM_PARAM_TEXT("eval", "FILE", "queries", .input = CGAM_INPUT_TEXT),                      \
         CGAM_PARAM_TEXT("train", "FILE",                                                           \
                         "demonstrations; what is left of the queries' file if not given",          \

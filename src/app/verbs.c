@@ -37,6 +37,7 @@ const cgam_verb *const cgam_verbs[] = {
     &cgam_verb_lm_vector,
     &cgam_verb_lm_inject,
     &cgam_verb_lm_gates,
+    &cgam_verb_lm_fit,
     &cgam_verb_lm_steer,
     &cgam_verb_lm_probe,
     &cgam_verb_lm_study,

@@ -28,6 +28,7 @@ extern const cgam_verb cgam_verb_lm_lens;
 extern const cgam_verb cgam_verb_lm_vector;
 extern const cgam_verb cgam_verb_lm_inject;
 extern const cgam_verb cgam_verb_lm_gates;
+extern const cgam_verb cgam_verb_lm_fit;
 extern const cgam_verb cgam_verb_lm_steer;
 extern const cgam_verb cgam_verb_lm_probe;
 extern const cgam_verb cgam_verb_lm_study;

@@ -129,7 +129,7 @@ cgam_status cgam_lm_study_capture(cgam_lm_study *study, cgam_lm_result **out)
 }
 
 /* ---- The whole study ---------------------------------------------------------------------- */
-CGAM_NAMES(cgam_lm_part, cgam_lm_part, "neff", "sweep", "steer", "probe", "inject", "gates")
+CGAM_NAMES(cgam_lm_part, cgam_lm_part, "neff", "sweep", "steer", "probe", "inject", "gates", "fit")
 
 /* Steering, or the plan of all parts, on the study's own facts or the shipped ones. */
 static cgam_status by_facts(cgam_lm_study *study, bool plan, cgam_lm_result **out)
@@ -163,6 +163,7 @@ cgam_status cgam_lm_study_part(cgam_lm_study *study, cgam_lm_part part, cgam_lm_
         return cgam_dataset_open_ended(study->task.eval) ? CGAM_OK : cgam_lm_probe(study, out);
     case CGAM_LM_INJECT:
     case CGAM_LM_GATES:
+    case CGAM_LM_FIT:
     case CGAM_LM_EXPERIMENTS: break;
     }
     return cgam_fail(study->env, CGAM_E_ARG, "a study has no part %d", (int)part);

@@ -161,6 +161,8 @@ json_t *cgam_lm_curve(json_t *curves, int64_t k);
 /* Puts what was run: model, data, seed, states found and computed. */
 void cgam_lm_result_describe(cgam_lm_result *r, const cgam_lm_study *study,
                              const cgam_lm_task *task);
+/* Puts the labels' words, and the tokens that they begin with where these are known. */
+void cgam_lm_put_labels(json_t *doc, const cgam_lm_task *task);
 /* Hands r over as *out, or frees it when anything failed, and says so. */
 cgam_status cgam_lm_result_end(cgam_lm_result *r, cgam_status status, cgam_lm_result **out);
 /* The document itself; belongs to the result. */

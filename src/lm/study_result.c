@@ -134,8 +134,7 @@ void cgam_put_collected(json_t *doc, const cgam_collected *collected)
     cgam_json_put(doc, "capture", capture);
 }
 
-/* The labels' words, and the tokens that they begin with where these are known. */
-static void put_labels(json_t *doc, const cgam_lm_task *task)
+void cgam_lm_put_labels(json_t *doc, const cgam_lm_task *task)
 {
     json_t *words = json_array(), *tokens = json_array();
     for (int64_t i = 0; i < task->labels; i++) {
@@ -157,7 +156,7 @@ void cgam_lm_result_describe(cgam_lm_result *r, const cgam_lm_study *study,
     cgam_json_put_int(doc, "queries", task->queries);
     cgam_json_put_int(doc, "labels", task->labels);
     cgam_json_put_text(doc, "source", task->source);
-    put_labels(doc, task);
+    cgam_lm_put_labels(doc, task);
     cgam_json_put_bool(doc, "chat", study->chat);
     cgam_json_put_text(doc, "demos", study->shared ? "shared" : "per-query");
     cgam_json_put_text(doc, "order", cgam_order_name(study->order));

@@ -43,11 +43,11 @@ bool cgam_models_facts(const cgam_models_study *study)
 
 int64_t cgam_models_queries(const cgam_models_study *study)
 {
-    static const char *const paths[] = {"neff.queries", "inject.queries", "gates.queries"};
-    int64_t n = 0;
-    for (size_t i = 0; i < sizeof paths / sizeof *paths && n == 0; i++)
-        n = cgam_json_get_int(study->doc, paths[i]);
-    return n;
+    static const char *const paths[] = {"neff.queries", "inject.queries", "gates.queries",
+                                        "fit.queries"};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+        if (cgam_json_at(study->doc, paths[i])) return cgam_json_get_int(study->doc, paths[i]);
+    return 0;
 }
 
 void cgam_models_free(cgam_env *env, cgam_models *models)
@@ -71,21 +71,21 @@ static bool read_document(cgam_env *env, const char *folder, cgam_models_study *
     return true;
 }
 
-/* What `lm study` left, and what experiments by themselves left, under their names. */
+/* What `lm study` left, with what experiments by themselves left, each under its name. */
 static bool read_study(cgam_env *env, const char *folder, cgam_models_study *s)
 {
-    static const char *const alone[] = {"inject", "gates"};
-    bool studied = read_document(env, folder, s, "study.json", &s->doc);
-    if (studied && !s->doc) return true;
-    for (size_t i = 0; i < sizeof alone / sizeof *alone; i++) {
-        char file[24];
+    bool found = read_document(env, folder, s, "study.json", &s->doc);
+    if (found && !s->doc) return true;
+    for (int part = CGAM_LM_PARTS; part < CGAM_LM_EXPERIMENTS; part++) {
+        char file[32];
         json_t *doc = NULL;
-        snprintf(file, sizeof file, "%s.json", alone[i]);
-        studied = read_document(env, folder, s, file, &doc) || studied;
+        const char *name = cgam_lm_part_name((cgam_lm_part)part);
+        snprintf(file, sizeof file, "%s.json", name);
+        found = read_document(env, folder, s, file, &doc) || found;
         if (doc && !s->doc) s->doc = json_object();
-        if (doc) json_object_set_new(s->doc, alone[i], doc);
+        if (doc) json_object_set_new(s->doc, name, doc);
     }
-    return studied;
+    return found;
 }
 
 cgam_status cgam_models_load(cgam_env *env, const char *folder, cgam_models **out)

@@ -1,6 +1,6 @@
 /* models.h: studies of language models as figures, claims and a section of the report.
  *
- * Everything is made from the documents that `cgam lm study` and `cgam lm inject` leave, so a page can be made again
+ * Everything is made from the documents that `cgam lm study`, `cgam lm inject` and `cgam lm fit` leave, so a page can be made again
  * without a model at hand. A document is read like any file from outside: what it lacks is left
  * out. */
 #ifndef CGAM_SRC_REPORT_MODELS_H
@@ -31,7 +31,8 @@ enum { CGAM_MODELS_MAX = 32 };
 typedef struct cgam_models_study {
     char name[128];   /* of the folder under DIR/lm */
     char reason[256]; /* why doc is NULL */
-    json_t *doc;      /* study.json; "inject": inject.json, alone where there is no other */
+    json_t *
+        doc; /* study.json; "inject": inject.json, "fit": fit.json, alone where there is no other */
 } cgam_models_study;
 
 typedef struct cgam_models {
@@ -45,7 +46,7 @@ bool cgam_models_facts(const cgam_models_study *study);
 /* How many queries it asked. */
 int64_t cgam_models_queries(const cgam_models_study *study);
 
-/* Every DIR/lm/NAME/study.json, and inject.json, with or without the other. One that cannot be read is kept with its reason. Gives *out; free
+/* Every DIR/lm/NAME/study.json, inject.json and fit.json, whichever are there. One that cannot be read is kept with its reason. Gives *out; free
  * it with cgam_models_free. */
 cgam_status cgam_models_load(cgam_env *env, const char *folder, cgam_models **out);
 void cgam_models_free(cgam_env *env, cgam_models *models); /* NULL is fine */

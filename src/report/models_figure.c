@@ -1,6 +1,7 @@
 /* models_figure.c: figures of language-model studies: N_eff and label mass by layer, the map of
  * layer pairs beside accuracy against the coupling, steering, separability and alignment. Each is a
  * gnuplot script over the CSV files of the verb, in the manner of figure_scripts.c. */
+#include "report/fit_figure.h"
 #include "report/gates_figure.h"
 #include "report/inject_figure.h"
 #include "report/models.h"
@@ -511,6 +512,12 @@ static const struct {
      "The left end of the axis is α = 0."},
     {"spectrum", CGAM_LM_GATES, false, WIDE, HIGH, NULL, cgam_gates_draw_spectrum,
      "Spectrum of the unembedding", "Eigenvalues of ZᵀZ, the largest first."},
+    {"fit_labels", CGAM_LM_FIT, false, 980, 520, NULL, cgam_fit_draw_labels,
+     "A learned P over the labels, against the layer it takes contexts from",
+     "P is fitted on one half of the queries and counted on the other; bars: standard errors."},
+    {"fit_words", CGAM_LM_FIT, false, 980, 520, NULL, cgam_fit_draw_words,
+     "A learned P over all words, against the layer it takes contexts from",
+     "P is fitted on one half of the queries and counted on the other; bars: standard errors."},
 };
 
 void cgam_models_figures(cgam_lm_part part, const json_t *doc, cgam_figures *out)

@@ -3,6 +3,7 @@
  * A page holds two pieces between marks, its part of the claims and the section itself. A study
  * that is run later replaces what is between the marks, so the synthetic studies need not be run
  * again. */
+#include "report/fit_figure.h"
 #include "report/html.h"
 #include "report/models.h"
 
@@ -280,11 +281,13 @@ static void one_study(FILE *to, cgam_env *env, const char *out, const cgam_model
                       bool steering)
 {
     static const char *const files[] = {
-        "study.json",    "neff.csv",  "sweep.csv",  "sweep_steps.csv",   "sweep_grid.csv",
-        "per_query.csv", "seeds.csv", "steer.csv",  "probe.csv",         "inject.csv",
-        "inject.json",   "gates.csv", "gates.json", "gates_spectrum.csv"};
+        "study.json",     "neff.csv",           "sweep.csv",   "sweep_steps.csv",
+        "sweep_grid.csv", "per_query.csv",      "seeds.csv",   "steer.csv",
+        "probe.csv",      "inject.csv",         "inject.json", "gates.csv",
+        "gates.json",     "gates_spectrum.csv", "fit.csv",     "fit.json"};
     const json_t *neff = cgam_json_at(s->doc, "neff"), *inject = cgam_json_at(s->doc, "inject");
     const json_t *gates = cgam_json_at(s->doc, "gates");
+    const json_t *fit = cgam_json_at(s->doc, "fit");
     char path[CGAM_PATH_ROOM];
     fprintf(to, "<h3>");
     cgam_html_text(to, s->name);
@@ -295,7 +298,7 @@ static void one_study(FILE *to, cgam_env *env, const char *out, const cgam_model
         fprintf(to, "</p>\n");
         return;
     }
-    if (!neff) neff = inject ? inject : gates;
+    if (!neff) neff = inject ? inject : gates ? gates : fit;
     fprintf(to, "<p class=\"soft\">");
     cgam_html_text(to, cgam_json_get_text(neff, "model.file"));
     fprintf(to, " (");
@@ -309,10 +312,12 @@ static void one_study(FILE *to, cgam_env *env, const char *out, const cgam_model
     spread(to, cgam_json_at(s->doc, "spread"));
     if (inject) injections(to, cgam_json_at(inject, "shots"));
     if (gates) gated(to, gates);
+    if (fit) cgam_fit_table(to, fit);
     pictures(to, env, out, s, steering);
     command(to, cgam_json_get_text(s->doc, "command"));
     command(to, cgam_json_get_text(inject, "command"));
     command(to, cgam_json_get_text(gates, "command"));
+    command(to, cgam_json_get_text(fit, "command"));
     fprintf(to, "<p class=\"soft\">Data:");
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         snprintf(path, sizeof path, "%s/lm/%s/%s", out, s->name, files[i]);

@@ -53,6 +53,22 @@ static void need_both(void)
     }
 }
 
+/* The fit of a projection with these options, judged. */
+static void check_fit(const char *options)
+{
+    char line[1500], script[512];
+    snprintf(script, sizeof script, "%s", check_source_path("tests/oracle/lm/fit.py"));
+    snprintf(
+        line, sizeof line,
+        "rm -rf s.db* && \"$CGAM\" lm fit --model m.gguf %s --exact --store s.db --out "
+        "P.safetensors --json >fit.json && \"$CGAM\" lm store --store s.db --export "
+        "s.safetensors >/dev/null && \"$CGAM\" lm bank --model m.gguf --no-inspect --out "
+        "bank.safetensors --json >bank.json && PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 '%s' "
+        "s.safetensors bank.safetensors bank.json fit.json P.safetensors",
+        options, script);
+    assert_int_equal(sh(line), 0);
+}
+
 /* What a verb leaves with these options, judged by a script. */
 static void check_verb(const char *verb, const char *judge, const char *options)
 {
@@ -101,12 +117,23 @@ static void gates_are_computed_again(void **state)
         check_verb("gates", "tests/oracle/lm/gates.py", ways[i]);
 }
 
+static void projections_are_computed_again(void **state)
+{
+    (void)state;
+    need_both();
+    check_fit("--dataset sentiment --queries 25 --shots 0,2");
+    check_fit("--dataset sentiment --queries 20 --shots 3 --from query --layer 1 --curve no");
+    check_fit("--dataset sentiment --dataset facts --queries 30 --shots 2 --layer 2");
+    check_fit("--dataset sentiment --queries 20 --shots 2 --method lowrank --rank 3 --layer 2");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(classes_are_computed_again),
         cmocka_unit_test(facts_are_computed_again),
         cmocka_unit_test(gates_are_computed_again),
+        cmocka_unit_test(projections_are_computed_again),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

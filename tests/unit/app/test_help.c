@@ -220,9 +220,9 @@ static void shells_are_offered_what_fits(void **state)
     expect_offers(offers("re", NULL, NULL, NULL), "recall\nreport\n");
     expect_offers(offers("--v", NULL, NULL, NULL), "--version\n");
     expect_offers(offers("lm", "s", NULL, NULL), "states\nstore\nsweep\nsteer\nstudy\n");
-    expect_offers(offers("recall", "--mode", "", NULL), "first\ncoupled\nflow\n");
+    expect_offers(offers("recall", "--mode", "", NULL), "first\ncoupled\nflow\nanneal\n");
     expect_offers(offers("recall", "--mode", "=", "c"), "coupled\n");
-    expect_offers(offers("recall", "--mode", "=", NULL), "first\ncoupled\nflow\n");
+    expect_offers(offers("recall", "--mode", "=", NULL), "first\ncoupled\nflow\nanneal\n");
     expect_offers(offers("recall", "--mode=f", NULL, NULL), "--mode=first\n--mode=flow\n");
     expect_offers(offers("recall", "--bank", "", NULL), ":files\n");
     expect_offers(offers("report", "--out", "x", NULL), ":folders\n");
