@@ -103,7 +103,7 @@ static cgam_status lay_out(job *j)
     cgam_status status = row && j->x && j->energy ? CGAM_OK : cgam_fail_nomem(env, "a map");
     double low[2] = {INFINITY, INFINITY}, high[2] = {-INFINITY, -INFINITY};
     for (int64_t i = 0; i < j->anchors && status == CGAM_OK; i++) {
-        double at[2], off;
+        double at[2] = {0, 0}, off;
         status = anchor(j, i, row, &at[0], &at[1], &off);
         for (int k = 0; k < 2; k++) {
             low[k] = fmin(low[k], at[k]);

@@ -37,7 +37,6 @@ typedef struct search {
     double *start;  /* [CGAM_ROUTE_SHARE, n] */
     double *work;   /* [6, n] s and pi, a step, and where it leads */
     int64_t *order; /* [corners] memories by falling score */
-    int64_t *hits;  /* [room] descents that ended at each point */
     int64_t room;
     cgam_landscape *out;
 } search;
@@ -116,25 +115,20 @@ static cgam_status make_room(search *x)
     if (out->count < x->room) return CGAM_OK;
     int64_t room = x->room ? 2 * x->room : FIRST_ROOM, n = x->n;
     cgam_point *points = cgam_zalloc(env, (size_t)room, sizeof *points);
-    int64_t *hits = cgam_zalloc(env, (size_t)room, sizeof *hits);
     double *p = cgam_alloc(env, (size_t)(room * n), sizeof *p);
-    if (!points || !hits || !p) {
+    if (!points || !p) {
         cgam_free(env, points);
-        cgam_free(env, hits);
         cgam_free(env, p);
         return cgam_fail_nomem(env, "the points of a landscape: fewer starts need less");
     }
-    if (out->count > 0) {
+    if (out->points && out->p) {
         memcpy(points, out->points, (size_t)out->count * sizeof *points);
-        memcpy(hits, x->hits, (size_t)out->count * sizeof *hits);
         memcpy(p, out->p, (size_t)(out->count * n) * sizeof *p);
     }
     cgam_free(env, out->points);
     cgam_free(env, out->p);
-    cgam_free(env, x->hits);
     out->points = points;
     out->p = p;
-    x->hits = hits;
     x->room = room;
     return CGAM_OK;
 }
@@ -179,7 +173,6 @@ static cgam_status settle(search *x, const cgam_query *m, double error, bool des
             if (index < 0 || (index == 0) != (r.fold_margin > 0)) at = -2; /* degenerate */
             else {
                 at = out->count++;
-                x->hits[at] = 0;
                 memcpy(out->p + at * x->n, m->p, (size_t)x->n * sizeof *out->p);
                 out->points[at] = (cgam_point){.minimum = index == 0,
                                                .index = index,
@@ -196,7 +189,7 @@ static cgam_status settle(search *x, const cgam_query *m, double error, bool des
         if (r.unique == 1) out->unique = 1;
     }
     if (at < 0) out->unresolved++;
-    else x->hits[at] += descended;
+    else out->points[at].basin += descended; /* counted, and divided at the end */
     return CGAM_OK;
 }
 
@@ -375,7 +368,7 @@ static void in_order(search *x)
     double *row = x->work;
     for (int64_t k = 0; k < out->count; k++) {
         total += out->points[k].index % 2 ? -1 : 1;
-        out->points[k].basin = (double)x->hits[k] / (double)out->starts;
+        out->points[k].basin /= (double)out->starts;
         for (int64_t j = k; j > 0 && out->points[j].energy < out->points[j - 1].energy; j--) {
             cgam_point point = out->points[j];
             size_t bytes = (size_t)n * sizeof *row;
@@ -384,9 +377,6 @@ static void in_order(search *x)
             memcpy(row, out->p + j * n, bytes);
             memcpy(out->p + j * n, out->p + (j - 1) * n, bytes);
             memcpy(out->p + (j - 1) * n, row, bytes);
-            int64_t hits = x->hits[j];
-            x->hits[j] = x->hits[j - 1];
-            x->hits[j - 1] = hits;
         }
     }
     out->euler = total;
@@ -426,7 +416,7 @@ cgam_status cgam_landscape_find(const cgam_recall *plan, const double *q, const 
     if (status == CGAM_OK) status = descend(&x);
     if (status == CGAM_OK && out->unique != 1) status = climb(&x);
     if (status == CGAM_OK) in_order(&x);
-    void *rooms[] = {x.own, x.block, x.start, x.work, x.order, x.hits};
+    void *rooms[] = {x.own, x.block, x.start, x.work, x.order};
     for (size_t k = 0; k < sizeof rooms / sizeof *rooms; k++) cgam_free(env, rooms[k]);
     if (status != CGAM_OK) cgam_landscape_free(env, out);
     return status;
