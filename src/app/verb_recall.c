@@ -398,8 +398,8 @@ static json_t *result_doc(const job *j, int64_t k)
     cgam_json_put_real(doc, "log_p", r->log_p);
     put_extras(j, r, doc);
     for (int64_t i = 0; i < j->top; i++) {
-        json_t *pair = json_array();
         if (j->top_p[k * j->top + i] < j->min_p) break; /* p falls */
+        json_t *pair = json_array();
         json_array_append_new(pair, json_integer(j->top_index[k * j->top + i]));
         json_array_append_new(pair, cgam_json_real(j->top_p[k * j->top + i]));
         json_array_append_new(top, pair);
