@@ -54,9 +54,9 @@ export const studies = {
     function input(p) {
       const take = (box) => () => { values[p.name] = box.value; };
       const box = p.kind === "choice" ? el("select", {}, el("option", { value: "" }, `${p.default ?? ""} (usual)`), p.value.split("|").map((word) => el("option", { value: word }, word))) :
-        el("input", { placeholder: p.default ?? "", name: p.name, spellcheck: "false", value: values[p.name] ?? "" });
+        el("input", { name: p.name, spellcheck: "false", value: values[p.name] ?? "" });
       box.addEventListener("change", take(box));
-      return labelled(p.name, box, p.help);
+      return labelled(p.name, box, p.default && p.kind !== "choice" ? `${p.help} (usual: ${p.default})` : p.help);
     }
     function draw() {
       const mine = verb().parameters.filter((p) => !OURS.has(p.name) && !p.writes);
