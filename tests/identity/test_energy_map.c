@@ -3,29 +3,11 @@
  *   first order is the map without feedback,  lambda = 0 is the modern Hopfield update,
  *   alpha = 0 has a closed form,  b + bias + feedback = r,
  *   the map is a mirror step of the free energy, whose fall is known to the last term. */
-#include "support/check.h"
-#include "support/dense.h"
-#include "support/objects.h"
+#include "support/one_env.h"
 
 #include <cgam/theory.h>
 #include <math.h>
 #include <string.h>
-
-static cgam_env *env;
-
-static int set_up(void **state)
-{
-    (void)state;
-    env = object_env(1);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    cgam_env_free(env);
-    return 0;
-}
 
 typedef struct instance {
     int64_t n, d;
@@ -106,7 +88,7 @@ static void the_gradient_is_the_map(void **state)
 {
     (void)state;
     cgam_rng rng = cgam_rng_stream(20, 0);
-    for (int k = 0; k < 300; k++) {
+    for (int k = 0; k < check_trials(300); k++) {
         instance x = draw(&rng, k % 2 ? 0.95 : 3); /* E needs no positive operator */
         int64_t n = x.n;
         double *s = dense_normals(&rng, n, 1), *gradient = dense_room(n), *p = dense_room(n);
@@ -142,7 +124,7 @@ static void fixed_points_are_zeros_of_the_gradient(void **state)
 {
     (void)state;
     cgam_rng rng = cgam_rng_stream(20, 1);
-    for (int k = 0; k < 300; k++) {
+    for (int k = 0; k < check_trials(300); k++) {
         instance x = draw(&rng, 0.9);
         int64_t n = x.n;
         cgam_recall_opts opts = opts_of(&x, CGAM_COUPLED);
@@ -198,7 +180,7 @@ static void the_free_energy_has_its_gradient_and_meets_the_energy(void **state)
 {
     (void)state;
     cgam_rng rng = cgam_rng_stream(20, 6);
-    for (int k = 0; k < 300; k++) {
+    for (int k = 0; k < check_trials(300); k++) {
         instance x = draw(&rng, 0.9);
         int64_t n = x.n;
         double *Y = inverse(&x), *r = dense_normals(&rng, n, 1), *p = dense_room(n);
@@ -245,7 +227,7 @@ static void the_map_is_a_mirror_step_and_its_fall_is_known(void **state)
 {
     (void)state;
     cgam_rng rng = cgam_rng_stream(20, 7);
-    for (int k = 0; k < 10000; k++) {
+    for (int k = 0; k < check_trials(10000); k++) {
         instance x = draw(&rng, 0.9);
         int64_t n = x.n;
         double *Y = inverse(&x), *r = dense_normals(&rng, n, 2), *p = dense_room(n);
@@ -290,7 +272,7 @@ static void woodbury_is_the_inverse(void **state)
 {
     (void)state;
     cgam_rng rng = cgam_rng_stream(20, 2);
-    for (int k = 0; k < 300; k++) {
+    for (int k = 0; k < check_trials(300); k++) {
         instance x = draw(&rng, 0.9);
         int64_t n = x.n, d = x.d;
         double *v = dense_normals(&rng, n, 1), *want = dense_room(n), *got = dense_room(n);
@@ -334,7 +316,7 @@ static void first_order_is_the_map_without_feedback(void **state)
 {
     (void)state;
     cgam_rng rng = cgam_rng_stream(20, 3);
-    for (int k = 0; k < 300; k++) {
+    for (int k = 0; k < check_trials(300); k++) {
         instance x = draw(&rng, 0.9);
         int64_t n = x.n;
         cgam_recall_opts first = opts_of(&x, CGAM_FIRST), coupled = opts_of(&x, CGAM_COUPLED);
@@ -363,7 +345,7 @@ static void without_coupling_it_is_the_hopfield_update(void **state)
 {
     (void)state;
     cgam_rng rng = cgam_rng_stream(20, 4);
-    for (int k = 0; k < 300; k++) {
+    for (int k = 0; k < check_trials(300); k++) {
         instance x = draw(&rng, 0.9);
         x.lambda = 0;
         cgam_recall_opts opts = opts_of(&x, k % 2 ? CGAM_COUPLED : CGAM_FIRST);
@@ -384,7 +366,7 @@ static void without_penalty_there_is_a_closed_form(void **state)
 {
     (void)state;
     cgam_rng rng = cgam_rng_stream(20, 5);
-    for (int k = 0; k < 300; k++) {
+    for (int k = 0; k < check_trials(300); k++) {
         instance x = draw(&rng, 0.9);
         int64_t n = x.n, d = x.d, d_c = 1 + cgam_rng_below(&rng, 8);
         x.alpha = 0;

@@ -1,7 +1,8 @@
 /* The studies have an engine of their own (SIMD lanes over many small banks, study/lanes.h), and so
  * has the lens (products in f32 over a vocabulary, lm/lens.c). What they give is done again, number by
  * number, by cgam_recall and by the fold finder, which share no code with them. */
-#include "support/check.h"
+#define ENV_THREADS 0
+#include "support/one_env.h"
 
 #include <cgam/cgam.h>
 #include <jansson.h>
@@ -9,21 +10,6 @@
 #include <string.h>
 
 enum { N = 64, D = 16 };
-
-static cgam_env *env;
-
-static int setup(void **state)
-{
-    (void)state;
-    return cgam_env_new(NULL, &env);
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    cgam_env_free(env);
-    return 0;
-}
 
 static double number(const json_t *doc, const char *key)
 {
@@ -279,5 +265,5 @@ int main(void)
         cmocka_unit_test(coupled_is_the_coupled_recall),
         cmocka_unit_test(the_lens_is_a_recall_over_the_vocabulary),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,27 +1,9 @@
 /* What a recall must not notice: the order of the memories, a rotation of their space, and changes of
  * scale. Scales that are powers of two keep every bit. */
-#include "support/check.h"
-#include "support/dense.h"
-#include "support/objects.h"
+#include "support/one_env.h"
 
 #include <math.h>
 #include <string.h>
-
-static cgam_env *env;
-
-static int set_up(void **state)
-{
-    (void)state;
-    env = object_env(1);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    cgam_env_free(env);
-    return 0;
-}
 
 typedef struct answer {
     cgam_result result;
@@ -83,7 +65,7 @@ static void permuting_memories_permutes_results(void **state)
 {
     (void)state;
     cgam_rng rng = cgam_rng_stream(21, 0);
-    for (int k = 0; k < 200; k++) {
+    for (int k = 0; k < check_trials(200); k++) {
         setting x = draw(&rng, k);
         int64_t n = x.n, d = x.d, order[32];
         double *Z = dense_room(n * d);
@@ -112,7 +94,7 @@ static void rotating_the_space_changes_nothing(void **state)
 {
     (void)state;
     cgam_rng rng = cgam_rng_stream(21, 1);
-    for (int k = 0; k < 200; k++) {
+    for (int k = 0; k < check_trials(200); k++) {
         setting x = draw(&rng, k);
         int64_t n = x.n, d = x.d;
         double *Z = scaled(n * d, x.Z, 1), *q = scaled(d, x.q, 1), *c = scaled(d, x.c, 1);
@@ -137,7 +119,7 @@ static void scaling_memories_against_query_and_penalty(void **state)
 {
     (void)state;
     cgam_rng rng = cgam_rng_stream(21, 2);
-    for (int k = 0; k < 200; k++) {
+    for (int k = 0; k < check_trials(200); k++) {
         static const dense_kind unequal[] = {DENSE_GAUSS, DENSE_NORMS, DENSE_ZEROS};
         setting x = draw(&rng, (int)unequal[k % 3]);
         cgam_recall_opts opts = x.opts;
@@ -161,7 +143,7 @@ static void scaling_temperature_against_scores(void **state)
 {
     (void)state;
     cgam_rng rng = cgam_rng_stream(21, 3);
-    for (int k = 0; k < 200; k++) {
+    for (int k = 0; k < check_trials(200); k++) {
         setting x = draw(&rng, 2 * k);
         cgam_recall_opts opts = x.opts;
         opts.beta *= 2;
@@ -181,7 +163,7 @@ static void scaling_temperature_against_coupling(void **state)
 {
     (void)state;
     cgam_rng rng = cgam_rng_stream(21, 4);
-    for (int k = 0; k < 200; k++) {
+    for (int k = 0; k < check_trials(200); k++) {
         setting x = draw(&rng, 2 * k + 1);
         cgam_recall_opts opts = x.opts;
         opts.beta *= 4;
@@ -203,7 +185,7 @@ static void a_common_score_cancels(void **state)
 {
     (void)state;
     cgam_rng rng = cgam_rng_stream(21, 5);
-    for (int k = 0; k < 100; k++) {
+    for (int k = 0; k < check_trials(100); k++) {
         setting x = draw(&rng, k);
         int64_t n = x.n, d = x.d + 1;
         double *Z = dense_room(n * d), *q = dense_room(d), *moved = dense_room(d);

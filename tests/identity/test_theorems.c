@@ -2,30 +2,12 @@
  * contraction and uniqueness, energy descent, the fold margin, Ramsauer et al.'s theorems 4 and 5.
  * With test_theorems_critical.c these are more than 10^5 instances.
  * ctest: timeout=240 */
-#include "support/check.h"
-#include "support/dense.h"
-#include "support/objects.h"
+#include "support/one_env.h"
 
 #include <cgam/theory.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-static cgam_env *env;
-
-static int set_up(void **state)
-{
-    (void)state;
-    env = object_env(1);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    cgam_env_free(env);
-    return 0;
-}
 
 static void random_simplex(cgam_rng *rng, int64_t n, double *p)
 {
@@ -41,7 +23,7 @@ static void separation(void **state)
     (void)state;
     cgam_rng rng = cgam_rng_stream(30, 0);
     double b[64], s[64];
-    for (int k = 0; k < 40000; k++) {
+    for (int k = 0; k < check_trials(40000); k++) {
         int64_t n = 2 + cgam_rng_below(&rng, 40), mu = cgam_rng_below(&rng, n);
         double beta = dense_between_log(&rng, 0.01, 100),
                lambda = dense_between_log(&rng, 0.01, 20);
@@ -73,7 +55,7 @@ static void softmax_jacobian(void **state)
 {
     (void)state;
     cgam_rng rng = cgam_rng_stream(30, 1);
-    for (int k = 0; k < 20000; k++) {
+    for (int k = 0; k < check_trials(20000); k++) {
         int64_t n = 1 + cgam_rng_below(&rng, 12);
         double *p = dense_room(n), *zero = dense_room(n * n);
         random_simplex(&rng, n, p);
@@ -126,7 +108,7 @@ static void contraction_constant(void **state)
     (void)state;
     cgam_rng rng = cgam_rng_stream(30, 2);
     double closest = 0;
-    for (int k = 0; k < 10000; k++) {
+    for (int k = 0; k < check_trials(10000); k++) {
         instance x = draw(&rng, 7, 0.01, 5);
         int64_t n = x.n;
         double L = cgam_contraction(x.beta, x.lambda, x.eta), l2 = x.lambda * x.lambda;
@@ -155,7 +137,7 @@ static void uniqueness(void **state)
 {
     (void)state;
     cgam_rng rng = cgam_rng_stream(30, 3);
-    for (int k = 0; k < 5000; k++) {
+    for (int k = 0; k < check_trials(5000); k++) {
         instance x = draw(&rng, 6, 0.05, 0.97);
         int64_t n = x.n;
         const long double *inverse = dense_inverse(n, x.A);
@@ -178,7 +160,7 @@ static void energy_descent(void **state)
 {
     (void)state;
     cgam_rng rng = cgam_rng_stream(30, 4);
-    for (int k = 0; k < 10000; k++) {
+    for (int k = 0; k < check_trials(10000); k++) {
         instance x = draw(&rng, 7, 0.01, 100);
         int64_t n = x.n;
         double *s = dense_normals(&rng, n, dense_between_log(&rng, 0.1, 10)), before, after;
@@ -206,7 +188,7 @@ static void fold_margin(void **state)
     (void)state;
     cgam_rng rng = cgam_rng_stream(30, 5);
     int above = 0, proved = 0;
-    for (int k = 0; k < 8000; k++) {
+    for (int k = 0; k < check_trials(8000); k++) {
         instance x = draw(&rng, 7, 0.1, 20);
         int64_t n = x.n;
         double *p = dense_room(n), margin, local, l2b = x.lambda * x.lambda * x.beta;
@@ -225,8 +207,10 @@ static void fold_margin(void **state)
         proved += proved_margin && proved_local;
         drop(&x);
     }
-    assert_true(above > 500);
-    assert_true(proved > 7900); /* all but those with huge alpha n_i, where 1e-9 is out of reach */
+    assert_true(above > check_trials(500));
+    assert_true(
+        proved >
+        check_trials(7900)); /* all but those with huge alpha n_i, where 1e-9 is out of reach */
 }
 
 /* Theorems 4 and 5 of Ramsauer et al. The paper states them for queries in a sphere around the
@@ -240,7 +224,7 @@ static void hopfield_bounds(void **state)
     (void)state;
     cgam_rng rng = cgam_rng_stream(30, 6);
     int telling = 0, fixed = 0;
-    for (int k = 0; k < 10000; k++) {
+    for (int k = 0; k < check_trials(10000); k++) {
         int64_t n = 2 + cgam_rng_below(&rng, 8), d = 2 + cgam_rng_below(&rng, 14);
         int64_t i = cgam_rng_below(&rng, n);
         double *Z = dense_bank(&rng, (dense_kind)cgam_rng_below(&rng, DENSE_CLUSTER), n, d);
@@ -279,8 +263,8 @@ static void hopfield_bounds(void **state)
         cgam_bank_free(bank);
         dense_reset();
     }
-    assert_true(telling > 1000);
-    assert_true(fixed > 500);
+    assert_true(telling > check_trials(1000));
+    assert_true(fixed > check_trials(500));
 }
 
 int main(void)

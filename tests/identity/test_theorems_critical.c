@@ -2,31 +2,13 @@
  * when, where coupling breaks the uniform state of a balanced bank, where the branch of fixed points
  * folds. The judges are simulations and brute force. See test_theorems.c for the others.
  * ctest: timeout=240 */
-#include "support/check.h"
-#include "support/dense.h"
-#include "support/objects.h"
+#include "support/one_env.h"
 
 #include <cgam/theory.h>
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-static cgam_env *env;
-
-static int set_up(void **state)
-{
-    (void)state;
-    env = object_env(1);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    cgam_env_free(env);
-    return 0;
-}
 
 static double *overlaps(int64_t n, int64_t d, const double *Z)
 {
@@ -77,7 +59,7 @@ static void the_predicted_winner_wins(void **state)
     (void)state;
     cgam_rng rng = cgam_rng_stream(31, 0);
     int simulated = 0, closed = 0;
-    for (int k = 0; k < 50000; k++) {
+    for (int k = 0; k < check_trials(50000); k++) {
         int64_t n = 2 + cgam_rng_below(&rng, 9), d = 1 + cgam_rng_below(&rng, 9);
         double *Z = dense_bank(&rng, (dense_kind)cgam_rng_below(&rng, DENSE_DUPLICATES), n, d);
         const double *omega = dense_eigen(n, overlaps(n, d, Z), NULL);
@@ -120,8 +102,8 @@ static void the_predicted_winner_wins(void **state)
         cgam_bank_free(bank);
         dense_reset();
     }
-    assert_true(closed > 2500);
-    assert_true(simulated > 500);
+    assert_true(closed > check_trials(2500));
+    assert_true(simulated > check_trials(500));
 }
 
 /* From t* on, p(winner) >= 1 - delta, other modes included. */
@@ -130,7 +112,7 @@ static void the_horizon_is_kept(void **state)
     (void)state;
     cgam_rng rng = cgam_rng_stream(31, 1);
     int closed = 0, numeric = 0;
-    for (int k = 0; k < 50000; k++) {
+    for (int k = 0; k < check_trials(50000); k++) {
         int64_t n = 2 + cgam_rng_below(&rng, 10), d = 1 + cgam_rng_below(&rng, 10);
         double *Z = dense_bank(&rng, (dense_kind)cgam_rng_below(&rng, DENSE_DUPLICATES), n, d);
         double least = dense_eigen(n, overlaps(n, d, Z), NULL)[0];
@@ -175,8 +157,8 @@ static void the_horizon_is_kept(void **state)
         cgam_bank_free(bank);
         dense_reset();
     }
-    assert_true(closed > 700);
-    assert_true(numeric > 300);
+    assert_true(closed > check_trials(700));
+    assert_true(numeric > check_trials(300));
 }
 
 /* A unit bank with G1 = mu 1: z_i holds waves cos, sin (2 pi f i / n) for chosen f. */
@@ -208,7 +190,7 @@ static void coupling_breaks_the_uniform_state_at_its_formula(void **state)
     (void)state;
     cgam_rng rng = cgam_rng_stream(31, 2);
     int valid = 0;
-    for (int k = 0; k < 2000; k++) {
+    for (int k = 0; k < check_trials(2000); k++) {
         int64_t n = 3 + cgam_rng_below(&rng, 8), d;
         double *Z = balanced_bank(&rng, n, 1 + cgam_rng_below(&rng, 5), &d);
         double beta = dense_between_log(&rng, 0.5, 8);
@@ -249,7 +231,7 @@ static void coupling_breaks_the_uniform_state_at_its_formula(void **state)
         cgam_bank_free(bank);
         dense_reset();
     }
-    assert_true(valid > 500);
+    assert_true(valid > check_trials(500));
 }
 
 /* The curve of fixed points  A(alpha) s = u + lambda p(s)  in (s, alpha), followed by arc length with
@@ -286,7 +268,7 @@ static double follow(const curve *c, double *x, double alpha_max)
     int64_t n = c->n, m = n + 1;
     double tangent[16] = {0}, F[16], step[16], J[256], unit[16] = {0}, highest = 0;
     tangent[n] = unit[n] = 1; /* alpha rises at first */
-    for (int k = 0; k < 50000; k++) {
+    for (int k = 0; k < check_trials(50000); k++) {
         double size = 0, at[16], length = 1e-3;
         for (int64_t j = 0; j < n; j++) length = fmax(length, 1e-3 * fabs(x[j]));
         evaluate(c, x, tangent, F, J);

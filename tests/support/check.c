@@ -80,6 +80,21 @@ void check_message(const cgam_env *env, const char *words, const char *file, int
     _fail(file, line);
 }
 
+#ifdef CGAM_CHECKED
+enum { CHECKED = 1 };
+#else
+enum { CHECKED = 0 };
+#endif
+
+int64_t check_trials(int64_t plain) { return CHECKED && plain > 5 ? plain / 5 : plain; }
+
+void check_plain_build(const char *why)
+{
+    if (!CHECKED) return;
+    print_message("skipped under a sanitizer: %s\n", why);
+    skip();
+}
+
 double check_ulps(double got, long double want)
 {
     double near = fabs((double)want), step = nextafter(near, INFINITY) - near;

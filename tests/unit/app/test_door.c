@@ -2,7 +2,7 @@
 #include "io/json.h"
 #include "support/dense.h"
 #include "support/failing_alloc.h"
-#include "support/objects.h"
+#include "support/one_env.h"
 
 #include <cgam/door.h>
 #include <cgam/inspect.h>
@@ -10,22 +10,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-static cgam_env *env;
-
-static int set_up(void **state)
-{
-    (void)state;
-    env = object_env(1);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    cgam_env_free(env);
-    return 0;
-}
 
 static void a_verb_answers_with_its_document(void **state)
 {

@@ -111,7 +111,7 @@ static void several_arrays_survive_the_way_out_and_in(void **state)
         CHECK_STATUS(env, cgam_arrays_write(env, scratch(targets[t]), count, arrays));
         for (int i = 0; i < count; i++) {
             char path[600];
-            snprintf(path, sizeof path, "%s:%s", scratch(targets[t]), names[i]);
+            snprintf(path, sizeof path, "%s:%.47s", scratch(targets[t]), names[i]);
             expect_bytes(env, path, arrays[i].dtype, arrays[i].ndim, arrays[i].shape,
                          arrays[i].data,
                          shapes[i % SHAPES].elements * cgam_dtype_size(arrays[i].dtype));

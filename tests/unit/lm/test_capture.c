@@ -1,28 +1,13 @@
 /* ctest: timeout=600
  * Hidden states: libllama's against the plain pass, layer by layer, in every shape of model. */
+#define ENV_THREADS 2
 #include "support/models.h"
-#include "support/objects.h"
+#include "support/one_env.h"
 
 #include <cgam/lens.h>
 #include <cgam/rng.h>
 #include <math.h>
 #include <string.h>
-
-static cgam_env *env;
-
-static int set_up(void **state)
-{
-    (void)state;
-    env = object_env(2);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    cgam_env_free(env);
-    return 0;
-}
 
 enum { PROMPTS = 9, LONGEST = 60 };
 

@@ -1,7 +1,7 @@
 /* Word vectors in JSON and digits in IDX files: what they say is read, and no other bytes are believed. */
 #include "lm/data.h"
 #include "support/failing_alloc.h"
-#include "support/objects.h"
+#include "support/one_env.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,22 +9,6 @@
 static const char words[] =
     "{\"precision\":8,\"size\":2,\"dimensions\":2,\"words\":[\"a\",\"b\"],\"vectors\":{"
     "\"caf\\u00e9 \\\"x\\\"\":[3,4,5,1],\"-1\":[-0.5,1e0,1.11803399,0]},\"unkVector\":[0]}";
-
-static cgam_env *env;
-
-static int set_up(void **state)
-{
-    (void)state;
-    env = object_env(1);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    cgam_env_free(env);
-    return 0;
-}
 
 /* From a block that ends with the last byte. */
 static cgam_status read_words(const char *text, size_t size, cgam_data_rows *rows)

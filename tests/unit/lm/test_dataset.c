@@ -1,29 +1,13 @@
 /* Datasets in the publishers' formats, and the prompts made of them. The real files are read where
  * CGAM_DATA names their folder. */
 #include "support/failing_alloc.h"
-#include "support/objects.h"
+#include "support/one_env.h"
 
 #include <cgam/dataset.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static cgam_env *env;
-
-static int set_up(void **state)
-{
-    (void)state;
-    env = object_env(1);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    cgam_env_free(env);
-    return 0;
-}
 
 /* A file with these bytes; one name, used again and again. */
 static const char *file_of(const char *bytes, size_t size)

@@ -18,7 +18,7 @@ static char folder[64];
 static int set_up(void **state)
 {
     (void)state;
-    env = object_env(2);
+    env = object_env(1);
     snprintf(folder, sizeof folder, "/tmp/cgam-default-XXXXXX");
     return mkdtemp(folder) ? 0 : -1;
 }

@@ -1,27 +1,11 @@
 /* ctest: timeout=600
  * Edits of the residual stream: what they leave where, in both engines, in every shape of model. */
 #include "support/models.h"
-#include "support/objects.h"
+#include "support/one_env.h"
 
 #include <cgam/rng.h>
 #include <math.h>
 #include <string.h>
-
-static cgam_env *env;
-
-static int set_up(void **state)
-{
-    (void)state;
-    env = object_env(1); /* models this small are not worth a second thread */
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    cgam_env_free(env);
-    return 0;
-}
 
 enum { PROMPTS = 4, LONGEST = 24, WIDTH = 64, LAYERS = 3, VECTORS = 6 };
 

@@ -2,7 +2,7 @@
  * Generated text: the cache against running all tokens anew, both engines, ends and draws. */
 #include "support/failing_alloc.h"
 #include "support/models.h"
-#include "support/objects.h"
+#include "support/one_env.h"
 
 #include <cgam/edit.h>
 #include <cgam/generate.h>
@@ -10,22 +10,6 @@
 #include <cgam/rng.h>
 #include <math.h>
 #include <string.h>
-
-static cgam_env *env;
-
-static int set_up(void **state)
-{
-    (void)state;
-    env = object_env(1); /* models this small are not worth a second thread */
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    cgam_env_free(env);
-    return 0;
-}
 
 enum { PROMPTS = 5, LONGEST = 20, MOST = 12, WIDTH = 64 };
 

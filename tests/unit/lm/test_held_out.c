@@ -1,7 +1,8 @@
 /* Held-out accuracy against the rules written out: context, pair and coupling from one half of the
  * queries, counted on the other. Scores, intervals and choices are made again here, in double and by
  * trying every coupling at which something changes. */
-#include "support/objects.h"
+#define ENV_THREADS 2
+#include "support/one_env.h"
 
 #include <cgam/rng.h>
 #include <cgam/sweep.h>
@@ -18,7 +19,6 @@ enum {
     PAIRS = CONTEXTS * LAYERS
 };
 
-static cgam_env *env;
 static float Z[N * D], zero[QUERIES * LAYERS * D], halves[CONTEXTS][2][D];
 static int32_t tokens[LABELS] = {5, 17, 31}, target[QUERIES];
 static cgam_sweep_context contexts[CONTEXTS];
@@ -43,20 +43,6 @@ static void make(uint64_t seed, int labels, float common)
                 halves[c][h][j] = (float)(0.5 * (double)Z[tokens[0] * D + j] +
                                           (double)(h + 1) * cgam_rng_normal(&rng));
         }
-}
-
-static int set_up(void **state)
-{
-    (void)state;
-    env = object_env(2);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    cgam_env_free(env);
-    return 0;
 }
 
 /* ---- The rules, written out ----------------------------------------------------------------- */

@@ -1,28 +1,13 @@
 /* The layer x token picture, against sums written out in double, and against states of prefixes: what
  * a token says does not depend on what follows it. */
+#define ENV_THREADS 2
 #include "support/failing_alloc.h"
 #include "support/models.h"
-#include "support/objects.h"
+#include "support/one_env.h"
 
 #include <cgam/lens_view.h>
 #include <cgam/rng.h>
 #include <string.h>
-
-static cgam_env *env;
-
-static int set_up(void **state)
-{
-    (void)state;
-    env = object_env(2);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    cgam_env_free(env);
-    return 0;
-}
 
 enum { VOCAB = 37, WIDTH = 8, LAYERS = 3, TOP = 4 };
 

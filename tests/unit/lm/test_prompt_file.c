@@ -1,25 +1,9 @@
 /* Prompts of one's own: both kinds of file, what is kept of a line, and what is refused. */
 #include "lm/prompt_file.h"
 #include "support/failing_alloc.h"
-#include "support/objects.h"
+#include "support/one_env.h"
 
 #include <string.h>
-
-static cgam_env *env;
-
-static int set_up(void **state)
-{
-    (void)state;
-    env = object_env(1);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    cgam_env_free(env);
-    return 0;
-}
 
 static cgam_status read_bytes(cgam_env *with, const char *bytes, cgam_prompt_file **out)
 {

@@ -2,9 +2,7 @@
 #ifndef CGAM_TESTS_UNIT_MEMORY_ANSWER_H
 #define CGAM_TESTS_UNIT_MEMORY_ANSWER_H
 
-#include "support/check.h"
-#include "support/dense.h"
-#include "support/objects.h"
+#include "support/one_env.h"
 
 #include <cgam/theory.h>
 #include <math.h>
@@ -28,8 +26,8 @@ typedef struct answer {
     double *p, *s, *r, *readout;
 } answer;
 
-static inline answer run(cgam_env *env, const cgam_bank *bank, const cgam_recall_opts *opts,
-                         const double *q, const double *c, const int64_t *target)
+static inline answer run(const cgam_bank *bank, const cgam_recall_opts *opts, const double *q,
+                         const double *c, const int64_t *target)
 {
     cgam_bank_info info = cgam_bank_describe(bank);
     answer a = {.p = dense_room(info.n),

@@ -1,29 +1,11 @@
 /* Annealing: the pitchfork of two tied memories in closed form, a fold found by a scan, and on random banks
  * the branch against a fine walk of the plain map from beta = 0, written here. */
-#include "support/check.h"
-#include "support/dense.h"
-#include "support/objects.h"
+#include "support/one_env.h"
 
 #include <cgam/landscape.h>
 #include <cgam/theory.h>
 #include <math.h>
 #include <string.h>
-
-static cgam_env *env;
-
-static int set_up(void **state)
-{
-    (void)state;
-    env = object_env(1);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    cgam_env_free(env);
-    return 0;
-}
 
 static cgam_recall_opts annealed(double alpha, double beta, double lambda)
 {

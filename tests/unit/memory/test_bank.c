@@ -1,9 +1,8 @@
 /* Banks: how rows come in, what is refused and in which words, what the numbers about them are.
  * ctest: labels=threads */
-#include "support/check.h"
-#include "support/dense.h"
+#define ENV_THREADS 2
 #include "support/failing_alloc.h"
-#include "support/objects.h"
+#include "support/one_env.h"
 
 #include "num/cpu/widen.h"
 
@@ -14,22 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static cgam_env *env;
-
-static int set_up(void **state)
-{
-    (void)state;
-    env = object_env(2);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    cgam_env_free(env);
-    return 0;
-}
 
 static void rows_come_back_in_every_type(void **state)
 {

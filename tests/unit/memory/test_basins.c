@@ -1,29 +1,11 @@
 /* The Newton finish never changes where a coupled recall ends up: default against plain iteration
  * on random instances, most of them past the point where the fixed point is unique, half of them
  * with a query that hardly decides between two memories. */
-#include "support/check.h"
-#include "support/dense.h"
-#include "support/objects.h"
+#include "support/one_env.h"
 
 #include <cgam/theory.h>
 #include <math.h>
 #include <stdio.h>
-
-static cgam_env *env;
-
-static int set_up(void **state)
-{
-    (void)state;
-    env = object_env(1);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    cgam_env_free(env);
-    return 0;
-}
 
 typedef struct instance {
     int64_t n, d;

@@ -1,30 +1,12 @@
 /* Certificates: a bound that is called proved holds, exact values are exact, and uniqueness is
  * claimed and denied only where that is so. The judges are n x n eigenvalues and fixed points in long
  * double. */
-#include "support/check.h"
-#include "support/dense.h"
-#include "support/objects.h"
+#include "support/one_env.h"
 
 #include <cgam/theory.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-static cgam_env *env;
-
-static int set_up(void **state)
-{
-    (void)state;
-    env = object_env(1);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    cgam_env_free(env);
-    return 0;
-}
 
 typedef struct instance {
     int64_t n, d;

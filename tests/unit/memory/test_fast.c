@@ -150,7 +150,7 @@ static void no_answer_changes(void **state)
     enum { RECALLS = 100000 };
     cgam_env *env = object_env(1);
     int64_t done = 0, fell = 0, stream = 0;
-    for (; done < RECALLS; stream++) {
+    for (; done < check_trials(RECALLS); stream++) {
         cgam_rng rng = cgam_rng_stream(46, (uint64_t)stream);
         scene x = make(&rng, (int)(stream % SHAPES), stream % 3 > 0);
         static answer slow, fast;

@@ -1,28 +1,11 @@
 /* The gate operator A(alpha) = I + alpha (G - diag G): where it turns singular, regimes, solves. */
-#include "support/check.h"
-#include "support/dense.h"
-#include "support/objects.h"
+#include "support/one_env.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-static cgam_env *env;
 static char what[128];
-
-static int set_up(void **state)
-{
-    (void)state;
-    env = object_env(1);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    cgam_env_free(env);
-    return 0;
-}
 
 static void expect(bool fine, const char *claim, double got, double want)
 {

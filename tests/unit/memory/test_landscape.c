@@ -1,30 +1,12 @@
 /* Landscapes whose fixed points are known: two tied memories, N tied memories without penalty, unique
  * ones; and on random banks what holds of any: the points are fixed, the Morse sum is 1, the lowest is
  * no higher than where a recall ends. */
-#include "support/check.h"
-#include "support/dense.h"
-#include "support/objects.h"
+#include "support/one_env.h"
 
 #include <cgam/landscape.h>
 #include <cgam/theory.h>
 #include <math.h>
 #include <string.h>
-
-static cgam_env *env;
-
-static int set_up(void **state)
-{
-    (void)state;
-    env = object_env(1);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    cgam_env_free(env);
-    return 0;
-}
 
 static cgam_recall_opts coupled(double alpha, double beta, double lambda)
 {

@@ -5,22 +5,6 @@
 
 #include <string.h>
 
-static cgam_env *env;
-
-static int set_up(void **state)
-{
-    (void)state;
-    env = object_env(1);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    cgam_env_free(env);
-    return 0;
-}
-
 /* Z P c, W c or Z c by the mode of k; sets opts and returns c. */
 static double *draw_context(cgam_rng *rng, int k, int64_t n, int64_t d, const double *Z,
                             cgam_recall_opts *opts, double *u)
@@ -67,7 +51,7 @@ static void first_order_is_a_solve_and_a_sum(void **state)
         if (closest > 1e-4) {
             int64_t target = k % 3 == 0 ? cgam_rng_below(&rng, n) : -1;
             cgam_bank *bank = object_bank(env, n, d, Z);
-            answer a = run(env, bank, &opts, q, c, target >= 0 ? &target : NULL);
+            answer a = run(bank, &opts, q, c, target >= 0 ? &target : NULL);
             dense_solve(n, A, u, s);
             dense_score(n, d, Z, q, b);
             double size = 1;
@@ -110,7 +94,7 @@ static void coupled_is_the_fixed_point(void **state)
         CHECK_LE(dense_coupled(n, inverse, opts.beta, opts.lambda, b, u, NULL, 1e-18, 2000, p),
                  1e-18);
         cgam_bank *bank = object_bank(env, n, d, Z);
-        answer a = run(env, bank, &opts, q, c, NULL);
+        answer a = run(bank, &opts, q, c, NULL);
         assert_int_equal(a.result.end, CGAM_END_CONVERGED);
         CHECK_LE(a.result.change, opts.tol);
         double far =
@@ -173,7 +157,7 @@ static void stored_types_recall_as_their_widened_rows(void **state)
         opts.alpha = 0.1;
         opts.lambda = 0.5;
         double *q = dense_normals(&rng, d, 1), *c = dense_normals(&rng, d, 1);
-        answer a = run(env, stored, &opts, q, c, NULL), b = run(env, wide, &opts, q, c, NULL);
+        answer a = run(stored, &opts, q, c, NULL), b = run(wide, &opts, q, c, NULL);
         CHECK_CLOSE_ALL(a.p, b.p, n, 1e-12);
         CHECK_CLOSE_ALL(a.r, b.r, n, 1e-12);
         CHECK_CLOSE_ALL(a.readout, b.readout, d, 1e-12);
@@ -206,12 +190,12 @@ static void beginning_in_f32_leads_to_the_same_place(void **state)
         double *q = dense_normals(&rng, D, 0.05), *c = dense_normals(&rng, D, 0.05);
         for (int64_t j = 0; j < D; j++) q[j] += 0.3 * Z[5 * D + j];
         opts.max_iter = 1; /* one pass of each, to see that they are not the same */
-        answer a = run(env, stored, &opts, q, c, NULL), b = run(env, wide, &opts, q, c, NULL);
+        answer a = run(stored, &opts, q, c, NULL), b = run(wide, &opts, q, c, NULL);
         assert_true(memcmp(a.r, b.r, N * sizeof *a.r) != 0);
         CHECK_CLOSE_ALL(a.p, b.p, N, 1e-5 * b.result.p);
         opts.max_iter = 1000;
-        a = run(env, stored, &opts, q, c, NULL);
-        b = run(env, wide, &opts, q, c, NULL);
+        a = run(stored, &opts, q, c, NULL);
+        b = run(wide, &opts, q, c, NULL);
         assert_true(a.result.end == CGAM_END_CONVERGED && b.result.end == CGAM_END_CONVERGED);
         assert_true(a.result.iterations >= 3 && a.result.iterations <= b.result.iterations + 3);
         CHECK_CLOSE_ALL(a.p, b.p, N, 4e-12);
@@ -268,7 +252,7 @@ static void the_easy_call_is_the_same_recall(void **state)
     cgam_recall_opts opts = cgam_recall_opts_default();
     opts.mode = CGAM_COUPLED;
     opts.alpha = 0.05;
-    answer a = run(env, bank, &opts, q, c, NULL);
+    answer a = run(bank, &opts, q, c, NULL);
     cgam_result once;
     CHECK_STATUS(env, cgam_recall_once(bank, q, c, &opts, &once));
     assert_int_equal(once.winner, a.result.winner);

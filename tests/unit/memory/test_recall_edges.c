@@ -2,22 +2,6 @@
  * every way to end. */
 #include "unit/memory/answer.h"
 
-static cgam_env *env;
-
-static int set_up(void **state)
-{
-    (void)state;
-    env = object_env(1);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    cgam_env_free(env);
-    return 0;
-}
-
 static void a_single_memory_is_always_recalled(void **state)
 {
     (void)state;
@@ -29,7 +13,7 @@ static void a_single_memory_is_always_recalled(void **state)
         opts.alpha = k / 2 % 2 ? 0.3 : 1e6;
         opts.lambda = 2;
         opts.certify = k / 4;
-        answer a = run(env, bank, &opts, q, c, NULL);
+        answer a = run(bank, &opts, q, c, NULL);
         CHECK_CLOSE(a.p[0], 1, 0);
         CHECK_CLOSE(a.s[0], -6.5 + (k % 2 ? 2 : 0), 1e-14);
         CHECK_CLOSE(a.r[0], -1 + 2 * a.s[0], 1e-14);
@@ -56,7 +40,7 @@ static void without_coupling_the_query_decides_alone(void **state)
         opts.alpha = 0.5 * critical_alpha(n, d, Z);
         opts.lambda = 0;
         opts.certify = k % 3 == 0;
-        answer a = run(env, bank, &opts, q, c, NULL);
+        answer a = run(bank, &opts, q, c, NULL);
         dense_score(n, d, Z, q, b);
         CHECK_CLOSE_ALL(a.r, b, n, 1e-13);
         assert_int_equal(a.result.unique, 1);
@@ -82,7 +66,7 @@ static void a_cold_memory_takes_the_best(void **state)
         opts.alpha = 0.3;
         opts.lambda = 0.5;
         opts.certify = k % 4 == 3;
-        answer a = run(env, bank, &opts, q, NULL, NULL);
+        answer a = run(bank, &opts, q, NULL, NULL);
         CHECK_CLOSE(a.result.p, 1, 1e-9);
         CHECK_CLOSE(a.p[a.result.winner], 1, 1e-9);
         assert_true(a.result.end == CGAM_END_DIRECT || a.result.end == CGAM_END_CONVERGED);
@@ -105,25 +89,25 @@ static void a_recall_says_how_it_ended(void **state)
     opts.alpha = 0.5;
     opts.lambda = 0.6;
     opts.beta = 2;
-    assert_int_equal(run(env, bank, &opts, q, NULL, NULL).result.end, CGAM_END_CONVERGED);
+    assert_int_equal(run(bank, &opts, q, NULL, NULL).result.end, CGAM_END_CONVERGED);
     opts.max_iter = 2;
-    answer a = run(env, bank, &opts, q, NULL, NULL);
+    answer a = run(bank, &opts, q, NULL, NULL);
     assert_int_equal(a.result.end, CGAM_END_MAX_ITER);
     assert_int_equal(a.result.iterations, 2);
     assert_true(a.result.change > opts.tol);
     opts = cgam_recall_opts_default();
     opts.mode = CGAM_COUPLED;
     for (int64_t i = 0; i < d; i++) q[i] = 1e308; /* scores overflow */
-    a = run(env, bank, &opts, q, NULL, NULL);
+    a = run(bank, &opts, q, NULL, NULL);
     assert_int_equal(a.result.end, CGAM_END_DIVERGED);
     CHECK_CLOSE_ALL(a.s, dense_room(n), n, 0); /* the gates have heard nothing but the context */
     opts.mode = CGAM_FIRST;
-    assert_int_equal(run(env, bank, &opts, q, NULL, NULL).result.end, CGAM_END_DIVERGED);
+    assert_int_equal(run(bank, &opts, q, NULL, NULL).result.end, CGAM_END_DIVERGED);
     opts.alpha = 0.5;
     opts.certify = true; /* there is nothing to certify */
-    assert_int_equal(run(env, bank, &opts, q, NULL, NULL).result.end, CGAM_END_DIVERGED);
+    assert_int_equal(run(bank, &opts, q, NULL, NULL).result.end, CGAM_END_DIVERGED);
     opts.mode = CGAM_COUPLED;
-    assert_int_equal(run(env, bank, &opts, q, NULL, NULL).result.end, CGAM_END_DIVERGED);
+    assert_int_equal(run(bank, &opts, q, NULL, NULL).result.end, CGAM_END_DIVERGED);
     static const char *const names[] = {"direct", "converged", "max_iter", "stalled", "diverged"};
     for (int k = 0; k < 5; k++) assert_string_equal(cgam_end_name((cgam_end)k), names[k]);
     assert_string_equal(cgam_mode_name(CGAM_FIRST), "first");
@@ -194,7 +178,7 @@ static void criticality_is_refused_with_its_number(void **state)
     CHECK_MESSAGE(env, "is critical, alpha_crit = 1");
     opts.mode = CGAM_FIRST; /* while first order is defined there for u = Z c */
     double *q = dense_normals(&rng, 4, 1), *u = dense_room(20), *Gs = dense_room(20);
-    answer a = run(env, bank, &opts, q, q, NULL);
+    answer a = run(bank, &opts, q, q, NULL);
     dense_score(20, 4, Z, q, u);
     dense_score(20, 20, dense_gate(20, 4, Z, 1), a.s, Gs);
     CHECK_CLOSE_ALL(Gs, u, 20, 1e-12);
@@ -216,9 +200,9 @@ static void little_memory_changes_the_way_not_the_result(void **state)
         opts.mode = k % 2 ? CGAM_COUPLED : CGAM_FIRST;
         opts.alpha = dense_between(&rng, 0.1, 0.9);
         opts.lambda = 0.4;
-        answer a = run(env, bank, &opts, q, c, NULL);
+        answer a = run(bank, &opts, q, c, NULL);
         opts.memory_max = 1;
-        answer b = run(env, bank, &opts, q, c, NULL);
+        answer b = run(bank, &opts, q, c, NULL);
         CHECK_CLOSE_ALL(b.p, a.p, n, 1e-11);
         CHECK_CLOSE_ALL(b.s, a.s, n, 1e-11);
         CHECK_LE(b.result.fold_margin, a.result.fold_margin + 1e-9);

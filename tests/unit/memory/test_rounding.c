@@ -1,8 +1,8 @@
 /* Banks and parameters at which rounding once passed for mathematics: each answer is known exactly,
  * or has to be the same at every scale. */
-#include "support/check.h"
-
+#define ENV_THREADS 0
 #include "memory/recall.h"
+#include "support/one_env.h"
 
 #include <cgam/cgam.h>
 #include <cgam/rng.h>
@@ -10,21 +10,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static cgam_env *env;
-
-static int set_up(void **state)
-{
-    (void)state;
-    return cgam_env_new(NULL, &env);
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    cgam_env_free(env);
-    return 0;
-}
 
 static cgam_bank *bank_of(const double *Z, int64_t n, int64_t d)
 {

@@ -1,31 +1,12 @@
 /* One decomposition for every alpha: solves, projections, and transients against a matrix
  * exponential by scaling and squaring in long double. */
-#include "support/check.h"
-#include "support/dense.h"
-#include "support/objects.h"
-
 #include "memory/spectrum.h"
+#include "support/one_env.h"
 
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-static cgam_env *env;
-
-static int set_up(void **state)
-{
-    (void)state;
-    env = object_env(1);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    cgam_env_free(env);
-    return 0;
-}
 
 static const int64_t shapes[][2] = {{1, 3},   {2, 1},   {6, 15}, {15, 15},
                                     {16, 15}, {40, 20}, {40, 3}, {25, 24}};

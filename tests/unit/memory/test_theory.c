@@ -1,29 +1,11 @@
 /* Theory functions at their corners: closed forms, limits, reasons for having no answer. What they
  * promise on random instances is in tests/identity. */
-#include "support/check.h"
-#include "support/dense.h"
-#include "support/objects.h"
+#include "support/one_env.h"
 
 #include <cgam/theory.h>
 #include <float.h>
 #include <math.h>
 #include <string.h>
-
-static cgam_env *env;
-
-static int set_up(void **state)
-{
-    (void)state;
-    env = object_env(1);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    cgam_env_free(env);
-    return 0;
-}
 
 static void separation_bound_has_its_limits(void **state)
 {

@@ -1,25 +1,8 @@
 /* Memories stored alike share their probability, and one long memory does not spoil the rest. */
-#include "support/check.h"
-#include "support/dense.h"
-#include "support/objects.h"
+#define ENV_THREADS 2
+#include "support/one_env.h"
 
 #include <math.h>
-
-static cgam_env *env;
-
-static int set_up(void **state)
-{
-    (void)state;
-    env = object_env(2);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    cgam_env_free(env);
-    return 0;
-}
 
 /* Half of n memories repeat the other half; alpha a share of alpha_crit. */
 static void check_shared(int64_t n, int64_t d, double share, double lambda, cgam_mode mode)

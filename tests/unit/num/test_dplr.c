@@ -6,6 +6,7 @@
 #include "support/check.h"
 #include "support/dense.h"
 #include "support/failing_alloc.h"
+#include "support/one_env.h"
 
 #include "num/dplr.h"
 
@@ -20,23 +21,7 @@ typedef struct problem {
     cgam_rows rows;
 } problem;
 
-static cgam_env *env;
 static char what[128]; /* the case at hand, for messages */
-
-static int set_up(void **state)
-{
-    (void)state;
-    cgam_env_opts opts = cgam_env_opts_default();
-    opts.threads = 1;
-    return cgam_env_new(&opts, &env);
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    cgam_env_free(env);
-    return 0;
-}
 
 static problem make(cgam_rng *rng, dense_kind kind, int64_t n, int64_t d, double a)
 {

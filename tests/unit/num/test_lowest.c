@@ -3,28 +3,12 @@
 #include "support/check.h"
 #include "support/dense.h"
 #include "support/failing_alloc.h"
+#include "support/one_env.h"
 
 #include "num/dplr.h"
 
 #include <math.h>
 #include <stdio.h>
-
-static cgam_env *env;
-
-static int set_up(void **state)
-{
-    (void)state;
-    cgam_env_opts opts = cgam_env_opts_default();
-    opts.threads = 1;
-    return cgam_env_new(&opts, &env);
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    cgam_env_free(env);
-    return 0;
-}
 
 typedef struct problem {
     int64_t n, d;

@@ -1,28 +1,14 @@
 /* The table of study parameters: each study takes a name once, its defaults are legal and are what
  * the options start with, texts read back, what is out of range is refused by name, and the summary
  * tells them all. Every row is tested because the tests loop over the table. */
-#include "support/check.h"
+#define ENV_THREADS 0
+#include "support/one_env.h"
 
 #include <cgam/cgam.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static cgam_env *env;
-
-static int setup(void **state)
-{
-    (void)state;
-    return cgam_env_new(NULL, &env);
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    cgam_env_free(env);
-    return 0;
-}
 
 /* check(o, p) for every parameter p of every study, o being the study's defaults. */
 static void each(void (*check)(cgam_study_opts *o, const cgam_study_param *p))
@@ -203,5 +189,5 @@ int main(void)
         cmocka_unit_test(the_summary_tells_all_parameters),
         cmocka_unit_test(names_are_found_again),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, set_up, tear_down);
 }
