@@ -22,9 +22,10 @@ cgam_status cgam_call_run(cgam_call *call)
     if (!call->doc) return cgam_fail_nomem(call->env, "the document");
     const char *out = folder_of(call);
     size_t there = out ? cgam_folder_there(out) : 0;
+    (void)cgam_json_ran_short(); /* others */
     cgam_status status = call->verb->run(call);
     if (status != CGAM_OK && out) cgam_folder_unmake(out, there); /* a refusal leaves nothing */
-    if (status == CGAM_OK && json_object_get(call->doc, "incomplete"))
+    if (status == CGAM_OK && cgam_json_ran_short())
         status = cgam_fail_nomem(call->env, "the document");
     return status;
 }

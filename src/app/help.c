@@ -263,8 +263,7 @@ json_t *cgam_help_json(const cgam_verb *verb)
     json_t *doc = json_object(), *params = json_array();
     const cgam_param *p;
     for (int i = 0; (p = cgam_verb_param(verb, i)); i++)
-        if (json_array_append_new(params, param_json(p)) != 0)
-            cgam_json_put_bool(doc, "incomplete", true);
+        json_array_append_new(params, param_json(p));
     cgam_json_put_text(doc, "name", verb->name);
     cgam_json_put_text(doc, "summary", verb->summary);
     cgam_json_put_text(doc, "about", verb->about);

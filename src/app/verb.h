@@ -170,8 +170,8 @@ void cgam_help_man(const cgam_verb *verb, FILE *to); /* NULL: cgam(1) */
 void cgam_complete(int count, const char *const *before, const char *word, FILE *to);
 /* A script by which "bash", "zsh" or "fish" asks for that. */
 const char *cgam_completion_script(const char *shell);
-/* What the table says of a verb, and of the verbs of a group; NULL: of all. NULL or a document with
- * "incomplete" when out of memory. */
+/* What the table says of a verb, and of the verbs of a group; NULL: of all. NULL when out of memory, or see
+ * cgam_json_ran_short. */
 json_t *cgam_help_json(const cgam_verb *verb);
 json_t *cgam_help_json_list(const char *group);
 

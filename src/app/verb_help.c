@@ -29,7 +29,7 @@ cgam_status cgam_verb_fail(cgam_env *env, int count, const char *const *words)
 /* The text printed to a stream in memory, into the document. */
 static cgam_status put_text(cgam_call *call, FILE *to, char **text)
 {
-    bool fine = to && fclose(to) == 0;
+    bool fine = to && fclose(to) == 0 && *text;
     if (fine) cgam_json_put_text(call->doc, "text", *text);
     free(*text);
     return fine ? CGAM_OK : cgam_fail_nomem(call->env, "a text");

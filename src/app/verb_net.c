@@ -335,9 +335,10 @@ static cgam_status put_table(cgam_call *call, const cgam_net *net, const double 
     FILE *to = open_memstream(&text, &size);
     if (!to) return cgam_fail_nomem(call->env, "a table");
     cgam_net_draw_text(net, parts, to);
-    if (fclose(to) == 0) cgam_json_put_text(call->doc, "table", text);
+    bool fine = fclose(to) == 0 && text;
+    if (fine) cgam_json_put_text(call->doc, "table", text);
     free(text);
-    return CGAM_OK;
+    return fine ? CGAM_OK : cgam_fail_nomem(call->env, "a table");
 }
 
 static cgam_status show_net(cgam_call *call)

@@ -489,8 +489,7 @@ static void job_doc(job *j)
         cgam_end end = j->results[k].end;
         j->call->negative |=
             end != CGAM_END_DIRECT && end != CGAM_END_CONVERGED && end != CGAM_END_HORIZON;
-        if (json_array_append_new(queries, result_doc(j, k)) != 0)
-            cgam_json_put_bool(doc, "incomplete", true);
+        json_array_append_new(queries, result_doc(j, k));
     }
     cgam_json_put(doc, "queries", queries);
 }

@@ -124,7 +124,7 @@ static cgam_status merge(cgam_call *call, const char *text)
     json_t *doc;
     cgam_status status = cgam_json_parse(call->env, "summary", text, strlen(text), &doc);
     if (status != CGAM_OK) return status;
-    if (json_object_update(call->doc, doc) != 0) cgam_json_put_bool(call->doc, "incomplete", true);
+    json_object_update(call->doc, doc);
     json_decref(doc);
     return CGAM_OK;
 }

@@ -238,10 +238,11 @@ void cgam_free(cgam_env *env, void *block)
 
 void cgam_text_free(cgam_env *env, char *text) { cgam_free(env, text); }
 
+/* NULL of NULL: what a stream in memory leaves where its last piece found no room, of which glibc says nothing. */
 char *cgam_strdup(cgam_env *env, const char *text)
 {
-    size_t bytes = strlen(text) + 1;
-    char *copy = cgam_alloc(env, bytes, 1);
+    size_t bytes = text ? strlen(text) + 1 : 0;
+    char *copy = text ? cgam_alloc(env, bytes, 1) : NULL;
     if (copy) memcpy(copy, text, bytes);
     return copy;
 }

@@ -20,9 +20,10 @@ cgam_status cgam_json_parse(cgam_env *env, const char *name, const void *bytes, 
         return cgam_fail(env, CGAM_E_UNSUPPORTED, "%s: %zu bytes of JSON; at most %d are read",
                          name, size, FILE_MAX);
     json_error_t error;
-    *out = json_loadb(bytes, size, JSON_REJECT_DUPLICATES, &error);
+    bool no_memory;
+    *out = cgam_json_tree(bytes, size, &error, &no_memory);
     if (*out) return CGAM_OK;
-    if (json_error_code(&error) == json_error_out_of_memory) return cgam_fail_nomem(env, name);
+    if (no_memory) return cgam_fail_nomem(env, name);
     return cgam_fail(env, CGAM_E_FORMAT, "%s:%d:%d: %s", name, error.line, error.column,
                      error.text);
 }
@@ -42,11 +43,52 @@ cgam_status cgam_json_load(cgam_env *env, const char *path, json_t **out)
 
 json_t *cgam_json_real(double value) { return isfinite(value) ? json_real(value) : json_null(); }
 
-/* ---- Documents: jansson's *_set_new calls take the reference even when they fail, so nothing leaks */
+/* ---- Documents: jansson's *_set_new calls take the reference even when they fail, so nothing leaks.
+ * An array that could not grow looks like a shorter one. So jansson's requests are watched, wherever they come from. */
+static _Thread_local bool ran_short;
+static json_malloc_t give;
+static json_free_t take_back;
+
+static void *watched(size_t size)
+{
+    void *block = give(size);
+    ran_short |= !block;
+    return block;
+}
+
+__attribute__((constructor)) static void watch(void)
+{
+    json_get_alloc_funcs(&give, &take_back);
+    json_set_alloc_funcs(watched, take_back);
+}
+
+__attribute__((destructor)) static void leave(void) { json_set_alloc_funcs(give, take_back); }
+
+bool cgam_json_ran_short(void)
+{
+    bool was = ran_short;
+    ran_short = false;
+    return was;
+}
+
+cgam_status cgam_json_nomem(cgam_env *env, const char *what)
+{
+    ran_short = false;
+    return cgam_fail_nomem(env, what);
+}
+
+json_t *cgam_json_tree(const void *bytes, size_t size, json_error_t *error, bool *no_memory)
+{
+    bool before = cgam_json_ran_short(); /* a document that is being made */
+    json_t *tree = json_loadb(bytes, size, JSON_REJECT_DUPLICATES, error);
+    *no_memory = cgam_json_ran_short();
+    ran_short = before;
+    return tree;
+}
+
 void cgam_json_put(json_t *object, const char *name, json_t *value)
 {
-    if (json_object_set_new(object, name, value) != 0)
-        json_object_set_new(object, "incomplete", json_true());
+    ran_short |= json_object_set_new(object, name, value) != 0;
 }
 
 void cgam_json_put_int(json_t *object, const char *name, int64_t value)
@@ -235,7 +277,7 @@ static void write_object(FILE *to, const json_t *object, int indent, int level)
 static void write_value(FILE *to, const json_t *value, int indent, int level)
 {
     char text[CGAM_REAL_TEXT];
-    switch (json_typeof(value)) {
+    switch (value ? json_typeof(value) : JSON_NULL) { /* NULL: it could not be made */
     case JSON_OBJECT: write_object(to, value, indent, level); break;
     case JSON_ARRAY: write_array(to, value, indent, level); break;
     case JSON_STRING: write_string(to, json_string_value(value), json_string_length(value)); break;
@@ -265,7 +307,21 @@ cgam_status cgam_json_save(cgam_env *env, const char *folder, const char *name, 
     if (status != CGAM_OK) return status;
     cgam_json_write(cgam_outfile_stream(file), doc, 1);
     fputc('\n', cgam_outfile_stream(file));
-    return cgam_outfile_commit(file);
+    if (!cgam_json_ran_short()) return cgam_outfile_commit(file);
+    cgam_outfile_abandon(file);
+    return cgam_fail_nomem(env, name);
+}
+
+char *cgam_json_line(const json_t *value)
+{
+    bool before = cgam_json_ran_short();
+    char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+    if (ran_short) {
+        free(text);
+        text = NULL;
+    }
+    ran_short |= before;
+    return text;
 }
 
 cgam_status cgam_json_text(cgam_env *env, const json_t *doc, char **out)
@@ -274,7 +330,7 @@ cgam_status cgam_json_text(cgam_env *env, const json_t *doc, char **out)
     size_t size = 0;
     FILE *to = open_memstream(&text, &size);
     bool fine = to && cgam_json_write(to, doc, 1) && fputc('\n', to) != EOF;
-    fine = to && fclose(to) == 0 && fine && !json_object_get(doc, "incomplete");
+    fine = to && fclose(to) == 0 && fine && !cgam_json_ran_short();
     *out = fine ? cgam_strdup(env, text) : NULL;
     free(text);
     return *out ? CGAM_OK : cgam_fail_nomem(env, "a document as text");

@@ -32,7 +32,8 @@ typedef struct archive {
 static cgam_status zip_failed(cgam_env *env, const char *name, zip_error_t *error)
 {
     int code = zip_error_code_zip(error);
-    if (code == ZIP_ER_MEMORY) return cgam_fail_nomem(env, name);
+    /* libzip has no word for some of its own requests that failed */
+    if (code == ZIP_ER_MEMORY || code == ZIP_ER_OK) return cgam_fail_nomem(env, name);
     if (code == ZIP_ER_NOZIP)
         return cgam_fail(env, CGAM_E_FORMAT,
                          "%s: truncated or not a zip archive: it has no directory at its end",

@@ -11,6 +11,7 @@
 #include "io/safetensors.h"
 
 #include "base/env.h"
+#include "io/json.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -186,10 +187,10 @@ static cgam_status read_header(cgam_env *env, const char *name, const uint8_t *b
         return cgam_fail(env, CGAM_E_FORMAT, "%s: the header at byte 8 is not a JSON object", name);
     json_error_t error;
     out->data = LENGTH + length;
-    out->header =
-        json_loadb((const char *)bytes + LENGTH, (size_t)length, JSON_REJECT_DUPLICATES, &error);
+    bool no_memory;
+    out->header = cgam_json_tree(bytes + LENGTH, (size_t)length, &error, &no_memory);
     if (out->header) return CGAM_OK;
-    if (json_error_code(&error) == json_error_out_of_memory) return cgam_fail_nomem(env, name);
+    if (no_memory) return cgam_fail_nomem(env, name);
     return cgam_fail(env, CGAM_E_FORMAT, "%s: header, byte %d: %s", name, LENGTH + error.position,
                      error.text);
 }

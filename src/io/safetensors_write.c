@@ -2,6 +2,7 @@
  * out by falling element size after a header padded to 8 bytes, so every array is aligned and can
  * be used where it is mapped. */
 #include "base/env.h"
+#include "io/json.h"
 #include "io/safetensors.h"
 
 #include <jansson.h>
@@ -44,16 +45,16 @@ static cgam_status build_header(cgam_env *env, const char *name, int count,
                                 const uint64_t *begins, char **text)
 {
     json_t *header = json_object();
-    cgam_status status = header ? CGAM_OK : cgam_fail_nomem(env, name);
+    cgam_status status = header ? CGAM_OK : cgam_json_nomem(env, name);
     for (int i = 0; i < count && status == CGAM_OK; i++) {
         if (strcmp(arrays[i].name, "__metadata__") == 0)
             status = cgam_fail(env, CGAM_E_ARG, "%s: '__metadata__' is no name for an array", name);
         else if (json_object_set_new(header, arrays[i].name, describe(&layouts[i], begins[i])) != 0)
-            status = cgam_fail_nomem(env, name);
+            status = cgam_json_nomem(env, name);
     }
     if (status == CGAM_OK) {
-        *text = json_dumps(header, JSON_COMPACT);
-        if (!*text) status = cgam_fail_nomem(env, name);
+        *text = cgam_json_line(header);
+        if (!*text) status = cgam_json_nomem(env, name);
     }
     json_decref(header);
     return status;

@@ -72,7 +72,7 @@ enum MHD_Result cgam_answer_json(cgam_asked *asked, int code, json_t *doc)
     size_t size = 0;
     FILE *to = open_memstream(&text, &size);
     bool fine = to && cgam_json_write(to, doc, 1);
-    if (to) fine &= fclose(to) == 0;
+    if (to) fine &= fclose(to) == 0 && text;
     json_decref(doc);
     if (!fine) free(text);
     return fine ? cgam_answer_text(asked, code, "application/json", text, size)

@@ -34,7 +34,7 @@ static void log_line(const cgam_asked *asked, double seconds)
     cgam_json_put_int(doc, "bytes_in", (int64_t)asked->size);
     cgam_json_put_int(doc, "bytes_out", (int64_t)asked->sent);
     cgam_json_put_real(doc, "seconds", seconds);
-    char *text = json_dumps(doc, JSON_COMPACT);
+    char *text = cgam_json_line(doc);
     if (text) fprintf(stderr, "%s\n", text);
     free(text);
     json_decref(doc);
@@ -108,7 +108,9 @@ char *cgam_metrics_text(cgam_server *server)
     gauge(to, "process_resident_memory_bytes", "Resident memory.", "gauge", resident_bytes());
     gauge(to, "cgam_uptime_seconds", "Since the server listens.", "gauge",
           cgam_clock() - server->started);
-    return fclose(to) == 0 ? text : NULL;
+    if (fclose(to) == 0) return text;
+    free(text);
+    return NULL;
 }
 
 void cgam_counts_free(cgam_server *server)

@@ -183,7 +183,7 @@ static cgam_status from_text(cgam_wish *w, const cgam_param *p, const char *text
 static cgam_status from_json(cgam_wish *w, const cgam_param *p, const json_t *value,
                              const char **name)
 {
-    char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+    char *text = cgam_json_line(value);
     if (!text) return cgam_fail_nomem(w->env, p->name);
     cgam_status status = from_text(w, p, text, strlen(text), name);
     free(text);

@@ -17,7 +17,7 @@ char *cgam_error_text(int code, const char *message)
     json_t *doc = json_object();
     cgam_json_put(doc, "error", cgam_json_lossy(message));
     cgam_json_put_int(doc, "status", code >= 500 ? 3 : 2);
-    char *text = json_dumps(doc, JSON_COMPACT);
+    char *text = cgam_json_line(doc);
     json_decref(doc);
     return text;
 }

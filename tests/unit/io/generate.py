@@ -48,6 +48,19 @@ np.savez(data / "stored.npz", a=real, b=whole.astype("<i4"), flags=count > 5)
 np.savez_compressed(data / "deflated.npz", a=real, f=np.asfortranarray(cube), big=np.zeros((99, 99)))
 np.savez(data / "one.npz", real.astype("<f4"))
 
+# An entry that is no array, a long header, one that is cut, Fortran order of one row, more than is read at once.
+with zipfile.ZipFile(data / "mixed.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+    parts = {"readme.txt": b"text"}
+    for name, array, version in (("a", real, (2, 0)), ("flat", np.ones((1, 4), order="F"), (1, 0)), ("large", np.zeros(600000), (1, 0))):
+        member = io.BytesIO()
+        np.lib.format.write_array(member, array, version=version)
+        parts[name + ".npy"] = member.getvalue()
+    parts["flat.npy"] = parts["flat.npy"].replace(b"'fortran_order': False", b"'fortran_order': True ")
+    parts["cut.npy"], parts["cut2.npy"] = parts["flat.npy"][:40], parts["a.npy"][:11]
+    parts["none.npy"] = b"\x93NUMP"
+    for name, content in parts.items():
+        archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
+
 # Deflated members whose array header and directory agree, while the stream holds 16 bytes less or
 # more: the sizes in both zip headers are written over.
 for name, shape in (("short.npz", (13,)), ("long.npz", (9,))):

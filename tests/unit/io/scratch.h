@@ -2,6 +2,7 @@
 #ifndef CGAM_TESTS_UNIT_IO_SCRATCH_H
 #define CGAM_TESTS_UNIT_IO_SCRATCH_H
 
+#include "io/array.h"
 #include "support/check.h"
 
 #include <dirent.h>
@@ -100,5 +101,29 @@ static inline const char *data_path(const char *name)
 static inline double real_at(int i) { return (i - 5.5) / 8; }
 
 static inline double whole_at(int i) { return i - 5; }
+
+/* Scenarios of failing_alloc.h and failing_calls.h: arg is the path of an array. */
+static inline int read_array(cgam_env *env, void *arg)
+{
+    cgam_array a;
+    double values[32];
+    cgam_status status = cgam_array_open(env, arg, &a);
+    if (status == CGAM_OK) status = cgam_array_read_f64(env, &a, arg, values);
+    if (status == CGAM_OK) status = cgam_array_reals(env, arg, &a);
+    cgam_array_close(env, &a);
+    return status;
+}
+
+static inline int ignore_array(void *user, const char *member, int dtype, int ndim,
+                               const int64_t *shape)
+{
+    (void)user, (void)member, (void)dtype, (void)ndim, (void)shape;
+    return 0;
+}
+
+static inline int list_arrays(cgam_env *env, void *arg)
+{
+    return cgam_array_list(env, arg, ignore_array, NULL);
+}
 
 #endif

@@ -5,25 +5,6 @@
 #include "io/json.h"
 #include "support/failing_alloc.h"
 
-static int open_and_read(cgam_env *env, void *arg)
-{
-    cgam_array a;
-    double values[32];
-    cgam_status status = cgam_array_open(env, arg, &a);
-    if (status == CGAM_OK) status = cgam_array_read_f64(env, &a, arg, values);
-    if (status == CGAM_OK) status = cgam_array_reals(env, arg, &a);
-    cgam_array_close(env, &a);
-    return status;
-}
-
-static int ignore(void *user, const char *member, int dtype, int ndim, const int64_t *shape)
-{
-    (void)user, (void)member, (void)dtype, (void)ndim, (void)shape;
-    return 0;
-}
-
-static int list(cgam_env *env, void *arg) { return cgam_array_list(env, arg, ignore, NULL); }
-
 static int write_arrays(cgam_env *env, void *arg)
 {
     const int64_t shape[] = {2};
@@ -74,14 +55,14 @@ static void readers_say_out_of_memory(void **state)
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         char path[1024];
         snprintf(path, sizeof path, "%s", i < 7 ? data_path(files[i]) : scratch(files[i]));
-        assert_true(check_every_allocation(open_and_read, path) > 2);
-        if (!strchr(files[i], ':')) check_every_allocation(list, path);
+        assert_true(check_every_allocation(read_array, path) > 2);
+        if (!strchr(files[i], ':')) check_every_allocation(list_arrays, path);
     }
     static const char *const archives[] = {"stored.npz", "all.safetensors"};
     for (int i = 0; i < 2; i++) {
         char path[1024];
         snprintf(path, sizeof path, "%s", data_path(archives[i]));
-        assert_true(check_every_allocation(list, path) > 2);
+        assert_true(check_every_allocation(list_arrays, path) > 2);
     }
     scratch_files(true);
 }

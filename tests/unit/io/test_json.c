@@ -1,6 +1,7 @@
 /* JSON: strict in, exact out. */
 #include "unit/io/scratch.h"
 
+#include "base/env.h"
 #include "io/json.h"
 
 #include <float.h>
@@ -44,6 +45,17 @@ static void trees_are_printed_in_order(void **state)
         "  \"o\": [\n    {\n      \"x\": false\n    }\n  ],\n  \"e\": [],\n  \"m\": {}\n}");
     expect_print("[\"q\\\" b\\\\ n\\n t\\t c\\u0001 \\u007f \\u00fc / \\u0041\"]", 0,
                  "[\"q\\\" b\\\\ n\\n t\\t c\\u0001 \\u007f \xc3\xbc / A\"]");
+    expect_print("[\"r\\r\"]", 0, "[\"r\\r\"]");
+    enum { DEEP = 20 }; /* further in than blanks are kept for */
+    char in[2 * DEEP + 1] = "", want[DEEP * DEEP * 4 + 100] = "";
+    size_t at = 0;
+    memset(in, '[', DEEP);
+    memset(in + DEEP, ']', DEEP);
+    for (int i = 0; i < DEEP; i++)
+        cgam_text_add(want, sizeof want, &at, "[%s%*s", i + 1 < DEEP ? "\n" : "]",
+                      i + 1 < DEEP ? 2 * i + 2 : 0, "");
+    for (int i = DEEP - 2; i >= 0; i--) cgam_text_add(want, sizeof want, &at, "\n%*s]", 2 * i, "");
+    expect_print(in, 2, want);
     expect_print("[9223372036854775807, -9223372036854775808]", 0,
                  "[9223372036854775807,-9223372036854775808]");
 }
@@ -70,15 +82,23 @@ static void reals_are_short_and_exact(void **state)
     expect_real(DBL_TRUE_MIN, "4.94065645841247e-324");
     uint64_t state64 = 1;
     for (int i = 0; i < 200000; i++) {
-        char text[CGAM_REAL_TEXT];
+        char text[CGAM_REAL_TEXT], want[CGAM_REAL_TEXT];
         double value;
         state64 = state64 * 6364136223846793005u + 1442695040888963407u;
         uint64_t bits = state64 ^ (state64 >> 29);
         memcpy(&value, &bits, sizeof value);
         if (!isfinite(value)) continue;
+        snprintf(want, sizeof want, "%.*g", 15 + i % 3,
+                 value); /* a third has 15 digits, a third 16 */
+        value = strtod(want, NULL);
+        for (int digits = 15; digits <= 17; digits++) {
+            snprintf(want, sizeof want, "%.*g", digits, value);
+            if (strtod(want, NULL) == value) break;
+        }
         double back = strtod(cgam_real_text(value, text), NULL);
         assert_memory_equal(&back, &value, sizeof value);
         assert_non_null(strpbrk(text, ".e"));
+        assert_memory_equal(text, want, strlen(want));
     }
 }
 
@@ -93,6 +113,56 @@ static void what_is_no_number_becomes_null(void **state)
     assert_string_equal(text, "[null,null,null,1.5]");
     free(text);
     json_decref(array);
+}
+
+/* Letters of two, three and four bytes from the first of each kind on; what is none is marked, byte by byte. */
+static void text_that_is_no_utf8_is_marked(void **state)
+{
+    (void)state;
+    static const char letters[] =
+        "a\xc2\x80\xc3\xbc\xe0\xa0\x80\xe1\x80\x80\xf0\x90\x80\x80\xf1\x80\x80\x80";
+    static const char *const bad[] = {"\xff",         "\xc3",         "\xe0\xa0",
+                                      "\xf0\x90\x80", "\xe0\x41\x42", "\x80"};
+    static const char *const want[] = {"?", "?", "??", "???", "?AB", "?"};
+    for (int i = 0; i < 6; i++) {
+        char text[80], marked[80];
+        size_t at = strlen(letters);
+        snprintf(text, sizeof text, "%s%s", letters, bad[i]);
+        memcpy(marked, letters, at);
+        for (const char *c = want[i]; *c; c++) {
+            const char *mark = *c == '?' ? "\xef\xbf\xbd" : (char[]){*c, 0};
+            memcpy(marked + at, mark, strlen(mark) + 1);
+            at += strlen(mark);
+        }
+        json_t *got = cgam_json_lossy(text);
+        assert_string_equal(json_string_value(got), marked);
+        json_decref(got);
+    }
+    json_t *got = cgam_json_lossy(letters);
+    assert_string_equal(json_string_value(got), letters);
+    json_decref(got);
+}
+
+static int left; /* requests that jansson is given, then none */
+static void *some(size_t size) { return left-- > 0 ? malloc(size) : NULL; }
+
+static void lists_are_whole_or_none(void **state)
+{
+    (void)state;
+    const double values[] = {1, -1, 2, -1, 3, -1, 4, -1, 5, -1, 6, -1, 7, -1, 8, -1, 9, -1, 10, -1};
+    json_t *list = NULL;
+    int tries = 0;
+    for (; !list; tries++) {
+        left = tries;
+        json_set_alloc_funcs(some, free);
+        list = cgam_json_reals(values, 10, 2);
+        json_set_alloc_funcs(malloc, free);
+    }
+    assert_true(tries > 10);
+    json_t *doc = json_pack("{s:o}", "a", list);
+    for (int i = 0; i < 10; i++) assert_true(cgam_json_nth(doc, "a", i) == i + 1);
+    assert_true(isnan(cgam_json_nth(doc, "a", -1)) && isnan(cgam_json_nth(doc, "a", 10)));
+    json_decref(doc);
 }
 
 static void errors_name_file_line_and_column(void **state)
@@ -129,6 +199,20 @@ static void errors_name_file_line_and_column(void **state)
     cgam_env_free(env);
 }
 
+/* A document that lacks a value does not make a fault of another one's a want of memory, nor is it forgotten. */
+static void each_document_has_its_own_memory(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    json_t *tree;
+    cgam_json_put(NULL, "a", json_integer(1));
+    CHECK_FAILS(env, CGAM_E_FORMAT, cgam_json_parse(env, "text", "{\"a\" 1}", 7, &tree));
+    CHECK_MESSAGE(env, "text:1:6: ");
+    assert_true(cgam_json_ran_short());
+    assert_false(cgam_json_ran_short());
+    cgam_env_free(env);
+}
+
 static void a_failing_stream_is_noticed(void **state)
 {
     (void)state;
@@ -162,7 +246,10 @@ int main(void)
         cmocka_unit_test(trees_are_printed_in_order),
         cmocka_unit_test(reals_are_short_and_exact),
         cmocka_unit_test(what_is_no_number_becomes_null),
+        cmocka_unit_test(text_that_is_no_utf8_is_marked),
+        cmocka_unit_test(lists_are_whole_or_none),
         cmocka_unit_test(errors_name_file_line_and_column),
+        cmocka_unit_test(each_document_has_its_own_memory),
         cmocka_unit_test(a_failing_stream_is_noticed),
         cmocka_unit_test(the_locale_does_not_matter),
     };
