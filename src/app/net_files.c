@@ -36,10 +36,8 @@ cgam_status cgam_net_files_svg(cgam_env *env, const cgam_net_file *file, const c
         rewind(from); /* flushes, too */
         const char *argv[] = {"dot", "-Tsvg", NULL};
         pid_t pid;
-        int error = cgam_child_start(&(cgam_child){.argv = argv,
-                                                   .in = fileno(from),
-                                                   .out = fileno(cgam_outfile_stream(out))},
-                                     &pid);
+        int error = cgam_child_start(
+            &(cgam_child){.argv = argv, .in = fileno(from), .out = cgam_outfile_fd(out)}, &pid);
         int code = error ? 0 : cgam_child_wait(pid);
         *missing = error == ENOENT || code == 127;
         if (error && !*missing) status = cgam_fail(env, CGAM_E_IO, "Graphviz: %s", strerror(error));

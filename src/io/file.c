@@ -55,12 +55,12 @@ static const cgam_lent *lent(const char *path)
     return NULL;
 }
 
-static bool barred(const char *path) { return loan_here && loan_here->alone && !lent(path); }
+bool cgam_file_barred(const char *path) { return loan_here && loan_here->alone && !lent(path); }
 
 bool cgam_file_exists(const char *path)
 {
     struct stat st;
-    if (lent(path) || barred(path)) return lent(path) != NULL;
+    if (lent(path) || cgam_file_barred(path)) return lent(path) != NULL;
     return is_standard_input(path) || stat(path, &st) == 0;
 }
 
@@ -130,7 +130,7 @@ cgam_status cgam_file_map(cgam_env *env, const char *path, cgam_file *out)
     const cgam_lent *own = lent(path);
     if (own) *out = cgam_file_borrow(own->bytes, own->size);
     if (own) return CGAM_OK;
-    if (barred(path))
+    if (cgam_file_barred(path))
         return cgam_fail(env, CGAM_E_NOT_FOUND, "%s: files cannot be named here",
                          cgam_file_name(path));
     /* O_NONBLOCK: a pipe without a writer must not hold us up; regular files ignore it. */
@@ -149,9 +149,6 @@ cgam_status cgam_file_map(cgam_env *env, const char *path, cgam_file *out)
     } else if (!S_ISREG(st.st_mode)) {
         status = cgam_fail(env, CGAM_E_UNSUPPORTED, "%s: neither a file nor a pipe",
                            cgam_file_name(path));
-    } else if ((uintmax_t)st.st_size > PTRDIFF_MAX) {
-        status = cgam_fail(env, CGAM_E_UNSUPPORTED, "%s: %jd bytes are too many to map",
-                           cgam_path_tail(path), (intmax_t)st.st_size);
     } else if (st.st_size == 0) {
         *out = cgam_file_borrow("", 0);
     } else {
@@ -177,14 +174,18 @@ void cgam_file_unmap(cgam_file *file)
 
 struct cgam_outfile {
     cgam_env *env;
-    FILE *stream;  /* NULL when closed */
+    FILE *stream; /* onto fd; NULL when closed */
+    int fd;
     char *shown;   /* the path as the caller gave it, for messages */
     char *target;  /* links resolved */
     char *temp;    /* a name beside it; on the way to the target, or until then */
     bool nameless; /* the file has none before the commit, so that a killed program leaves none */
     bool made;     /* a file has the name temp */
     int error;     /* the first errno of a failing write */
+    cgam_outfile *next; /* of its group */
 };
+
+static _Thread_local cgam_outgroup *group_here; /* NULL: a commit is a commit */
 
 static void outfile_free(cgam_outfile *out)
 {
@@ -238,7 +239,7 @@ static int open_nameless(cgam_outfile *out)
     char open_name[OPEN_NAME];
     memcpy(out->temp, directory ? out->target : ".", directory ? directory : 1);
     out->temp[directory ? directory : 1] = '\0';
-    int fd = open(out->temp, O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+    int fd = open(out->temp, O_RDWR | O_TMPFILE | O_CLOEXEC, 0666);
     if (fd < 0) return -1;
     name_open(fd, open_name);
     if (access(open_name, F_OK) == 0) return fd;
@@ -254,7 +255,7 @@ static int open_temp(cgam_outfile *out)
     out->nameless = fd >= 0;
     for (int i = 0; i < NAME_TRIES && fd < 0; i++) {
         if (!name_temp(out)) return -1;
-        fd = open(out->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        fd = open(out->temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (fd < 0 && errno != EEXIST) return -1;
     }
     out->made = fd >= 0 && !out->nameless;
@@ -265,13 +266,48 @@ static int open_temp(cgam_outfile *out)
 static bool give_name(cgam_outfile *out)
 {
     char open_name[OPEN_NAME];
-    name_open(fileno(out->stream), open_name);
+    name_open(out->fd, open_name);
     for (int i = 0; i < NAME_TRIES && out->nameless; i++) {
         if (!name_temp(out)) return false;
         out->made = linkat(AT_FDCWD, open_name, AT_FDCWD, out->temp, AT_SYMLINK_FOLLOW) == 0;
         if (out->made || errno != EEXIST) return out->made;
     }
     return out->made;
+}
+
+int cgam_write_all(int fd, const void *bytes, size_t size)
+{
+    const char *at = bytes;
+    while (size > 0) {
+        ssize_t put = write(fd, at, size);
+        if (put < 0 && errno == EINTR) continue;
+        if (put <= 0) return put < 0 ? errno : ENOSPC;
+        at += put;
+        size -= (size_t)put;
+    }
+    return 0;
+}
+
+/* A stream's own write takes an interrupted call for a failure. */
+static ssize_t stream_write(void *arg, const char *bytes, size_t size)
+{
+    const cgam_outfile *out = arg;
+    int error = cgam_write_all(out->fd, bytes, size);
+    if (error) errno = error;
+    return error ? 0 : (ssize_t)size;
+}
+
+static int stream_seek(void *arg, off64_t *at, int whence)
+{
+    const cgam_outfile *out = arg;
+    *at = lseek64(out->fd, *at, whence);
+    return *at < 0 ? -1 : 0;
+}
+
+static int stream_close(void *arg)
+{
+    const cgam_outfile *out = arg;
+    return close(out->fd);
 }
 
 cgam_status cgam_outfile_begin(cgam_env *env, const char *path, cgam_outfile **result)
@@ -302,7 +338,11 @@ cgam_status cgam_outfile_begin(cgam_env *env, const char *path, cgam_outfile **r
     } else if ((fd = open_temp(out)) < 0) {
         status = cgam_outfile_fail(out, errno);
     } else {
-        out->stream = fdopen(fd, "wb");
+        out->fd = fd;
+        out->stream =
+            fopencookie(out, "wb",
+                        (cookie_io_functions_t){
+                            .write = stream_write, .seek = stream_seek, .close = stream_close});
         if (!out->stream) {
             status = cgam_outfile_fail(out, errno);
             close(fd);
@@ -320,6 +360,8 @@ cgam_status cgam_outfile_begin(cgam_env *env, const char *path, cgam_outfile **r
 
 FILE *cgam_outfile_stream(cgam_outfile *out) { return out->stream; }
 
+int cgam_outfile_fd(const cgam_outfile *out) { return out->fd; }
+
 cgam_status cgam_outfile_write(cgam_outfile *out, const void *bytes, size_t size)
 {
     if (size && fwrite(bytes, 1, size, out->stream) != size) return cgam_outfile_fail(out, errno);
@@ -332,7 +374,6 @@ static int sync_directory(const char *target)
 {
     char path[PATH_MAX];
     size_t length = directory_length(target);
-    if (length >= sizeof path) return ENAMETOOLONG;
     snprintf(path, sizeof path, "%.*s", length ? (int)length : 1, length ? target : ".");
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return errno == EACCES ? 0 : errno;
@@ -341,24 +382,54 @@ static int sync_directory(const char *target)
     return error;
 }
 
-cgam_status cgam_outfile_commit(cgam_outfile *out)
+/* The last step: the name. Frees it. */
+static cgam_status take_name(cgam_outfile *out)
 {
     cgam_status status = CGAM_OK;
-    errno = 0;
-    if (out->error || ferror(out->stream) || fflush(out->stream) != 0 ||
-        fsync(fileno(out->stream)) != 0 || !give_name(out))
-        status = cgam_outfile_fail(out, errno);
-    /* Some file systems report a failed write only when the file is closed. */
-    if (fclose(out->stream) != 0 && status == CGAM_OK) status = cgam_outfile_fail(out, errno);
-    out->stream = NULL;
-    if (status == CGAM_OK && rename(out->temp, out->target) != 0)
-        status = cgam_outfile_fail(out, errno);
+    if (rename(out->temp, out->target) != 0) status = cgam_outfile_fail(out, errno);
     if (status == CGAM_OK) {
         out->made = false;
         int error = sync_directory(out->target);
         if (error) status = cgam_outfile_fail(out, error);
     }
     outfile_free(out);
+    return status;
+}
+
+cgam_status cgam_outfile_commit(cgam_outfile *out)
+{
+    cgam_status status = CGAM_OK;
+    errno = 0;
+    if (out->error || ferror(out->stream) || fflush(out->stream) != 0 || fsync(out->fd) != 0 ||
+        !give_name(out))
+        status = cgam_outfile_fail(out, errno);
+    /* Some file systems report a failed write only when the file is closed. */
+    if (fclose(out->stream) != 0 && status == CGAM_OK) status = cgam_outfile_fail(out, errno);
+    out->stream = NULL;
+    if (status != CGAM_OK) outfile_free(out);
+    else if (!group_here) return take_name(out);
+    else {
+        *group_here->last = out;
+        group_here->last = &out->next;
+    }
+    return status;
+}
+
+void cgam_outgroup_begin(cgam_outgroup *group)
+{
+    *group = (cgam_outgroup){.last = group_here ? NULL : &group->first};
+    if (group->last) group_here = group;
+}
+
+cgam_status cgam_outgroup_end(cgam_outgroup *group, cgam_status status)
+{
+    if (!group->last) return status;
+    group_here = NULL;
+    for (cgam_outfile *out = group->first, *next; out; out = next) {
+        next = out->next;
+        if (status == CGAM_OK) status = take_name(out);
+        else outfile_free(out);
+    }
     return status;
 }
 

@@ -41,6 +41,7 @@ void cgam_file_lend(const cgam_loan *loan);
 void cgam_file_unmap(cgam_file *file); /* copes with {0} and NULL, leaves {0} */
 
 bool cgam_file_exists(const char *path);
+bool cgam_file_barred(const char *path); /* by a loan of this thread, whatever is on the disk */
 
 /* How an input is called in messages: as much of the end of its path as there is room for. */
 const char *cgam_file_name(const char *path);
@@ -48,16 +49,30 @@ const char *cgam_file_name(const char *path);
 const char *cgam_path_tail(const char *path);
 bool cgam_path_ends(const char *path, const char *ending); /* ".npy", in either case of letters */
 
+/* All of it, however often the system stops halfway; 0 or errno. */
+CGAM_NODISCARD int cgam_write_all(int fd, const void *bytes, size_t size);
+
 /* A file in the making. Only the target's directory sees it, under a name that begins with
  * ".cgam-", until the commit. Where the target is a symbolic link, what it points to is
  * replaced; a target that is no regular file (a directory, a device) is refused. */
 typedef struct cgam_outfile cgam_outfile;
 CGAM_NODISCARD cgam_status cgam_outfile_begin(cgam_env *env, const char *path, cgam_outfile **out);
 FILE *cgam_outfile_stream(cgam_outfile *out); /* for fprintf; a failed write shows at the commit */
+int cgam_outfile_fd(const cgam_outfile *out); /* what the stream writes to; it has no fileno */
 CGAM_NODISCARD cgam_status cgam_outfile_write(cgam_outfile *out, const void *bytes, size_t size);
 /* CGAM_E_IO for this file with the reason that errno holds, or that a write met before. */
 cgam_status cgam_outfile_fail(cgam_outfile *out, int error);
 CGAM_NODISCARD cgam_status cgam_outfile_commit(cgam_outfile *out); /* frees it, come what may */
+
+/* Several files that belong together: between these two calls, commits on this thread bring a file to the disk and
+ * leave it at that; the second gives all of them their names, or takes none over where `status` is a failure, which it
+ * hands on. So a disk that fills up leaves the old ones. A group inside another is part of it. */
+typedef struct cgam_outgroup {
+    cgam_outfile *first;
+    cgam_outfile **last; /* NULL: part of another group */
+} cgam_outgroup;
+void cgam_outgroup_begin(cgam_outgroup *group);
+CGAM_NODISCARD cgam_status cgam_outgroup_end(cgam_outgroup *group, cgam_status status);
 void cgam_outfile_abandon(cgam_outfile *out); /* removes the temporary; NULL is fine */
 
 #endif

@@ -29,7 +29,7 @@ static void path_of(char path[PATH_MAX], const char *folder, const char *prefix,
     snprintf(path, PATH_MAX, "%s/%s%s.%s", folder, prefix, name, kind);
 }
 
-/* Does the file end as one of its kind should? */
+/* Does the file end as one of its kind should, and is it on the disk? */
 static bool whole(const char *path, const char *ending)
 {
     char tail[32];
@@ -37,26 +37,31 @@ static bool whole(const char *path, const char *ending)
     if (!f) return false;
     size_t length = strlen(ending), got = 0;
     if (fseek(f, -(long)sizeof tail, SEEK_END) == 0) got = fread(tail, 1, sizeof tail, f);
+    if (fsync(fileno(f)) != 0) got = 0;
     fclose(f);
     while (got > 0 && (tail[got - 1] == '\n' || tail[got - 1] == '\r')) got--;
     return got >= length && memcmp(tail + got - length, ending, length) == 0;
 }
 
-/* The first line of gnuplot's complaint that says something. */
-static void complaint(const char *path, char *text, size_t size)
+/* The first line of gnuplot's complaint that says something. False: it left out a table that it could not read, which
+ * it takes for no failure. */
+static bool complaint(const char *path, char *text, size_t size)
 {
     FILE *f = fopen(path, "r");
     snprintf(text, size, "no reason given");
     char line[256];
+    bool all = true;
     while (f && fgets(line, sizeof line, f)) {
         line[strcspn(line, "\n")] = '\0';
         const char *at = line + strspn(line, " \t^");
         if (*at && (strstr(at, "line ") || strstr(at, "annot"))) {
             snprintf(text, size, "%s", at);
+            all = !strstr(at, "Skipping unreadable");
             break;
         }
     }
     if (f) fclose(f);
+    return all;
 }
 
 static cgam_status draw_one(void *arg, int64_t i)
@@ -74,14 +79,14 @@ static cgam_status draw_one(void *arg, int64_t i)
         cgam_child_start(&(cgam_child){.argv = argv, .folder = j->folder, .log = log}, &pid);
     int code = error ? -1 : cgam_child_wait(pid);
     path_of(path, j->folder, PREFIX, figure->name, "log");
-    complaint(path, text, sizeof text);
+    bool all = complaint(path, text, sizeof text);
     unlink(path);
     j->missing[i] = error == ENOENT || code == 127;
     if (j->missing[i]) return CGAM_OK;
     if (error)
         return cgam_fail(j->env, CGAM_E_IO, "gnuplot could not be started: %s",
                          strerror_r(error, text, sizeof text));
-    bool fine = code == 0;
+    bool fine = code == 0 && all;
     cgam_status status = CGAM_OK;
     for (int k = 0; k < 3; k++) {
         path_of(path, j->folder, PREFIX, figure->name, kinds[k]);

@@ -124,15 +124,17 @@ cgam_status cgam_figures_write(const cgam_study *study, const char *folder, cgam
 cgam_status cgam_results_write(const cgam_study *study, const char *folder)
 {
     static const char *const ends[] = {"gp", "svg", "png", "pdf"};
-    cgam_status status = CGAM_OK;
     const cgam_figure_script *one = cgam_study_replaces(study, folder) ? cgam_figure_scripts : NULL;
+    cgam_outgroup files;
+    cgam_outgroup_begin(&files);
+    cgam_status status = cgam_study_write(study, folder);
     for (; one && one->name && status == CGAM_OK; one++)
         for (int i = 0; i < 4 && status == CGAM_OK; i++) {
             char file[64];
             snprintf(file, sizeof file, "%s.%s", one->name, ends[i]);
             status = cgam_folder_remove(cgam_study_env(study), folder, file);
         }
-    return status == CGAM_OK ? cgam_study_write(study, folder) : status;
+    return cgam_outgroup_end(&files, status);
 }
 
 void cgam_page_panels(FILE *to, const cgam_figure *f)

@@ -319,9 +319,12 @@ static cgam_status clear(const cgam_study *study, const char *folder)
 
 cgam_status cgam_study_write(const cgam_study *study, const char *folder)
 {
-    cgam_status status = clear(study, folder);
+    cgam_outgroup files;
+    cgam_status status = CGAM_OK;
+    cgam_outgroup_begin(&files);
     for (int64_t i = 0; i < study->tables && status == CGAM_OK; i++)
         status = cgam_table_write(study->env, &study->table[i], folder);
     if (status == CGAM_OK) status = cgam_json_save(study->env, folder, "summary.json", study->doc);
-    return status;
+    if (status == CGAM_OK) status = clear(study, folder);
+    return cgam_outgroup_end(&files, status);
 }
