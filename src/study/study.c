@@ -1,6 +1,7 @@
 /* study.c: the list of studies, their tables, and what is written of them. */
 #include "base/blas.h"
 #include "io/folder.h"
+#include "io/journal.h"
 #include "study/params.h"
 
 #include <stdlib.h>
@@ -107,6 +108,7 @@ void cgam_study_free(cgam_study *study)
     cgam_free(study->env, study->labels);
     cgam_free(study->env, study->lists);
     cgam_free(study->env, study->out);
+    cgam_journal_close(study->journal);
     cgam_free(study->env, study->progress);
     cgam_free(study->env, study);
 }

@@ -16,7 +16,8 @@ struct cgam_study {
     cgam_env *env;
     cgam_study_opts opts; /* lists point into `lists` */
     double *lists;
-    char *out, *progress; /* folder and file of the progress; NULL = none */
+    char *out, *progress;         /* folder and file of the progress; NULL = none */
+    struct cgam_journal *journal; /* the file, open while blocks are run */
     const cgam_lanes *lanes;
     json_t *doc;
     char *json; /* the document as text */
