@@ -93,6 +93,7 @@ soak: build ## tests under ASan and UBSan again and again, then fuzzing, SOAK_SE
 	@tests/rigour/broken --build $(BUILD)
 	@$(compile) $(BUILD) -j $(JOBS) --target serve_crowd
 	@CGAM=$(CGAM_BUILD)/cgam CGAM_SRC=$(CURDIR) CGAM_CROWD=100000 /usr/bin/python3 -B tests/serve/test_crowd.py
+	@CGAM=$(CGAM_BUILD)/cgam CGAM_SRC=$(CURDIR) CGAM_KERNELS=all bash tests/system/kernels.sh
 	@$(configure) -B $(BUILD)/asan -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCGAM_SANITIZE=address >/dev/null
 	@$(compile) $(BUILD)/asan -j $(JOBS)
 	@tools/soak $(BUILD)/asan $(SOAK_SECONDS)

@@ -2,8 +2,10 @@
 #include "app/verbs.h"
 #include "base/env.h"
 #include "io/folder.h"
+#include "num/cpu/cpu.h"
 
 #include <cgam/door.h>
+#include <stdlib.h>
 #include <string.h>
 
 cgam_ask_opts cgam_ask_opts_default(void) { return (cgam_ask_opts){.progress = false}; }
@@ -17,9 +19,24 @@ static const char *folder_of(const cgam_call *call)
     return NULL;
 }
 
+/* A wish that cannot be met is told here, since those who choose the loops can tell nobody. */
+static cgam_status check_cpu(cgam_env *env)
+{
+    const char *wish = getenv("CGAM_CPU");
+    char usable[120] = "";
+    if (!wish || strcmp(wish, cgam_cpu_best()->name) == 0) return CGAM_OK;
+    for (const cgam_cpu *cpu = cgam_cpu_all; cpu->name; cpu++) {
+        size_t end = strlen(usable);
+        if (cpu->usable()) snprintf(usable + end, sizeof usable - end, ", %s", cpu->name);
+    }
+    return cgam_fail(env, CGAM_E_ARG, "CGAM_CPU is '%.40s', this CPU runs one of %s", wish,
+                     usable + 2);
+}
+
 cgam_status cgam_call_run(cgam_call *call)
 {
     if (!call->doc) return cgam_fail_nomem(call->env, "the document");
+    if (check_cpu(call->env) != CGAM_OK) return CGAM_E_ARG;
     const char *out = folder_of(call);
     size_t there = out ? cgam_folder_there(out) : 0;
     (void)cgam_json_ran_short(); /* others */

@@ -3,6 +3,8 @@
 #include "num/cpu/cpu.h"
 
 #include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -92,8 +94,9 @@ const cgam_cpu *cgam_cpu_best(void)
 {
     const cgam_cpu *best = atomic_load(&chosen);
     if (best) return best;
+    const char *wish = getenv("CGAM_CPU");
     for (const cgam_cpu *cpu = cgam_cpu_all; cpu->name; cpu++)
-        if (cpu->usable()) best = cpu;
+        if (cpu->usable() && (!best || !wish || strcmp(best->name, wish) != 0)) best = cpu;
     atomic_store(&chosen, best);
     return best;
 }

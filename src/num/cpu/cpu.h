@@ -43,7 +43,7 @@ typedef struct cgam_cpu {
 /* Plain first, then by rising speed; a NULL name ends. Entries may be unusable here. */
 extern const cgam_cpu cgam_cpu_all[];
 
-/* The fastest usable one. */
+/* The fastest usable one, or the one that the variable CGAM_CPU names, if this CPU can run it. */
 const cgam_cpu *cgam_cpu_best(void);
 /* From now on the best is `cpu`, which must be usable; NULL = as the CPU is. For tests and benches, while
  * nothing else runs. */
