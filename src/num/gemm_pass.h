@@ -53,7 +53,7 @@ typedef struct cgam_gemm_pass {
     /* by cgam_gemm_pass_new */
     const cgam_gemm *gemm;
     int64_t width, chunks, tile, ld;
-    void *Q, *Q2; /* [d, width] */
+    void *Q, *Q2; /* panels one after the other, each [d, its width] */
     double *Y;    /* [chunks, d, width] the sums */
 } cgam_gemm_pass;
 

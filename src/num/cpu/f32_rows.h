@@ -7,7 +7,7 @@
  * A row has `pairs` whole pairs of vectors and `left` numbers behind them. */
 
 /* The first k < PAIR numbers, zeros behind them; nothing behind p[k - 1] is read. */
-#ifndef MASKED
+#ifndef MASKED_F32
 INLINE void OF(some)(const TYPE *p, int64_t k, vf *a, vf *b)
 {
     TYPE part[PAIR] = {0};
@@ -22,14 +22,19 @@ static void OF(lay)(const double *x, int64_t d, float *out)
         for (int k = 0; k < PAIR; k++) out[j + PLACE(k)] = j + k < d ? (float)x[j + k] : 0;
 }
 
-INLINE void OF(score_step)(const TYPE *z, const float *x, vf *s)
+/* One step of `rows` rows: x is loaded once for all of them. */
+INLINE void OF(score_step)(int rows, const TYPE *z, int64_t stride, const float *x, vf (*s)[SUMS])
 {
     UNROLL
     for (int k = 0; k < WIDE; k++) {
-        vf a, b;
-        OF(pair)(z + k * PAIR, &a, &b);
-        s[k % 2 * 2] += a * load_f32(x + k * PAIR);
-        s[k % 2 * 2 + 1] += b * load_f32(x + k * PAIR + LANES);
+        vf x0 = load_f32(x + k * PAIR), x1 = load_f32(x + k * PAIR + LANES);
+        UNROLL
+        for (int r = 0; r < rows; r++) {
+            vf a, b;
+            OF(pair)(z + r * stride + k * PAIR, &a, &b);
+            s[r][2 * k % SUMS] += a * x0;
+            s[r][(2 * k + 1) % SUMS] += b * x1;
+        }
     }
 }
 
@@ -37,8 +42,8 @@ INLINE void OF(score_some)(const TYPE *z, int64_t left, const float *x, vf *s)
 {
     vf a, b;
     OF(some)(z, left, &a, &b);
-    s[2] += a * load_f32(x);
-    if (PLACE(1) != 1 || left > LANES) s[3] += b * load_f32(x + LANES);
+    s[2 % SUMS] += a * load_f32(x);
+    if (PLACE(1) != 1 || left > LANES) s[3 % SUMS] += b * load_f32(x + LANES);
 }
 
 /* The columns behind the last whole step. */
@@ -53,40 +58,29 @@ INLINE void OF(score_rest)(const TYPE *z, int64_t left, const float *x, vf *s)
     if (left) OF(score_some)(z, left, x, s);
 }
 
-INLINE double OF(score_long)(const TYPE *z, int64_t d, const float *x)
+/* y += the sum over `rows` rows of w row: `pairs` whole pairs of them. */
+INLINE void OF(add_pairs)(int rows, int pairs, const TYPE *row, int64_t stride, const vf *w,
+                          float *y)
 {
-    double sum = 0;
-    int64_t whole = d / STEP * STEP;
-    for (int64_t j = 0; j < whole;) {
-        int64_t end = whole - j < BLOCK ? whole : j + BLOCK;
-        vf s[4] = {{0}, {0}, {0}, {0}};
-        for (; j < end; j += STEP) {
-            prefetch_lines((const char *)(z + j) + AHEAD, STEP * (int)sizeof(TYPE));
-            OF(score_step)(z + j, x + j, s);
-        }
-        if (end == whole) OF(score_rest)(z + whole, d - whole, x + whole, s);
-        sum += score_sum(s);
-    }
-    return sum;
-}
-
-/* y += w row: `pairs` whole pairs of it. */
-INLINE void OF(add_pairs)(int pairs, const TYPE *row, float w, float *y)
-{
-    vf a, b;
     UNROLL
     for (int k = 0; k < pairs; k++) {
-        OF(pair)(row + k * PAIR, &a, &b);
-        store_f32(y + k * PAIR, load_f32(y + k * PAIR) + w * a);
-        store_f32(y + k * PAIR + LANES, load_f32(y + k * PAIR + LANES) + w * b);
+        vf a, b, y0 = load_f32(y + k * PAIR), y1 = load_f32(y + k * PAIR + LANES);
+        UNROLL
+        for (int r = 0; r < rows; r++) {
+            OF(pair)(row + r * stride + k * PAIR, &a, &b);
+            y0 += w[r] * a;
+            y1 += w[r] * b;
+        }
+        store_f32(y + k * PAIR, y0);
+        store_f32(y + k * PAIR + LANES, y1);
     }
 }
 
 /* The columns behind the last whole step. */
-INLINE void OF(add_rest)(const TYPE *row, int64_t left, float w, float *y)
+INLINE void OF(add_rest)(const TYPE *row, int64_t left, vf w, float *y)
 {
     vf a, b;
-    for (; left >= PAIR; left -= PAIR, row += PAIR, y += PAIR) OF(add_pairs)(1, row, w, y);
+    for (; left >= PAIR; left -= PAIR, row += PAIR, y += PAIR) OF(add_pairs)(1, 1, row, 0, &w, y);
     if (!left) return;
     OF(some)(row, left, &a, &b);
     store_f32(y, load_f32(y) + w * a);
@@ -112,18 +106,18 @@ INLINE void OF(add_row)(int pairs, int64_t left, const TYPE *row, float w, vf *a
 /* The score of a short row, lane by lane. */
 INLINE vf OF(short_score)(int pairs, int64_t left, const TYPE *z, const float *x)
 {
-    vf s[4] = {{0}, {0}, {0}, {0}};
-    prefetch_lines((const char *)z + AHEAD, pairs * PAIR * (int)sizeof(TYPE));
-    __builtin_prefetch((const char *)(z + pairs * PAIR + left) + AHEAD, 0, 2);
+    vf s[SUMS] = {{0}};
+    if (AHEAD) prefetch_lines((const char *)z + AHEAD, pairs * PAIR * (int)sizeof(TYPE));
+    if (AHEAD) __builtin_prefetch((const char *)(z + pairs * PAIR + left) + AHEAD, 0, 2);
     UNROLL
     for (int k = 0; k < pairs; k++) {
         vf p, q;
         OF(pair)(z + k * PAIR, &p, &q);
-        s[k % 2 * 2] += p * load_f32(x + k * PAIR);
-        s[k % 2 * 2 + 1] += q * load_f32(x + k * PAIR + LANES);
+        s[2 * k % SUMS] += p * load_f32(x + k * PAIR);
+        s[(2 * k + 1) % SUMS] += q * load_f32(x + k * PAIR + LANES);
     }
     if (left) OF(score_some)(z + pairs * PAIR, left, x + pairs * PAIR, s);
-    return (s[0] + s[1]) + (s[2] + s[3]);
+    return lanes_join(s);
 }
 
 /* Short rows, eight scores at a time; where stale rows are to be added too, their whole readout
@@ -183,15 +177,78 @@ static void OF(short_any)(bool adds, const TYPE *fresh, const TYPE *stale, int64
     }
 }
 
+/* Scores of `rows` fresh rows over `width` columns, a multiple of STEP, and `left` more behind them,
+ * added to out; by turns, where they are to be added, a step of the readout of as many stale ones. */
+INLINE void OF(block)(int rows, bool adds, const TYPE *fresh, int64_t next, const TYPE *stale,
+                      int64_t stride, int64_t width, int64_t left, const float *x, double *out,
+                      const float *w, float *y)
+{
+    vf s[ROWS][SUMS] = {{{0}}}, weight[ROWS];
+    UNROLL
+    for (int r = 0; r < rows; r++) weight[r] = adds ? (vf){0} + w[r] : (vf){0};
+    for (int64_t j = 0; j < width; j += STEP) {
+        if (AHEAD) prefetch_lines((const char *)(fresh + j) + next, STEP * (int)sizeof(TYPE));
+        for (int r = 0; ROWS > 1 && sizeof(TYPE) == 2 && r < rows; r++)
+            prefetch_lines(fresh + (rows + r) * stride + j, STEP * (int)sizeof(TYPE));
+        OF(score_step)(rows, fresh + j, stride, x + j, s);
+        if (adds) OF(add_pairs)(rows, WIDE, stale + j, stride, weight, y + j);
+    }
+    if (left && AHEAD > 0)
+        prefetch_lines((const char *)(fresh + width) + next, STEP * (int)sizeof(TYPE));
+    for (int r = 0; left && r < rows; r++) {
+        OF(score_rest)(fresh + r * stride + width, left, x + width, s[r]);
+        if (adds) OF(add_rest)(stale + r * stride + width, left, weight[r], y + width);
+    }
+    UNROLL
+    for (int r = 0; r < rows; r++) out[r] += score_sum(s[r]);
+}
+
+/* The columns [from, from + wide) of `rows` rows. */
+INLINE void OF(wide)(int rows, bool adds, const TYPE *fresh, int64_t next, const TYPE *stale,
+                     int64_t stride, int64_t d, int64_t from, int64_t wide, const float *x,
+                     double *out, const float *w, float *y)
+{
+    int64_t whole = d / STEP * STEP;
+    for (int64_t j = from; j < from + wide && j < whole; j += BLOCK) {
+        bool last = whole - j <= BLOCK;
+        OF(block)
+        (rows, adds, fresh + j, next, stale + j, stride, last ? whole - j : BLOCK,
+         last ? d - whole : 0, x + j, out, w, adds ? y + j : y);
+    }
+}
+
+/* Rows that are not short. Alone, they go by blocks of columns where x and y outgrow the first-level cache. */
+INLINE void OF(long)(bool adds, const TYPE *fresh, const TYPE *stale, int64_t stride, int64_t n,
+                     int64_t d, const float *x, double *out, const float *w, float *y)
+{
+    int64_t whole = d / STEP * STEP, bytes = stride * (int64_t)sizeof(TYPE);
+    bool cached = ROWS > 1 || !adds || d <= CACHED;
+    int64_t next = cached ? AHEAD : bytes < AHEAD ? 2 * bytes : bytes;
+    int64_t wide = cached ? whole : BLOCK;
+    for (int64_t i = 0; i < n; i++) out[i] = 0;
+    for (int64_t from = 0; from < whole; from += wide) {
+        int64_t i = 0;
+        for (; i + ROWS <= n; i += ROWS) OF(wide)
+        (ROWS, adds, fresh + i * stride, next, stale + i * stride, stride, d, from, wide, x,
+         out + i, adds ? w + i : w, y);
+        for (; i < n; i++) OF(wide)
+        (1, adds, fresh + i * stride, next, stale + i * stride, stride, d, from, wide, x, out + i,
+         adds ? w + i : w, y);
+    }
+}
+
 static void OF(dot)(const void *rows, int64_t stride, int64_t n, int64_t d, const float *x,
                     double *out)
 {
-    const TYPE *row = rows;
-    if (d < SHORT * PAIR) {
-        OF(short_any)(false, row, row, stride, n, d, x, out, NULL, NULL);
-        return;
-    }
-    for (int64_t i = 0; i < n; i++, row += stride) out[i] = OF(score_long)(row, d, x);
+    if (d < SHORT * PAIR) OF(short_any)(false, rows, rows, stride, n, d, x, out, NULL, NULL);
+    else OF(long)(false, rows, rows, stride, n, d, x, out, NULL, NULL);
+}
+
+static void OF(both)(const void *fresh, const void *stale, int64_t stride, int64_t n, int64_t d,
+                     const float *x, double *out, const float *w, float *y)
+{
+    if (d < SHORT * PAIR) OF(short_any)(true, fresh, stale, stride, n, d, x, out, w, y);
+    else OF(long)(true, fresh, stale, stride, n, d, x, out, w, y);
 }
 
 static void OF(sum)(const void *rows, int64_t stride, int64_t n, int64_t d, const float *w,
@@ -200,51 +257,11 @@ static void OF(sum)(const void *rows, int64_t stride, int64_t n, int64_t d, cons
     const TYPE *row = rows;
     int64_t whole = d / STEP * STEP;
     for (int64_t i = 0; i < n; i++, row += stride) {
-        for (int64_t j = 0; j < whole; j += STEP) OF(add_pairs)(WIDE, row + j, w[i], y + j);
-        OF(add_rest)(row + whole, d - whole, w[i], y + whole);
+        vf weight = (vf){0} + w[i];
+        for (int64_t j = 0; j < whole; j += STEP)
+            OF(add_pairs)(1, WIDE, row + j, 0, &weight, y + j);
+        OF(add_rest)(row + whole, d - whole, weight, y + whole);
     }
-}
-
-/* A step of a score, a step of a readout, and so on. Returns the score of the fresh row over
- * `width` columns, a multiple of STEP, and `left` more behind them. */
-INLINE double OF(both_row)(const TYPE *fresh, int64_t next, const TYPE *stale, int64_t width,
-                           int64_t left, const float *x, float w, float *y)
-{
-    vf s[4] = {{0}, {0}, {0}, {0}};
-    for (int64_t j = 0; j < width; j += STEP) {
-        prefetch_lines((const char *)(fresh + j) + next, STEP * (int)sizeof(TYPE));
-        OF(score_step)(fresh + j, x + j, s);
-        OF(add_pairs)(WIDE, stale + j, w, y + j);
-    }
-    if (left) {
-        prefetch_lines((const char *)(fresh + width) + next, STEP * (int)sizeof(TYPE));
-        OF(score_rest)(fresh + width, left, x + width, s);
-        OF(add_rest)(stale + width, left, w, y + width);
-    }
-    return score_sum(s);
-}
-
-/* Rows whose x and y outgrow the first-level cache go by blocks of columns. */
-static void OF(both)(const void *fresh_, const void *stale_, int64_t stride, int64_t n, int64_t d,
-                     const float *x, double *out, const float *w, float *y)
-{
-    const TYPE *fresh = fresh_, *stale = stale_;
-    int64_t whole = d / STEP * STEP, bytes = stride * (int64_t)sizeof(TYPE);
-    int64_t next = d <= CACHED ? AHEAD : bytes < AHEAD ? 2 * bytes : bytes;
-    int64_t wide = d <= CACHED ? whole : BLOCK;
-    if (d < SHORT * PAIR) {
-        OF(short_any)(true, fresh, stale, stride, n, d, x, out, w, y);
-        return;
-    }
-    for (int64_t i = 0; i < n; i++) out[i] = 0;
-    for (int64_t from = 0; from < whole; from += wide)
-        for (int64_t i = 0; i < n; i++)
-            for (int64_t j = from; j < from + wide && j < whole; j += BLOCK) {
-                bool last = whole - j <= BLOCK;
-                out[i] += OF(both_row)(fresh + i * stride + j, next, stale + i * stride + j,
-                                       last ? whole - j : BLOCK, last ? d - whole : 0, x + j, w[i],
-                                       y + j);
-            }
 }
 
 static void OF(flush)(int64_t d, float *from, double *y)

@@ -8,7 +8,7 @@
  *   pair_f16(p, &a, &b)         halves at p as two vectors of floats
  *   weave(&a, &b)               a0 b0 a1 b1 .. as two vectors
  *   reduce8(v, out)             out[i] = sum of the lanes of v[i], i < 8
- * and, where the set has masked loads (MASKED), first_* of f64_rows.h and some_* of f32_rows.h. */
+ * and, where the set has masked loads, first_* of f64_rows.h (MASKED) and some_* of f32_rows.h (MASKED_F32). */
 #ifndef CGAM_SRC_NUM_CPU_SIMD_H
 #define CGAM_SRC_NUM_CPU_SIMD_H
 

@@ -49,6 +49,7 @@ INLINE void pair_f16(const uint16_t *p, vf *a, vf *b)
     *b = (vf)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(p + 16)));
 }
 
+#define MASKED_F32
 /* Masks of the first k < 32 lanes of a pair: of both vectors, the first, the second. */
 #define FEW(k) ((__mmask32)((UINT64_C(1) << (k)) - 1))
 #define FRONT(k) ((__mmask16)FEW(k))

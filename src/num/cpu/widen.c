@@ -2,7 +2,6 @@
  * faster ones of their own and are tested against these. */
 #include "num/cpu/widen.h"
 
-#include <math.h>
 #include <string.h>
 
 /* Moves exponent and fraction to their places in a float, 112 too low, which a multiplication
@@ -29,22 +28,30 @@ static double from_bf16(uint16_t h)
     return f;
 }
 
+/* m / 2^shift, to the nearest, ties to even; m < 2^62, 0 < shift < 63 */
+static uint64_t shifted(uint64_t m, int shift)
+{
+    return (m + (UINT64_C(1) << (shift - 1)) - 1 + (m >> shift & 1)) >> shift;
+}
+
 /* Rounds to a 16-bit float of `fraction` stored bits with normal exponents emin .. emax.
- * A normal number of u units in the last place at exponent e has the code
- *   ((e - emin + 1) << fraction) + (u - (1 << fraction)) = ((e - emin) << fraction) + u,
- * and with e = emin the same sum is right for subnormals and for a carry into the exponent. */
+ * Exponent and fraction of a double are neighbours, so with the exponent counted from emin - 1 the code is one
+ * shift away, and a carry of the fraction raises the exponent, up to infinity. What is below the normal range has its leading
+ * one written out and is shifted further. */
 static uint16_t to_half(double x, int fraction, int emin, int emax)
 {
-    uint16_t sign = signbit(x) ? 0x8000 : 0;
+    uint64_t bits, tiniest = (uint64_t)(1023 + emin) << 52, one = UINT64_C(1) << 52, code;
+    memcpy(&bits, &x, sizeof bits);
+    uint16_t sign = (uint16_t)(bits >> 48 & 0x8000);
     uint16_t infinity = (uint16_t)((emax - emin + 2) << fraction);
-    if (isnan(x)) return (uint16_t)(sign | infinity | (1u << (fraction - 1)));
-    x = fabs(x);
-    if (isinf(x)) return sign | infinity;
-    int e = emin; /* zero counts with the smallest */
-    if (x > 0) frexp(x, &e);
-    e = e - 1 < emin ? emin : e - 1;
-    double units = nearbyint(ldexp(x, fraction - e)); /* in units of the last place */
-    double code = units + ldexp(e - emin, fraction);
+    bits &= ~(UINT64_C(1) << 63);
+    if (bits > UINT64_C(0x7ff) << 52) return (uint16_t)(sign | infinity | (1u << (fraction - 1)));
+    if (bits >= tiniest) {
+        code = shifted(bits - tiniest + one, 52 - fraction);
+    } else { /* a double below its own normal range is zero here */
+        int shift = 52 - fraction + (int)((tiniest >> 52) - (bits >> 52));
+        code = shift < 63 ? shifted((bits & (one - 1)) | one, shift) : 0;
+    }
     return sign | (code >= infinity ? infinity : (uint16_t)code);
 }
 
