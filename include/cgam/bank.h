@@ -38,7 +38,7 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_bank_load(cgam_env *env, const char *pa
 CGAM_API void cgam_bank_free(cgam_bank *bank); /* NULL is fine */
 
 /* Makes the sketch by which recalls with opts.fast search: int8 rows with proved errors, d + d / 128 + 8 bytes a
- * memory, in the time of some thirty recalls. Before the bank is shared; once is enough. */
+ * memory, in the time of some four recalls. Before the bank is shared; once is enough. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_bank_sketch(cgam_bank *bank);
 
 /* A bank of those rows of another whose bits are set: mask has a bit for every row, row i in bit i % 64 of word

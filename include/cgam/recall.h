@@ -55,7 +55,7 @@ typedef struct cgam_recall_opts {
     /* Mode first. fast: the bank's sketch (bank.h) is scanned instead of its rows, and rows that its
      * bounds leave open are scored. Winner, leaders, their scores, gaps and ranks are those without it;
      * p comes as an interval. A bank without a sketch gets one with the plan, in the time of
-     * some thirty recalls. Where the sketch would have more read than the rows, or p, s, r, a readout or certificates
+     * some four recalls. Where the sketch would have more read than the rows, or p, s, r, a readout or certificates
      * are asked for, all rows are read, in double. Default false. */
     bool fast;
     double

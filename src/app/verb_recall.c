@@ -524,7 +524,7 @@ const cgam_verb cgam_verb_recall = {
         "or was not computed is null; --certify computes it. Its route tells which way the recall "
         "took - pass, matrices, vectors, sketch, coupled, coupled-together, flow or anneal - whether most of the "
         "arithmetic was in f64 or f32, and how many queries went together.\n\n"
-        "--fast makes a sketch of the bank (in the time of some thirty recalls, once for all queries), scans that "
+        "--fast makes a sketch of the bank (in the time of some four recalls, once for all queries), scans that "
         "and scores only rows that its proved bounds leave open: winner, list and gaps are those "
         "without it, p is an interval. Where that would cost more, all rows are read and fast.fallback "
         "says so. --none X adds a ghost memory of score X to every sum, gap and bound; where it wins, "

@@ -3,40 +3,30 @@
  * 1. The sketch is scanned: a float for every row and vector.
  * 2. The best by those are scored in double. The last of them is the floor: no row whose upper bound is
  *    below it can be a leader.
- * 3. With a tolerance, a histogram of what rows may weigh by their upper bounds says how far down rows have
- *    to be scored to know the sum so well.
- * 4. Rows above the floor are listed, the others' weights added up by their bounds.
+ * 3. Rows above the floor are listed, the others' weights added up by their bounds; without gates in f32 (sieve.h).
+ * 4. Where that leaves more open than a tolerance, a histogram of what rows may weigh by their upper bounds says how
+ *    far down rows have to be scored to know the sum so well; then 3 again, in double.
  * 5. Where the scan took one term of the query, the second is added for the rows listed; what is still
  *    open is scored in double. */
 #include "num/attend_fast.h"
 
-#include "num/attend_parts.h"
+#include "num/attend_search.h"
 #include "num/rounding.h"
+#include "num/sieve.h"
 
 #include <float.h>
 #include <string.h>
 
 enum {
-    TILE = 256, /* rows whose bounds are made at once */
-    BINS = 512, /* of the histogram, a quarter of e-fold each */
-    MANY = 8,   /* queries from which on one term of each is scanned */
-    WORK = 8    /* rows that are scored by one thread in one go */
+    TILE = 256,            /* rows whose bounds are made at once */
+    BINS = CGAM_SEEK_BINS, /* a quarter of e-fold each */
+    MANY = 8,              /* queries from which on one term of each is scanned, not wide numbers */
+    WORK = 8               /* rows that are scored by one thread in one go */
 };
 static const double TINY = 0x1p-100; /* cpu/int8.h */
 static const double BIN = 0.25;
-static const double UNITS_MAX = 900; /* of the exponents: no score leaves the range of double */
-static const double RANDOM_READ =
-    2;                             /* what a byte of a row here and there costs, of one in a row */
 static const double NOTHING = -80; /* beta (r - top) of weights that are counted, not computed */
 static const double ROOM = 0x1p26; /* scores of a group of queries */
-
-/* One vector of a query, q or e. */
-typedef struct probe {
-    cgam_sketched is;
-    cgam_sketch_error off[CGAM_SKETCH_TERMS];
-    double unit;       /* of its scores */
-    const float *scan; /* [terms, n] */
-} probe;
 
 /* What is known of rows [begin, begin + count): scores and how far they may be off. */
 typedef struct tile {
@@ -44,72 +34,27 @@ typedef struct tile {
     double b[TILE], b_off[TILE], s[TILE], s_off[TILE], r[TILE], r_off[TILE], high[TILE];
 } tile;
 
-/* One query. */
-typedef struct seeker {
-    probe q, e;
-    double floor_r, floor_b, floor_s; /* what a row has to reach to stay open */
-    double top;                       /* that weights are relative to, a score in double */
-    cgam_leader focus;
-    int64_t listed, limit; /* rows left open, and how many may be */
-} seeker;
+/* Scores of rows by one vector, as scanned and with second terms, if there are more. */
+static void scores_of(const cgam_probe *p, int64_t i, int64_t count, const float *more,
+                      double *score)
+{
+    for (int64_t k = 0; k < count; k++)
+        score[k] = p->unit * ((double)p->scan[i + k] + (more ? (double)more[k] : 0));
+}
 
-/* Of one query in one chunk. */
-typedef struct part {
-    cgam_attend_part best; /* by the scan; above: rows that are certainly above the focus */
-    double low, high;      /* weights of the rows that are not listed */
-    double *bins;          /* [BINS] */
-    int64_t listed;
-} part;
-
-/* A row left open, and what came of it. */
-typedef struct open_row {
-    int64_t query, row;
-    bool closed; /* by the second term: it weighs between low and high */
-    double low, high;
-    cgam_leader is;
-} open_row;
-
-typedef struct search {
-    cgam_env *env;
-    const cgam_attend_in *in;
-    const cgam_sketch *sketch;
-    bool gated;
-    int terms; /* scanned */
-    int64_t vectors, chunks, leaders;
-    double tol;
-    seeker *seek;        /* [count] */
-    part *parts;         /* [count, chunks] */
-    cgam_leader *leader; /* [count, chunks + 1, leaders] */
-    double *bins;        /* [count, chunks, BINS], with tol */
-    int32_t *list;       /* [count, n]: rows left open, from the begin of their chunk */
-    int8_t *terms_of;    /* [vectors, CGAM_SKETCH_TERMS, d] */
-    float *steps;        /* [vectors, CGAM_SKETCH_TERMS, blocks] */
-    float *scores;       /* [vectors * terms, n] */
-    char *second; /* second terms as cpu/int8.h lays them out, `second_room` each; one term only */
-    size_t second_room;
-    open_row *open;
-} search;
-
-static int64_t chunk_of(const search *x, int64_t item) { return item % x->chunks; }
-
-/* ---- Bounds -------------------------------------------------------------------------------- */
-/* Scores of rows by one vector in one or two terms, and their bounds. more: the second terms where they are not in
- * the scan, or NULL. */
-static void see(const search *x, const probe *p, int64_t i, int64_t count, const float *more,
-                double *score, double *off)
+/* The same with their bounds. */
+static void see(const cgam_search *x, const cgam_probe *p, int64_t i, int64_t count,
+                const float *more, double *score, double *off)
 {
     const cgam_sketch *s = x->sketch;
-    int terms = more ? 2 : x->terms;
-    const float *first = p->scan + i, *second = more ? more : p->scan + s->n + i;
-    double hat = p->off[terms - 1].hat, rest = p->off[terms - 1].rest;
-    for (int64_t k = 0; k < count; k++) score[k] = p->unit * (double)first[k];
-    for (int64_t k = 0; terms > 1 && k < count; k++) score[k] += p->unit * (double)second[k];
+    double hat = p->off[more ? 1 : 0].hat, rest = p->off[more ? 1 : 0].rest;
+    scores_of(p, i, count, more, score);
     for (int64_t k = 0; k < count; k++)
         off[k] = p->unit * (hat * (double)s->hat[i + k] + rest * (double)s->rest[i + k] + TINY) *
                  CGAM_SLACK;
 }
 
-static void see_gates(const search *x, const seeker *k, tile *t, const float *more)
+static void see_gates(const cgam_search *x, const cgam_seeker *k, tile *t, const float *more)
 {
     const cgam_attend_in *in = x->in;
     int64_t v = k - x->seek;
@@ -133,13 +78,21 @@ static void see_gates(const search *x, const seeker *k, tile *t, const float *mo
 }
 
 /* more: second terms of q and then of e, one row of each; NULL = as scanned. */
-static void look_at(const search *x, const seeker *k, tile *t, const float *more)
+static void look_at(const cgam_search *x, const cgam_seeker *k, tile *t, const float *more)
 {
     see(x, &k->q, t->begin, t->count, more, t->b, t->b_off);
-    if (x->gated) see_gates(x, k, t, more ? more + 1 : NULL);
+    if (!x->gated) {
+        for (int64_t j = 0; j < t->count; j++) {
+            t->r[j] = t->b[j];
+            t->r_off[j] = t->b_off[j] * CGAM_SLACK + 8 * CGAM_U * fabs(t->b[j]);
+            t->high[j] = t->r[j] + t->r_off[j];
+        }
+        return;
+    }
+    see_gates(x, k, t, more ? more + 1 : NULL);
     double lambda = x->in->lambda;
     for (int64_t j = 0; j < t->count; j++) {
-        double gate = x->gated ? lambda * t->s[j] : 0, off = x->gated ? lambda * t->s_off[j] : 0;
+        double gate = lambda * t->s[j], off = lambda * t->s_off[j];
         t->r[j] = t->b[j] + gate;
         /* that sum is rounded here, and in double for the row itself */
         t->r_off[j] = (t->b_off[j] + off + 8 * CGAM_U * (fabs(t->b[j]) + fabs(gate))) * CGAM_SLACK;
@@ -148,7 +101,8 @@ static void look_at(const search *x, const seeker *k, tile *t, const float *more
 }
 
 /* May row j of the tile matter? Counts it among those above the focus where that is certain. */
-static bool is_open(const search *x, const seeker *k, const tile *t, int64_t j, int64_t *above)
+static bool is_open(const cgam_search *x, const cgam_seeker *k, const tile *t, int64_t j,
+                    int64_t *above)
 {
     const cgam_leader *f = &k->focus;
     if (!(t->high[j] < k->floor_r)) return true;
@@ -161,48 +115,87 @@ static bool is_open(const search *x, const seeker *k, const tile *t, int64_t j, 
 }
 
 /* ---- Passes over what the scan left ---------------------------------------------------------- */
-typedef void (*visit)(search *x, seeker *k, part *p, tile *t);
-
+typedef void visitor(cgam_search *x, cgam_seeker *k, cgam_seek_part *p, tile *t);
 typedef struct walk {
-    search *x;
-    visit visit;
+    cgam_search *x;
+    visitor *visit;
 } walk;
+static visitor take_open;
+
+/* Are the open rows of a query found in f32? */
+static bool sifted(const cgam_search *x, const cgam_seeker *k, visitor *visit)
+{
+    return visit == take_open && !x->gated && k->focus.row < 0 && !k->lowered && x->wide &&
+           cgam_sieve_serves(k->q.unit, x->in->beta);
+}
+
+static void sift(cgam_search *x, const cgam_seeker *k, cgam_seek_part *p, int64_t begin,
+                 int64_t end)
+{
+    const cgam_rows *Z = x->in->Z;
+    cgam_sift_one by =
+        cgam_sieve_of(&k->q.is, k->q.off[0], k->q.unit, x->in->beta, k->floor_r, k->top);
+    p->listed = cgam_sieve_rows(&by, x->sketch, Z->cpu, begin, end - begin, k->q.scan + begin,
+                                x->list + (k - x->seek) * Z->n + begin, &p->low, &p->high);
+}
 
 static cgam_status walk_chunk(void *arg, int64_t item)
 {
     const walk *w = arg;
-    search *x = w->x;
-    int64_t chunk = chunk_of(x, item), end = cgam_rows_chunk_begin(x->in->Z, chunk + 1);
-    seeker *k = &x->seek[item / x->chunks];
+    cgam_search *x = w->x;
+    int64_t chunk = item % x->chunks, end = cgam_rows_chunk_begin(x->in->Z, chunk + 1);
+    cgam_seeker *k = &x->seek[item / x->chunks];
     if (cgam_interrupted(x->env)) return CGAM_E_INTERRUPTED;
-    if (k->limit < 0) return CGAM_OK; /* it falls back */
+    if (k->limit < 0 || (x->again && !k->lowered)) return CGAM_OK; /* it falls back, or is done */
+    if (sifted(x, k, w->visit)) {
+        sift(x, k, &x->parts[item], cgam_rows_chunk_begin(x->in->Z, chunk), end);
+        return CGAM_OK;
+    }
     for (int64_t i = cgam_rows_chunk_begin(x->in->Z, chunk); i < end; i += TILE) {
         tile t;
         t.begin = i;
         t.count = end - i < TILE ? end - i : TILE;
-        look_at(x, k, &t, NULL);
         w->visit(x, k, &x->parts[item], &t);
     }
     return CGAM_OK;
 }
 
-static cgam_status walk_over(search *x, visit each)
+static cgam_status walk_over(cgam_search *x, visitor *each)
 {
     walk w = {x, each};
     return cgam_parallel(x->env, x->in->count * x->chunks, walk_chunk, &w);
 }
 
-static void take_best(search *x, seeker *k, part *p, tile *t)
+/* The largest of the scores of a tile. */
+static double top_of(const cgam_search *x, const float *score, int64_t count)
 {
-    (void)k;
+    const cgam_gemm *gemm = x->in->Z->cpu->gemm;
+    double lane[TILE], top = -INFINITY;
+    int64_t lanes = gemm->lanes32, even = count / lanes * lanes;
+    gemm->tops32(count / lanes, lanes, score, lane);
+    for (int64_t k = 0; k < lanes; k++) top = lane[k] > top ? lane[k] : top;
+    for (int64_t k = even; k < count; k++) top = (double)score[k] > top ? (double)score[k] : top;
+    return top;
+}
+
+/* Only scores are asked for here, and without gates they are not bounded for it. */
+static void take_best(cgam_search *x, cgam_seeker *k, cgam_seek_part *p, tile *t)
+{
     const cgam_f64 *f64 = x->in->Z->cpu->f64;
     cgam_attend_part *best = &p->best;
     const cgam_leader *last = &best->leader[x->leaders - 1];
-    if (best->leaders < x->leaders || !(f64->largest(t->r, t->count) <= last->r))
+    double seen = atomic_load_explicit(&k->seen, memory_order_relaxed), top;
+    if (x->gated) look_at(x, k, t, NULL);
+    top = x->gated ? f64->largest(t->r, t->count)
+                   : k->q.unit * top_of(x, k->q.scan + t->begin, t->count);
+    if (!(top < seen) && (best->leaders < x->leaders || !(top <= last->r))) {
+        if (!x->gated) scores_of(&k->q, t->begin, t->count, NULL, t->r);
         for (int64_t j = 0; j < t->count; j++)
-            if (best->leaders < x->leaders || !(t->r[j] <= last->r))
+            if (!(t->r[j] < seen) && (best->leaders < x->leaders || !(t->r[j] <= last->r)))
                 cgam_lead(best->leader, &best->leaders, x->leaders,
                           (cgam_leader){.r = t->r[j], .row = t->begin + j});
+        if (best->leaders == x->leaders) cgam_raise(&k->seen, last->r);
+    }
     if (!x->gated) return;
     if (best->b.row[1] < 0 || f64->largest(t->b, t->count) > best->b.value[1])
         for (int64_t j = 0; j < t->count; j++) cgam_two_take(&best->b, t->b[j], t->begin + j);
@@ -210,32 +203,37 @@ static void take_best(search *x, seeker *k, part *p, tile *t)
         for (int64_t j = 0; j < t->count; j++) cgam_two_take(&best->s, t->s[j], t->begin + j);
 }
 
-/* What each row leaves open of the sum, by how far its upper bound is below the top. */
-static void take_bins(search *x, seeker *k, part *p, tile *t)
+/* What each row leaves open of the sum, in units of the largest weight of its bin: by how far its upper bound is
+ * below the top. */
+static void take_bins(cgam_search *x, cgam_seeker *k, cgam_seek_part *p, tile *t)
 {
     double beta = x->in->beta;
+    look_at(x, k, t, NULL);
     for (int64_t j = 0; j < t->count; j++) {
-        double below = beta * (k->top - t->high[j]);
-        int64_t bin = below < 0 ? 0 : below < BINS * BIN ? (int64_t)(below / BIN) : BINS - 1;
-        p->bins[bin] += exp(-fmax(below, 0)) * -expm1(-2 * beta * t->r_off[j]);
+        double below = beta * (k->top - t->high[j]) * (1 / BIN), off = 2 * beta * t->r_off[j];
+        int64_t bin = below < BINS ? below > 0 ? (int64_t)below : 0 : BINS - 1;
+        p->bins[bin] += off < 1 ? off : 1; /* 1 - exp(-off) or more */
     }
 }
 
-static void take_open(search *x, seeker *k, part *p, tile *t)
+static void take_open(cgam_search *x, cgam_seeker *k, cgam_seek_part *p, tile *t)
 {
     const cgam_attend_in *in = x->in;
-    int64_t begin = cgam_rows_chunk_begin(in->Z, chunk_of(x, p - x->parts));
+    int64_t begin = cgam_rows_chunk_begin(in->Z, (p - x->parts) % x->chunks);
     int32_t *list = x->list + (k - x->seek) * in->Z->n + begin;
-    double e[TILE], sums[3], most = 0;
-    for (int64_t j = 0; j < t->count; j++) {
+    look_at(x, k, t, NULL);
+    double e[TILE], sums[3], most = 0, largest = in->Z->cpu->f64->largest(t->high, t->count);
+    bool closed = !x->gated && k->focus.row < 0 && largest < k->floor_r; /* all are finite */
+    for (int64_t j = 0; j < t->count && !closed; j++) {
         if (is_open(x, k, t, j, &p->best.above) || t->begin + j == k->focus.row) {
             list[p->listed++] = (int32_t)(t->begin + j - begin);
             t->high[j] = -INFINITY;
-        } else {
-            most = fmax(most, t->r_off[j]);
+        } else if (t->r_off[j] > most) {
+            most = t->r_off[j];
         }
     }
-    double largest = in->Z->cpu->f64->largest(t->high, t->count);
+    if (closed) most = in->Z->cpu->f64->largest(t->r_off, t->count);
+    else largest = in->Z->cpu->f64->largest(t->high, t->count);
     if (largest == -INFINITY) return;
     if (in->beta * (largest - k->top) < NOTHING) {
         p->high += (double)t->count * exp(in->beta * (largest - k->top));
@@ -246,13 +244,12 @@ static void take_open(search *x, seeker *k, part *p, tile *t)
     p->low += sums[0] * exp(-2 * in->beta * most * CGAM_SLACK);
 }
 
-/* ---- The steps ----------------------------------------------------------------------------- */
 /* The best by the scan in double: floors and top. */
 static cgam_status set_floors(void *arg, int64_t v)
 {
-    const search *x = arg;
+    const cgam_search *x = arg;
     const cgam_attend_in *in = x->in;
-    seeker *k = &x->seek[v];
+    cgam_seeker *k = &x->seek[v];
     if (k->limit < 0) return CGAM_OK;
     cgam_attend_part total =
         cgam_attend_part_new(x->leader + (in->count * x->chunks + v) * x->leaders);
@@ -278,16 +275,31 @@ static cgam_status set_floors(void *arg, int64_t v)
     return CGAM_OK;
 }
 
-/* Lowers the floor until what stays below leaves no more than tol of the sum open. The sum is at
- * least 1. */
-static void lower_floor(search *x, int64_t v)
+/* Is the sum, which is at least 1, known within tol? Where it is not, its parts are to be made again. */
+static bool is_narrow(cgam_search *x, int64_t v)
 {
-    seeker *k = &x->seek[v];
+    double width = 0;
+    for (int64_t c = 0; c < x->chunks; c++)
+        width += x->parts[v * x->chunks + c].high - x->parts[v * x->chunks + c].low;
+    if (width <= 0.9 * x->tol) return true;
+    for (int64_t c = 0; c < x->chunks; c++) {
+        cgam_seek_part *p = &x->parts[v * x->chunks + c];
+        p->low = p->high = 0;
+        p->listed = p->best.above = 0;
+    }
+    return false;
+}
+
+/* Lowers the floor until what stays below leaves no more than tol of the sum open. */
+static void lower_floor(cgam_search *x, int64_t v)
+{
+    cgam_seeker *k = &x->seek[v];
     double left = 0;
     int64_t bin = BINS;
     while (bin > 0) {
         double more = 0;
         for (int64_t c = 0; c < x->chunks; c++) more += x->parts[v * x->chunks + c].bins[bin - 1];
+        more *= exp(-BIN * (double)(bin - 1));
         if (!(left + more <= 0.9 * x->tol)) break;
         left += more;
         bin--;
@@ -296,11 +308,11 @@ static void lower_floor(search *x, int64_t v)
 }
 
 /* Counts what is open of each query; too much makes it fall back. Returns how many there are in all. */
-static int64_t count_open(search *x, double patience)
+static int64_t count_open(cgam_search *x, double patience)
 {
     int64_t total = 0;
     for (int64_t v = 0; v < x->in->count; v++) {
-        seeker *k = &x->seek[v];
+        cgam_seeker *k = &x->seek[v];
         k->listed = 0;
         for (int64_t c = 0; c < x->chunks; c++) k->listed += x->parts[v * x->chunks + c].listed;
         if (k->limit >= 0 && (double)k->listed > patience * (double)k->limit) k->limit = -1;
@@ -309,31 +321,30 @@ static int64_t count_open(search *x, double patience)
     return total;
 }
 
-static void list_open(search *x)
+static void list_open(cgam_search *x)
 {
-    open_row *to = x->open;
+    cgam_open_row *to = x->open;
     for (int64_t item = 0; item < x->in->count * x->chunks; item++) {
-        int64_t v = item / x->chunks;
-        int64_t begin = cgam_rows_chunk_begin(x->in->Z, chunk_of(x, item));
+        int64_t v = item / x->chunks, begin = cgam_rows_chunk_begin(x->in->Z, item % x->chunks);
         const int32_t *list = x->list + v * x->in->Z->n + begin;
         for (int64_t j = 0; x->seek[v].limit >= 0 && j < x->parts[item].listed; j++)
-            *to++ = (open_row){.query = v, .row = begin + list[j]};
+            *to++ = (cgam_open_row){.query = v, .row = begin + list[j]};
     }
-    *to = (open_row){.query = -1};
+    *to = (cgam_open_row){.query = -1};
 }
 
 typedef struct rescoring {
-    search *x;
+    cgam_search *x;
     int64_t total;
     bool refine; /* by the second term, else in double */
 } rescoring;
 
-static void refine(search *x, open_row *o)
+static void refine(cgam_search *x, cgam_open_row *o)
 {
     const cgam_attend_in *in = x->in;
     const cgam_sketch *s = x->sketch;
     int64_t per = in->e ? 2 : 1, unused = 0;
-    seeker *k = &x->seek[o->query];
+    cgam_seeker *k = &x->seek[o->query];
     float more[2];
     tile t;
     t.begin = o->row;
@@ -352,7 +363,7 @@ static cgam_status rescore(void *arg, int64_t item)
     int64_t end = (item + 1) * WORK < job->total ? (item + 1) * WORK : job->total;
     if (cgam_interrupted(job->x->env)) return CGAM_E_INTERRUPTED;
     for (int64_t i = item * WORK; i < end; i++) {
-        open_row *o = &job->x->open[i];
+        cgam_open_row *o = &job->x->open[i];
         if (o->closed || job->x->seek[o->query].limit < 0) continue;
         if (job->refine) refine(job->x, o);
         else o->is = cgam_attend_look(job->x->in, o->query, o->row);
@@ -360,15 +371,15 @@ static cgam_status rescore(void *arg, int64_t item)
     return CGAM_OK;
 }
 
-static cgam_status settle_open(search *x)
+static cgam_status settle_open(cgam_search *x)
 {
-    int64_t total = count_open(x, x->terms == 1 ? 4 : 1), items = (total + WORK - 1) / WORK;
+    int64_t total = count_open(x, x->wide ? 1 : 4), items = (total + WORK - 1) / WORK;
     cgam_status status = CGAM_OK;
     x->open = cgam_alloc(x->env, (size_t)(total + 1), sizeof *x->open);
     if (!x->open) return cgam_fail_nomem(x->env, "rows left open");
     list_open(x);
     rescoring job = {x, total, true};
-    if (x->terms == 1) status = cgam_parallel(x->env, items, rescore, &job);
+    if (!x->wide) status = cgam_parallel(x->env, items, rescore, &job);
     for (int64_t i = 0; i < total && status == CGAM_OK; i++)
         x->seek[x->open[i].query].listed -= x->open[i].closed;
     for (int64_t v = 0; v < x->in->count; v++)
@@ -379,22 +390,22 @@ static cgam_status settle_open(search *x)
 }
 
 /* What came of query v, whose open rows are [from, from + count) of the list. */
-static void tell(search *x, int64_t v, const open_row *open, int64_t count, cgam_attend_out *out,
-                 cgam_fast *fast)
+static void tell(cgam_search *x, int64_t v, const cgam_open_row *open, int64_t count,
+                 cgam_attend_out *out, cgam_fast *fast)
 {
     const cgam_attend_in *in = x->in;
-    const seeker *k = &x->seek[v];
+    const cgam_seeker *k = &x->seek[v];
     cgam_attend_part total =
         cgam_attend_part_new(x->leader + (in->count * x->chunks + v) * x->leaders);
     *fast = (cgam_fast){0};
     for (int64_t c = 0; c < x->chunks; c++) {
-        const part *p = &x->parts[v * x->chunks + c];
+        const cgam_seek_part *p = &x->parts[v * x->chunks + c];
         total.above += p->best.above;
         fast->low += p->low;
         fast->high += p->high;
     }
     for (int64_t i = 0; i < count; i++) {
-        const open_row *o = &open[i];
+        const cgam_open_row *o = &open[i];
         if (o->closed) {
             fast->low += o->low;
             fast->high += o->high;
@@ -421,122 +432,19 @@ static void tell(search *x, int64_t v, const open_row *open, int64_t count, cgam
                      (x->tol > 0 && !(fast->high - fast->low <= x->tol * fast->known));
 }
 
-/* ---- Setting up ---------------------------------------------------------------------------- */
-/* How many rows may be scored in double before a pass over all of them costs less. Among many queries
- * a row costs a pass less than a reading. */
-static int64_t rows_worth(const search *x)
-{
-    const cgam_rows *Z = x->in->Z;
-    double row = (double)Z->d * (double)cgam_dtype_size(Z->dtype), n = (double)Z->n;
-    double sketched = (double)Z->d + 4 * (double)cgam_int8_blocks(Z->d) + 8;
-    double rows = n * (row - sketched) / (RANDOM_READ * row);
-    return (int64_t)floor(x->terms == 1 ? rows / 8 : rows);
-}
-
-static void probe_new(search *x, int64_t v, const double *vector, double *rest, probe *p)
-{
-    int64_t d = x->sketch->d, blocks = cgam_int8_blocks(d);
-    p->is.terms = x->terms_of + v * CGAM_SKETCH_TERMS * d;
-    p->is.step = x->steps + v * CGAM_SKETCH_TERMS * blocks;
-    cgam_sketch_vector(d, vector, rest, &p->is);
-    for (int t = 0; t < CGAM_SKETCH_TERMS; t++) p->off[t] = cgam_sketch_bound(d, &p->is, t + 1);
-    p->unit = ldexp(1, p->is.exponent + x->sketch->exponent);
-    p->scan = x->scores + v * x->terms * x->sketch->n;
-}
-
-static bool units_hold(const search *x, const probe *p)
-{
-    return fabs((double)p->is.exponent + x->sketch->exponent) <= UNITS_MAX;
-}
-
-/* Sketches the vectors, and lays their second terms out where the scan goes by the first. */
-static cgam_status probe_all(search *x)
+static cgam_status search_run(cgam_search *x, cgam_attend_out *out, cgam_fast *fast)
 {
     const cgam_attend_in *in = x->in;
-    int64_t d = in->Z->d, per = in->e ? 2 : 1, blocks = cgam_int8_blocks(d), limit = rows_worth(x);
-    double *rest = cgam_alloc(x->env, (size_t)d, sizeof *rest);
-    int8_t *numbers = cgam_alloc(x->env, (size_t)(2 * d), 1);
-    float *steps = cgam_alloc(x->env, (size_t)(2 * blocks), sizeof *steps);
-    cgam_status status = CGAM_OK;
-    if (!rest || !numbers || !steps) status = cgam_fail_nomem(x->env, "a sketch of queries");
-    for (int64_t v = 0; v < in->count && status == CGAM_OK; v++) {
-        seeker *k = &x->seek[v];
-        probe *both[] = {&k->q, &k->e};
-        probe_new(x, v * per, in->q + v * d, rest, &k->q);
-        if (in->e) probe_new(x, v * per + 1, in->e + v * d, rest, &k->e);
-        k->limit = units_hold(x, &k->q) && (!in->e || units_hold(x, &k->e)) ? limit : -1;
-        for (int64_t j = 0; x->terms == 1 && j < per; j++) {
-            memcpy(numbers + j * d, both[j]->is.terms + d, (size_t)d);
-            memcpy(steps + j * blocks, both[j]->is.step + blocks, (size_t)blocks * sizeof *steps);
-        }
-        if (x->terms == 1)
-            in->Z->cpu->int8->lay(per, d, numbers, steps, x->second + (size_t)v * x->second_room);
-    }
-    cgam_free(x->env, rest);
-    cgam_free(x->env, numbers);
-    cgam_free(x->env, steps);
-    return status;
-}
-
-/* The scan of the terms that it takes, which lie apart where it takes the first alone. */
-static cgam_status scan(search *x)
-{
-    int64_t d = x->sketch->d, blocks = cgam_int8_blocks(d);
-    for (int64_t v = 1; x->terms == 1 && v < x->vectors; v++) { /* none is needed any more there */
-        memcpy(x->terms_of + v * d, x->terms_of + v * CGAM_SKETCH_TERMS * d, (size_t)d);
-        memmove(x->steps + v * blocks, x->steps + v * CGAM_SKETCH_TERMS * blocks,
-                (size_t)blocks * sizeof *x->steps);
-    }
-    return cgam_sketch_scan(x->env, x->sketch, x->in->Z->cpu, x->vectors * x->terms, x->terms_of,
-                            x->steps, x->scores);
-}
-
-static void search_free(search *x)
-{
-    void *blocks[] = {x->seek,     x->parts, x->leader, x->bins,   x->list,
-                      x->terms_of, x->steps, x->scores, x->second, x->open};
-    for (size_t k = 0; k < sizeof blocks / sizeof *blocks; k++) cgam_free(x->env, blocks[k]);
-}
-
-static cgam_status search_new(search *x)
-{
-    const cgam_attend_in *in = x->in;
-    size_t d = (size_t)in->Z->d, n = (size_t)in->Z->n, count = (size_t)in->count;
-    size_t items = count * (size_t)x->chunks, vectors = (size_t)x->vectors;
-    size_t blocks = (size_t)cgam_int8_blocks(in->Z->d);
-    x->second_room = in->Z->cpu->int8->room(in->e ? 2 : 1, in->Z->d);
-    x->seek = cgam_zalloc(x->env, count, sizeof *x->seek);
-    x->parts = cgam_zalloc(x->env, items, sizeof *x->parts);
-    x->leader = cgam_alloc(x->env, (items + count) * (size_t)x->leaders, sizeof *x->leader);
-    x->bins = cgam_zalloc(x->env, x->tol > 0 ? items * BINS : 1, sizeof *x->bins);
-    x->list = cgam_alloc(x->env, count * n, sizeof *x->list);
-    x->terms_of = cgam_alloc(x->env, vectors * CGAM_SKETCH_TERMS * d, 1);
-    x->steps = cgam_alloc(x->env, vectors * CGAM_SKETCH_TERMS * blocks, sizeof *x->steps);
-    x->scores = cgam_alloc(x->env, vectors * (size_t)x->terms * n, sizeof *x->scores);
-    x->second = cgam_alloc(x->env, x->terms == 1 ? count * x->second_room : 1, 1);
-    if (!x->seek || !x->parts || !x->leader || !x->bins || !x->list || !x->terms_of || !x->steps ||
-        !x->scores || !x->second)
-        return cgam_fail_nomem(x->env, "a search by a sketch");
-    for (size_t k = 0; k < items; k++) {
-        x->parts[k].best = cgam_attend_part_new(x->leader + k * (size_t)x->leaders);
-        x->parts[k].bins = x->bins + (x->tol > 0 ? k * BINS : 0);
-    }
-    return CGAM_OK;
-}
-
-static cgam_status search_run(search *x, cgam_attend_out *out, cgam_fast *fast)
-{
-    const cgam_attend_in *in = x->in;
-    cgam_status status = probe_all(x);
-    if (status == CGAM_OK) status = scan(x);
+    cgam_status status = cgam_search_scan(x);
     if (status == CGAM_OK) status = walk_over(x, take_best);
     if (status == CGAM_OK) status = cgam_parallel(x->env, in->count, set_floors, x);
-    if (status == CGAM_OK && x->tol > 0) {
-        status = walk_over(x, take_bins);
-        for (int64_t v = 0; v < in->count && status == CGAM_OK; v++)
-            if (x->seek[v].limit >= 0) lower_floor(x, v);
-    }
     if (status == CGAM_OK) status = walk_over(x, take_open);
+    for (int64_t v = 0; v < in->count && status == CGAM_OK && x->tol > 0; v++)
+        if (x->seek[v].limit >= 0) x->again |= x->seek[v].lowered = !is_narrow(x, v);
+    if (x->again) status = walk_over(x, take_bins);
+    for (int64_t v = 0; v < in->count && x->again && status == CGAM_OK; v++)
+        if (x->seek[v].limit >= 0 && x->seek[v].lowered) lower_floor(x, v);
+    if (x->again && status == CGAM_OK) status = walk_over(x, take_open);
     if (status == CGAM_OK) status = settle_open(x);
     int64_t at = 0;
     for (int64_t v = 0; v < in->count && status == CGAM_OK; v++) {
@@ -549,35 +457,37 @@ static cgam_status search_run(search *x, cgam_attend_out *out, cgam_fast *fast)
 }
 
 static cgam_status search_some(cgam_env *env, const cgam_attend_in *in, const cgam_sketch *sketch,
-                               int terms, double tol, cgam_attend_out *out, cgam_fast *fast)
+                               bool wide, double tol, cgam_attend_out *out, cgam_fast *fast)
 {
-    search x = {.env = env,
-                .in = in,
-                .sketch = sketch,
-                .gated = in->s || in->e,
-                .terms = terms,
-                .vectors = in->count * (in->e ? 2 : 1),
-                .chunks = cgam_rows_chunks(in->Z),
-                .leaders = in->leaders < in->Z->n ? in->leaders : in->Z->n,
-                .tol = tol};
+    cgam_search x = {.env = env,
+                     .in = in,
+                     .sketch = sketch,
+                     .gated = in->s || in->e,
+                     .wide = wide,
+                     .vectors = in->count * (in->e ? 2 : 1),
+                     .chunks = cgam_rows_chunks(in->Z),
+                     .leaders = in->leaders < in->Z->n ? in->leaders : in->Z->n,
+                     .tol = tol};
     for (int64_t v = 0; v < in->count; v++) fast[v] = (cgam_fast){.fallback = true};
-    if (rows_worth(&x) < x.leaders || in->Z->n > INT32_MAX) return CGAM_OK;
-    cgam_status status = search_new(&x);
+    if (cgam_search_worth(&x) < x.leaders || in->Z->n > INT32_MAX || in->Z->d > CGAM_INT8_COLUMNS)
+        return CGAM_OK;
+    cgam_status status = cgam_search_new(&x);
     if (status == CGAM_OK) status = search_run(&x, out, fast);
-    search_free(&x);
+    cgam_search_free(&x);
     return status;
 }
 
 cgam_status cgam_attend_fast(cgam_env *env, const cgam_attend_in *in, const cgam_sketch *sketch,
                              double tol, cgam_attend_out *out, cgam_fast *fast)
 {
-    int terms = in->count >= MANY ? 1 : CGAM_SKETCH_TERMS;
+    if (in->count >= MANY && !in->s && !in->e)
+        return cgam_attend_fast_many(env, in, sketch, tol, out, fast);
     int64_t group = (int64_t)fmax(1, floor(ROOM / ((double)in->Z->n * (in->e ? 2 : 1))));
     cgam_status status = CGAM_OK;
     for (int64_t v = 0; v < in->count && status == CGAM_OK; v += group) {
         int64_t some = in->count - v < group ? in->count - v : group;
         cgam_attend_in sub = cgam_attend_some(in, v, some);
-        status = search_some(env, &sub, sketch, terms, tol, out + v, fast + v);
+        status = search_some(env, &sub, sketch, in->count < MANY, tol, out + v, fast + v);
     }
     return status;
 }

@@ -26,4 +26,9 @@ typedef struct cgam_fast {
 cgam_status cgam_attend_fast(cgam_env *env, const cgam_attend_in *in, const cgam_sketch *sketch,
                              double tol, cgam_attend_out *out, cgam_fast *fast);
 
+/* The same for a batch, by matrices: no s and no e. What it cannot decide falls back. */
+cgam_status cgam_attend_fast_many(cgam_env *env, const cgam_attend_in *in,
+                                  const cgam_sketch *sketch, double tol, cgam_attend_out *out,
+                                  cgam_fast *fast);
+
 #endif

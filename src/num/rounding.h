@@ -24,6 +24,14 @@ static inline double cgam_gamma(double k)
 static inline double cgam_above(double x) { return nextafter(x, INFINITY); }
 static inline double cgam_below(double x) { return nextafter(x, -INFINITY); }
 
+/* A float that is not below x, and one that is not above it. */
+static inline float cgam_above_f32(double x)
+{
+    float f = (float)x;
+    return (double)f < x ? nextafterf(f, INFINITY) : f;
+}
+static inline float cgam_below_f32(double x) { return -cgam_above_f32(-x); }
+
 /* At least x (1 + relative) for x >= 0, and hardly more. */
 static inline double cgam_widened(double x, double relative)
 {

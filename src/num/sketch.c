@@ -7,17 +7,9 @@
 #include <string.h>
 
 enum {
-    MOST = 127,      /* the largest whole number of a sketch */
     TILE_ROWS = 128, /* scored at once, a multiple of CGAM_INT8_TILE */
     MANY = 16        /* vectors that are worth a unit for tiles */
 };
-
-/* A float that is not below x >= 0. */
-static float above_f32(double x)
-{
-    float f = (float)x;
-    return (double)f < x ? nextafterf(f, INFINITY) : f;
-}
 
 int cgam_sketch_exponent(double norm_max)
 {
@@ -26,31 +18,28 @@ int cgam_sketch_exponent(double norm_max)
     return norm_max > 0 ? exponent : 0;
 }
 
-/* Rounds block x to whole numbers times a step, which it returns, and takes them from x; *squares is the
- * sum of their squares. To the nearest by adding and taking away 1.5 2^52. */
-static float round_block(int64_t width, double *x, int8_t *out, double *squares)
+/* |x| from above, of numbers whose squares add up to that, each off by at most u of itself and 2^-1074; squares may
+ * have been lost below 2^-1074. */
+static double length_above(int64_t d, double squares)
 {
-    const double magic = 0x1.8p52;
-    double most = 0, sum = 0;
-    for (int64_t j = 0; j < width; j++) most = fmax(most, fabs(x[j]));
-    float step = (float)(most / MOST);
-    if (!(step >= 0x1p-126f)) step = 0; /* less is left out as it is */
-    double inverse = step > 0 ? 1 / (double)step : 0;
-    for (int64_t j = 0; j < width; j++) {
-        double whole = (x[j] * inverse + magic) - magic;
-        whole = whole > MOST ? MOST : whole < -MOST ? -MOST : whole;
-        out[j] = (int8_t)whole;
-        sum += whole * whole;
-        x[j] -= whole * (double)step; /* 24 bits by 7 are exact, so this is rounded once */
-    }
-    *squares = sum * (double)step * (double)step;
-    return step;
+    return sqrt(squares) * (1 + (2 * (double)d + 16) * CGAM_U) + (double)d * 0x1p-530;
 }
 
-/* |x| from above, of numbers that are each off by at most u of themselves and 2^-1074. */
-static double length_above(int64_t d, const double *x)
+/* The numbers and steps of x [d], which becomes what they leave; its norm from above, and theirs. */
+static double round_all(const cgam_cpu *cpu, int64_t d, int most, double *x, int8_t *out,
+                        float *step, double *hat)
 {
-    return cgam_vec_norm(d, x) * (1 + (2 * (double)d + 16) * CGAM_U) + (double)d * 0x1p-1070;
+    double left = 0, numbers = 0, sums[2];
+    int64_t blocks = cgam_int8_blocks(d);
+    for (int64_t b = 0; b < blocks; b++) {
+        int64_t from = b * CGAM_INT8_BLOCK;
+        int64_t width = d - from < CGAM_INT8_BLOCK ? d - from : CGAM_INT8_BLOCK;
+        step[b] = cpu->f64->whole(x + from, width, most, out + from, sums);
+        numbers += sums[0] * (double)step[b] * (double)step[b];
+        left += sums[1];
+    }
+    *hat = sqrt(numbers) * (1 + ((double)blocks + 8) * CGAM_U);
+    return length_above(d, left);
 }
 
 typedef struct making {
@@ -67,22 +56,17 @@ static cgam_status make_part(void *arg, int64_t part)
     const making *job = arg;
     int64_t d = job->Z->d, blocks = cgam_int8_blocks(d);
     int64_t end = job->count * (part + 1) / job->parts;
+    const cgam_cpu *cpu = job->Z->cpu;
     double unit = ldexp(1, -job->exponent); /* no bank has rows outside 2^-500 .. 2^500 */
     double *row = cgam_alloc(job->env, (size_t)d, sizeof *row);
     if (!row) return cgam_fail_nomem(job->env, "a row");
     for (int64_t i = job->count * part / job->parts; i < end; i++) {
-        double hat = 0, squares;
-        cgam_rows_get(job->Z, job->begin + i, 1, row);
-        for (int64_t j = 0; j < d; j++) row[j] *= unit;
-        for (int64_t b = 0; b < blocks; b++) {
-            int64_t from = b * CGAM_INT8_BLOCK;
-            int64_t width = d - from < CGAM_INT8_BLOCK ? d - from : CGAM_INT8_BLOCK;
-            job->scale[i * blocks + b] =
-                round_block(width, row + from, job->rows + i * d + from, &squares);
-            hat += squares;
-        }
-        job->hat[i] = above_f32(sqrt(hat) * (1 + ((double)blocks + 8) * CGAM_U));
-        job->rest[i] = above_f32(length_above(d, row));
+        double hat, by = job->Z->scale ? job->Z->scale[job->begin + i] * unit : unit;
+        cpu->f64->scaled[job->Z->dtype](cgam_rows_at(job->Z, job->begin + i), d, by, row);
+        double left = round_all(cpu, d, CGAM_INT8_MOST, row, job->rows + i * d,
+                                job->scale + i * blocks, &hat);
+        job->hat[i] = cgam_above_f32(hat);
+        job->rest[i] = cgam_above_f32(left);
     }
     cgam_free(job->env, row);
     return cgam_interrupted(job->env) ? CGAM_E_INTERRUPTED : CGAM_OK;
@@ -132,24 +116,54 @@ cgam_status cgam_sketch_new(cgam_env *env, const cgam_rows *Z, double norm_max, 
     return status;
 }
 
-void cgam_sketch_vector(int64_t d, const double *x, double *rest, cgam_sketched *out)
+/* x in units of its own, with their exponent and its size. */
+static void scale_vector(int64_t d, const double *x, double *scaled, cgam_sketched *out)
+{
+    double size = 0, squares = 0;
+    for (int64_t j = 0; j < d; j++) size = fmax(size, fabs(x[j]));
+    out->exponent = 0;
+    if (size > 0) frexp(size, &out->exponent);
+    for (int64_t j = 0; j < d; j++) {
+        scaled[j] = ldexp(x[j], -out->exponent);
+        squares += scaled[j] * scaled[j];
+    }
+    out->size = length_above(d, squares);
+}
+
+void cgam_sketch_vector(const cgam_cpu *cpu, int64_t d, const double *x, int most, double *rest,
+                        cgam_sketched *out)
 {
     int64_t blocks = cgam_int8_blocks(d);
-    double most = 0, squares;
-    for (int64_t j = 0; j < d; j++) most = fmax(most, fabs(x[j]));
-    out->exponent = 0;
-    if (most > 0) frexp(most, &out->exponent);
-    for (int64_t j = 0; j < d; j++) rest[j] = ldexp(x[j], -out->exponent);
-    out->size = length_above(d, rest);
+    double hat;
+    scale_vector(d, x, rest, out);
     for (int t = 0; t < CGAM_SKETCH_TERMS; t++) {
-        for (int64_t b = 0; b < blocks; b++) {
-            int64_t from = b * CGAM_INT8_BLOCK;
-            int64_t width = d - from < CGAM_INT8_BLOCK ? d - from : CGAM_INT8_BLOCK;
-            out->step[t * blocks + b] =
-                round_block(width, rest + from, out->terms + t * d + from, &squares);
-        }
-        out->left[t] = length_above(d, rest) + (t > 0 ? out->left[t - 1] * 4 * CGAM_U : 0);
+        double left = round_all(cpu, d, t == 0 ? most : CGAM_INT8_MOST, rest, out->terms + t * d,
+                                out->step + t * blocks, &hat);
+        out->left[t] = left + (t > 0 ? out->left[t - 1] * 4 * CGAM_U : 0);
     }
+}
+
+void cgam_sketch_vector_wide(int64_t d, const double *x, double *rest, int16_t *numbers,
+                             cgam_sketched *out)
+{
+    int64_t blocks = cgam_int8_blocks(d);
+    double left = 0;
+    memset(numbers, 0, (size_t)(blocks * CGAM_INT8_BLOCK) * sizeof *numbers);
+    scale_vector(d, x, rest, out);
+    for (int64_t b = 0; b < blocks; b++) {
+        int64_t from = b * CGAM_INT8_BLOCK;
+        int64_t end = d < from + CGAM_INT8_BLOCK ? d : from + CGAM_INT8_BLOCK;
+        double size = 0;
+        for (int64_t j = from; j < end; j++) size = fmax(size, fabs(rest[j]));
+        float step = out->step[b] = cgam_f64_step(size, CGAM_INT8_WIDE);
+        for (int64_t j = from; j < end; j++) { /* 24 bits by 15 are exact, and it is rounded once */
+            double w = step > 0 ? nearbyint(rest[j] / (double)step) : 0;
+            numbers[j] = (int16_t)w;
+            rest[j] -= w * (double)step;
+            left += rest[j] * rest[j];
+        }
+    }
+    out->left[0] = length_above(d, left);
 }
 
 cgam_sketch_error cgam_sketch_bound(int64_t d, const cgam_sketched *x, int terms)
@@ -170,6 +184,8 @@ typedef struct scan {
     const cgam_int8 *loops;
     int64_t m, parts;
     const void *X;
+    const int16_t *wide; /* one vector of wide numbers instead */
+    const float *step;
     float *out;
 } scan;
 
@@ -185,7 +201,10 @@ static cgam_status scan_part(void *arg, int64_t part)
         int64_t left = end - i; /* the last are not too few for a unit for tiles */
         rows = left <= TILE_ROWS ? left : left < TILE_ROWS + CGAM_INT8_TILE ? left / 2 : TILE_ROWS;
         float *to = m > 1 ? tile : job->out + i;
-        job->loops->dot(s->rows + i * s->d, s->scale + i * blocks, rows, s->d, m, job->X, to);
+        const int8_t *row = s->rows + i * s->d;
+        if (job->wide)
+            job->loops->dot_wide(row, s->scale + i * blocks, rows, s->d, job->wide, job->step, to);
+        else job->loops->dot(row, s->scale + i * blocks, rows, s->d, m, job->X, to);
         for (int64_t v = 0; m > 1 && v < m; v++)
             for (int64_t r = 0; r < rows; r++) job->out[v * s->n + i + r] = tile[r * m + v];
     }
@@ -193,19 +212,32 @@ static cgam_status scan_part(void *arg, int64_t part)
     return CGAM_OK;
 }
 
-cgam_status cgam_sketch_scan(cgam_env *env, const cgam_sketch *sketch, const cgam_cpu *cpu,
-                             int64_t m, const int8_t *x, const float *step, float *out)
+static cgam_status scan_all(scan *job)
 {
     enum { PART_ROWS = 256 };
-    bool tiles = cpu->int8_tiles && m >= MANY && sketch->n >= CGAM_INT8_TILE;
-    const cgam_int8 *loops = tiles ? cpu->int8_tiles : cpu->int8;
-    int64_t parts = (sketch->n + PART_ROWS - 1) / PART_ROWS;
-    if (parts > CGAM_CHUNKS_MAX) parts = CGAM_CHUNKS_MAX;
+    job->parts = (job->sketch->n + PART_ROWS - 1) / PART_ROWS;
+    if (job->parts > CGAM_CHUNKS_MAX) job->parts = CGAM_CHUNKS_MAX;
+    return cgam_parallel(job->env, job->parts, scan_part, job);
+}
+
+cgam_status cgam_sketch_scan(cgam_env *env, const cgam_sketch *sketch, const cgam_cpu *cpu,
+                             int64_t m, const int8_t *x, const float *step, int most, float *out)
+{
+    bool many = m >= MANY && m % CGAM_INT8_SIDE == 0 && sketch->n >= CGAM_INT8_TILE &&
+                most <= cpu->int8_many->most;
+    const cgam_int8 *loops = many ? cpu->int8_many : cpu->int8;
     void *X = cgam_alloc(env, loops->room(m, sketch->d), 1);
     if (!X) return cgam_fail_nomem(env, "a sketch of queries");
     loops->lay(m, sketch->d, x, step, X);
-    scan job = {env, sketch, loops, m, parts, X, out};
-    cgam_status status = cgam_parallel(env, parts, scan_part, &job);
+    scan job = {.env = env, .sketch = sketch, .loops = loops, .m = m, .X = X, .out = out};
+    cgam_status status = scan_all(&job);
     cgam_free(env, X);
     return status;
+}
+
+cgam_status cgam_sketch_scan_wide(cgam_env *env, const cgam_sketch *sketch, const cgam_cpu *cpu,
+                                  const int16_t *x, const float *step, float *out)
+{
+    scan job = {env, sketch, cpu->int8, 1, 0, NULL, x, step, out};
+    return scan_all(&job);
 }

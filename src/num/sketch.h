@@ -2,7 +2,8 @@
  *
  * Row i in units of 2^exponent, in which no row is longer than 1, is zeta_hat_i + e_i: zeta_hat has
  * whole numbers from -127 to 127 times a scale for each CGAM_INT8_BLOCK columns, and |zeta_hat_i| and |e_i|
- * are kept, rounded up. A vector x is sketched likewise, in one term or two, in units of its own; then
+ * are kept, rounded up. A vector x is sketched likewise, in one term or two, or in one of wide numbers, in units of
+ * its own; then
  *
  *     |<zeta_i, x> - a_i| <= |e_i| |x| + |zeta_hat_i| (|x - x_hat| + rounding (|x| + |x - x_hat|)),
  *
@@ -45,8 +46,13 @@ typedef struct cgam_sketched {
     int8_t *terms;                  /* [CGAM_SKETCH_TERMS, d] caller's room */
     float *step;                    /* [CGAM_SKETCH_TERMS, blocks] caller's room */
 } cgam_sketched;
-/* Of x [d], all finite; rest: [d], work space. */
-void cgam_sketch_vector(int64_t d, const double *x, double *rest, cgam_sketched *out);
+/* Of x [d], all finite; the numbers of its first term are -most .. most; rest: [d], work space. */
+void cgam_sketch_vector(const cgam_cpu *cpu, int64_t d, const double *x, int most, double *rest,
+                        cgam_sketched *out);
+
+/* In one term of wide numbers, [blocks CGAM_INT8_BLOCK]; of *out, terms is left alone. */
+void cgam_sketch_vector_wide(int64_t d, const double *x, double *rest, int16_t *numbers,
+                             cgam_sketched *out);
 
 /* What a score of row i may be off by in units of both, with `terms` of x, and what rounding in
  * double of the same product may add: a |zeta_hat_i| + b |e_i|, and 2^-100. */
@@ -55,9 +61,13 @@ typedef struct cgam_sketch_error {
 } cgam_sketch_error;
 cgam_sketch_error cgam_sketch_bound(int64_t d, const cgam_sketched *x, int terms);
 
-/* Scores of all rows by m vectors: out [m, n]. x [m, d] and step [m, blocks] are terms of sketched vectors.
+/* Scores of all rows by m vectors: out [m, n]. x [m, d], of -most .. most, and step [m, blocks] are terms of
+ * sketched vectors.
  * The bits are the same for any number of threads. */
 cgam_status cgam_sketch_scan(cgam_env *env, const cgam_sketch *sketch, const cgam_cpu *cpu,
-                             int64_t m, const int8_t *x, const float *step, float *out);
+                             int64_t m, const int8_t *x, const float *step, int most, float *out);
+/* By one vector of wide numbers: out [n]. */
+cgam_status cgam_sketch_scan_wide(cgam_env *env, const cgam_sketch *sketch, const cgam_cpu *cpu,
+                                  const int16_t *x, const float *step, float *out);
 
 #endif

@@ -60,30 +60,32 @@ static bool amx(void)
     extern const cgam_f64 cgam_f64_##set;                                                          \
     extern const cgam_f32 cgam_f32_##set;                                                          \
     extern const cgam_gemm cgam_gemm_##set;                                                        \
-    extern const cgam_int8 cgam_int8_##set;
+    extern const cgam_int8 cgam_int8_##set, cgam_int8_many_##set;                                  \
+    extern const cgam_sift cgam_sift_##set;
 DECLARE(plain)
 CGAM_CPU_SETS(DECLARE)
-extern const cgam_int8 cgam_int8_avxvnni, cgam_int8_vnni, cgam_int8_amx;
+extern const cgam_int8 cgam_int8_avxvnni, cgam_int8_many_avxvnni, cgam_int8_vnni,
+    cgam_int8_many_vnni, cgam_int8_many_amx;
 extern const cgam_split cgam_split_amx;
 
 /* An entry with the loops of a set, and with those for bytes and tiles of its own. */
-#define ENTRY(name, set, int8, tiles, split)                                                       \
+#define ENTRY(name, set, int8, many, split)                                                        \
     {                                                                                              \
-#name, name, &cgam_f64_##set, &cgam_f32_##set, &cgam_gemm_##set, &cgam_int8_##int8, tiles, \
-            split                                                                                  \
+#name, name, &cgam_f64_##set, &cgam_f32_##set, &cgam_gemm_##set, &cgam_int8_##int8,        \
+            &cgam_int8_many_##many, &cgam_sift_##set, split                                        \
     }
 
 static bool plain(void) { return true; }
 
 const cgam_cpu cgam_cpu_all[] = {
-    ENTRY(plain, plain, plain, NULL, NULL),
-    ENTRY(portable, portable, portable, NULL, NULL),
+    ENTRY(plain, plain, plain, plain, NULL),
+    ENTRY(portable, portable, portable, portable, NULL),
 #if defined(__x86_64__)
-    ENTRY(avx2, avx2, avx2, NULL, NULL),
-    ENTRY(avxvnni, avx2, avxvnni, NULL, NULL),
-    ENTRY(avx512, avx512, avx512, NULL, NULL),
-    ENTRY(vnni, avx512, vnni, NULL, NULL),
-    ENTRY(amx, avx512, vnni, &cgam_int8_amx, &cgam_split_amx),
+    ENTRY(avx2, avx2, avx2, avx2, NULL),
+    ENTRY(avxvnni, avx2, avxvnni, avxvnni, NULL),
+    ENTRY(avx512, avx512, avx512, avx512, NULL),
+    ENTRY(vnni, avx512, vnni, vnni, NULL),
+    ENTRY(amx, avx512, vnni, amx, &cgam_split_amx),
 #endif
     {0},
 };

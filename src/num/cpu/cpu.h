@@ -19,6 +19,7 @@
 #include "num/cpu/f64.h"
 #include "num/cpu/gemm.h"
 #include "num/cpu/int8.h"
+#include "num/cpu/sift.h"
 #include "num/cpu/split.h"
 
 #if defined(__x86_64__)
@@ -31,13 +32,15 @@
 
 typedef struct cgam_cpu {
     const char *name;
-    bool (*usable)(void);        /* does this CPU run it */
-    const cgam_f64 *f64;         /* rows scored and read out in double; softmax */
-    const cgam_f32 *f32;         /* the same in f32, where that is exact enough */
-    const cgam_gemm *gemm;       /* products of matrices, softmax by columns */
-    const cgam_int8 *int8;       /* rows of bytes by vectors of bytes */
-    const cgam_int8 *int8_tiles; /* the same for many vectors; NULL without a unit for tiles */
-    const cgam_split *split;     /* products by tiles of bf16; NULL likewise */
+    bool (*usable)(void);  /* does this CPU run it */
+    const cgam_f64 *f64;   /* rows scored and read out in double; softmax */
+    const cgam_f32 *f32;   /* the same in f32, where that is exact enough */
+    const cgam_gemm *gemm; /* products of matrices, softmax by columns */
+    const cgam_int8 *int8; /* rows of bytes by vectors of bytes */
+    const cgam_int8
+        *int8_many;          /* the same for many vectors, by a unit for tiles where there is one */
+    const cgam_sift *sift;   /* what such scores leave open */
+    const cgam_split *split; /* products by tiles of bf16; NULL without such a unit */
 } cgam_cpu;
 
 /* Plain first, then by rising speed; a NULL name ends. Entries may be unusable here. */

@@ -42,7 +42,18 @@ typedef struct cgam_f64 {
      * below CGAM_EXP_ZERO; sums = {sum e, sum e^2, sum e x}. -INFINITY is a legal score (a mask), NaN
      * stays NaN. */
     void (*softmax)(const double *r, int64_t n, double beta, double top, double *e, double sums[3]);
+    /* x becomes whole numbers out, -most .. most with most at most 127, times a step, which is returned, and what that
+     * leaves of x. The step is max |x| / most rounded to f32, and 0 where that is below 2^-126. sums = {sum of out^2,
+     * sum of what is left squared}; x is finite. */
+    float (*whole)(double *x, int64_t n, int most, int8_t *out, double sums[2]);
 } cgam_f64;
+
+/* The step for numbers of that size. */
+static inline float cgam_f64_step(double size, int most)
+{
+    float step = (float)(size / most);
+    return step >= 0x1p-126f ? step : 0;
+}
 
 #define CGAM_EACH_DTYPE(f)                                                                         \
     {                                                                                              \
@@ -54,7 +65,7 @@ typedef struct cgam_f64 {
         .dot = CGAM_EACH_DTYPE(dot), .sum = CGAM_EACH_DTYPE(sum),                                  \
         .sum_at = CGAM_EACH_DTYPE(sum_at), .both = CGAM_EACH_DTYPE(both),                          \
         .scaled = CGAM_EACH_DTYPE(scaled), .to_f32 = CGAM_EACH_DTYPE(to_f32), .largest = largest,  \
-        .above = above, .softmax = softmax,                                                        \
+        .above = above, .softmax = softmax, .whole = whole,                                        \
     }
 
 #endif

@@ -32,6 +32,22 @@ static void softmax(const double *r, int64_t n, double beta, double top, double 
     }
 }
 
+static float whole(double *x, int64_t n, int most, int8_t *out, double *sums)
+{
+    double size = 0;
+    sums[0] = sums[1] = 0;
+    for (int64_t i = 0; i < n; i++) size = fmax(size, fabs(x[i]));
+    float step = cgam_f64_step(size, most);
+    for (int64_t i = 0; i < n; i++) {
+        double w = step > 0 ? fmax(-most, fmin(most, nearbyint(x[i] * (1 / (double)step)))) : 0;
+        out[i] = (int8_t)w;
+        x[i] -= w * (double)step; /* 24 bits by 7 are exact, so this is rounded once */
+        sums[0] += w * w;
+        sums[1] += x[i] * x[i];
+    }
+    return step;
+}
+
 #define PLAIN(name, dtype)                                                                         \
     static void sum_at_##name(const void *rows, int64_t stride, const int32_t *at, int64_t n,      \
                               int64_t d, const double *w, double *y)                               \

@@ -108,5 +108,66 @@ static void softmax(const double *r, int64_t n, double beta, double top, double 
     sums[2] = lanes_sum(tilt);
 }
 
+/* LANES of x by whole; to the nearest by adding and taking away 1.5 2^52, whose low bits are then the number. */
+INLINE vd whole_of(vd x, double inverse, double step, vd *w, int8_t *out)
+{
+#if BYTES < 32
+    typedef int8_t bytes __attribute__((vector_size(LANES)));
+#endif
+    const double magic = 0x1.8p52;
+    vd y = x * inverse + magic; /* |x inverse| <= most (1 + 2^-23), so no number is beyond it */
+#if BYTES == 64
+    _mm_storel_epi64((__m128i *)(void *)out, _mm512_cvtepi64_epi8((__m512i)y));
+#elif BYTES == 32 /* gcc 12 would take the four lanes one by one */
+    const __m256i firsts = _mm256_broadcastsi128_si256(_mm_cvtsi32_si128(0x0800));
+    __m256i pairs = _mm256_shuffle_epi8((__m256i)y, firsts);
+    __m128i four =
+        _mm_unpacklo_epi16(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1));
+    memcpy(out, &four, LANES);
+#else
+    bytes b = __builtin_convertvector((vl)y, bytes);
+    memcpy(out, &b, sizeof b);
+#endif
+    *w = y - magic;
+    return x - *w * step; /* 24 bits by 7 are exact, so this is rounded once */
+}
+
+static float whole(double *x, int64_t n, int most, int8_t *out, double *sums)
+{
+    vd sizes = {0}, squares = {0}, left = {0}, w;
+    double last[LANES] = {0}, top = 0, lane[LANES];
+    int8_t few[LANES];
+    int64_t i = 0, end = n / LANES * LANES;
+    for (; i < end; i += LANES) {
+        vd v = load_f64(x + i);
+        sizes = larger_f64(sizes, larger_f64(v, -v));
+    }
+    store_f64(lane, sizes);
+    for (int k = 0; k < LANES; k++) top = lane[k] > top ? lane[k] : top;
+    for (; i < n; i++) {
+        last[i - end] = x[i];
+        top = x[i] > top ? x[i] : -x[i] > top ? -x[i] : top;
+    }
+    float step = cgam_f64_step(top, most);
+    double by = (double)step, inverse = step > 0 ? 1 / by : 0;
+    for (i = 0; i < end; i += LANES) {
+        vd v = whole_of(load_f64(x + i), inverse, by, &w, out + i);
+        store_f64(x + i, v);
+        squares += w * w;
+        left += v * v;
+    }
+    vd v = whole_of(load_f64(last), inverse, by, &w, few);
+    squares += w * w;
+    left += v * v;
+    store_f64(last, v);
+    for (; i < n; i++) {
+        out[i] = few[i - end];
+        x[i] = last[i - end];
+    }
+    sums[0] = lanes_sum(squares);
+    sums[1] = lanes_sum(left);
+    return step;
+}
+
 extern const cgam_f64 JOIN(cgam_f64, NAME);
 const cgam_f64 JOIN(cgam_f64, NAME) = CGAM_F64_TABLE;

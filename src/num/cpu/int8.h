@@ -2,13 +2,16 @@
  *
  *     out[i, v] = sum_b scale[i, b] step[v, b] I,    I = sum of row[i, j] x[v, j] over the columns j of block b
  *
- * Rows and vectors hold -127 .. 127, so that I, over at most CGAM_INT8_BLOCK columns, is below 2^24: it is
+ * Rows hold -127 .. 127 and vectors -most .. most, which is at most 127, so that I, over at most CGAM_INT8_BLOCK columns, is below 2^24: it is
  * summed exactly, in any order, and is exact as a float. A term is scale times step times I, rounded twice;
  * lanes and blocks are added up in f32 or better, at most CGAM_INT8_ROUNDINGS(blocks) roundings in all:
  *
  *     |out - exact| <= roundings 2^-24 (1 + 2^-20) sum_j |scale row_j step x_j| + 2^-100,
  *
- * the last for what is below the range of f32 (fewer than 2^22 blocks, scale and step at most 1). */
+ * the last for what is below the range of f32 (d at most CGAM_INT8_COLUMNS, scale and step at most 1).
+ *
+ * A vector may have wide numbers instead, -CGAM_INT8_WIDE .. CGAM_INT8_WIDE. I, below 2^31, is still summed exactly, and
+ * rounded as a float, which CGAM_INT8_ROUNDINGS counts. */
 #ifndef CGAM_SRC_NUM_CPU_INT8_H
 #define CGAM_SRC_NUM_CPU_INT8_H
 
@@ -16,10 +19,14 @@
 
 enum {
     CGAM_INT8_BLOCK = 512, /* columns that share a scale */
-    CGAM_INT8_PAD = 64,    /* bytes behind the last row that may be read, whatever they hold */
-    CGAM_INT8_TILE = 32    /* rows, and vectors, that a unit for tiles takes at once */
+    CGAM_INT8_MOST = 127,  /* size of a number */
+    CGAM_INT8_WIDE = 32767,
+    CGAM_INT8_COLUMNS = 1 << 27, /* of a row */
+    CGAM_INT8_PAD = 64,  /* bytes behind the last row that may be read, whatever they hold */
+    CGAM_INT8_TILE = 32, /* rows that loops for many vectors take at least, */
+    CGAM_INT8_SIDE = 16  /* and what the number of those vectors is a multiple of */
 };
-#define CGAM_INT8_ROUNDINGS(blocks) ((double)(blocks) + 8)
+#define CGAM_INT8_ROUNDINGS(blocks) ((double)(blocks) + 9)
 
 static inline int64_t cgam_int8_blocks(int64_t d)
 {
@@ -31,10 +38,13 @@ typedef struct cgam_int8 {
     size_t (*room)(int64_t m, int64_t d);
     /* x [m, d], step [m, blocks]; out begins on a 64-byte boundary. */
     void (*lay)(int64_t m, int64_t d, const int8_t *x, const float *step, void *out);
-    /* rows [n, d], scale [n, blocks], out [n, m]. A number of out depends on its row and vector alone. A
-     * unit for tiles takes CGAM_INT8_TILE rows or more. */
+    /* rows [n, d], scale [n, blocks], out [n, m]. A number of out depends on its row and vector alone. */
     void (*dot)(const int8_t *rows, const float *scale, int64_t n, int64_t d, int64_t m,
                 const void *X, float *out);
+    int most; /* size of the numbers of a vector */
+    /* The same for one vector of wide numbers, x [blocks CGAM_INT8_BLOCK] with zeros behind d; out [n]. */
+    void (*dot_wide)(const int8_t *rows, const float *scale, int64_t n, int64_t d, const int16_t *x,
+                     const float *step, float *out);
 } cgam_int8;
 
 #endif

@@ -119,6 +119,6 @@ static void dot(const int8_t *rows, const float *scale, int64_t n, int64_t d, in
     cgam_tiles_return(&theirs);
 }
 
-extern const cgam_int8 cgam_int8_amx;
-const cgam_int8 cgam_int8_amx = {room, lay, dot};
+extern const cgam_int8 cgam_int8_many_amx;
+const cgam_int8 cgam_int8_many_amx = {room, lay, dot, CGAM_INT8_MOST, NULL};
 #endif

@@ -18,6 +18,9 @@ INLINE vi dot4(vi a, vb z, vb x) { return (vi)_mm256_dpbusd_avx_epi32((__m256i)a
 
 #include "num/cpu/int8_rows.h"
 
-extern const cgam_int8 cgam_int8_avxvnni;
-const cgam_int8 cgam_int8_avxvnni = {room, lay, dot};
+#include "num/cpu/int8_many.h"
+
+extern const cgam_int8 cgam_int8_avxvnni, cgam_int8_many_avxvnni;
+const cgam_int8 cgam_int8_avxvnni = {room, lay, dot, CGAM_INT8_MOST, dot_wide};
+const cgam_int8 cgam_int8_many_avxvnni = {room_many, lay_many, dot_many, MOST_MANY, dot_wide};
 #endif

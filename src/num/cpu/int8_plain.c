@@ -37,5 +37,21 @@ static void dot(const int8_t *rows, const float *scale, int64_t n, int64_t d, in
         }
 }
 
-extern const cgam_int8 cgam_int8_plain;
-const cgam_int8 cgam_int8_plain = {room, lay, dot};
+static void dot_wide(const int8_t *rows, const float *scale, int64_t n, int64_t d, const int16_t *x,
+                     const float *step, float *out)
+{
+    int64_t blocks = cgam_int8_blocks(d);
+    for (int64_t i = 0; i < n; i++) {
+        double total = 0;
+        for (int64_t b = 0; b < blocks; b++) {
+            int64_t end = (b + 1) * CGAM_INT8_BLOCK < d ? (b + 1) * CGAM_INT8_BLOCK : d, sum = 0;
+            for (int64_t j = b * CGAM_INT8_BLOCK; j < end; j++) sum += rows[i * d + j] * x[j];
+            total += (double)scale[i * blocks + b] * (double)step[b] * (double)sum;
+        }
+        out[i] = (float)total;
+    }
+}
+
+extern const cgam_int8 cgam_int8_plain, cgam_int8_many_plain;
+const cgam_int8 cgam_int8_plain = {room, lay, dot, CGAM_INT8_MOST, dot_wide},
+                cgam_int8_many_plain = {room, lay, dot, CGAM_INT8_MOST, dot_wide};

@@ -2,7 +2,8 @@
  * define
  *   BIAS               what load_row adds to every number of a row
  *   load_row(p)        numbers of a row, as vb
- *   dot4(a, z, x)      each lane of a plus four products of neighbours; any four, as long as all are taken
+ *   dot4(a, z, x)      each lane of a plus the products of its own four bytes
+ * BYTES / 2 numbers of a row go by as many wide ones at once, pairs of products to a lane.
  * A vector is, for each block, what its lanes start from, -BIAS times their numbers, and then the numbers,
  * zeros behind them: so what a row is followed by does not matter. */
 
@@ -10,7 +11,10 @@ enum {
     LANES = BYTES / 4,
     CELL = 64 + CGAM_INT8_BLOCK, /* bytes of a block: the start of its lanes, and its numbers */
     AHEAD = 4096,                /* bytes that prefetching is ahead of the reading */
-    SIDE = 4                     /* rows and vectors of a register tile */
+    SIDE = 4,                    /* rows and vectors of a register tile */
+    HALF = BYTES / 2,            /* wide numbers of a vector register */
+    AHEAD_LONG = 1024, /* as AHEAD, by wide numbers: of rows of several blocks, and of one */
+    AHEAD_SHORT = 8192
 };
 
 static size_t room(int64_t m, int64_t d)
@@ -86,11 +90,17 @@ INLINE void part(int rows, int vectors, const int8_t *row, const float *scale, i
                                (scale[r * blocks + b] * step[v * blocks + b]);
         }
     }
+    vf all[SIDE * SIDE] = {0};
+    double sums[8];
     UNROLL
-    for (int r = 0; r < rows; r++) {
+    for (int k = 0; k < rows * vectors; k++) all[k] = total[k / vectors][k % vectors];
+    UNROLL
+    for (int k = 0; k < rows * vectors; k += 8) { /* a number's bits are those it has alone */
+        reduce8(all + k, sums);
         UNROLL
-        for (int v = 0; v < vectors; v++)
-            out[r * ldo + v] = (float)lanes_sum(low(total[r][v]) + high(total[r][v]));
+        for (int j = 0; j < 8; j++)
+            if (k + j < rows * vectors)
+                out[(k + j) / vectors * ldo + (k + j) % vectors] = (float)sums[j];
     }
 }
 
@@ -119,5 +129,54 @@ static void dot(const int8_t *rows, const float *scale, int64_t n, int64_t d, in
             part(1, 2, row, s, d, cells + v * blocks * CELL, step + v * blocks, out + i * m + v, m);
         if (v < m)
             part(1, 1, row, s, d, cells + v * blocks * CELL, step + v * blocks, out + i * m + v, m);
+    }
+}
+
+INLINE vi dot2(vi a, const int8_t *z, const int16_t *x)
+{
+#if BYTES == 64
+    __m512i wide = _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)(const void *)z));
+    return a + (vi)_mm512_madd_epi16(wide, _mm512_loadu_si512(x));
+#elif BYTES == 32
+    __m256i wide = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)z));
+    return a + (vi)_mm256_madd_epi16(wide, _mm256_loadu_si256((const __m256i *)(const void *)x));
+#else
+    for (int k = 0; k < HALF; k++) a[k / 2] += z[k] * x[k];
+    return a;
+#endif
+}
+
+/* One row, not added up. Lines are fetched `ahead` bytes before they are read. */
+INLINE vf row_wide(const int8_t *row, const float *scale, int64_t d, const int16_t *x,
+                   const float *step, int64_t ahead)
+{
+    enum { TURNS = 64 / HALF }; /* of a line */
+    vf total = {0};
+    for (int64_t b = 0, from = 0; from < d; b++, from += CGAM_INT8_BLOCK) {
+        int64_t end = from + CGAM_INT8_BLOCK < d ? from + CGAM_INT8_BLOCK : d;
+        vi sum[2] = {{0}};
+        for (int64_t j = from; j < end; j += 64) {
+            __builtin_prefetch(row + j + ahead, 0, 2);
+            UNROLL
+            for (int k = 0; k < TURNS; k++)
+                sum[k % 2] = dot2(sum[k % 2], row + j + k * HALF, x + j + k * HALF);
+        }
+        total += __builtin_convertvector(sum[0] + sum[1], vf) * (scale[b] * step[b]);
+    }
+    return total;
+}
+
+static void dot_wide(const int8_t *rows, const float *scale, int64_t n, int64_t d, const int16_t *x,
+                     const float *step, float *out)
+{
+    int64_t blocks = cgam_int8_blocks(d), ahead = blocks > 1 ? AHEAD_LONG : AHEAD_SHORT;
+    vf total[8] = {{0}};
+    double sums[8];
+    for (int64_t i = 0; i < n; i += 8) {
+        int64_t count = n - i < 8 ? n - i : 8;
+        for (int64_t r = 0; r < count; r++)
+            total[r] = row_wide(rows + (i + r) * d, scale + (i + r) * blocks, d, x, step, ahead);
+        reduce8(total, sums);
+        for (int64_t r = 0; r < count; r++) out[i + r] = (float)sums[r];
     }
 }

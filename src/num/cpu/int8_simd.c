@@ -28,12 +28,30 @@ INLINE vi dot4(vi a, vb z, vb x)
 #else
     typedef int16_t wide __attribute__((vector_size(2 * BYTES)));
     wide product = __builtin_convertvector(z, wide) * __builtin_convertvector(x, wide);
-    for (int k = 0; k < BYTES; k++) a[k % (BYTES / 4)] += product[k];
+    for (int k = 0; k < BYTES; k++) a[k / 4] += product[k];
     return a;
 #endif
 }
 
 #include "num/cpu/int8_rows.h"
 
-extern const cgam_int8 JOIN(cgam_int8, NAME);
-const cgam_int8 JOIN(cgam_int8, NAME) = {room, lay, dot};
+#if BYTES == 32
+/* With z + 128 for z no sign has to change hands: three operations instead of five, where two products, at most
+ * 255 most each, fit 16 bits. */
+enum { BIAS_MANY = 128, MOST_MANY = 64, TALL = 4 };
+
+INLINE vb load_many(const int8_t *p) { return load_row(p) ^ (int8_t)-128; }
+
+INLINE vi dot4_many(vi a, vb z, vb x)
+{
+    __m256i pairs = _mm256_maddubs_epi16((__m256i)z, (__m256i)x);
+    return a + (vi)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+}
+#define MANY_APART
+#endif
+
+#include "num/cpu/int8_many.h"
+
+extern const cgam_int8 JOIN(cgam_int8, NAME), JOIN(cgam_int8_many, NAME);
+const cgam_int8 JOIN(cgam_int8, NAME) = {room, lay, dot, CGAM_INT8_MOST, dot_wide};
+const cgam_int8 JOIN(cgam_int8_many, NAME) = {room_many, lay_many, dot_many, MOST_MANY, dot_wide};

@@ -18,6 +18,9 @@ INLINE vi dot4(vi a, vb z, vb x) { return (vi)_mm512_dpbusd_epi32((__m512i)a, z,
 
 #include "num/cpu/int8_rows.h"
 
-extern const cgam_int8 cgam_int8_vnni;
-const cgam_int8 cgam_int8_vnni = {room, lay, dot};
+#include "num/cpu/int8_many.h"
+
+extern const cgam_int8 cgam_int8_vnni, cgam_int8_many_vnni;
+const cgam_int8 cgam_int8_vnni = {room, lay, dot, CGAM_INT8_MOST, dot_wide};
+const cgam_int8 cgam_int8_many_vnni = {room_many, lay_many, dot_many, MOST_MANY, dot_wide};
 #endif

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { QUERIES_MAX = 20, TOP_MAX = 12, SHAPES = 10 };
+enum { QUERIES_MAX = 96, TOP_MAX = 12, SHAPES = 10 };
 
 typedef struct answer {
     cgam_result results[QUERIES_MAX];
@@ -21,14 +21,14 @@ typedef struct answer {
 static double *shaped(cgam_rng *rng, int shape, int64_t n, int64_t d)
 {
     double *Z = dense_bank(rng, (dense_kind)(shape < DENSE_KINDS ? shape : 0), n, d);
-    double by = shape == 7 ? 1e-140 : 1, near = dense_between_log(rng, 1e-17, 1e-2);
+    double near = dense_between_log(rng, 1e-17, 1e-2);
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j < d; j++) {
             double *z = &Z[i * d + j];
-            *z *= by;
-            if (shape == 6 && i > 0) *z = Z[j];              /* all equal */
-            if (shape == 8 && i == n / 2) *z *= 1e9;         /* one huge row */
-            if (shape == 9) *z = Z[j] + (i ? near : 0) * *z; /* all near the first */
+            if (shape == 7) *z *= j % 3 == 1 ? 1e-310 : 1e-140; /* small, and denormal */
+            if (shape == 6 && i > 0) *z = Z[j];                 /* all equal */
+            if (shape == 8 && i == n / 2) *z *= 1e9;            /* one huge row */
+            if (shape == 9) *z = Z[j] + (i ? near : 0) * *z;    /* all near the first */
         }
     return Z;
 }
@@ -43,8 +43,10 @@ typedef struct scene {
 static scene make(cgam_rng *rng, int shape, bool many)
 {
     scene x = {.n = 1 + cgam_rng_below(rng, many ? 400 : 150), .d = 1 + cgam_rng_below(rng, 24)};
-    x.queries = many ? QUERIES_MAX : 1 + cgam_rng_below(rng, 3);
-    x.top = cgam_rng_below(rng, TOP_MAX);
+    bool pays = many && cgam_rng_below(rng, 16); /* enough rows for a batch */
+    if (pays) x.n += 800, x.d += 8;
+    x.queries = pays ? QUERIES_MAX : many ? 20 : 1 + cgam_rng_below(rng, 3);
+    x.top = cgam_rng_below(rng, pays ? TOP_MAX / 2 : TOP_MAX);
     if (x.top > x.n) x.top = x.n;
     x.Z = shaped(rng, shape, x.n, x.d);
     x.q = dense_normals(rng, x.queries * x.d, cgam_rng_below(rng, 3) ? 0.7 / sqrt((double)x.d) : 0);
@@ -143,11 +145,15 @@ static void judge(const scene *x, const answer *slow, const answer *fast, long d
     }
 }
 
-/* A hundred thousand recalls. */
+#ifdef __SANITIZE_THREAD__
+enum { RECALLS = 4000 }; /* on one thread TSan has nothing to see */
+#else
+enum { RECALLS = 100000 };
+#endif
+
 static void no_answer_changes(void **state)
 {
     (void)state;
-    enum { RECALLS = 100000 };
     cgam_env *env = object_env(1);
     int64_t done = 0, fell = 0, stream = 0;
     for (; done < check_trials(RECALLS); stream++) {
@@ -155,19 +161,23 @@ static void no_answer_changes(void **state)
         scene x = make(&rng, (int)(stream % SHAPES), stream % 3 > 0);
         static answer slow, fast;
         cgam_bank *bank = object_bank(env, x.n, x.d, x.Z);
+        cgam_gate *gate = object_gate(env, bank, x.opts.alpha);
         long double *room = dense_room_long(x.n);
+        x.opts.gate = gate;
         recall(env, bank, &x, &x.opts, &slow);
         x.opts.fast = true;
-        x.opts.tol_p = cgam_rng_below(&rng, 3) ? 0 : dense_between_log(&rng, 1e-8, 0.1);
+        x.opts.tol_p = cgam_rng_below(&rng, 6) ? 0 : dense_between_log(&rng, 1e-8, 0.1);
         recall(env, bank, &x, &x.opts, &fast);
         judge(&x, &slow, &fast, room);
         done += x.queries;
         for (int64_t v = 0; v < x.queries; v++) fell += fast.results[v].fallback;
+        cgam_gate_free(gate);
         cgam_bank_free(bank);
         dense_reset();
     }
-    print_message("%lld recalls, %lld fell back\n", (long long)done, (long long)fell);
-    CHECK_LE((double)fell, 0.9 * (double)done);
+    double share = 1 - (double)fell / (double)done; /* two shapes in ten always fall back */
+    print_message("%lld recalls, %.0f %% of them by the sketch\n", (long long)done, 100 * share);
+    CHECK_LE(0.5, share);
     cgam_env_free(env);
 }
 
@@ -237,7 +247,7 @@ static void large_banks_agree(void **state)
     CHECK_STATUS(env, cgam_bank_sketch(bank));
     assert_true(cgam_bank_describe(bank).sketch);
     for (int t = 0; t < 12; t++) {
-        scene x = {.n = N, .d = D, .queries = t % 2 ? 1 : QUERIES_MAX, .top = 10};
+        scene x = {.n = N, .d = D, .queries = t % 2 ? 1 : 20, .top = 10};
         x.opts = cgam_recall_opts_default();
         x.opts.alpha = t % 3 == 1 ? 0.01 : 0;
         x.opts.beta = t % 4 ? 20 : 3;

@@ -106,7 +106,8 @@ static void the_sketch_changes_nothing(void **state)
         for (int t = 0; t < 120; t++) {
             int64_t n = 1 + cgam_rng_below(&rng, t % 2 ? 60 : 1500);
             int64_t d = t % 20 == 0 ? 600 : 1 + cgam_rng_below(&rng, 40);
-            int64_t count = t % 4 == 0 ? 8 + cgam_rng_below(&rng, 30) : 1 + t % 3;
+            int64_t count = t % 4 == 0 ? 8 + cgam_rng_below(&rng, 57) : 1 + t % 3;
+            if (t % 12 == 0) n += 2000;
             double tol = t % 3 == 0 ? pow(10, -dense_between(&rng, 1, 6)) : 0;
             cgam_sketch *sketch;
             make(&rng, &cgam_cpu_all[i], n, d, count, (context)(t % CONTEXTS));
@@ -131,13 +132,52 @@ static void the_sketch_changes_nothing(void **state)
     cgam_env_free(env);
 }
 
+/* A batch whose lists fill up: rows of rising scores, so that each is a leader when it is met. */
+static void rising_rows_fill_no_list(void **state)
+{
+    (void)state;
+    cgam_env *env = object_env(2);
+    cgam_rng rng = cgam_rng_stream(48, 0);
+    int64_t fell = 0;
+    for (int t = 0; t < 6; t++) {
+        int64_t n = 9000, d = 12, count = 40;
+        make(&rng, cgam_cpu_best(), n, d, count, NONE);
+        float *Z = (float *)(void *)dense_room(n * d);
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t j = 0; j < d; j++)
+                Z[i * d + j] = (float)((t < 3 ? (double)i / (double)n : 1) * (j == 0) +
+                                       0.1 * cgam_rng_normal(&rng));
+        for (int64_t v = 0; v < count; v++)
+            memcpy((double *)(uintptr_t)x.in.q + v * d, (double[12]){1 + 0.01 * (double)v},
+                   (size_t)d * sizeof(double));
+        x.Z = (cgam_rows){Z, CGAM_F32, n, d, d, NULL, cgam_cpu_best()};
+        x.in.leaders = 5;
+        x.in.beta = t % 3 == 0 ? 1 : t % 3 == 1 ? 30 : 1000;
+        cgam_sketch *sketch;
+        CHECK_STATUS(env, cgam_sketch_new(env, &x.Z, 2, &sketch));
+        CHECK_STATUS(env, cgam_attend(env, &x.in, x.slow));
+        CHECK_STATUS(env, cgam_attend_fast(env, &x.in, sketch, 0, x.fast, x.told));
+        for (int64_t v = 0; v < count; v++) {
+            fell += x.told[v].fallback;
+            if (!x.told[v].fallback) judge(v, 0);
+        }
+        cgam_sketch_free(env, sketch);
+        dense_reset();
+    }
+    print_message("%lld of 240 fell back\n", (long long)fell);
+    CHECK_LE((double)fell, 120); /* those whose focus is in the crowd */
+    cgam_env_free(env);
+}
+
 static void threads_do_not_change_a_bit(void **state)
 {
     (void)state;
     cgam_rng rng = cgam_rng_stream(44, 0);
     for (int t = 0; t < 12; t++) {
         cgam_fast first[64];
-        make(&rng, cgam_cpu_best(), 3000, 20, t % 2 ? 2 : 20, (context)(t % CONTEXTS));
+        int64_t many = t % 4 ? 20 : 64;
+        make(&rng, cgam_cpu_best(), t % 3 ? 3000 : 9000, 20, t % 2 ? 2 : many,
+             (context)(t % CONTEXTS));
         for (int threads = 1; threads <= 4; threads += 3) {
             cgam_env *env = object_env(threads);
             cgam_sketch *sketch;
@@ -171,8 +211,8 @@ static void every_allocation_may_fail(void **state)
 {
     (void)state;
     cgam_rng rng = cgam_rng_stream(45, 0);
-    for (int t = 0; t < 2; t++) {
-        make(&rng, cgam_cpu_best(), 900, 5, t ? 9 : 1, t ? OWN : SHARED);
+    for (int t = 0; t < 3; t++) {
+        make(&rng, cgam_cpu_best(), 900, 5, t ? 9 : 1, t == 2 ? NONE : t ? OWN : SHARED);
         check_every_allocation(search, &x.in);
         dense_reset();
     }
@@ -182,6 +222,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_sketch_changes_nothing),
+        cmocka_unit_test(rising_rows_fill_no_list),
         cmocka_unit_test(threads_do_not_change_a_bit),
         cmocka_unit_test(every_allocation_may_fail),
     };

@@ -10,6 +10,7 @@
 #include "num/cpu/widen.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *kernel_name; /* for messages */
@@ -253,12 +254,22 @@ static void the_plain_kernel_is_the_definition(void **state)
     CHECK_CLOSE(y[2], 300, 0);
 }
 
-static void the_best_kernel_is_the_last_usable(void **state)
+static void the_best_kernel_is_the_last_usable_or_the_one_wished_for(void **state)
 {
     (void)state;
     const cgam_cpu *last = NULL;
+    unsetenv("CGAM_CPU");
+    cgam_cpu_pretend(NULL);
     for (int i = 0; cgam_cpu_all[i].name; i++)
         if (cgam_cpu_all[i].usable()) last = &cgam_cpu_all[i];
+    assert_ptr_equal(cgam_cpu_best(), last);
+    for (int i = 0; cgam_cpu_all[i].name; i++) {
+        setenv("CGAM_CPU", cgam_cpu_all[i].name, 1);
+        cgam_cpu_pretend(NULL);
+        assert_ptr_equal(cgam_cpu_best(), cgam_cpu_all[i].usable() ? &cgam_cpu_all[i] : last);
+    }
+    setenv("CGAM_CPU", "abacus", 1);
+    cgam_cpu_pretend(NULL);
     assert_ptr_equal(cgam_cpu_best(), last);
 }
 
@@ -270,7 +281,7 @@ int main(void)
         cmocka_unit_test(kernels_agree_on_large_sizes),
         cmocka_unit_test(softmax_sums_agree_masks_and_all),
         cmocka_unit_test(kernels_widen_every_half_exactly),
-        cmocka_unit_test(the_best_kernel_is_the_last_usable),
+        cmocka_unit_test(the_best_kernel_is_the_last_usable_or_the_one_wished_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

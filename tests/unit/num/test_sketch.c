@@ -12,12 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int8_t *bytes(cgam_rng *rng, int64_t count, bool extreme)
+static int8_t *bytes(cgam_rng *rng, int64_t count, int most, bool extreme)
 {
     int8_t *x = (int8_t *)(void *)dense_room(count / 8 + 16);
     for (int64_t i = 0; i < count; i++)
-        x[i] = extreme ? (cgam_rng_below(rng, 2) ? 127 : -127)
-                       : (int8_t)(cgam_rng_below(rng, 255) - 127);
+        x[i] = (int8_t)(extreme ? (cgam_rng_below(rng, 2) ? most : -most)
+                                : cgam_rng_below(rng, 2 * most + 1) - most);
     return x;
 }
 
@@ -33,7 +33,8 @@ static void compare(cgam_rng *rng, const cgam_int8 *loops, int64_t n, int64_t d,
 {
     const cgam_int8 *plain = cgam_cpu_all[0].int8;
     int64_t blocks = cgam_int8_blocks(d);
-    int8_t *rows = bytes(rng, n * d + CGAM_INT8_PAD, extreme), *x = bytes(rng, m * d, extreme);
+    int8_t *rows = bytes(rng, n * d + CGAM_INT8_PAD, CGAM_INT8_MOST, extreme);
+    int8_t *x = bytes(rng, m * d, loops->most, extreme);
     float *scale = floats(rng, n * blocks), *step = floats(rng, m * blocks);
     float *got = floats(rng, n * m), *want = floats(rng, n * m);
     void *X = aligned_alloc(64, loops->room(m, d)), *P = aligned_alloc(64, plain->room(m, d));
@@ -57,6 +58,31 @@ static void compare(cgam_rng *rng, const cgam_int8 *loops, int64_t n, int64_t d,
     dense_reset();
 }
 
+/* By wide numbers: against sums in double, at extremes too, where a block's sum is near 2^31. */
+static void compare_wide(cgam_rng *rng, const cgam_int8 *loops, int64_t n, int64_t d, bool extreme)
+{
+    int64_t blocks = cgam_int8_blocks(d);
+    int8_t *rows = bytes(rng, n * d + CGAM_INT8_PAD, CGAM_INT8_MOST, extreme);
+    int16_t *x = (int16_t *)(void *)dense_room(blocks * CGAM_INT8_BLOCK / 4);
+    float *scale = floats(rng, n * blocks), *step = floats(rng, blocks), *got = floats(rng, n);
+    for (int64_t j = 0; j < d; j++) {
+        int64_t any = cgam_rng_below(rng, 2 * CGAM_INT8_WIDE + 1) - CGAM_INT8_WIDE;
+        x[j] = (int16_t)(!extreme ? any : rows[j] < 0 ? -CGAM_INT8_WIDE : CGAM_INT8_WIDE);
+    }
+    loops->dot_wide(rows, scale, n, d, x, step, got);
+    for (int64_t i = 0; i < n; i++) {
+        double size = 0, want = 0;
+        for (int64_t j = 0; j < d; j++) {
+            int64_t b = j / CGAM_INT8_BLOCK;
+            double is = (double)scale[i * blocks + b] * rows[i * d + j] * (double)step[b] * x[j];
+            want += is;
+            size += fabs(is);
+        }
+        CHECK_CLOSE(got[i], want, CGAM_INT8_ROUNDINGS(blocks) * 0x1p-24 * size);
+    }
+    dense_reset();
+}
+
 static void every_cpu_sums_bytes_alike(void **state)
 {
     (void)state;
@@ -69,10 +95,39 @@ static void every_cpu_sums_bytes_alike(void **state)
             for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) {
                 int64_t n = 1 + cgam_rng_below(&rng, 9);
                 compare(&rng, cgam_cpu_all[i].int8, n, depths[j], counts[k], (j + k) % 4 == 0);
-                if (cgam_cpu_all[i].int8_tiles)
-                    compare(&rng, cgam_cpu_all[i].int8_tiles, 31 + n, depths[j], counts[k],
-                            (j + k) % 4 == 0);
+                compare_wide(&rng, cgam_cpu_all[i].int8, counts[k], depths[j], (j + k) % 2 == 0);
+                compare(&rng, cgam_cpu_all[i].int8_many, 31 + n, depths[j],
+                        16 * (1 + (int64_t)k % 5), (j + k) % 4 == 0);
             }
+    }
+}
+
+static void every_cpu_rounds_to_whole_numbers(void **state)
+{
+    (void)state;
+    cgam_rng rng = cgam_rng_stream(49, 0);
+    for (int i = 0; cgam_cpu_all[i].name; i++) {
+        if (!cgam_cpu_all[i].usable()) continue;
+        for (int t = 0; t < 300; t++) {
+            int64_t n = 1 + cgam_rng_below(&rng, 70);
+            double *x = dense_normals(&rng, n, dense_between_log(&rng, 1e-45, 1)), sums[2];
+            double *left = dense_room(n), squares = 0, rest = 0;
+            int8_t out[80] = {[70] = 99};
+            memcpy(left, x, (size_t)n * sizeof *left);
+            int most = t % 2 ? CGAM_INT8_MOST : 64;
+            float step = cgam_cpu_all[i].f64->whole(left, n, most, out, sums);
+            for (int64_t j = 0; j < n; j++) {
+                assert_in_range(out[j] + most, 0, 2 * most);
+                assert_true(left[j] == x[j] - out[j] * (double)step);
+                if (step > 0) CHECK_LE(fabs(left[j]), 0.5 * (1 + 1e-4) * (double)step);
+                squares += (double)out[j] * out[j];
+                rest += left[j] * left[j];
+            }
+            assert_true(sums[0] == squares && out[70] == 99);
+            assert_true(n == 70 || out[n] == 0);
+            CHECK_CLOSE(sums[1], rest, 1e-13 * rest);
+        }
+        dense_reset();
     }
 }
 
@@ -115,12 +170,19 @@ static double worst_of(cgam_env *env, cgam_rng *rng, const cgam_cpu *cpu, cgam_d
     CHECK_STATUS(env, cgam_sketch_new(env, &Z, norm, &sketch));
     int64_t blocks = cgam_int8_blocks(d);
     float step[2 * 4], *out = floats(rng, 2 * n);
-    cgam_sketched is = {.terms = bytes(rng, 2 * d, false), .step = step};
+    cgam_sketched is = {.terms = bytes(rng, 2 * d, 1, false), .step = step};
     assert_in_range(blocks, 1, 4);
-    cgam_sketch_vector(d, x, rest, &is);
-    CHECK_STATUS(env, cgam_sketch_scan(env, sketch, cpu, 2, is.terms, is.step, out));
+    cgam_sketch_vector(cpu, d, x, n % 2 ? CGAM_INT8_MOST : 64, rest, &is);
+    CHECK_STATUS(env,
+                 cgam_sketch_scan(env, sketch, cpu, 2, is.terms, is.step, CGAM_INT8_MOST, out));
+    int16_t *numbers = (int16_t *)(void *)dense_room(blocks * CGAM_INT8_BLOCK / 4);
     double worst = 0, units = ldexp(1, sketch->exponent + is.exponent);
-    for (int terms = 1; terms <= 2; terms++) {
+    for (int way = 1; way <= 3; way++) { /* one term, two, and wide numbers */
+        int terms = way == 2 ? 2 : 1;
+        if (way == 3) {
+            cgam_sketch_vector_wide(d, x, rest, numbers, &is);
+            CHECK_STATUS(env, cgam_sketch_scan_wide(env, sketch, cpu, numbers, is.step, out));
+        }
         cgam_sketch_error off = cgam_sketch_bound(d, &is, terms);
         for (int64_t i = 0; i < n; i++) {
             double got = units * ((double)out[i] + (terms > 1 ? (double)out[n + i] : 0)), dot;
@@ -181,8 +243,9 @@ static void the_bound_is_nearly_met(void **state)
     int8_t terms[2 * D];
     double rest[D], exact = 63 * 127 * 10.4999;
     cgam_sketched is = {.terms = terms, .step = step};
-    cgam_sketch_vector(D, x, rest, &is);
-    CHECK_STATUS(env, cgam_sketch_scan(env, sketch, cgam_cpu_best(), 2, is.terms, is.step, out));
+    cgam_sketch_vector(cgam_cpu_best(), D, x, CGAM_INT8_MOST, rest, &is);
+    CHECK_STATUS(env, cgam_sketch_scan(env, sketch, cgam_cpu_best(), 2, is.terms, is.step,
+                                       CGAM_INT8_MOST, out));
     cgam_sketch_error off = cgam_sketch_bound(D, &is, 2);
     double units = ldexp(1, sketch->exponent + is.exponent);
     double error = fabs(units * ((double)out[0] + (double)out[1]) - exact);
@@ -200,11 +263,15 @@ static int sketch_and_scan(cgam_env *env, void *arg)
     double Z[N * D];
     float out[2 * N], step[2] = {0.5, 0.5};
     int8_t x[2 * D] = {1, -2, 3};
+    int16_t wide[CGAM_INT8_BLOCK] = {1000, -2000};
     for (int i = 0; i < N * D; i++) Z[i] = i % 13 - 6;
     cgam_rows rows = {Z, CGAM_F64, N, D, D, NULL, cgam_cpu_best()};
     cgam_sketch *sketch;
     cgam_status status = cgam_sketch_new(env, &rows, 20, &sketch);
-    if (status == CGAM_OK) status = cgam_sketch_scan(env, sketch, cgam_cpu_best(), 2, x, step, out);
+    if (status == CGAM_OK)
+        status = cgam_sketch_scan(env, sketch, cgam_cpu_best(), 2, x, step, CGAM_INT8_MOST, out);
+    if (status == CGAM_OK)
+        status = cgam_sketch_scan_wide(env, sketch, cgam_cpu_best(), wide, step, out);
     cgam_sketch_free(env, sketch);
     return status;
 }
@@ -215,12 +282,29 @@ static void every_allocation_may_fail(void **state)
     check_every_allocation(sketch_and_scan, NULL);
 }
 
+/* What a score by the sketch may be off by, over the row's length. */
+static void a_bound_is_its_formula(void **state)
+{
+    (void)state;
+    for (int64_t d = 5; d < 5000; d *= 9) {
+        cgam_sketched x = {.size = 0.8, .left = {0.03, 0.0004}};
+        double roundings = CGAM_INT8_ROUNDINGS(cgam_int8_blocks(d));
+        double f32 = (roundings + 4) * 0x1p-24, f64 = (2 * (double)d + 16) * 0x1p-53;
+        cgam_sketch_error one = cgam_sketch_bound(d, &x, 1), two = cgam_sketch_bound(d, &x, 2);
+        CHECK_REL(one.hat, 0.03 + f32 * 0.83 + f64 * 0.8, 2e-6);
+        CHECK_REL(two.hat, 0.0004 + f32 * (0.8004 + 0.09) + f64 * 0.8, 2e-6);
+        CHECK_REL(one.rest, 0.8 * (1 + f64), 2e-6);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_cpu_sums_bytes_alike),
+        cmocka_unit_test(every_cpu_rounds_to_whole_numbers),
         cmocka_unit_test(scores_are_within_the_bound),
         cmocka_unit_test(the_bound_is_nearly_met),
+        cmocka_unit_test(a_bound_is_its_formula),
         cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,530 @@
+/* attend_fast_many.c: cgam_attend_fast for a batch, scored by matrices of bytes.
+ *
+ * With 64 queries a reading of the sketch is shared, and what a row and a query cost is what counts: a
+ * hundred columns take a nanosecond. So no score is written to memory, and none is looked at in double.
+ *
+ * 1. Some rows from all over the bank are scored by the sketch, the best of each query in double: the k-th of
+ *    those is the floor.
+ * 2. Tile by tile all rows are scored by one term of the queries (cpu/int8.h) and sifted (cpu/sift.h): what
+ *    may reach the floor is listed, of the others' weights the sum is bounded. A list that is full is thinned
+ *    out by the k-th of its own lower bounds, or the query falls back.
+ * 3. The best by the scan in double raise the floor; what is listed below it is closed, the rest goes by the
+ *    second term, and what that leaves open is scored in double.
+ *
+ * Chunks have lists and floors of their own, so the results do not depend on threads. */
+#include "num/attend_fast.h"
+
+#include "num/attend_parts.h"
+#include "num/rounding.h"
+#include "num/sieve.h"
+
+#include <float.h>
+#include <string.h>
+
+enum {
+    WIDTH = CGAM_SIFT_WIDTH,
+    ROWS = CGAM_SIFT_ROWS,
+    CHUNK_ROWS = 2048, /* at least, but in a bank of one chunk */
+    SAMPLE = 16,       /* one row in so many is looked at first, */
+    SAMPLE_MAX = 4096, /* up to so many */
+    SAMPLE_MIN = 128,
+    LIST =
+        8, /* one row in so many has a place on the list of a chunk, if chunks are few, and else */
+    LIST_LESS = 16,
+    WORTH = 48 /* one row in so many is scored in double before a product over all costs less */
+};
+static const double UNITS_MAX = 900; /* of the exponents: no score leaves the range of double */
+static const double TINY = CGAM_SIEVE_TINY;
+static const double REF_BEHIND = 16; /* 24 ln 2 of cpu/sift.h */
+static const double LOG2E = 0x1.71547652b82fep0;
+
+/* A row on a list, and its score by the scan. */
+typedef struct listed {
+    int32_t row;
+    float score;
+} listed;
+
+/* Of one query in one chunk. */
+typedef struct part {
+    listed *list; /* [places] */
+    int64_t count;
+    double ref, low, high; /* weights of what is not listed, relative to a score of ref */
+    int64_t above;
+    bool full; /* the list did not get shorter */
+} part;
+
+/* One query. */
+typedef struct seeker {
+    cgam_sketched is;
+    cgam_sketch_error off[CGAM_SKETCH_TERMS];
+    double unit, floor, top; /* floor and top are scores */
+    cgam_leader focus;
+    bool falls;
+} seeker;
+
+typedef struct batch {
+    cgam_env *env;
+    const cgam_attend_in *in;
+    const cgam_sketch *sketch;
+    double tol;
+    int64_t count, width, leaders, chunks, places, sample;
+    seeker seek[WIDTH];
+    cgam_sift_by by; /* as the chunks begin */
+    bool focus;
+    int8_t *terms;   /* [width, CGAM_SKETCH_TERMS, d], then first terms alone [width, d] */
+    float *steps;    /* the same with blocks */
+    void *X;         /* first terms as cpu/int8.h lays them out */
+    float *first;    /* [sample, width] */
+    int64_t *chosen; /* [sample] */
+    part *parts;     /* [count, chunks] */
+    listed *list;    /* [count, chunks, places] */
+    cgam_attend_out *out;
+    cgam_fast *fast;
+} batch;
+
+static int64_t chunk_begin(const batch *x, int64_t k) { return x->sketch->n * k / x->chunks; }
+
+/* How far the score of a row by `terms` of its query may be off. */
+static double off_at(const batch *x, const seeker *k, int terms, int64_t row)
+{
+    const cgam_sketch *s = x->sketch;
+    return k->unit *
+           (k->off[terms - 1].hat * (double)s->hat[row] +
+            k->off[terms - 1].rest * (double)s->rest[row] + TINY) *
+           CGAM_SLACK;
+}
+
+/* ---- Step 1: a sample ---------------------------------------------------------------------- */
+static cgam_status score_sample(void *arg, int64_t item)
+{
+    const batch *x = arg;
+    const cgam_sketch *s = x->sketch;
+    int64_t begin = item * ROWS, count = x->sample - begin < ROWS ? x->sample - begin : ROWS;
+    int64_t d = s->d, blocks = cgam_int8_blocks(d);
+    int8_t *rows = cgam_alloc(x->env, (size_t)(ROWS * d) + CGAM_INT8_PAD, 1);
+    float *scale = cgam_alloc(x->env, (size_t)(ROWS * blocks), sizeof *scale);
+    float *scores = cgam_alloc(x->env, (size_t)(ROWS * x->width), sizeof *scores);
+    cgam_status status = CGAM_OK;
+    if (!rows || !scale || !scores) status = cgam_fail_nomem(x->env, "some rows of a sketch");
+    for (int64_t k = 0; k < ROWS && status == CGAM_OK; k++) { /* the last again to fill a tile */
+        int64_t i = x->chosen[begin + (k < count ? k : count - 1)];
+        memcpy(rows + k * d, s->rows + i * d, (size_t)d);
+        memcpy(scale + k * blocks, s->scale + i * blocks, (size_t)blocks * sizeof *scale);
+    }
+    if (status == CGAM_OK) {
+        memset(rows + ROWS * d, 0, CGAM_INT8_PAD);
+        x->in->Z->cpu->int8_many->dot(rows, scale, ROWS, d, x->width, x->X, scores);
+        memcpy(x->first + begin * x->width, scores, (size_t)(count * x->width) * sizeof *scores);
+    }
+    cgam_free(x->env, rows);
+    cgam_free(x->env, scale);
+    cgam_free(x->env, scores);
+    return status;
+}
+
+/* The floor that the best by the scan, scored in double, make; and the top. */
+static void raise_floor(const batch *x, int64_t v, const cgam_leader *best, int64_t count)
+{
+    seeker *k = (seeker *)(uintptr_t)&x->seek[v];
+    double floor = INFINITY;
+    for (int64_t j = 0; j < count; j++) {
+        double r = cgam_attend_look(x->in, v, best[j].row).r;
+        if (!(r >= floor)) floor = r;
+        if (r > k->top) k->top = r;
+    }
+    if (count == x->leaders && floor > k->floor) k->floor = floor;
+    if (!isfinite(k->top)) k->falls = true;
+}
+
+static cgam_status first_floor(void *arg, int64_t v)
+{
+    batch *x = arg;
+    seeker *k = &x->seek[v];
+    cgam_leader *best = cgam_alloc(x->env, (size_t)x->leaders, sizeof *best);
+    if (!best) return cgam_fail_nomem(x->env, "leaders");
+    int64_t count = 0;
+    float last = -INFINITY;
+    for (int64_t j = 0; j < x->sample && !k->falls; j++) {
+        float a = x->first[j * x->width + v];
+        if (a <= last) continue;
+        cgam_lead(best, &count, x->leaders, (cgam_leader){.r = (double)a, .row = x->chosen[j]});
+        if (count == x->leaders) last = (float)best[count - 1].r;
+    }
+    if (!k->falls) raise_floor(x, v, best, count);
+    k->focus = (cgam_leader){.row = x->in->focus ? x->in->focus[v] : -1};
+    if (k->focus.row >= 0) k->focus = cgam_attend_look(x->in, v, k->focus.row);
+    cgam_free(x->env, best);
+    return CGAM_OK;
+}
+
+/* ---- Step 2: the sieve --------------------------------------------------------------------- */
+static void set_by(batch *x)
+{
+    cgam_sift_by *by = &x->by;
+    for (int64_t v = 0; v < x->width; v++) {
+        const seeker *k = v < x->count ? &x->seek[v] : NULL;
+        by->hat[v] = by->rest[v] = by->rate[v] = by->shift[v] = 0;
+        by->floor[v] = by->focus_low[v] = by->focus_high[v] = INFINITY;
+        if (!k || k->falls) continue;
+        cgam_sift_one is =
+            cgam_sieve_of(&k->is, k->off[0], k->unit, x->in->beta, k->floor, k->floor);
+        by->hat[v] = is.hat;
+        by->rest[v] = is.rest;
+        by->floor[v] = is.floor;
+        by->rate[v] = is.rate;
+        by->shift[v] = is.shift;
+        if (k->focus.row < 0) continue;
+        x->focus = true;
+        by->focus_low[v] = cgam_below_f32(k->focus.r / k->unit - TINY);
+        by->focus_high[v] = cgam_above_f32(k->focus.r / k->unit + TINY);
+    }
+}
+
+/* What is decided of a listed row by its bounds: 0 = closed, 1 = closed and above the focus, 2 = open. */
+static int verdict(const seeker *k, double score, double off, double floor, int64_t row)
+{
+    const cgam_leader *f = &k->focus;
+    if (!(score + off < floor) || row == f->row) return 2;
+    if (f->row < 0 || score + off < f->r) return 0;
+    return score - off > f->r ? 1 : 2;
+}
+
+/* Weights of closed rows are gathered and made many at a time. */
+typedef struct weights {
+    const batch *x;
+    double top, high, low, most, at[ROWS];
+    int64_t count;
+} weights;
+
+static void weigh_now(weights *w)
+{
+    double e[ROWS], sums[3];
+    if (w->count == 0) return;
+    w->x->in->Z->cpu->f64->softmax(w->at, w->count, w->x->in->beta, w->top, e, sums);
+    w->high += sums[0] + (double)w->count * DBL_MIN;
+    w->low += sums[0] * exp(-2 * w->x->in->beta * w->most * CGAM_SLACK);
+    w->count = 0;
+    w->most = 0;
+}
+
+static void weigh(weights *w, double score, double off)
+{
+    w->at[w->count++] = score + off;
+    w->most = fmax(w->most, off);
+    if (w->count == ROWS) weigh_now(w);
+}
+
+/* Closes what is below the floor on the list of a part; the weights are relative to w->top. */
+static void thin_out(const batch *x, int64_t v, part *p, double floor, weights *w)
+{
+    const seeker *k = &x->seek[v];
+    int64_t left = 0;
+    for (int64_t j = 0; j < p->count; j++) {
+        int64_t row = p->list[j].row;
+        double score = k->unit * (double)p->list[j].score, off = off_at(x, k, 1, row);
+        int is = verdict(k, score, off, floor, row);
+        p->above += is == 1;
+        if (is == 2) p->list[left++] = p->list[j];
+        else weigh(w, score, off);
+    }
+    weigh_now(w);
+    p->count = left;
+}
+
+/* A list is full: its k-th lower bound is a floor. */
+static void make_place(const batch *x, int64_t v, part *p, cgam_leader *room, cgam_sift_by *by)
+{
+    const seeker *k = &x->seek[v];
+    int64_t count = 0;
+    for (int64_t j = 0; j < p->count; j++) {
+        double low = k->unit * (double)p->list[j].score - off_at(x, k, 1, p->list[j].row);
+        cgam_lead(room, &count, x->leaders, (cgam_leader){.r = low, .row = p->list[j].row});
+    }
+    double floor = k->floor;
+    if (count == x->leaders && room[count - 1].r > floor) floor = room[count - 1].r;
+    double behind = x->in->beta * (floor - p->ref);
+    if (behind > REF_BEHIND) {
+        p->high *= exp(-behind) * (1 + 0x1p-40);
+        p->low *= exp(-behind) * (1 - 0x1p-40);
+        p->ref = floor;
+        by->shift[v] = (float)(x->in->beta * floor * LOG2E);
+    }
+    weights w = {.x = x, .top = p->ref};
+    thin_out(x, v, p, floor, &w);
+    p->high += w.high;
+    p->low += w.low;
+    by->floor[v] = cgam_below_f32(floor / k->unit - TINY);
+    p->full = p->count > x->places / 2;
+    if (p->full) by->floor[v] = INFINITY; /* it falls back: nothing is listed any more */
+}
+
+typedef struct sieve {
+    cgam_sift_by by;
+    float scores[ROWS * WIDTH], high[WIDTH], low[WIDTH];
+    uint64_t open[ROWS];
+    int32_t above[WIDTH];
+} sieve;
+
+static void list_rows(const batch *x, sieve *y, int64_t chunk, int64_t begin, int64_t count,
+                      cgam_leader *room)
+{
+    for (int64_t r = 0; r < count; r++)
+        for (uint64_t open = y->open[r]; open; open &= open - 1) {
+            int64_t v = __builtin_ctzll(open);
+            part *p = &x->parts[v * x->chunks + chunk];
+            if (p->full) continue;
+            p->list[p->count++] = (listed){(int32_t)(begin + r), y->scores[r * x->width + v]};
+            if (p->count == x->places) make_place(x, v, p, room, &y->by);
+        }
+}
+
+static cgam_status sift_chunk(void *arg, int64_t chunk)
+{
+    const batch *x = arg;
+    const cgam_sketch *s = x->sketch;
+    const cgam_cpu *cpu = x->in->Z->cpu;
+    int64_t end = chunk_begin(x, chunk + 1), blocks = cgam_int8_blocks(s->d);
+    if (cgam_interrupted(x->env)) return CGAM_E_INTERRUPTED;
+    sieve *y = cgam_alloc(x->env, 1, sizeof *y);
+    cgam_leader *room = cgam_alloc(x->env, (size_t)x->leaders, sizeof *room);
+    cgam_status status = y && room ? CGAM_OK : cgam_fail_nomem(x->env, "a tile of scores");
+    if (y) y->by = x->by;
+    for (int64_t v = 0; v < x->count; v++) x->parts[v * x->chunks + chunk].ref = x->seek[v].floor;
+    for (int64_t i = chunk_begin(x, chunk), n; i < end && status == CGAM_OK; i += n) {
+        int64_t left = end - i; /* the last are not too few for a unit for tiles */
+        n = left <= ROWS ? left : left < ROWS + CGAM_INT8_TILE ? left / 2 : ROWS;
+        cpu->int8_many->dot(s->rows + i * s->d, s->scale + i * blocks, n, s->d, x->width, x->X,
+                            y->scores);
+        cpu->sift->run(n, x->width, y->scores, s->hat + i, s->rest + i, &y->by, x->focus, y->open,
+                       y->high, y->low, y->above);
+        for (int64_t v = 0; v < x->count; v++) {
+            part *p = &x->parts[v * x->chunks + chunk];
+            double slack = CGAM_SIFT_SLACK(y->by.shift[v]), few = (double)n * 0x1p-124;
+            p->high += (double)y->high[v] * (1 + slack) + few;
+            p->low += fmax(0, (double)y->low[v] * (1 - slack) - few);
+            p->above += y->above[v];
+        }
+        list_rows(x, y, chunk, i, n, room);
+    }
+    cgam_free(x->env, y);
+    cgam_free(x->env, room);
+    return status;
+}
+
+/* ---- Step 3: what is left ------------------------------------------------------------------ */
+/* By both terms: is row `is` closed by now? */
+static bool refined(const batch *x, int64_t v, const void *second, const listed *is, double *score,
+                    double *off)
+{
+    const cgam_sketch *s = x->sketch;
+    const seeker *k = &x->seek[v];
+    float more;
+    x->in->Z->cpu->int8->dot(s->rows + is->row * s->d, s->scale + is->row * cgam_int8_blocks(s->d),
+                             1, s->d, 1, second, &more);
+    *score = k->unit * ((double)is->score + (double)more);
+    *off = off_at(x, k, 2, is->row);
+    return verdict(k, *score, *off, k->floor, is->row) == 0;
+}
+
+static void add_parts(const batch *x, int64_t v, cgam_attend_part *total, cgam_fast *fast)
+{
+    const seeker *k = &x->seek[v];
+    for (int64_t c = 0; c < x->chunks; c++) {
+        const part *p = &x->parts[v * x->chunks + c];
+        double shrink = exp(x->in->beta * (p->ref - k->top)) * (1 + 0x1p-40);
+        fast->high += p->high * shrink;
+        fast->low += p->low * shrink * (1 - 0x1p-38);
+        total->above += p->above;
+    }
+}
+
+static void tell(const batch *x, int64_t v, cgam_attend_part *total, double first, cgam_fast *fast)
+{
+    const cgam_attend_in *in = x->in;
+    cgam_attend_out *out = &x->out[v];
+    double top = total->leader[0].r, shrink = exp(in->beta * (first - top));
+    fast->low *= shrink;
+    fast->high *= shrink;
+    fast->known *= shrink;
+    total->soft = (cgam_softmax){top, fast->known + fast->high, NAN, NAN};
+    out->focus = x->seek[v].focus;
+    out->skipped = 0;
+    out->unsure = false;
+    cgam_attend_tell(in, total, out);
+    fast->fallback = !isfinite(fast->known) || !isfinite(fast->high) ||
+                     total->leaders < x->leaders ||
+                     (x->tol > 0 && !(fast->high - fast->low <= x->tol * fast->known));
+}
+
+/* Scores what is still open of query v; `room` for leaders. */
+static void finish(const batch *x, int64_t v, const void *second, cgam_leader *room)
+{
+    const cgam_attend_in *in = x->in;
+    const seeker *k = &x->seek[v];
+    cgam_attend_part total = cgam_attend_part_new(room);
+    cgam_fast fast = {0};
+    int64_t worth = in->Z->n / WORTH;
+    weights w = {.x = x, .top = k->top};
+    for (int64_t c = 0; c < x->chunks; c++) {
+        part *p = &x->parts[v * x->chunks + c];
+        thin_out(x, v, p, k->floor, &w);
+    }
+    for (int64_t c = 0; c < x->chunks; c++) {
+        const part *p = &x->parts[v * x->chunks + c];
+        for (int64_t j = 0; j < p->count; j++) {
+            double score, off;
+            if (refined(x, v, second, &p->list[j], &score, &off)) {
+                weigh(&w, score, off);
+                continue;
+            }
+            if (fast.rescored++ == worth) return;
+            cgam_leader is = cgam_attend_look(in, v, p->list[j].row);
+            cgam_lead(total.leader, &total.leaders, x->leaders, is);
+            total.above += k->focus.row >= 0 && cgam_leads(is.r, is.row, &k->focus);
+            fast.known += exp(in->beta * (is.r - k->top));
+        }
+    }
+    weigh_now(&w);
+    fast.high = w.high;
+    fast.low = w.low;
+    add_parts(x, v, &total, &fast);
+    if (total.leaders > 0) {
+        tell(x, v, &total, k->top, &fast);
+        x->fast[v] = fast;
+    }
+}
+
+static cgam_status settle(void *arg, int64_t v)
+{
+    const batch *x = arg;
+    const cgam_sketch *s = x->sketch;
+    const seeker *k = &x->seek[v];
+    const cgam_int8 *loops = x->in->Z->cpu->int8;
+    bool falls = k->falls;
+    for (int64_t c = 0; c < x->chunks; c++) falls |= x->parts[v * x->chunks + c].full;
+    if (falls) return CGAM_OK;
+    cgam_leader *room = cgam_alloc(x->env, (size_t)x->leaders, sizeof *room);
+    void *second = cgam_alloc(x->env, loops->room(1, s->d), 1);
+    cgam_status status = room && second ? CGAM_OK : cgam_fail_nomem(x->env, "leaders");
+    if (status == CGAM_OK) {
+        int64_t count = 0;
+        for (int64_t c = 0; c < x->chunks; c++) {
+            const part *p = &x->parts[v * x->chunks + c];
+            for (int64_t j = 0; j < p->count; j++)
+                cgam_lead(room, &count, x->leaders,
+                          (cgam_leader){.r = (double)p->list[j].score, .row = p->list[j].row});
+        }
+        raise_floor(x, v, room, count);
+        loops->lay(1, s->d, k->is.terms + s->d, k->is.step + cgam_int8_blocks(s->d), second);
+        finish(x, v, second, room);
+    }
+    cgam_free(x->env, room);
+    cgam_free(x->env, second);
+    return status;
+}
+
+/* ---- Setting up ---------------------------------------------------------------------------- */
+static cgam_status sketch_queries(batch *x)
+{
+    const cgam_attend_in *in = x->in;
+    int64_t d = in->Z->d, blocks = cgam_int8_blocks(d);
+    int8_t *first = x->terms + x->width * CGAM_SKETCH_TERMS * d;
+    float *step = x->steps + x->width * CGAM_SKETCH_TERMS * blocks;
+    double *rest = cgam_alloc(x->env, (size_t)d, sizeof *rest);
+    if (!rest) return cgam_fail_nomem(x->env, "a sketch of queries");
+    for (int64_t v = 0; v < x->count; v++) {
+        seeker *k = &x->seek[v];
+        k->is.terms = x->terms + v * CGAM_SKETCH_TERMS * d;
+        k->is.step = x->steps + v * CGAM_SKETCH_TERMS * blocks;
+        k->floor = k->top = -INFINITY;
+        cgam_sketch_vector(in->Z->cpu, d, in->q + v * d, in->Z->cpu->int8_many->most, rest, &k->is);
+        for (int t = 0; t < CGAM_SKETCH_TERMS; t++) k->off[t] = cgam_sketch_bound(d, &k->is, t + 1);
+        int exponent = k->is.exponent + x->sketch->exponent;
+        k->unit = ldexp(1, exponent);
+        k->falls = fabs((double)exponent) > UNITS_MAX || !cgam_sieve_serves(k->unit, in->beta);
+        memcpy(first + v * d, k->is.terms, (size_t)d);
+        memcpy(step + v * blocks, k->is.step, (size_t)blocks * sizeof *step);
+    }
+    cgam_free(x->env, rest);
+    in->Z->cpu->int8_many->lay(x->width, d, first, step, x->X);
+    return CGAM_OK;
+}
+
+static void batch_free(batch *x)
+{
+    void *blocks[] = {x->terms, x->steps, x->X, x->first, x->chosen, x->parts, x->list};
+    for (size_t k = 0; k < sizeof blocks / sizeof *blocks; k++) cgam_free(x->env, blocks[k]);
+}
+
+static cgam_status batch_new(batch *x)
+{
+    size_t d = (size_t)x->sketch->d, width = (size_t)x->width,
+           items = (size_t)(x->count * x->chunks);
+    size_t blocks = (size_t)cgam_int8_blocks(x->sketch->d), terms = CGAM_SKETCH_TERMS + 1;
+    x->terms = cgam_zalloc(x->env, width * terms * d, 1);
+    x->steps = cgam_zalloc(x->env, width * terms * blocks, sizeof *x->steps);
+    x->X = cgam_alloc(x->env, x->in->Z->cpu->int8_many->room(x->width, x->sketch->d), 1);
+    x->first = cgam_alloc(x->env, (size_t)x->sample * width, sizeof *x->first);
+    x->chosen = cgam_alloc(x->env, (size_t)x->sample, sizeof *x->chosen);
+    x->parts = cgam_zalloc(x->env, items, sizeof *x->parts);
+    x->list = cgam_alloc(x->env, items * (size_t)x->places, sizeof *x->list);
+    if (!x->terms || !x->steps || !x->X || !x->first || !x->chosen || !x->parts || !x->list)
+        return cgam_fail_nomem(x->env, "a search by a sketch");
+    for (int64_t k = 0; k < x->sample; k++) x->chosen[k] = x->sketch->n * k / x->sample;
+    for (size_t k = 0; k < items; k++) x->parts[k].list = x->list + k * (size_t)x->places;
+    return CGAM_OK;
+}
+
+static cgam_status search(batch *x)
+{
+    cgam_status status = batch_new(x);
+    if (status == CGAM_OK) status = sketch_queries(x);
+    if (status == CGAM_OK)
+        status = cgam_parallel(x->env, (x->sample + ROWS - 1) / ROWS, score_sample, x);
+    if (status == CGAM_OK) status = cgam_parallel(x->env, x->count, first_floor, x);
+    if (status == CGAM_OK) {
+        set_by(x);
+        status = cgam_parallel(x->env, x->chunks, sift_chunk, x);
+    }
+    if (status == CGAM_OK) status = cgam_parallel(x->env, x->count, settle, x);
+    batch_free(x);
+    return status;
+}
+
+static int64_t between(int64_t least, int64_t x, int64_t most)
+{
+    return x < least ? least : x > most ? most : x;
+}
+
+cgam_status cgam_attend_fast_many(cgam_env *env, const cgam_attend_in *in,
+                                  const cgam_sketch *sketch, double tol, cgam_attend_out *out,
+                                  cgam_fast *fast)
+{
+    int64_t n = in->Z->n;
+    cgam_status status = CGAM_OK;
+    for (int64_t v = 0; v < in->count; v++) fast[v] = (cgam_fast){.fallback = true};
+    if (n < SAMPLE_MIN || n > INT32_MAX || n / WORTH < in->leaders || in->Z->d > CGAM_INT8_COLUMNS)
+        return CGAM_OK;
+    batch *x = cgam_alloc(env, 1, sizeof *x);
+    if (!x) return cgam_fail_nomem(env, "a search by a sketch");
+    for (int64_t v = 0; v < in->count && status == CGAM_OK; v += WIDTH) {
+        int64_t count = in->count - v < WIDTH ? in->count - v : WIDTH;
+        const cgam_attend_in some = cgam_attend_some(in, v, count);
+        int64_t chunks = between(1, n / CHUNK_ROWS, CGAM_CHUNKS_MAX);
+        *x = (batch){.env = env,
+                     .in = &some,
+                     .sketch = sketch,
+                     .tol = tol,
+                     .count = count,
+                     .width = (count + CGAM_INT8_SIDE - 1) / CGAM_INT8_SIDE * CGAM_INT8_SIDE,
+                     .leaders = in->leaders,
+                     .chunks = chunks,
+                     .places = 64 + 4 * in->leaders + n / chunks / (chunks < 16 ? LIST : LIST_LESS),
+                     .sample = between(SAMPLE_MIN, n / SAMPLE, SAMPLE_MAX),
+                     .out = out + v,
+                     .fast = fast + v};
+        status = search(x);
+    }
+    cgam_free(env, x);
+    return status;
+}

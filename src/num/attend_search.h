@@ -1,0 +1,77 @@
+/* attend_search.h: what a search by a sketch for a few queries is made of (attend_fast.c), and its beginning. */
+#ifndef CGAM_SRC_NUM_ATTEND_SEARCH_H
+#define CGAM_SRC_NUM_ATTEND_SEARCH_H
+
+#include "num/attend_parts.h"
+#include "num/sketch.h"
+
+enum { CGAM_SEEK_BINS = 512 }; /* of a histogram of what rows may weigh */
+
+/* One vector of a query, q or e. */
+typedef struct cgam_probe {
+    cgam_sketched is;
+    cgam_sketch_error off[CGAM_SKETCH_TERMS];
+    double unit;       /* of its scores */
+    const float *scan; /* [n] */
+} cgam_probe;
+
+/* One query. */
+typedef struct cgam_seeker {
+    cgam_probe q, e;
+    double floor_r, floor_b, floor_s; /* what a row has to reach to stay open */
+    double top;                       /* that weights are relative to, a score in double */
+    cgam_leader focus;
+    int64_t listed, limit; /* rows left open, and how many may be */
+    bool lowered;          /* its floor, for the sake of the tolerance */
+    _Atomic double
+        seen; /* so many rows as there are leaders score at least this by the scan, in some chunk */
+} cgam_seeker;
+
+/* Of one query in one chunk. */
+typedef struct cgam_seek_part {
+    cgam_attend_part best; /* by the scan; above: rows that are certainly above the focus */
+    double low, high;      /* weights of the rows that are not listed */
+    double *bins;          /* [CGAM_SEEK_BINS] */
+    int64_t listed;
+} cgam_seek_part;
+
+/* A row left open, and what came of it. */
+typedef struct cgam_open_row {
+    int64_t query, row;
+    bool closed; /* by the second term: it weighs between low and high */
+    double low, high;
+    cgam_leader is;
+} cgam_open_row;
+
+typedef struct cgam_search {
+    cgam_env *env;
+    const cgam_attend_in *in;
+    const cgam_sketch *sketch;
+    bool gated, wide; /* wide: the scan is by wide numbers, else by first terms */
+    bool again;       /* only what was lowered is looked at */
+    int64_t vectors, chunks, leaders;
+    double tol;
+    cgam_seeker *seek;     /* [count] */
+    cgam_seek_part *parts; /* [count, chunks] */
+    cgam_leader *leader;   /* [count, chunks + 1, leaders] */
+    double *bins;          /* [count, chunks, CGAM_SEEK_BINS], with tol */
+    int32_t *list;         /* [count, n]: rows left open, from the begin of their chunk */
+    int8_t *terms_of;      /* [vectors, CGAM_SKETCH_TERMS, d] */
+    float *steps;          /* [vectors, CGAM_SKETCH_TERMS, blocks] */
+    int16_t *numbers;      /* [vectors, blocks CGAM_INT8_BLOCK] wide */
+    float *scores;         /* [vectors, n] */
+    char *second; /* second terms as cpu/int8.h lays them out, `second_room` each; one term only */
+    size_t second_room;
+    cgam_open_row *open;
+} cgam_search;
+
+/* How many rows may be scored in double before a pass over all of them costs less. Among many queries
+ * a row costs a pass less than a reading. */
+int64_t cgam_search_worth(const cgam_search *x);
+/* Room for all of it, from env, in, sketch, gated, wide, tol and the numbers; to be freed after a failure too. */
+cgam_status cgam_search_new(cgam_search *x);
+void cgam_search_free(cgam_search *x);
+/* Sketches the vectors and scans by them. A query whose units leave the range has a limit of -1. */
+cgam_status cgam_search_scan(cgam_search *x);
+
+#endif
