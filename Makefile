@@ -24,11 +24,11 @@ run_tests = ctest --output-on-failure --no-label-summary -j $(JOBS) --test-dir
 
 export CGAM_BUILD = $(abspath $(BUILD))
 
-.PHONY: help deps build run test check san fuzz bench docs python install soak clean
+.PHONY: help deps build run test check san fuzz bench docs python install soak cross clean
 .NOTPARALLEL:
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
 deps: ## install what is missing to build, run and test (Debian; says what it does)
 	@$(DEPS)
@@ -99,6 +99,9 @@ soak: build ## tests under ASan and UBSan again and again, then fuzzing, SOAK_SE
 	@tools/soak $(BUILD)/asan $(SOAK_SECONDS)
 	@[ "$(DEPS)" != tools/deps ] || tools/deps check
 	@FUZZ_SECONDS=$(SOAK_SECONDS) tools/fuzz long
+
+cross: ## library, program and numerical tests for 64-bit Arm, run by qemu-user; machines that are refused
+	@DEPS="$(DEPS)" JOBS=$(JOBS) tools/cross $(BUILD)
 
 clean: ## remove everything that was built
 	@rm -rf $(BUILD) report

@@ -4,6 +4,9 @@
 #
 #   CGAM_PYTHON       the interpreter that builds and tests
 #   python_module     build/python/cgam/: the package as it is in the wheel
+if(CMAKE_CROSSCOMPILING) # the headers at hand are another machine's
+  return()
+endif()
 set(CGAM_PYTHON "" CACHE FILEPATH "Interpreter with NumPy that builds and tests the Python package")
 set(probe "import numpy, setuptools, sysconfig, os
 where = sysconfig.get_path('include')

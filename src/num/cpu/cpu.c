@@ -5,6 +5,10 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#if defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -54,6 +58,9 @@ static bool amx(void)
     return false;
 #endif
 }
+#elif defined(__aarch64__)
+static bool neon(void) { return true; }
+static bool dotprod(void) { return getauxval(AT_HWCAP) & HWCAP_ASIMDDP; }
 #endif
 
 #define DECLARE(set)                                                                               \
@@ -66,6 +73,7 @@ DECLARE(plain)
 CGAM_CPU_SETS(DECLARE)
 extern const cgam_int8 cgam_int8_avxvnni, cgam_int8_many_avxvnni, cgam_int8_vnni,
     cgam_int8_many_vnni, cgam_int8_many_amx;
+extern const cgam_int8 cgam_int8_dotprod, cgam_int8_many_dotprod;
 extern const cgam_split cgam_split_amx;
 
 /* An entry with the loops of a set, and with those for bytes and tiles of its own. */
@@ -86,6 +94,9 @@ const cgam_cpu cgam_cpu_all[] = {
     ENTRY(avx512, avx512, avx512, avx512, NULL),
     ENTRY(vnni, avx512, vnni, vnni, NULL),
     ENTRY(amx, avx512, vnni, amx, &cgam_split_amx),
+#elif defined(__aarch64__)
+    ENTRY(neon, neon, neon, neon, NULL),
+    ENTRY(dotprod, neon, dotprod, dotprod, NULL),
 #endif
     {0},
 };

@@ -8,6 +8,8 @@
  *   vnni       the loops of avx512, and such sums: with AVX-512 VNNI
  *   amx        the loops of vnni, and products on tiles of bf16 and of bytes: with AMX and AVX-512 BF16 too, where
  *              the system lets us use them
+ *   neon       the same files, 16 bytes: 64-bit Arm
+ *   dotprod    the loops of neon, and sums of products of bytes by one instruction: with DotProd (2018 on)
  *
  * CMakeLists.txt compiles every X_simd.c once per set, with its name as NAME and its width as BYTES.
  * Another layer that has such a file (study/lanes_simd.c) declares one for each of CGAM_CPU_SETS, lists
@@ -25,6 +27,9 @@
 #if defined(__x86_64__)
 #define CGAM_CPU_SETS(X) X(portable) X(avx2) X(avx512)
 #define CGAM_CPU_ROWS(X) X(portable) X(avx2) X(avx2) X(avx512) X(avx512) X(avx512)
+#elif defined(__aarch64__)
+#define CGAM_CPU_SETS(X) X(portable) X(neon)
+#define CGAM_CPU_ROWS(X) X(portable) X(neon) X(neon)
 #else
 #define CGAM_CPU_SETS(X) X(portable)
 #define CGAM_CPU_ROWS(X) X(portable)

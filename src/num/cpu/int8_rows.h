@@ -140,6 +140,9 @@ INLINE vi dot2(vi a, const int8_t *z, const int16_t *x)
 #elif BYTES == 32
     __m256i wide = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)z));
     return a + (vi)_mm256_madd_epi16(wide, _mm256_loadu_si256((const __m256i *)(const void *)x));
+#elif defined(NEON)
+    int16x8_t u = vmovl_s8(vld1_s8(z)), v = vld1q_s16(x);
+    return (vi)vmlal_high_s16(vmlal_s16((int32x4_t)a, vget_low_s16(u), vget_low_s16(v)), u, v);
 #else
     for (int k = 0; k < HALF; k++) a[k / 2] += z[k] * x[k];
     return a;

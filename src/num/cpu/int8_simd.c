@@ -25,6 +25,11 @@ INLINE vi dot4(vi a, vb z, vb x)
     __m256i pairs =
         _mm256_maddubs_epi16(_mm256_abs_epi8((__m256i)z), _mm256_sign_epi8((__m256i)x, (__m256i)z));
     return a + (vi)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+#elif defined(NEON)
+    int8x16_t u = (int8x16_t)z, v = (int8x16_t)x;
+    int32x4_t front = vpaddlq_s16(vmull_s8(vget_low_s8(u), vget_low_s8(v)));
+    int32x4_t back = vpaddlq_s16(vmull_high_s8(u, v));
+    return a + (vi)vpaddq_s32(front, back);
 #else
     typedef int16_t wide __attribute__((vector_size(2 * BYTES)));
     wide product = __builtin_convertvector(z, wide) * __builtin_convertvector(x, wide);

@@ -1,7 +1,7 @@
 /* simd.h: what loops on vectors share: X_simd.c, each compiled once per set of instructions, with NAME,
  * what the set is called, and BYTES, the width of its vectors (see cpu.h).
  *
- * Of the set's own instructions, in simd_avx2.h, simd_avx512.h or simd_portable.h:
+ * Of the set's own instructions, in simd_avx2.h, simd_avx512.h, simd_neon.h (NEON defined) or simd_portable.h:
  *   widen_f32(p), _f16, _bf16   as many numbers at p as vd has lanes, as doubles
  *   larger_f64(a, b)            a > b ? a : b, so the second where one is NaN
  *   low(v), high(v)             half of a vector of floats as doubles
@@ -18,6 +18,8 @@
 #include <string.h>
 #if BYTES > 16
 #include <immintrin.h>
+#elif defined(NEON)
+#include <arm_neon.h>
 #endif
 
 typedef float vf __attribute__((vector_size(BYTES)));
@@ -121,6 +123,8 @@ INLINE __m256 reduced8(const __m256 *v)
 #include "num/cpu/simd_avx512.h"
 #elif BYTES == 32
 #include "num/cpu/simd_avx2.h"
+#elif defined(NEON)
+#include "num/cpu/simd_neon.h"
 #else
 #include "num/cpu/simd_portable.h"
 #endif
