@@ -120,7 +120,7 @@ static int64_t gram_rows(const bench *b)
 
 static cgam_status gram(bench *b)
 {
-    cgam_rows Z = {b->Z, CGAM_F32, gram_rows(b), b->d, b->d, NULL, cgam_cpu_best()};
+    cgam_rows Z = {b->Z, CGAM_F32, gram_rows(b), b->d, b->d, NULL, cgam_cpu_best(), NULL};
     return cgam_rows_gram(b->env, &Z, b->ones, b->C, b->d);
 }
 

@@ -27,6 +27,7 @@
 #include <cgam/net.h>
 #include <cgam/probe.h>
 #include <cgam/prompt_file.h>
+#include <cgam/ranks.h>
 #include <cgam/recall.h>
 #include <cgam/rng.h>
 #include <cgam/states.h>

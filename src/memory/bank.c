@@ -152,7 +152,7 @@ cgam_status cgam_bank_new(cgam_env *env, const void *data, cgam_dtype dtype, int
     cgam_bank *bank = cgam_zalloc(env, 1, sizeof *bank);
     if (!bank) return cgam_fail_nomem(env, "a bank");
     bank->env = env;
-    bank->Z = (cgam_rows){data, dtype, n, d, o.stride ? o.stride : d, NULL, cgam_cpu_best()};
+    bank->Z = (cgam_rows){data, dtype, n, d, o.stride ? o.stride : d, NULL, cgam_cpu_best(), NULL};
     if (o.copy) {
         size_t row = (size_t)d * cgam_dtype_size(dtype);
         size_t step = (size_t)bank->Z.stride * cgam_dtype_size(dtype);
@@ -190,7 +190,7 @@ cgam_status cgam_bank_load(cgam_env *env, const char *path, const cgam_bank_opts
     if (status == CGAM_OK) status = check_shape(env, path, a->shape[0], a->shape[1]);
     if (status == CGAM_OK) {
         bank->Z = (cgam_rows){a->data,     a->dtype, a->shape[0],    a->shape[1],
-                              a->shape[1], NULL,     cgam_cpu_best()};
+                              a->shape[1], NULL,     cgam_cpu_best(), NULL};
         status = cgam_bank_finish(bank, &o, path);
     }
     if (status == CGAM_OK) *out = bank;

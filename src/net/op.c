@@ -122,7 +122,7 @@ cgam_status cgam_net_dense(cgam_net *net, const void *data, cgam_dtype dtype, in
         memcpy(W->owned, data, bytes);
         data = W->owned;
     }
-    W->rows = (cgam_rows){data, dtype, rows, cols, cols, NULL, cgam_cpu_best()};
+    W->rows = (cgam_rows){data, dtype, rows, cols, cols, NULL, cgam_cpu_best(), NULL};
     return adopt(net, W, "weights", out);
 }
 
@@ -140,7 +140,8 @@ cgam_status cgam_net_dense_array(cgam_net *net, const char *name, cgam_array *ar
     W->env = net->env;
     W->array = *array;
     *array = (cgam_array){0};
-    W->rows = (cgam_rows){W->array.data, W->array.dtype, rows, cols, cols, NULL, cgam_cpu_best()};
+    W->rows =
+        (cgam_rows){W->array.data, W->array.dtype, rows, cols, cols, NULL, cgam_cpu_best(), NULL};
     return adopt(net, W, name, out);
 }
 

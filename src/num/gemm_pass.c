@@ -9,10 +9,12 @@
  * (readout of tiles of 72 rows of 8 KB there: 0.54 of sgemm, of 48 0.75). */
 #include "num/gemm_pass.h"
 
+#include "num/ranks.h"
+
 #include <string.h>
 
 enum {
-    CHUNKS_MAX = 16,
+    CHUNKS_FEW = 16,
     BAND = 24,
     TILE_BYTES = 600 << 10, /* where all vectors go side by side, and else */
     TILE_BYTES_LESS = 400 << 10,
@@ -31,6 +33,11 @@ static void *offset(const cgam_gemm_pass *s, const void *base, int64_t elements)
 int64_t cgam_gemm_pass_begin(const cgam_gemm_pass *s, int64_t chunk)
 {
     return s->Z->n * chunk / s->chunks;
+}
+
+int64_t cgam_gemm_pass_chunks(int64_t n, int64_t tile)
+{
+    return cgam_rows_parts(n, tile, CHUNKS_FEW);
 }
 
 /* Columns of the panel that begins at column c. */
@@ -72,12 +79,11 @@ cgam_status cgam_gemm_pass_new(cgam_gemm_pass *s)
     s->tile = rows < TILE_ROWS_MIN         ? TILE_ROWS_MIN
               : rows > CGAM_GEMM_PASS_ROWS ? CGAM_GEMM_PASS_ROWS
                                            : rows;
-    s->chunks = (Z->n + s->tile - 1) / s->tile;
-    if (s->chunks > CHUNKS_MAX) s->chunks = CHUNKS_MAX;
+    s->chunks = cgam_gemm_pass_chunks(Z->n, s->tile);
     size_t panel = (size_t)(Z->d * s->width);
     s->Q = s->X ? cgam_zalloc(s->env, panel, size_of(s)) : NULL;
     s->Q2 = s->X2 ? cgam_zalloc(s->env, panel, size_of(s)) : NULL;
-    s->Y = s->reads ? cgam_alloc(s->env, (size_t)s->chunks * panel, sizeof *s->Y) : NULL;
+    s->Y = s->reads ? cgam_parts_new(s->env, Z, s->chunks, (int64_t)panel) : NULL;
     if ((s->X && !s->Q) || (s->X2 && !s->Q2) || (s->reads && !s->Y))
         return cgam_fail_nomem(s->env, "a batch of queries");
     cgam_gemm_pass_load(s);
@@ -88,7 +94,7 @@ void cgam_gemm_pass_free(cgam_gemm_pass *s)
 {
     cgam_free(s->env, s->Q);
     cgam_free(s->env, s->Q2);
-    cgam_free(s->env, s->Y);
+    if (s->Y) cgam_parts_free(s->env, s->Z, s->chunks, s->Z->d * s->width, s->Y);
     s->Q = s->Q2 = NULL;
     s->Y = NULL;
 }
@@ -140,11 +146,11 @@ static void score(const cgam_gemm_pass *s, const void *rows, int64_t ld, int64_t
 
 static void scale_rows(const cgam_gemm_pass *s, int64_t i, int64_t count, void *S)
 {
-    const double *scale = s->Z->scale;
+    const double *scale = s->Z->scale ? cgam_rows_entries(s->Z, s->Z->scale, i) : NULL;
     for (int64_t r = 0; scale && S && r < count; r++)
         for (int64_t c = 0; c < s->width; c++) {
-            if (s->wide) ((double *)S)[r * s->width + c] *= scale[i + r];
-            else ((float *)S)[r * s->width + c] *= (float)scale[i + r];
+            if (s->wide) ((double *)S)[r * s->width + c] *= scale[r];
+            else ((float *)S)[r * s->width + c] *= (float)scale[r];
         }
 }
 
@@ -280,13 +286,12 @@ done:
 
 cgam_status cgam_gemm_pass_run(cgam_gemm_pass *s)
 {
-    return cgam_parallel(s->env, s->chunks, run_chunk, s);
+    return cgam_rows_run(s->env, s->Z, s->chunks, run_chunk, s);
 }
 
 typedef struct joining {
     const cgam_gemm_pass *s;
     const double *factor;
-    double *const *Y;
 } joining;
 
 enum { JOIN_COLUMNS = 256 };
@@ -295,23 +300,38 @@ static cgam_status join_columns(void *arg, int64_t item)
 {
     const joining *job = arg;
     const cgam_gemm_pass *s = job->s;
-    int64_t d = s->Z->d, width = s->width, begin = item * JOIN_COLUMNS;
+    int64_t d = s->Z->d, width = s->width, begin = item * JOIN_COLUMNS, from, to;
     int64_t end = begin + JOIN_COLUMNS < d ? begin + JOIN_COLUMNS : d;
-    for (int64_t j = begin; j < end; j++) {
-        double sum[CGAM_GEMM_PASS_WIDTH] = {0};
-        for (int64_t c = 0; c < s->chunks; c++) {
-            const double *Y = s->Y + (c * d + j) * width, *factor = job->factor + c * s->vectors;
-            for (int64_t v = 0; v < s->vectors; v++) sum[v] += factor[v] > 0 ? factor[v] * Y[v] : 0;
+    cgam_rows_here(s->Z, s->chunks, &from, &to);
+    for (int64_t c = from; c < to; c++) {
+        const double *factor = job->factor + c * s->vectors;
+        for (int64_t j = begin; j < end; j++) {
+            double *Y = s->Y + (c * d + j) * width;
+            for (int64_t v = 0; v < s->vectors; v++) Y[v] = factor[v] > 0 ? factor[v] * Y[v] : 0;
         }
-        for (int64_t v = 0; v < s->vectors; v++) job->Y[v][j] = sum[v];
     }
+    cgam_rows_join_here(s->Z, s->chunks, d * width, begin * width, end * width, s->Y);
     return CGAM_OK;
 }
 
 cgam_status cgam_gemm_pass_join(const cgam_gemm_pass *s, const double *factor, double *const *Y)
 {
-    joining job = {s, factor, Y};
-    return cgam_parallel(s->env, (s->Z->d + JOIN_COLUMNS - 1) / JOIN_COLUMNS, join_columns, &job);
+    int64_t d = s->Z->d, width = s->width;
+    joining job = {s, factor};
+    double *part[CGAM_CHUNKS_MAX] = {NULL}, *room = NULL, *total;
+    int64_t from, to;
+    cgam_rows_here(s->Z, s->chunks, &from, &to);
+    for (int64_t c = from; c < to; c++) part[c] = s->Y + c * d * width;
+    if (!part[0]) room = cgam_alloc(s->env, (size_t)(d * width), sizeof *room);
+    if (!part[0] && !room) return cgam_fail_nomem(s->env, "a batch of queries");
+    cgam_status status =
+        cgam_parallel(s->env, (d + JOIN_COLUMNS - 1) / JOIN_COLUMNS, join_columns, &job);
+    if (status == CGAM_OK)
+        status = cgam_rows_join_rest(s->env, s->Z, s->chunks, d * width, part, room, &total);
+    for (int64_t j = 0; j < d && status == CGAM_OK; j++)
+        for (int64_t v = 0; v < s->vectors; v++) Y[v][j] = total[j * width + v];
+    cgam_free(s->env, room);
+    return status;
 }
 
 cgam_status cgam_gemm_pass_look(const cgam_gemm_pass *s, int64_t row, void *S, void *S2)
@@ -329,7 +349,7 @@ cgam_status cgam_gemm_pass_look(const cgam_gemm_pass *s, int64_t row, void *S, v
 }
 
 typedef struct scores {
-    int64_t count, n;
+    int64_t count, apart;
     double *out;
     cgam_gemm_pass pass;
 } scores;
@@ -340,7 +360,7 @@ static void keep_scores(void *arg, cgam_gemm_pass_tile *t)
     const double *S = t->S;
     for (int64_t v = 0; v < job->count; v++)
         for (int64_t r = 0; r < t->count; r++)
-            job->out[v * job->n + t->begin + r] = S[r * job->pass.width + v];
+            job->out[v * job->apart + t->begin + r] = S[r * job->pass.width + v];
 }
 
 cgam_status cgam_gemm_pass_scores(cgam_env *env, const cgam_rows *Z, int64_t count, const double *X,
@@ -349,7 +369,8 @@ cgam_status cgam_gemm_pass_scores(cgam_env *env, const cgam_rows *Z, int64_t cou
     cgam_status status = CGAM_OK;
     for (int64_t k = 0; k < count && status == CGAM_OK; k += CGAM_GEMM_PASS_WIDTH) {
         int64_t some = count - k < CGAM_GEMM_PASS_WIDTH ? count - k : CGAM_GEMM_PASS_WIDTH;
-        scores job = {.count = some, .n = Z->n, .out = out + k * Z->n};
+        int64_t apart = cgam_rows_span(Z).size;
+        scores job = {.count = some, .apart = apart, .out = out + k * apart};
         job.pass = (cgam_gemm_pass){.env = env,
                                     .Z = Z,
                                     .wide = true,

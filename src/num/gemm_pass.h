@@ -61,6 +61,8 @@ typedef struct cgam_gemm_pass {
 cgam_status cgam_gemm_pass_new(cgam_gemm_pass *s);
 void cgam_gemm_pass_free(cgam_gemm_pass *s);
 int64_t cgam_gemm_pass_begin(const cgam_gemm_pass *s, int64_t chunk);
+/* Chunks of n rows in tiles of so many. */
+int64_t cgam_gemm_pass_chunks(int64_t n, int64_t tile);
 /* The pass. It may be repeated with other vectors after cgam_gemm_pass_load, without scores (X = NULL) or
  * sums (reads = false) too; what it was made without it cannot do later. */
 cgam_status cgam_gemm_pass_run(cgam_gemm_pass *s);
@@ -68,7 +70,7 @@ void cgam_gemm_pass_load(cgam_gemm_pass *s);
 /* out [count, n] = Z X' in double, any count; X [count, d]. */
 cgam_status cgam_gemm_pass_scores(cgam_env *env, const cgam_rows *Z, int64_t count, const double *X,
                                   double *out);
-/* Y[vectors, d] = sum over chunks c of factor[c, v] times the sums of vector v, in their order. */
+/* Y[vectors, d] = sum over chunks c of factor[c, v] times the sums of vector v, which are lost. */
 cgam_status cgam_gemm_pass_join(const cgam_gemm_pass *s, const double *factor, double *const *Y);
 /* S[width] of a single row, in the bits that the pass has; room for [width] doubles each. */
 cgam_status cgam_gemm_pass_look(const cgam_gemm_pass *s, int64_t row, void *S, void *S2);

@@ -7,7 +7,7 @@
  * docs/roofline.md tells how near it comes to dgemm. */
 #include "base/blas.h"
 #include "num/cpu/gemm.h"
-#include "num/rows.h"
+#include "num/ranks.h"
 
 #include <math.h>
 #include <string.h>
@@ -29,8 +29,10 @@ typedef struct gram {
     const cgam_rows *Z;
     const cgam_gemm *gemm;
     const double *w;
-    double *C; /* [slices] matrices where the rows are cut into slices */
+    double *C;
     int64_t ldc, items, slices, ld, depth;
+    int64_t first;        /* slice that is computed, */
+    double *const *slice; /* and where it and those after it go */
 } gram;
 
 /* Columns [c, c + wide) of `count` rows from i on, times w where it is given, as blocks
@@ -81,8 +83,9 @@ static cgam_status gram_columns(void *arg, int64_t item)
     const cgam_rows *Z = job->Z;
     int64_t slice = item / job->items, c = item % job->items * PANEL, tall = Z->d - c;
     int64_t width = tall < PANEL ? tall : PANEL, step = job->gemm->best64, ld = job->ld;
-    int64_t from = Z->n * slice / job->slices, end = Z->n * (slice + 1) / job->slices;
-    double *C = job->C + slice * job->ldc * Z->d + c * job->ldc + c;
+    int64_t from = Z->n * (job->first + slice) / job->slices;
+    int64_t end = Z->n * (job->first + slice + 1) / job->slices;
+    double *C = job->slice[slice] + c * job->ldc + c;
     size_t block = (size_t)(job->depth * ld);
     double *left =
         cgam_zalloc(job->env, (size_t)((tall + BLOCK - 1) / BLOCK) * block, sizeof *left);
@@ -115,35 +118,115 @@ double cgam_rows_gram_roundings(int64_t n)
     return fmin((double)n, (double)DEPTH_MAX + (double)n / DEPTH) + SLICES_MAX + 2;
 }
 
-/* A wide matrix has panels enough for all threads. A narrow one is cut into slices of rows, whose
- * number depends on the shape alone, with a matrix each, added up in their order. */
+int64_t cgam_rows_gram_slices(int64_t n, int64_t d)
+{
+    if (d <= WIDTH_MAX) return cgam_rows_parts(n, SLICE_ROWS / 8, SLICES_MAX);
+    if (d <= 2 * PANEL)
+        return cgam_rows_parts(n, SLICE_ROWS,
+                               d <= PANEL / 2 ? SLICES_MAX
+                               : d <= PANEL   ? SLICES_MAX / 2
+                                              : SLICES_MAX / 4);
+    return cgam_rows_parts(n, 4 * SLICE_ROWS, SLICES_MAX / 4);
+}
+
+/* Sums of slices on their way to one: those of [k, k + step), in order. */
+typedef struct sum {
+    int64_t k, step;
+    double *C;
+} sum;
+
+enum { SUMS_MAX = 32 };
+
+/* The sum of slice k; pairs that are complete become one. */
+static void take(const gram *job, int64_t k, double *C, sum *sums, int64_t *count)
+{
+    int64_t size = job->Z->d * job->Z->d;
+    sums[(*count)++] = (sum){k, 1, C};
+    while (*count > 1) {
+        sum *left = &sums[*count - 2], *right = left + 1;
+        if (left->step != right->step || left->k % (2 * left->step) != 0 ||
+            left->k + left->step != right->k ||
+            !cgam_rows_pair_here(job->Z, job->slices, left->k, left->step))
+            break;
+        for (int64_t i = 0; i < size; i++) left->C[i] += right->C[i];
+        cgam_free(job->env, right->C);
+        left->step *= 2;
+        --*count;
+    }
+}
+
+/* All sums of other ranks too, in *all [d, d]. */
+static cgam_status gather(const gram *job, sum *sums, int64_t count, double **all)
+{
+    int64_t size = job->Z->d * job->Z->d;
+    double *part[CGAM_CHUNKS_MAX] = {0};
+    cgam_status status = CGAM_OK;
+    for (int64_t i = 0; i < count; i++) part[sums[i].k] = sums[i].C;
+    double *total, *room = part[0] ? NULL : cgam_alloc(job->env, (size_t)size, sizeof *room);
+    if (!part[0] && !room) return cgam_fail_nomem(job->env, "slices of a Gram matrix");
+    status = cgam_rows_join_rest(job->env, job->Z, job->slices, size, part, room, &total);
+    *all = room;
+    if (!room) { /* the first of ours has it */
+        *all = sums[0].C;
+        sums[0].C = NULL;
+    }
+    return status;
+}
+
+/* A wide matrix has panels enough for all threads, and its slices come one after the other. */
+static cgam_status by_slices(gram *job, double **all)
+{
+    const cgam_rows *Z = job->Z;
+    int64_t from, to, count = 0, batch = job->items > 2 ? 1 : SLICES_MAX;
+    sum sums[SUMS_MAX] = {0};
+    double *room[SLICES_MAX];
+    cgam_status status = CGAM_OK;
+    cgam_rows_here(Z, job->slices, &from, &to);
+    for (int64_t k = from; k < to && status == CGAM_OK; k += batch) {
+        int64_t some = to - k < batch ? to - k : batch, made = 0;
+        for (; made < some; made++) {
+            room[made] = cgam_zalloc(job->env, (size_t)(Z->d * Z->d), sizeof **room);
+            if (!room[made]) break;
+        }
+        job->first = k;
+        job->slice = room;
+        if (made < some) status = cgam_fail_nomem(job->env, "slices of a Gram matrix");
+        else status = cgam_parallel(job->env, some * job->items, gram_columns, job);
+        for (int64_t i = 0; i < made; i++) {
+            if (status == CGAM_OK) take(job, k + i, room[i], sums, &count);
+            else cgam_free(job->env, room[i]);
+        }
+    }
+    if (status == CGAM_OK) status = gather(job, sums, count, all);
+    for (int64_t i = 0; i < count; i++) cgam_free(job->env, sums[i].C);
+    job->slice = NULL;
+    return status;
+}
+
+/* The rows are cut into slices, whose number depends on the shape alone, with a matrix each. */
 cgam_status cgam_rows_gram(cgam_env *env, const cgam_rows *Z, const double *w, double *C,
                            int64_t ldc)
 {
-    int64_t d = Z->d, slices = Z->n / SLICE_ROWS;
-    int64_t most = d <= PANEL / 2 ? SLICES_MAX : d <= PANEL ? SLICES_MAX / 2 : SLICES_MAX / 4;
-    slices = d > 2 * PANEL || slices < 2 ? 1 : slices < most ? slices : most;
-    gram job = {env,
-                Z,
-                Z->cpu->gemm,
-                w,
-                C,
-                ldc,
-                (d + PANEL - 1) / PANEL,
-                slices,
-                0,
-                d <= BLOCK ? DEPTH_MAX : DEPTH};
+    int64_t d = Z->d;
+    gram job = {.env = env,
+                .Z = Z,
+                .gemm = Z->cpu->gemm,
+                .w = w,
+                .ldc = ldc,
+                .items = (d + PANEL - 1) / PANEL,
+                .slices = cgam_rows_gram_slices(Z->n, d),
+                .depth = d <= BLOCK ? DEPTH_MAX : DEPTH,
+                .slice = &C};
+    if (job.depth > Z->n) job.depth = Z->n; /* a small bank's rows need no more room */
     /* whole vector panels, and no power of two */
     job.ld = (d < BLOCK ? (d + WIDTH_MAX - 1) / WIDTH_MAX * WIDTH_MAX : BLOCK) + 8;
-    if (slices == 1) return cgam_parallel(env, job.items, gram_columns, &job);
-    job.C = cgam_zalloc(env, (size_t)(slices * d * d), sizeof *job.C);
+    if (job.slices == 1) return cgam_parallel(env, job.items, gram_columns, &job);
     job.ldc = d;
-    if (!job.C) return cgam_fail_nomem(env, "slices of a Gram matrix");
-    cgam_status status = cgam_parallel(env, slices * job.items, gram_columns, &job);
-    for (int64_t s = 0; s < slices && status == CGAM_OK; s++)
-        for (int64_t i = 0; i < d; i++)
-            for (int64_t j = 0; j <= i; j++) C[i * ldc + j] += job.C[(s * d + i) * d + j];
-    cgam_free(env, job.C);
+    double *all = NULL;
+    cgam_status status = by_slices(&job, &all);
+    for (int64_t i = 0; i < d && status == CGAM_OK; i++)
+        for (int64_t j = 0; j <= i; j++) C[i * ldc + j] += all[i * d + j];
+    cgam_free(env, all);
     return status;
 }
 

@@ -22,7 +22,7 @@ int64_t cgam_readout_tile(const cgam_rows *Z)
 static double set_whole(const cgam_rows *Z, const double *weight, int64_t few, double cut,
                         cgam_readout *out)
 {
-    const double *scale = Z->scale ? Z->scale + out->begin : NULL;
+    const double *scale = Z->scale ? Z->scale + out->begin : NULL; /* rows that are here */
     double left_out = 0;
     out->count = out->rows;
     if (out->f32 && scale)
@@ -101,8 +101,8 @@ void cgam_readout_add(const cgam_rows *Z, cgam_readout *stale, cgam_readout_sum 
 
 static void scale_scores(const cgam_rows *Z, int64_t begin, int64_t count, double *out)
 {
-    if (Z->scale)
-        for (int64_t i = 0; i < count; i++) out[i] *= Z->scale[begin + i];
+    const double *scale = Z->scale ? cgam_rows_entries(Z, Z->scale, begin) : NULL;
+    for (int64_t i = 0; scale && i < count; i++) out[i] *= scale[i];
 }
 
 void cgam_readout_score(const cgam_rows *Z, int64_t begin, int64_t count, const double *x,

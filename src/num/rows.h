@@ -2,7 +2,7 @@
  *
  * Z [n, d] has rows zeta_i = scale_i * stored row i. It is read in CHUNKS of consecutive rows,
  * a number fixed by n alone; each chunk is summed by one thread from zero and chunks are joined
- * in order, so that results do not depend on the number of threads. */
+ * in pairs (ranks.h), so that results depend neither on the number of threads nor on that of ranks. */
 #ifndef CGAM_SRC_NUM_ROWS_H
 #define CGAM_SRC_NUM_ROWS_H
 
@@ -13,21 +13,41 @@ typedef struct cgam_rows {
     const void *data; /* [n, stride] elements of dtype */
     cgam_dtype dtype; /* a float type */
     int64_t n, d, stride;
-    const double *scale; /* [n], NULL = all one */
+    const double
+        *scale; /* [n], NULL = all one; of rows that are here, as all vectors of n (ranks.h) */
     const cgam_cpu *cpu;
+    struct cgam_shard *shard; /* NULL: all rows are here; else see ranks.h */
 } cgam_rows;
 
+/* Row i as it is stored, where a shard has only some of them. */
+const void *cgam_shard_row(const cgam_rows *Z, int64_t i);
 /* Row i as it is stored. */
 static inline const void *cgam_rows_at(const cgam_rows *Z, int64_t i)
 {
+    if (Z->shard) return cgam_shard_row(Z, i);
     return (const char *)Z->data + (size_t)(i * Z->stride) * cgam_dtype_size(Z->dtype);
 }
 
-enum { CGAM_CHUNKS_MAX = 64 }; /* enough for 64 threads; partial sums cost this many d doubles */
+/* Where the entry of row i is in a vector x of one number a row, which lie side by side for rows that do. */
+const double *cgam_shard_entries(const cgam_rows *Z, const double *x, int64_t i);
+static inline const double *cgam_rows_entries(const cgam_rows *Z, const double *x, int64_t i)
+{
+    return Z->shard ? cgam_shard_entries(Z, x, i) : x + i;
+}
 
+enum {
+    CGAM_CHUNKS_FEW = 64,   /* enough for 64 threads; partial sums cost this many d doubles */
+    CGAM_CHUNKS_MAX = 1024, /* of banks so large that those are nothing beside them */
+};
+
+/* A power of two: the most parts of n rows that have `least` rows or more, up to `few`; or of 2^16 or more, up to
+ * CGAM_CHUNKS_MAX. Part k of p begins at row n k / p, so that parts of different numbers nest. */
+int64_t cgam_rows_parts(int64_t n, int64_t least, int64_t few);
 /* Chunks: how many, at most CGAM_CHUNKS_MAX, and the first row of chunk k (so chunk k is [begin(k), begin(k + 1))). */
 int64_t cgam_rows_chunks(const cgam_rows *Z);
 int64_t cgam_rows_chunk_begin(const cgam_rows *Z, int64_t k);
+/* The coarsest parts that anything cuts n rows of d numbers into. */
+int64_t cgam_rows_units(int64_t n, int64_t d);
 
 /* Rows [begin, begin + count): out[i] = <zeta_{begin+i}, x>. */
 void cgam_rows_dot(const cgam_rows *Z, int64_t begin, int64_t count, const double *x, double *out);
@@ -42,18 +62,23 @@ cgam_status cgam_rows_score(cgam_env *env, const cgam_rows *Z, const double *x, 
 /* out[d] = Z' w. */
 cgam_status cgam_rows_combine(cgam_env *env, const cgam_rows *Z, const double *w, double *out);
 
-/* The same for several vectors in one pass over Z: X [count, d] -> out [count, n]. Each vector's
- * result has the same bits as alone. */
+/* The same for several vectors in one pass over Z: X [count, d] -> out [count, n], as cgam_vectors_new lays them. Each
+ * vector's result has the same bits as alone. */
 cgam_status cgam_rows_score_many(cgam_env *env, const cgam_rows *Z, int64_t count, const double *X,
                                  double *out);
 /* W [count, n] -> out [count, d]. */
 cgam_status cgam_rows_combine_many(cgam_env *env, const cgam_rows *Z, int64_t count,
+                                   const double *W, double *out);
+/* The same where most weights are 0: those rows are not read. */
+cgam_status cgam_rows_combine_some(cgam_env *env, const cgam_rows *Z, int64_t count,
                                    const double *W, double *out);
 
 /* C += sum_i w[i] zeta_i zeta_i' over all rows, the lower triangle of C [d, d] at row distance
  * ldc; w NULL = ones; weights of any sign. */
 cgam_status cgam_rows_gram(cgam_env *env, const cgam_rows *Z, const double *w, double *C,
                            int64_t ldc);
+/* Parts of the rows that have sums of their own in it. */
+int64_t cgam_rows_gram_slices(int64_t n, int64_t d);
 /* Additions that a term of such a sum goes through, at most. */
 double cgam_rows_gram_roundings(int64_t n);
 /* C = Z Z', the lower triangle of C [n, n]. */

@@ -40,7 +40,7 @@ static scene make(cgam_rng *rng, const cgam_cpu *cpu, cgam_dtype dtype, int64_t 
         for (int64_t j = 0; j < d; j++)
             x.wide[i * d + j] = stored[i * stride + j] * (scaled ? scale[i] : 1);
     }
-    x.Z = (cgam_rows){data, dtype, n, d, stride, scale, cpu};
+    x.Z = (cgam_rows){data, dtype, n, d, stride, scale, cpu, NULL};
     x.q = dense_normals(rng, count * d, 1);
     x.focus = (int64_t *)(void *)dense_room(count);
     for (int64_t v = 0; v < count; v++) x.focus[v] = v % 3 == 2 ? -1 : (7 * v + 3) % n;
@@ -439,7 +439,7 @@ static void extreme_scores_and_tiny_rows_are_no_trouble(void **state)
         CHECK_CLOSE_ALL(out[v].readout, x.wide + out[v].leader[0].row * 40, 40, 1e-9);
     }
     for (int64_t i = 0; i < 900 * 40; i++) x.wide[i] *= 1e-310;
-    x.Z = (cgam_rows){x.wide, CGAM_F64, 900, 40, 40, NULL, cgam_cpu_best()};
+    x.Z = (cgam_rows){x.wide, CGAM_F64, 900, 40, 40, NULL, cgam_cpu_best(), NULL};
     x.beta = 1;
     x.e = x.pivot = x.edges = NULL;
     x.edge = 0;

@@ -40,7 +40,7 @@ static void make(cgam_rng *rng, const cgam_cpu *cpu, int64_t n, int64_t d, int64
         for (int64_t j = 0; j < d; j++) q[v * d + j] += wide[cgam_rng_below(rng, n) * d + j];
     cgam_narrow(dtype, wide, n * d, data);
     memset(&x, 0, sizeof x);
-    x.Z = (cgam_rows){data, dtype, n, d, d, NULL, cpu};
+    x.Z = (cgam_rows){data, dtype, n, d, d, NULL, cpu, NULL};
     row = dense_room(d);
     for (int64_t i = 0; i < n; i++) {
         cgam_rows_get(&x.Z, i, 1, row);
@@ -150,7 +150,7 @@ static void rising_rows_fill_no_list(void **state)
         for (int64_t v = 0; v < count; v++)
             memcpy((double *)(uintptr_t)x.in.q + v * d, (double[12]){1 + 0.01 * (double)v},
                    (size_t)d * sizeof(double));
-        x.Z = (cgam_rows){Z, CGAM_F32, n, d, d, NULL, cgam_cpu_best()};
+        x.Z = (cgam_rows){Z, CGAM_F32, n, d, d, NULL, cgam_cpu_best(), NULL};
         x.in.leaders = 5;
         x.in.beta = t % 3 == 0 ? 1 : t % 3 == 1 ? 30 : 1000;
         cgam_sketch *sketch;

@@ -35,7 +35,7 @@ static scene make(cgam_rng *rng, const cgam_cpu *cpu, cgam_dtype dtype, int64_t 
     cgam_narrow(dtype, stored, n * stride, data);
     cgam_widen(dtype, data, n * stride, stored);
     for (int64_t i = 0; scale && i < n; i++) scale[i] = dense_between(rng, 0.5, 2);
-    x.Z = (cgam_rows){data, dtype, n, d, stride, scale, cpu};
+    x.Z = (cgam_rows){data, dtype, n, d, stride, scale, cpu, NULL};
     x.in = (cgam_attend_in){.beta = 3, .lambda = 0.5, .count = count, .leaders = LEADERS};
     x.in.q = dense_normals(rng, count * d, 1);
     int64_t *focus = (int64_t *)(void *)dense_room(count);

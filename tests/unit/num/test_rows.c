@@ -41,7 +41,7 @@ static sample make(cgam_rng *rng, cgam_dtype dtype, int64_t n, int64_t d, int64_
         cgam_widen(dtype, row, d, s.wide + i * d);
         for (int64_t j = 0; j < d && scaled; j++) s.wide[i * d + j] *= scale[i];
     }
-    s.Z = (cgam_rows){data, dtype, n, d, stride, scale, cgam_cpu_best()};
+    s.Z = (cgam_rows){data, dtype, n, d, stride, scale, cgam_cpu_best(), NULL};
     return s;
 }
 

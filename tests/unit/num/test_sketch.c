@@ -161,7 +161,7 @@ static double worst_of(cgam_env *env, cgam_rng *rng, const cgam_cpu *cpu, cgam_d
     cgam_narrow(dtype, wide, n * d, data);
     cgam_widen(dtype, data, n * d, wide);
     for (int64_t i = 0; scaled && i < n; i++) scale[i] = dense_between(rng, 0.01, 100);
-    cgam_rows Z = {data, dtype, n, d, d, scale, cpu};
+    cgam_rows Z = {data, dtype, n, d, d, scale, cpu, NULL};
     for (int64_t i = 0; i < n; i++) {
         cgam_rows_get(&Z, i, 1, row);
         norm = fmax(norm, cgam_vec_norm(d, row));
@@ -236,7 +236,7 @@ static void the_bound_is_nearly_met(void **state)
         Z[j] = j == 0 ? 127 : 10.4999;
         x[j] = j == 0 ? 0 : 127;
     }
-    cgam_rows rows = {Z, CGAM_F64, 1, D, D, NULL, cgam_cpu_best()};
+    cgam_rows rows = {Z, CGAM_F64, 1, D, D, NULL, cgam_cpu_best(), NULL};
     cgam_sketch *sketch;
     CHECK_STATUS(env, cgam_sketch_new(env, &rows, cgam_vec_norm(D, Z), &sketch));
     float step[2], out[2];
@@ -265,7 +265,7 @@ static int sketch_and_scan(cgam_env *env, void *arg)
     int8_t x[2 * D] = {1, -2, 3};
     int16_t wide[CGAM_INT8_BLOCK] = {1000, -2000};
     for (int i = 0; i < N * D; i++) Z[i] = i % 13 - 6;
-    cgam_rows rows = {Z, CGAM_F64, N, D, D, NULL, cgam_cpu_best()};
+    cgam_rows rows = {Z, CGAM_F64, N, D, D, NULL, cgam_cpu_best(), NULL};
     cgam_sketch *sketch;
     cgam_status status = cgam_sketch_new(env, &rows, 20, &sketch);
     if (status == CGAM_OK)
