@@ -13,8 +13,10 @@
 #include "num/attend.h"
 
 #include "num/attend_parts.h"
+#include "num/ranks.h"
 #include "num/readout.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -68,11 +70,13 @@ static const float *laid_out(const pass *ps, int64_t v, const float *x32)
 static void gate_tile(const pass *ps, int64_t v, tile *t)
 {
     const cgam_attend_in *in = ps->in;
-    if (in->s) memcpy(t->s, in->s + t->begin, (size_t)t->rows * sizeof *t->s);
+    if (in->s)
+        memcpy(t->s, cgam_rows_entries(in->Z, in->s, t->begin), (size_t)t->rows * sizeof *t->s);
     if (in->e) {
         const float *e32 = laid_out(ps, v, ps->e32);
         cgam_readout_score(in->Z, t->begin, t->rows, in->e + v * in->Z->d, e32, t->s);
-        for (int64_t i = 0; i < t->rows; i++) t->s[i] *= in->pivot[t->begin + i];
+        const double *pivot = cgam_rows_entries(in->Z, in->pivot, t->begin);
+        for (int64_t i = 0; i < t->rows; i++) t->s[i] *= pivot[i];
         for (int64_t k = 0; k < in->edge; k++) {
             int64_t i = in->border[k] - t->begin;
             if (i >= 0 && i < t->rows) t->s[i] = in->edges[v * in->edge + k];
@@ -122,6 +126,12 @@ static double look_over(pass *ps, int64_t v, cgam_attend_part *p, const tile *t)
     return highest;
 }
 
+/* Scores that are no numbers, and infinite ones where they cannot be meant. */
+static bool strange(const cgam_attend_in *in, const tile *t)
+{
+    return in->Z->cpu->f64->above(t->r, t->rows, in->wary ? DBL_MAX : INFINITY) > 0;
+}
+
 /* Weights of a tile against the largest score so far, and their sums. */
 static void weigh_tile(const pass *ps, part *p, double highest, tile *t)
 {
@@ -132,10 +142,11 @@ static void weigh_tile(const pass *ps, part *p, double highest, tile *t)
     if (highest > soft->top && !(in->beta * (highest - soft->top) <= RISE))
         raise_top(ps, p, highest);
     if (soft->top == -INFINITY) { /* nothing but masks so far, or not numbers */
-        p->strange |= in->Z->cpu->f64->above(t->r, t->rows, INFINITY) > 0;
+        p->strange |= strange(in, t);
         memset(t->e, 0, (size_t)t->rows * sizeof *t->e);
         return;
     }
+    if (in->wary) p->strange |= strange(in, t);
     in->Z->cpu->f64->softmax(t->r, t->rows, in->beta, soft->top, t->e, sums);
     cgam_softmax_add(&p->is.soft, sums[0], sums[1], sums[2]); /* no number where a score is none */
 }
@@ -184,7 +195,7 @@ static bool chunk_of_one(pass *ps, part *p, bool may_idle, int64_t begin, int64_
         if (may_idle && in->beta * (top - atomic_load(&ps->high)) <= ps->drop) {
             p->idle = true;
             p->peak = top;
-            p->strange |= in->Z->cpu->f64->above(t.r, t.rows, INFINITY) > 0;
+            p->strange |= strange(in, &t);
             continue;
         }
         if (p->idle) return false;
@@ -256,34 +267,50 @@ static double look(const pass *ps, int64_t v, int64_t row)
     return t.r[0];
 }
 
-/* The chunks of query v, joined in their order. leader: room for ps->leaders. */
-static void join(const pass *ps, int64_t v, int64_t chunks, cgam_leader *leader,
+/* The chunks of query v, joined in their order. Their readouts, y [chunks, count, d], are only made relative to
+ * the whole. */
+static bool join(const pass *ps, int64_t v, int64_t chunks, double *y, cgam_attend_part *into,
                  cgam_attend_out *out)
 {
     const cgam_attend_in *in = ps->in;
-    int64_t d = in->Z->d;
+    int64_t d = in->Z->d, from, to;
     bool strange = false;
-    cgam_attend_part total = cgam_attend_part_new(leader);
+    cgam_attend_part total = *into;
+    cgam_rows_here(in->Z, chunks, &from, &to);
     for (int64_t c = 0; c < chunks; c++)
         total.soft.top = fmax(total.soft.top, ps->parts[c * in->count + v].peak);
     out->skipped = 0;
-    if (out->readout) memset(out->readout, 0, (size_t)d * sizeof *out->readout);
     for (int64_t c = 0; c < chunks; c++) {
         const part *p = &ps->parts[c * in->count + v];
+        double *mine = out->readout && c >= from && c < to ? y + (c * in->count + v) * d : NULL;
+        double shrink = 0;
         double gap = in->beta * (p->peak - total.soft.top);
         strange |= p->strange || isnan(p->is.soft.sum);
         cgam_attend_join_lists(&total, ps->leaders, &p->is);
-        if (p->peak == -INFINITY) continue;
-        if (gap <= ps->drop) {
+        if (p->peak == -INFINITY) {
+            /* nothing but masks */
+        } else if (gap <= ps->drop) {
             int64_t rows = cgam_rows_chunk_begin(in->Z, c + 1) - cgam_rows_chunk_begin(in->Z, c);
             out->skipped += (double)rows * exp(gap);
-            continue;
+        } else {
+            shrink = cgam_softmax_join(&total.soft, p->is.soft, in->beta);
+            out->skipped += shrink * p->skipped;
         }
-        double shrink = cgam_softmax_join(&total.soft, p->is.soft, in->beta);
-        out->skipped += shrink * p->skipped;
-        for (int64_t j = 0; out->readout && j < d; j++) out->readout[j] += shrink * p->to.y[j];
+        if (mine && shrink == 0) memset(mine, 0, (size_t)d * sizeof *mine);
+        else if (mine && shrink != 1)
+            for (int64_t j = 0; j < d; j++) mine[j] *= shrink;
     }
-    for (int64_t j = 0; out->readout && j < d; j++) out->readout[j] /= total.soft.sum;
+    *into = total;
+    return strange;
+}
+
+/* The answer to query v of all chunks; y [d] the sum of their readouts. */
+static void tell(const pass *ps, int64_t v, const double *y, cgam_attend_part total, bool strange,
+                 cgam_attend_out *out)
+{
+    const cgam_attend_in *in = ps->in;
+    for (int64_t j = 0; out->readout && y && j < in->Z->d; j++)
+        out->readout[j] = y[j] / total.soft.sum;
     out->unsure = false;
     if (ps->f32 && ps->f32_query[v]) {
         double last = total.leader[total.leaders - 1].r;
@@ -352,6 +379,46 @@ static cgam_status lay_out(pass *ps)
     return CGAM_OK;
 }
 
+/* What the chunks of other ranks gathered, and rows that will be asked for by name. */
+static cgam_status share_parts(const pass *ps, int64_t chunks, cgam_leader *leader)
+{
+    const cgam_attend_in *in = ps->in;
+    int64_t each = ps->leaders * in->count, parts = chunks * in->count;
+    if (!in->Z->shard) return CGAM_OK;
+    cgam_status status =
+        cgam_rows_share(ps->env, in->Z, chunks, (size_t)in->count * sizeof *ps->parts, ps->parts);
+    if (status == CGAM_OK)
+        status = cgam_rows_share(ps->env, in->Z, chunks, (size_t)each * sizeof *leader, leader);
+    for (int64_t k = 0; k < parts; k++) ps->parts[k].is.leader = leader + k * ps->leaders;
+    return status;
+}
+
+/* All queries: lists and softmaxes in the order of chunks, readouts as a tree has them. */
+static cgam_status join_all(const pass *ps, int64_t chunks, double *y, cgam_leader *leader,
+                            cgam_attend_out *out)
+{
+    const cgam_attend_in *in = ps->in;
+    cgam_env *env = ps->env;
+    cgam_attend_part *total = cgam_alloc(env, (size_t)in->count, sizeof *total);
+    bool *strange = cgam_zalloc(env, (size_t)in->count, sizeof *strange);
+    double *sums = cgam_alloc(env, (size_t)(y ? in->count * in->Z->d : 1), sizeof *sums);
+    cgam_status status =
+        total && strange && sums ? CGAM_OK : cgam_fail_nomem(env, "a pass over the bank");
+    for (int64_t v = 0; v < in->count && status == CGAM_OK; v++) {
+        total[v] = cgam_attend_part_new(leader + v * ps->leaders);
+        strange[v] = join(ps, v, chunks, y, &total[v], &out[v]);
+    }
+    if (status == CGAM_OK && y)
+        status = cgam_rows_join(env, in->Z, chunks, in->count * in->Z->d, y, sums);
+    if (status == CGAM_OK) status = cgam_attend_bring(env, in, total, out);
+    for (int64_t v = 0; v < in->count && status == CGAM_OK; v++)
+        tell(ps, v, y ? sums + v * in->Z->d : NULL, total[v], strange[v], &out[v]);
+    cgam_free(env, total);
+    cgam_free(env, sums);
+    cgam_free(env, strange);
+    return status;
+}
+
 cgam_status cgam_attend(cgam_env *env, const cgam_attend_in *in, cgam_attend_out *out)
 {
     int64_t chunks = cgam_rows_chunks(in->Z), parts = chunks * in->count, d = in->Z->d;
@@ -366,25 +433,32 @@ cgam_status cgam_attend(cgam_env *env, const cgam_attend_in *in, cgam_attend_out
     cgam_status status = lay_out(&ps);
     if (status != CGAM_OK) goto done;
     ps.parts = cgam_zalloc(env, (size_t)parts, sizeof *ps.parts);
-    leader = cgam_alloc(env, (size_t)((parts + 1) * ps.leaders), sizeof *leader);
+    leader = cgam_alloc(env, (size_t)((parts + in->count) * ps.leaders), sizeof *leader);
     focus = cgam_alloc(env, (size_t)in->count, sizeof *focus);
-    y = reads ? cgam_zalloc(env, (size_t)(parts * d), sizeof *y) : NULL;
+    y = reads ? cgam_parts_new(env, in->Z, chunks, in->count * d) : NULL;
     if (!ps.parts || !leader || !focus || (reads && !y)) {
         status = cgam_fail_nomem(env, "a pass over the bank");
         goto done;
     }
+    int64_t from, to;
+    cgam_rows_here(in->Z, chunks, &from, &to);
+    if (reads && to > from)
+        memset(y + from * in->count * d, 0, (size_t)((to - from) * in->count * d) * sizeof *y);
     for (int64_t k = 0; k < parts; k++)
-        ps.parts[k] =
-            part_new(leader + k * ps.leaders, out[k % in->count].readout ? y + k * d : NULL);
-    for (int64_t v = 0; v < in->count; v++) {
+        ps.parts[k] = part_new(
+            leader + k * ps.leaders,
+            out[k % in->count].readout && k / in->count >= from && k / in->count < to ? y + k * d
+                                                                                      : NULL);
+    if (in->focus) status = cgam_attend_bring_rows(env, in, in->count, in->focus);
+    for (int64_t v = 0; v < in->count && status == CGAM_OK; v++) {
         int64_t row = in->focus ? in->focus[v] : -1;
         focus[v] = (cgam_leader){.row = row, .r = row >= 0 ? look(&ps, v, row) : 0};
         out[v].focus = focus[v];
     }
     ps.focus = in->focus ? focus : NULL;
-    status = cgam_parallel(env, chunks, attend_chunk, &ps);
-    for (int64_t v = 0; v < in->count && status == CGAM_OK; v++)
-        join(&ps, v, chunks, leader + parts * ps.leaders, &out[v]);
+    if (status == CGAM_OK) status = cgam_rows_run(env, in->Z, chunks, attend_chunk, &ps);
+    if (status == CGAM_OK) status = share_parts(&ps, chunks, leader);
+    if (status == CGAM_OK) status = join_all(&ps, chunks, y, leader + parts * ps.leaders, out);
     for (int64_t v = 0; v < in->count && status == CGAM_OK; v++) {
         if (!out[v].unsure) continue;
         cgam_attend_in one = cgam_attend_some(in, v, 1);
@@ -398,6 +472,6 @@ done:
     cgam_free(env, ps.f32_query);
     cgam_free(env, leader);
     cgam_free(env, focus);
-    cgam_free(env, y);
+    cgam_parts_free(env, in->Z, chunks, in->count * d, y);
     return status;
 }

@@ -38,6 +38,7 @@ typedef struct cgam_attend_in {
     int64_t leaders;      /* how many leaders to keep, 2 .. CGAM_ATTEND_LEADERS_MAX */
     double size;          /* max |zeta| where scores may be in f32; 0 = double throughout */
     double pivot_max;     /* max |pivot|, with e */
+    bool wary;            /* rows were not looked at before: an infinite score is no mask */
 } cgam_attend_in;
 
 typedef struct cgam_leader {

@@ -421,7 +421,9 @@ static void tell(cgam_search *x, int64_t v, const cgam_open_row *open, int64_t c
     fast->low *= shrink;
     fast->high *= shrink;
     for (int64_t i = 0; i < count; i++)
-        if (!open[i].closed) fast->known += exp(in->beta * (open[i].is.r - top));
+        if (!open[i].closed)
+            fast->known += in->wary && isinf(open[i].is.r) ? (double)NAN
+                                                           : exp(in->beta * (open[i].is.r - top));
     total.soft = (cgam_softmax){top, fast->known + fast->high, NAN, NAN};
     out->focus = k->focus;
     out->skipped = 0;

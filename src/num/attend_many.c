@@ -2,6 +2,7 @@
  * and how the chunks are joined. Inside the pass r stands for r - base. */
 #include "num/attend_parts.h"
 #include "num/gemm_pass.h"
+#include "num/ranks.h"
 
 #include <string.h>
 
@@ -12,13 +13,14 @@ static const double BEHIND = 16;
 typedef struct batch {
     const cgam_attend_in *in;
     cgam_gemm_pass pass;
-    double base;            /* max lambda s where s is shared, else 0 */
-    cgam_two s;             /* the best of a shared s */
-    double depth;           /* max lambda s - min lambda s where s is shared, else 0 */
-    cgam_leader *focus;     /* [count]: r as the pass will see it */
-    cgam_attend_part *part; /* [chunks, count] */
-    int64_t leaders;        /* kept of each query */
-    cgam_leader *leader;    /* [count, leaders] those of all chunks */
+    double base;             /* max lambda s where s is shared, else 0 */
+    cgam_two s;              /* the best of a shared s */
+    double depth;            /* max lambda s - min lambda s where s is shared, else 0 */
+    cgam_leader *focus;      /* [count]: r as the pass will see it */
+    cgam_attend_part *part;  /* [chunks, count] */
+    cgam_attend_part *total; /* [count] */
+    int64_t leaders;         /* kept of each query */
+    cgam_leader *leader;     /* [count, leaders] those of all chunks */
     cgam_attend_out *out;
     /* [count] so many leaders score at least this, in some chunk: less is not worth a look. What is
      * passed over depends on the turn of events, what is kept in the end does not. */
@@ -44,12 +46,14 @@ static void tops(const batch *job, int64_t count, const void *S, double *top)
     {                                                                                              \
         const cgam_attend_in *in = job->in;                                                        \
         int64_t width = job->pass.width;                                                           \
+        const double *s = in->s ? cgam_rows_entries(in->Z, in->s, i) : NULL;                       \
+        const double *pivots = in->e ? cgam_rows_entries(in->Z, in->pivot, i) : NULL;              \
         for (int64_t r = 0; r < count && in->s; r++) {                                             \
-            type shift = (type)(in->lambda * in->s[i + r] - job->base);                            \
+            type shift = (type)(in->lambda * s[r] - job->base);                                    \
             for (int64_t c = 0; c < width; c++) S[r * width + c] += shift;                         \
         }                                                                                          \
         for (int64_t r = 0; r < count && in->e; r++) {                                             \
-            type pivot = (type)in->pivot[i + r], lambda = (type)in->lambda;                        \
+            type pivot = (type)pivots[r], lambda = (type)in->lambda;                               \
             for (int64_t c = 0; c < width; c++) S2[r * width + c] *= pivot;                        \
             for (int64_t k = 0; k < in->edge && in->border[k] <= i + r; k++)                       \
                 for (int64_t v = 0; in->border[k] == i + r && v < in->count; v++)                  \
@@ -117,6 +121,8 @@ static void weigh(void *arg, cgam_gemm_pass_tile *t)
     for (int64_t v = 0; v < w->width; v++) top[v] = isfinite(highest[v]) ? highest[v] : 0;
     for (int64_t v = 0; v < in->count; v++) {
         cgam_softmax *soft = &parts[v].soft;
+        for (int64_t r = 0; in->wary && r < t->count; r++)
+            if (!isfinite(value(job, t->S, r * w->width + v))) soft->sum = NAN;
         leads[v] = look_over(job, t, v, highest[v], &parts[v]);
         if (soft->top == -INFINITY) {
             soft->top = highest[v];
@@ -169,7 +175,6 @@ static cgam_status join(void *arg, int64_t v)
     const batch *job = arg;
     const cgam_attend_in *in = job->in;
     cgam_attend_out *out = &job->out[v];
-    int64_t d = in->Z->d;
     cgam_attend_part total = cgam_attend_part_new(job->leader + v * job->leaders);
     total.s = job->s;
     *out =
@@ -186,6 +191,17 @@ static cgam_status join(void *arg, int64_t v)
         x->weight *= exp(in->beta * (x->against - total.soft.top));
         if (!isfinite(x->weight)) x->weight = 0;
     }
+    job->total[v] = total;
+    return CGAM_OK;
+}
+
+static cgam_status tell(void *arg, int64_t v)
+{
+    const batch *job = arg;
+    const cgam_attend_in *in = job->in;
+    cgam_attend_out *out = &job->out[v];
+    cgam_attend_part total = job->total[v];
+    int64_t d = in->Z->d;
     out->focus.weight = exp(in->beta * (out->focus.r - total.soft.top));
     double last = total.leader[total.leaders - 1].r + job->base;
     cgam_attend_put_right(in, v, job->base, &total, &out->focus, out->readout);
@@ -205,6 +221,7 @@ static cgam_status look_at_focus(batch *job)
     const cgam_attend_in *in = job->in;
     double S[CGAM_GEMM_PASS_WIDTH], S2[CGAM_GEMM_PASS_WIDTH]; /* room for either type */
     cgam_status status = CGAM_OK;
+    if (in->focus) status = cgam_attend_bring_rows(job->pass.env, in, in->count, in->focus);
     for (int64_t v = 0; v < in->count && status == CGAM_OK; v++) {
         int64_t row = in->focus ? in->focus[v] : -1;
         job->focus[v] = (cgam_leader){.row = row};
@@ -213,6 +230,50 @@ static cgam_status look_at_focus(batch *job)
         gate(job, row, 1, S, S2);
         job->focus[v].r = value(job, S, v);
     }
+    return status;
+}
+
+/* The best of gates that all queries share, and how far the others are below. */
+static cgam_status look_at_gates(batch *job)
+{
+    const cgam_attend_in *in = job->in;
+    cgam_env *env = job->pass.env;
+    cgam_span here = cgam_rows_span(in->Z);
+    cgam_two mine = {.row = {-1, -1}}, *all;
+    int64_t count;
+    void *list;
+    cgam_tally t;
+    for (int64_t i = here.from; i < here.to; i++) cgam_two_take(&mine, in->s[i], i);
+    cgam_status status = cgam_rows_collect(env, in->Z, sizeof mine, 1, &mine, &count, &list);
+    if (status != CGAM_OK) return status;
+    all = list;
+    for (int64_t k = 0; k < 2 * count; k++)
+        if (all[k / 2].row[k % 2] >= 0)
+            cgam_two_take(&job->s, all[k / 2].value[k % 2], all[k / 2].row[k % 2]);
+    cgam_free(env, list);
+    if (isfinite(in->lambda * job->s.value[0])) job->base = in->lambda * job->s.value[0];
+    cgam_tally_open(&t, in->Z, ">");
+    while (cgam_tally_next(&t))
+        for (int64_t i = t.from; i < t.to; i++)
+            t.x[0] = fmax(t.x[0], job->base - in->lambda * in->s[i]);
+    status = cgam_tally_close(env, &t);
+    job->depth = fmax(0, t.x[0]);
+    return status;
+}
+
+/* What the chunks of other ranks gathered. */
+static cgam_status share_parts(const batch *job, cgam_leader *leader)
+{
+    const cgam_attend_in *in = job->in;
+    int64_t chunks = job->pass.chunks, parts = chunks * in->count;
+    size_t each = (size_t)in->count;
+    if (!in->Z->shard) return CGAM_OK;
+    cgam_status status =
+        cgam_rows_share(job->pass.env, in->Z, chunks, each * sizeof *job->part, job->part);
+    if (status == CGAM_OK)
+        status = cgam_rows_share(job->pass.env, in->Z, chunks,
+                                 each * (size_t)job->leaders * sizeof *leader, leader);
+    for (int64_t k = 0; k < parts; k++) job->part[k].leader = leader + k * job->leaders;
     return status;
 }
 
@@ -234,14 +295,12 @@ static cgam_status attend_some(cgam_env *env, const cgam_attend_in *in, cgam_att
     cgam_leader *leader = NULL;
     cgam_status status = cgam_gemm_pass_new(&job.pass);
     int64_t parts = job.pass.chunks * in->count;
-    for (int64_t i = 0; in->s && i < in->Z->n; i++) cgam_two_take(&job.s, in->s[i], i);
-    if (in->s && isfinite(in->lambda * job.s.value[0])) job.base = in->lambda * job.s.value[0];
-    for (int64_t i = 0; in->s && i < in->Z->n; i++)
-        job.depth = fmax(job.depth, job.base - in->lambda * in->s[i]);
+    if (status == CGAM_OK && in->s) status = look_at_gates(&job);
     job.focus = cgam_alloc(env, (size_t)in->count, sizeof *job.focus);
     job.floor = cgam_alloc(env, (size_t)in->count, sizeof *job.floor);
     for (int64_t v = 0; job.floor && v < in->count; v++) atomic_init(&job.floor[v], -INFINITY);
-    job.part = cgam_zalloc(env, (size_t)parts, sizeof *job.part);
+    job.part = cgam_zalloc(env, (size_t)(parts + in->count), sizeof *job.part);
+    job.total = job.part + parts;
     leader = cgam_alloc(env, (size_t)((parts + in->count) * job.leaders), sizeof *leader);
     if (status == CGAM_OK && (!job.focus || !job.floor || !job.part || !leader))
         status = cgam_fail_nomem(env, "a batch of queries");
@@ -250,8 +309,11 @@ static cgam_status attend_some(cgam_env *env, const cgam_attend_in *in, cgam_att
     job.leader = leader + parts * job.leaders;
     if (status == CGAM_OK) status = look_at_focus(&job);
     if (status == CGAM_OK) status = cgam_gemm_pass_run(&job.pass);
+    if (status == CGAM_OK) status = share_parts(&job, leader);
     if (status == CGAM_OK && job.pass.reads) status = join_readouts(&job, out);
     if (status == CGAM_OK) status = cgam_parallel(env, in->count, join, &job);
+    if (status == CGAM_OK) status = cgam_attend_bring(env, in, job.total, out);
+    if (status == CGAM_OK) status = cgam_parallel(env, in->count, tell, &job);
     cgam_gemm_pass_free(&job.pass);
     cgam_free(env, job.focus);
     cgam_free(env, job.floor);

@@ -1,6 +1,8 @@
 /* attend_parts.c: see attend_parts.h. */
 #include "num/attend_parts.h"
 
+#include "num/ranks.h"
+
 #include <string.h>
 
 static bool gated(const cgam_attend_in *in) { return in->s || in->e; }
@@ -20,10 +22,10 @@ cgam_leader cgam_attend_look(const cgam_attend_in *in, int64_t v, int64_t row)
 {
     cgam_leader x = {.row = row};
     cgam_rows_dot(in->Z, row, 1, in->q + v * in->Z->d, &x.b);
-    if (in->s) x.s = in->s[row];
+    if (in->s) x.s = *cgam_rows_entries(in->Z, in->s, row);
     if (in->e) {
         cgam_rows_dot(in->Z, row, 1, in->e + v * in->Z->d, &x.s);
-        x.s *= in->pivot[row];
+        x.s *= *cgam_rows_entries(in->Z, in->pivot, row);
         for (int64_t k = 0; k < in->edge; k++)
             if (in->border[k] == row) x.s = in->edges[v * in->edge + k];
     }
@@ -85,6 +87,33 @@ void cgam_attend_put_right(const cgam_attend_in *in, int64_t v, double base,
         if (b.row[k] >= 0) cgam_two_take(&total->b, cgam_attend_look(in, v, b.row[k]).b, b.row[k]);
         if (s.row[k] >= 0) cgam_two_take(&total->s, cgam_attend_look(in, v, s.row[k]).s, s.row[k]);
     }
+}
+
+cgam_status cgam_attend_bring_rows(cgam_env *env, const cgam_attend_in *in, int64_t count,
+                                   const int64_t *row)
+{
+    return cgam_rows_bring_with(env, in->Z, count, row,
+                                (const double *[]){in->s, in->e ? in->pivot : NULL}, 2);
+}
+
+cgam_status cgam_attend_bring(cgam_env *env, const cgam_attend_in *in,
+                              const cgam_attend_part *total, const cgam_attend_out *out)
+{
+    int64_t count = 0, k = 0;
+    if (!in->Z->shard) return CGAM_OK;
+    for (int64_t v = 0; v < in->count; v++) count += total[v].leaders + 5;
+    int64_t *row = cgam_alloc(env, (size_t)count, sizeof *row);
+    if (!row) return cgam_fail_nomem(env, "rows of other ranks");
+    for (int64_t v = 0; v < in->count; v++) {
+        const cgam_attend_part *p = &total[v];
+        for (int64_t j = 0; j < p->leaders; j++) row[k++] = p->leader[j].row;
+        for (int j = 0; j < 2; j++) row[k++] = p->b.row[j];
+        for (int j = 0; j < 2; j++) row[k++] = p->s.row[j];
+        row[k++] = in->focus ? out[v].focus.row : -1;
+    }
+    cgam_status status = cgam_attend_bring_rows(env, in, k, row);
+    cgam_free(env, row);
+    return status;
 }
 
 bool cgam_attend_sure(const cgam_attend_in *in, const cgam_attend_part *total, double last,

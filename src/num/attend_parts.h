@@ -78,6 +78,13 @@ cgam_leader cgam_attend_look(const cgam_attend_in *in, int64_t v, int64_t row);
 void cgam_attend_put_right(const cgam_attend_in *in, int64_t v, double base,
                            cgam_attend_part *total, cgam_leader *focus, double *y);
 
+/* Makes rows readable (num/ranks.h), with what their gates are made of. */
+cgam_status cgam_attend_bring_rows(cgam_env *env, const cgam_attend_in *in, int64_t count,
+                                   const int64_t *row);
+/* The rows that this will look at, of all queries: total[count] and the focus of out[count]. */
+cgam_status cgam_attend_bring(cgam_env *env, const cgam_attend_in *in,
+                              const cgam_attend_part *total, const cgam_attend_out *out);
+
 /* Are the leaders asked for, now in double, those of all rows, when every row left out scored `last`
  * or less with an error of up to `off`? */
 bool cgam_attend_sure(const cgam_attend_in *in, const cgam_attend_part *total, double last,
