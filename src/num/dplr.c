@@ -20,18 +20,20 @@
  */
 #include "base/blas.h"
 #include "num/dplr_parts.h"
+#include "num/ranks.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { REFINE_MAX = 8, DENSE_MAX = 2048 };
+enum { REFINE_MAX = 8, DENSE_MAX = 2048, FEW = 32 };
 static const double CANCELS = 64;
 static const double PIVOT_SAFE = 1e-3; /* |D_i| relative to its diagonal entry's parts */
+static const double PIVOT_FEW = 2e-2;  /* and where fewer than k / FEW rows are below this */
 
 /* T as a matrix: where that is smaller than K, and where a |zeta|^2 is so large that the rounding of
  * D_i = 1 - a |zeta_i|^2 would show in A. */
-static bool is_dense(const cgam_dplr_spec *s)
+bool cgam_dplr_is_dense(const cgam_dplr_spec *s)
 {
     if (!(s->a > 0) || s->Z->n <= s->Z->d) return s->a > 0;
     bool large = false;
@@ -42,7 +44,8 @@ static bool is_dense(const cgam_dplr_spec *s)
 
 double cgam_dplr_cost(const cgam_dplr_spec *spec)
 {
-    double side = is_dense(spec) ? (double)spec->Z->n : 2 * (double)cgam_dplr_columns(spec);
+    double side =
+        cgam_dplr_is_dense(spec) ? (double)spec->Z->n : 2 * (double)cgam_dplr_columns(spec);
     return side * side;
 }
 
@@ -50,19 +53,18 @@ void cgam_dplr_free(cgam_dplr *T)
 {
     if (!T) return;
     cgam_env *env = T->env;
-    cgam_free(env, T->D);
-    cgam_free(env, T->dinv);
-    cgam_free(env, T->border);
-    cgam_free(env, T->K);
-    cgam_free(env, T->diagonal);
-    cgam_free(env, T->pivots);
+    void *arrays[] = {T->border, T->K, T->diagonal, T->pivots};
+    for (size_t i = 0; !T->borrowed && i < sizeof arrays / sizeof *arrays; i++)
+        cgam_free(env, arrays[i]);
+    if (!T->borrowed) cgam_vectors_free(env, T->Z, T->D);
+    if (!T->borrowed) cgam_vectors_free(env, T->Z, T->dinv);
     cgam_free(env, T);
 }
 
 size_t cgam_dplr_bytes(const cgam_dplr *T)
 {
     size_t size = (size_t)(T->dense ? T->n : T->k + T->m);
-    return (size * size + 2 * (size_t)T->n + 2 * size) * sizeof(double);
+    return (size * size + 2 * (size_t)cgam_rows_span(T->Z).size + 2 * size) * sizeof(double);
 }
 
 /* Bunch-Kaufman of the size x size matrix in T->K, and the signs of its eigenvalues: those of the
@@ -125,21 +127,44 @@ static int by_row(const void *x, const void *y)
 
 /* Rows whose pivot is small beside what would be subtracted, at most k of them. Where there are
  * more, T itself has eigenvalues as small as the (k+1)-th smallest pivot (interlacing), so only
- * pivots much smaller than that are worth a place; refinement mends the rest. */
+ * pivots much smaller than that are worth a place; refinement mends the rest. A handful of pivots that
+ * would do, but at the price of refining every solve, are cheaper in the border. */
 static cgam_status choose_border(cgam_dplr *T, const double *load)
 {
-    candidate *list = cgam_alloc(T->env, (size_t)T->n, sizeof *list);
+    cgam_tally t;
+    cgam_span here = cgam_rows_span(T->Z);
+    cgam_tally_open(&t, T->Z, "+++");
+    while (cgam_tally_next(&t))
+        for (int64_t i = t.from; i < t.to; i++) {
+            double size = fabs(T->D[i]) + load[i], ratio = fabs(T->D[i]) / size;
+            t.x[0] += !(ratio >= PIVOT_FEW);
+            t.x[1] += !(ratio >= PIVOT_SAFE);
+            t.x[2] += !(fabs(T->D[i]) >= PIVOT_FEW * size);
+        }
+    cgam_status status = cgam_tally_close(T->env, &t);
+    int64_t few = T->k / FEW;
+    bool many = !(t.x[2] < (double)few);
+    double safe = many ? PIVOT_SAFE : PIVOT_FEW;
+    int64_t mine = 0, count = 0, room = (int64_t)t.x[many] + 1;
+    void *all = NULL;
+    if (room > here.size + 1) room = here.size + 1;
+    candidate *list = cgam_alloc(T->env, (size_t)room, sizeof *list);
     T->border = cgam_alloc(T->env, (size_t)T->k + 1, sizeof *T->border);
-    if (!list || !T->border) {
-        cgam_free(T->env, list);
-        return cgam_fail_nomem(T->env, "border rows");
-    }
-    int64_t count = 0;
-    for (int64_t i = 0; i < T->n; i++) {
+    if (!list || !T->border) status = cgam_fail_nomem(T->env, "border rows");
+    for (int64_t i = here.from; i < here.to && status == CGAM_OK; i++) {
         double ratio = fabs(T->D[i]) / (fabs(T->D[i]) + load[i]);
-        if (!(ratio >= PIVOT_SAFE)) /* 0 / 0, a zero row with a zero pivot, is the worst case */
-            list[count++] = (candidate){isnan(ratio) ? 0 : ratio, i};
+        if (!(ratio >= safe)) /* 0 / 0, a zero row with a zero pivot, is the worst case */
+            list[mine++] = (candidate){isnan(ratio) ? 0 : ratio, i};
     }
+    if (status == CGAM_OK && mine > T->k) { /* no more than k and the next can count */
+        qsort(list, (size_t)mine, sizeof *list, by_ratio);
+        mine = T->k + 1;
+    }
+    if (status == CGAM_OK)
+        status = cgam_rows_collect(T->env, T->Z, sizeof *list, mine, list, &count, &all);
+    cgam_free(T->env, list);
+    if (status != CGAM_OK) return status;
+    list = all;
     if (count > T->k) {
         qsort(list, (size_t)count, sizeof *list, by_ratio);
         double outlier = 1e-2 * list[T->k].ratio;
@@ -156,44 +181,69 @@ static cgam_status choose_border(cgam_dplr *T, const double *load)
 static cgam_status add_gram(cgam_dplr *T, const cgam_dplr_spec *spec, double *load, int64_t size)
 {
     int64_t d = T->d;
-    for (int64_t i = 0; i < T->n; i++) load[i] = -T->a * T->dinv[i];
+    cgam_span here = cgam_rows_span(T->Z);
+    for (int64_t i = here.from; i < here.to; i++) load[i] = -T->a * T->dinv[i];
     if (!spec->gram || T->m > 0) return cgam_rows_gram(T->env, T->Z, load, T->K, size);
+    double factor; /* all are one number */
+    cgam_status status = cgam_vectors_pick(T->env, T->Z, load, 1, &(int64_t){0}, &factor);
+    if (status != CGAM_OK) return status;
     for (int64_t i = 0; i < d; i++)
-        for (int64_t j = 0; j <= i; j++) T->K[i * size + j] = load[0] * spec->gram[i * d + j];
+        for (int64_t j = 0; j <= i; j++) T->K[i * size + j] = factor * spec->gram[i * d + j];
     return CGAM_OK;
+}
+
+/* dinv, and how many are negative. */
+static cgam_status invert_pivots(cgam_dplr *T)
+{
+    cgam_span here = cgam_rows_span(T->Z);
+    cgam_tally t;
+    /* Vanishing pivots that outnumber k share a kernel: T is singular to working precision. A shift
+     * below its backward error keeps x = Z v solvable, with the limit of the solutions as the
+     * answer. */
+    double tiny = 0x1p-52 * T->norm;
+    cgam_tally_open(&t, T->Z, "+");
+    while (cgam_tally_next(&t))
+        for (int64_t i = t.from; i < t.to; i++) t.x[0] += fabs(T->D[i]) <= tiny;
+    cgam_status status = cgam_tally_close(T->env, &t);
+    if (status != CGAM_OK) return status;
+    T->vanishing = t.x[0] > (double)T->k;
+    for (int64_t i = here.from; i < here.to; i++) {
+        if (T->vanishing && fabs(T->D[i]) <= tiny) T->D[i] = tiny;
+        T->dinv[i] = 1 / T->D[i];
+    }
+    for (int64_t s = 0; s < T->m; s++)
+        if (cgam_span_has(here, T->border[s])) T->dinv[T->border[s]] = 0;
+    cgam_tally_open(&t, T->Z, "+");
+    while (cgam_tally_next(&t))
+        for (int64_t i = t.from; i < t.to; i++) t.x[0] += T->dinv[i] < 0;
+    status = cgam_tally_close(T->env, &t);
+    T->negative = (int64_t)t.x[0];
+    return status;
 }
 
 static cgam_status build_bordered(cgam_dplr *T, const cgam_dplr_spec *spec)
 {
     cgam_env *env = T->env;
-    int64_t n = T->n, k = T->k, kz = T->a > 0 ? T->d : 0;
+    int64_t k = T->k, kz = T->a > 0 ? T->d : 0;
+    cgam_tally t;
     cgam_status status = CGAM_OK;
-    double *load = cgam_alloc(env, (size_t)n, sizeof *load); /* a |zeta|^2 + sigma w^2 */
-    T->dinv = cgam_alloc(env, (size_t)n, sizeof *T->dinv);
+    double *load = cgam_vectors_new(env, T->Z, 1); /* a |zeta|^2 + sigma w^2 */
+    T->dinv = cgam_vectors_new(env, T->Z, 1);
     if (!load || !T->dinv) {
         status = cgam_fail_nomem(env, "pivots");
         goto done;
     }
-    for (int64_t i = 0; i < n; i++) {
-        load[i] = T->a * T->norm2[i] + (T->w ? T->sigma * T->w[i] * T->w[i] : 0);
-        T->norm = fmax(T->norm, fabs(cgam_dplr_diagonal(spec, i, NULL)));
-    }
-    status = choose_border(T, load);
+    cgam_tally_open(&t, T->Z, ">");
+    while (cgam_tally_next(&t))
+        for (int64_t i = t.from; i < t.to; i++) {
+            load[i] = T->a * T->norm2[i] + (T->w ? T->sigma * T->w[i] * T->w[i] : 0);
+            t.x[0] = fmax(t.x[0], fabs(cgam_dplr_diagonal(spec, i, NULL)));
+        }
+    status = cgam_tally_close(env, &t);
+    T->norm = fmax(t.x[0], 0);
+    if (status == CGAM_OK) status = choose_border(T, load);
+    if (status == CGAM_OK) status = invert_pivots(T);
     if (status != CGAM_OK) goto done;
-
-    /* Vanishing pivots that outnumber k share a kernel: T is singular to working precision. A shift
-     * below its backward error keeps x = Z v solvable, with the limit of the solutions as the
-     * answer. */
-    double tiny = 0x1p-52 * T->norm;
-    int64_t vanishing = 0;
-    for (int64_t i = 0; i < n; i++) vanishing += fabs(T->D[i]) <= tiny;
-    T->vanishing = vanishing > k;
-    for (int64_t i = 0; i < n; i++) {
-        if (T->vanishing && fabs(T->D[i]) <= tiny) T->D[i] = tiny;
-        T->dinv[i] = 1 / T->D[i];
-    }
-    for (int64_t s = 0; s < T->m; s++) T->dinv[T->border[s]] = 0;
-    for (int64_t i = 0; i < n; i++) T->negative += T->dinv[i] < 0;
 
     int64_t size = k + T->m, row = 0;
     T->K = cgam_zalloc(env, (size_t)(size * size), sizeof *T->K);
@@ -208,12 +258,15 @@ static cgam_status build_bordered(cgam_dplr *T, const cgam_dplr_spec *spec)
         row = kz;
     }
     if (status == CGAM_OK && T->w) {
-        double total = 0;
-        for (int64_t i = 0; i < n; i++) {
-            load[i] = T->w[i] * T->dinv[i];
-            total += load[i] * T->w[i];
-        }
-        if (kz) {
+        cgam_tally_open(&t, T->Z, "+");
+        while (cgam_tally_next(&t))
+            for (int64_t i = t.from; i < t.to; i++) {
+                load[i] = T->w[i] * T->dinv[i];
+                t.x[0] += load[i] * T->w[i];
+            }
+        status = cgam_tally_close(env, &t);
+        double total = t.x[0];
+        if (kz && status == CGAM_OK) {
             status = cgam_rows_combine(env, T->Z, load, column);
             for (int64_t j = 0; j < kz; j++)
                 T->K[row * size + j] = -sqrt(T->a * T->sigma) * column[j];
@@ -221,15 +274,18 @@ static cgam_status build_bordered(cgam_dplr *T, const cgam_dplr_spec *spec)
         T->K[row * size + row] = -T->sigma * total;
     }
     for (int64_t j = 0; j < k; j++) T->K[j * size + j] -= 1;
-    for (int64_t s = 0; s < T->m; s++) {
+    if (status == CGAM_OK && T->m > 0)
+        status =
+            cgam_rows_bring_with(env, T->Z, T->m, T->border, (const double *[]){T->D, T->w}, 2);
+    for (int64_t s = 0; s < T->m && status == CGAM_OK; s++) {
         double *r = T->K + (k + s) * size;
         int64_t i = T->border[s];
         if (kz) {
             cgam_rows_get(T->Z, i, 1, column);
             for (int64_t j = 0; j < kz; j++) r[j] = sqrt(T->a) * column[j];
         }
-        if (T->w) r[kz] = sqrt(T->sigma) * T->w[i];
-        r[k + s] = T->D[i];
+        if (T->w) r[kz] = sqrt(T->sigma) * *cgam_rows_entries(T->Z, T->w, i);
+        r[k + s] = *cgam_rows_entries(T->Z, T->D, i);
     }
     cgam_free(env, column);
     if (status == CGAM_OK && kz && !T->w) status = cgam_dplr_keep(T, spec);
@@ -239,7 +295,7 @@ static cgam_status build_bordered(cgam_dplr *T, const cgam_dplr_spec *spec)
         T->negative += negative - k;
     }
 done:
-    cgam_free(env, load);
+    cgam_vectors_free(env, T->Z, load);
     return status;
 }
 
@@ -257,13 +313,14 @@ cgam_status cgam_dplr_new(cgam_env *env, const cgam_dplr_spec *spec, cgam_dplr *
     T->w = spec->sigma > 0 ? spec->w : NULL;
     T->sigma = T->w ? spec->sigma : 0;
     T->k = cgam_dplr_columns(spec);
-    T->dense = is_dense(spec);
-    T->D = cgam_alloc(env, (size_t)T->n, sizeof *T->D);
+    T->dense = cgam_dplr_is_dense(spec);
+    T->D = cgam_vectors_new(env, T->Z, 1);
     cgam_status status = CGAM_OK;
     if (!T->D) {
         status = cgam_fail_nomem(env, "the diagonal of a gate operator");
     } else {
-        for (int64_t i = 0; i < T->n; i++) T->D[i] = cgam_dplr_pivot(spec, i, NULL);
+        cgam_span here = cgam_rows_span(T->Z);
+        for (int64_t i = here.from; i < here.to; i++) T->D[i] = cgam_dplr_pivot(spec, i, NULL);
         status = T->dense ? build_dense(T, spec) : build_bordered(T, spec);
     }
     if (status != CGAM_OK) {
@@ -317,8 +374,9 @@ cgam_status cgam_dplr_apply(const cgam_dplr *T, const double *x, double *y)
     }
     if (T->a > 0) status = cgam_dplr_outer(T->env, T->Z, x, y, NULL);
     if (status != CGAM_OK) return status;
-    double wx = T->w ? T->sigma * cgam_vec_dot(T->n, T->w, x) : 0;
-    for (int64_t i = 0; i < T->n; i++)
+    double wx = T->w ? T->sigma * cgam_vectors_dot(T->env, T->Z, T->w, x) : 0;
+    cgam_span here = cgam_rows_span(T->Z);
+    for (int64_t i = here.from; i < here.to; i++)
         y[i] = T->D[i] * x[i] + (T->a > 0 ? T->a * y[i] : 0) + (T->w ? T->w[i] * wx : 0);
     return status;
 }
@@ -358,13 +416,16 @@ cgam_status cgam_dplr_range(const cgam_dplr *T, const double *v, double *e, doub
 {
     int64_t k = T->k, size = k + T->m;
     if (k == 0) { /* a = 0: T is diagonal, and y_i = dinv_i <zeta_i, v> */
+        cgam_status found = T->m > 0 ? cgam_rows_bring_with(T->env, T->Z, T->m, T->border,
+                                                            (const double *[]){T->D}, 1)
+                                     : CGAM_OK;
         memcpy(e, v, (size_t)T->d * sizeof *e);
-        for (int64_t s = 0; s < T->m; s++) {
+        for (int64_t s = 0; s < T->m && found == CGAM_OK; s++) {
             double x;
             cgam_rows_dot(T->Z, T->border[s], 1, v, &x);
-            y_border[s] = x / T->D[T->border[s]];
+            y_border[s] = x / *cgam_rows_entries(T->Z, T->D, T->border[s]);
         }
-        return CGAM_OK;
+        return found;
     }
     double root = sqrt(T->a);
     double *z = cgam_zalloc(T->env, (size_t)size, sizeof *z);
@@ -389,34 +450,38 @@ cgam_status cgam_dplr_solve_once(const cgam_dplr *T, const double *x, double *y,
     cgam_status status = CGAM_OK;
     double *z = cgam_zalloc(T->env, (size_t)size + 1, sizeof *z);
     if (!z) return cgam_fail_nomem(T->env, "a small system");
-    for (int64_t i = 0; i < n; i++) scratch[i] = T->dinv[i] * x[i];
+    cgam_span here = cgam_rows_span(T->Z);
+    for (int64_t i = here.from; i < here.to; i++) scratch[i] = T->dinv[i] * x[i];
     if (kz) {
         status = cgam_rows_combine(T->env, T->Z, scratch, z);
         for (int64_t j = 0; j < kz; j++) z[j] *= -sqrt(T->a);
     }
-    if (T->w) z[kz] = -sqrt(T->sigma) * cgam_vec_dot(n, T->w, scratch);
-    for (int64_t s = 0; s < T->m; s++) z[k + s] = x[T->border[s]];
+    if (T->w && status == CGAM_OK)
+        z[kz] = -sqrt(T->sigma) * cgam_vectors_dot(T->env, T->Z, T->w, scratch);
+    if (status == CGAM_OK) status = cgam_vectors_pick(T->env, T->Z, x, T->m, T->border, z + k);
     if (status == CGAM_OK) status = small_solve(T, size, z);
     if (status == CGAM_OK && kz) {
         for (int64_t j = 0; j < kz; j++) z[j] *= sqrt(T->a);
         status = cgam_rows_score(T->env, T->Z, z, scratch);
     }
     double tw = T->w ? sqrt(T->sigma) * z[kz] : 0;
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = here.from; i < here.to; i++)
         y[i] = T->dinv[i] * (x[i] - (kz ? scratch[i] : 0) - (T->w ? T->w[i] * tw : 0));
-    for (int64_t s = 0; s < T->m; s++) y[T->border[s]] = z[k + s];
+    for (int64_t s = 0; s < T->m; s++)
+        if (cgam_span_has(here, T->border[s])) y[T->border[s]] = z[k + s];
     cgam_free(T->env, z);
     return status;
 }
 
 cgam_status cgam_dplr_solve(const cgam_dplr *T, const double *x, double *y, double *backward)
 {
-    int64_t n = T->n;
-    double *r = cgam_alloc(T->env, (size_t)n, sizeof *r);
-    double *step = cgam_alloc(T->env, (size_t)n, sizeof *step);
-    double *scratch = cgam_alloc(T->env, (size_t)n, sizeof *scratch);
+    cgam_env *env = T->env;
+    cgam_span here = cgam_rows_span(T->Z);
+    double *r = cgam_vectors_new(env, T->Z, 1);
+    double *step = cgam_vectors_new(env, T->Z, 1);
+    double *scratch = cgam_vectors_new(env, T->Z, 1);
     cgam_status status = CGAM_OK;
-    double size_x = cgam_vec_norm(n, x), error = 0, before = INFINITY;
+    double size_x = cgam_vectors_norm(env, T->Z, x), error = 0, before = INFINITY;
     if (!r || !step || !scratch) status = cgam_fail_nomem(T->env, "a solve");
     if (status == CGAM_OK) status = cgam_dplr_solve_once(T, x, y, scratch);
     /* One step is enough while eps |B|^2 / min |D| is small; close to the critical alpha each
@@ -424,12 +489,12 @@ cgam_status cgam_dplr_solve(const cgam_dplr *T, const double *x, double *y, doub
     for (int pass = 0; status == CGAM_OK; pass++) {
         status = cgam_dplr_apply(T, y, r);
         if (status != CGAM_OK) break;
-        for (int64_t i = 0; i < n; i++) r[i] = x[i] - r[i];
-        double scale = T->norm * cgam_vec_norm(n, y) + size_x;
-        error = scale > 0 ? cgam_vec_norm(n, r) / scale : 0;
+        for (int64_t i = here.from; i < here.to; i++) r[i] = x[i] - r[i];
+        double scale = T->norm * cgam_vectors_norm(env, T->Z, y) + size_x;
+        error = scale > 0 ? cgam_vectors_norm(env, T->Z, r) / scale : 0;
         if (pass > 0 && !(error < 0.5 * before)) { /* no gain: keep the better of the two */
             if (!(error <= before)) {
-                for (int64_t i = 0; i < n; i++) y[i] -= step[i];
+                for (int64_t i = here.from; i < here.to; i++) y[i] -= step[i];
                 error = before;
             }
             break;
@@ -437,11 +502,11 @@ cgam_status cgam_dplr_solve(const cgam_dplr *T, const double *x, double *y, doub
         if (error <= 1e-16 || pass == REFINE_MAX) break;
         before = error;
         status = cgam_dplr_solve_once(T, r, step, scratch);
-        for (int64_t i = 0; i < n; i++) y[i] += step[i];
+        for (int64_t i = here.from; i < here.to; i++) y[i] += step[i];
     }
     if (backward) *backward = error;
-    cgam_free(T->env, r);
-    cgam_free(T->env, step);
-    cgam_free(T->env, scratch);
+    cgam_vectors_free(env, T->Z, r);
+    cgam_vectors_free(env, T->Z, step);
+    cgam_vectors_free(env, T->Z, scratch);
     return status;
 }

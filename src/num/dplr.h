@@ -37,6 +37,11 @@ enum { CGAM_DPLR_SMALL = 192 }; /* memories up to which proofs go by the n x n m
 /* Is every eigenvalue of T above `floor`? *proved is true only where that is proved, rounding
  * included. */
 cgam_status cgam_dplr_above(cgam_env *env, const cgam_dplr_spec *spec, double floor, bool *proved);
+/* How close below `value` can that be proved? *under grows from what it is until all eigenvalues are above
+ * value - *under; nothing was proved where it comes to be above `most`. *nothing: nothing seems to be below the
+ * first of these floors, rounding aside. One pass over Z where pivots are not small. Of n > d only. */
+cgam_status cgam_dplr_above_near(cgam_env *env, const cgam_dplr_spec *spec, double value,
+                                 double most, double *under, bool *nothing);
 
 /* Is one of them below `ceiling`? Proved by a vector, for which T is factored once more. */
 cgam_status cgam_dplr_below(cgam_env *env, const cgam_dplr_spec *spec, double ceiling,
@@ -129,7 +134,7 @@ typedef struct cgam_lowest {
 } cgam_lowest;
 
 /* To `tol` relative to the largest |diagonal entry|. want_vector: gives lowest->vector, to be
- * freed with cgam_free. spec->w as above. */
+ * freed with cgam_vectors_free. spec->w as above. */
 cgam_status cgam_dplr_lowest(cgam_env *env, const cgam_dplr_spec *spec, double tol,
                              bool want_vector, cgam_lowest *out);
 

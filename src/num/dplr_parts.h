@@ -26,6 +26,7 @@ struct cgam_dplr {
      * upper triangle by rows, |K|_F, what rounding did to K, |K^-1| from above, INFINITY where that is
      * not known, and what rounding did to dinv at most, relative. */
     double *diagonal, size, error, gain, pivot_off;
+    bool borrowed; /* all arrays are somebody else's, and not to be written */
 };
 
 /* y = Z Z'x, and |Z'x| from above, if asked for. */
@@ -34,6 +35,9 @@ cgam_status cgam_dplr_outer(cgam_env *env, const cgam_rows *Z, const double *x, 
 
 /* What residuals of the small system are taken with, before it is factored. */
 cgam_status cgam_dplr_keep(cgam_dplr *T, const cgam_dplr_spec *spec);
+
+/* Would T be n x n inside? */
+bool cgam_dplr_is_dense(const cgam_dplr_spec *spec);
 
 /* Columns of B = [sqrt(a) Z, sqrt(sigma) w]. */
 static inline int64_t cgam_dplr_columns(const cgam_dplr_spec *s)

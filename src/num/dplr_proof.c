@@ -9,6 +9,7 @@
  * Y - M^-1 B'. So the solve needs no error bound, only the products do. */
 #include "base/blas.h"
 #include "num/dplr_parts.h"
+#include "num/ranks.h"
 #include "num/rounding.h"
 
 #include <string.h>
@@ -16,6 +17,7 @@
 enum { CAREFUL = 1 << 17 }; /* products of pairs of rows that are always made twice as long */
 static const double PIVOT = 16;
 static const double CLOSE = 0x1p-46; /* what an entry may be off by otherwise */
+static const double NEXT = 30;       /* from one floor to the next below it */
 
 /* Of a product with two rows, beside what summing it does. */
 static double scale_error(const cgam_rows *Z) { return Z->scale ? cgam_norm_error(Z->d) : 0; }
@@ -26,13 +28,21 @@ static double lost(const cgam_dplr_spec *s, double norm2)
     return norm2 > 0 ? s->a * ((double)s->Z->d * CGAM_TINY) : 0;
 }
 
+/* Of a row that is here, or was brought with it. */
+static double entry(const cgam_dplr_spec *s, const double *x, int64_t i)
+{
+    return *cgam_rows_entries(s->Z, x, i);
+}
+
 double cgam_dplr_diagonal(const cgam_dplr_spec *s, int64_t i, double *error)
 {
-    double w = s->w ? s->w[i] : 0, load = s->a * s->norm2[i], value, off;
+    double w = s->w ? entry(s, s->w, i) : 0, norm2 = entry(s, s->norm2, i), load = s->a * norm2;
+    double value, off;
     if (s->D) {
-        value = s->D[i] + load + s->sigma * w * w;
-        off = 4 * CGAM_U * (fabs(s->D[i]) + load + s->sigma * w * w) +
-              load * cgam_norm_error(s->Z->d) + lost(s, s->norm2[i]);
+        double D = entry(s, s->D, i);
+        value = D + load + s->sigma * w * w;
+        off = 4 * CGAM_U * (fabs(D) + load + s->sigma * w * w) + load * cgam_norm_error(s->Z->d) +
+              lost(s, norm2);
     } else {
         double spread = s->sigma * w * (1 - w);
         value = s->level - spread;
@@ -44,15 +54,16 @@ double cgam_dplr_diagonal(const cgam_dplr_spec *s, int64_t i, double *error)
 
 double cgam_dplr_pivot(const cgam_dplr_spec *s, int64_t i, double *error)
 {
-    double load = s->a * s->norm2[i], take = s->w ? s->sigma * s->w[i] : 0;
+    double norm2 = entry(s, s->norm2, i), load = s->a * norm2;
+    double take = s->w ? s->sigma * entry(s, s->w, i) : 0;
     if (s->D) {
         if (error) *error = 0;
-        return s->D[i];
+        return entry(s, s->D, i);
     }
     if (error)
         *error = (4 * CGAM_U * (fabs(s->level) + take + load) + load * cgam_norm_error(s->Z->d)) *
                      CGAM_SLACK +
-                 lost(s, s->norm2[i]) + CGAM_TINY;
+                 lost(s, norm2) + CGAM_TINY;
     return s->level - take - load;
 }
 
@@ -129,72 +140,99 @@ static void border_rows(const cgam_dplr_spec *s, int64_t count, const int64_t *i
     for (int64_t r = 0; r < count; r++) {
         if (kz) cgam_rows_get(s->Z, index[r], 1, B + r * k);
         for (int64_t j = 0; j < kz; j++) B[r * k + j] *= sqrt(s->a);
-        if (k > kz) B[r * k + kz] = sqrt(s->sigma) * s->w[index[r]];
+        if (k > kz) B[r * k + kz] = sqrt(s->sigma) * entry(s, s->w, index[r]);
     }
 }
 
 typedef struct small {
     int64_t k, m;
-    int64_t *rows;        /* [k + 1] S */
-    double *weight;       /* [n] 1 / (D_i - x), 0 on S */
-    double *M, *factored; /* [k, k] */
-    double *B, *Y, *MY;   /* [m, k] */
-    double *Q;            /* [m, m] */
-    double error;         /* of M, in the spectral norm */
-    double pivots;        /* of the pivots of S */
+    int64_t *rows;          /* [k + 1] S */
+    double *weight;         /* [n] 1 / (D_i - x), 0 on S */
+    double *M, *factored;   /* [k, k] */
+    double *B, *Y, *MY;     /* [m, k] */
+    double *Q;              /* [m, m] */
+    double error;           /* of M, in the spectral norm */
+    double pivots;          /* of the pivots of S */
+    double floor, off;      /* where all this is, and what Q is off by */
+    bool judged;            /* is there a Q? */
+    bool steady;            /* M would be much the same at a floor that is a little lower */
+    double *trial;          /* [m, m] room, */
+    double *scratch, *room; /* and what all arrays lie in */
 } small;
 
 /* Splits the rows: false where more than k pivots are not safely positive, which proves nothing. A
  * pivot is safe above `safe` of its load, which leaves M small, or above PIVOT times what it may be off
  * by. */
-static bool split_at(const cgam_dplr_spec *s, double floor, double safe, small *w)
+static cgam_status split_at(cgam_env *env, const cgam_dplr_spec *s, double floor, double safe,
+                            small *w, bool *split)
 {
-    double load, e, sum = 0;
-    w->m = 0;
-    w->pivots = 0;
+    double e;
+    int64_t mine = 0;
+    void *all;
+    cgam_tally t;
+    *split = false;
     double products = 8 * CGAM_U + cgam_gamma((double)s->Z->n) + scale_error(s->Z);
-    for (int64_t i = 0; i < s->Z->n; i++) {
-        double D = cgam_dplr_pivot(s, i, &e) - floor;
-        e += CGAM_U * fabs(D);
-        load = s->a * s->norm2[i] + (s->w ? s->sigma * s->w[i] * s->w[i] : 0);
-        w->weight[i] = 0;
-        if (D - e > fmax(safe * load, PIVOT * e)) {
-            w->weight[i] = 1 / D;
-            sum += load / D * (e / (D - e) + products); /* relative: of 1 / D, and of a sum of n */
-            continue;
+    cgam_tally_open(&t, s->Z, "++>");
+    while (cgam_tally_next(&t))
+        for (int64_t i = t.from; i < t.to; i++) {
+            double D = cgam_dplr_pivot(s, i, &e) - floor;
+            e += CGAM_U * fabs(D);
+            double load = s->a * s->norm2[i] + (s->w ? s->sigma * s->w[i] * s->w[i] : 0);
+            w->weight[i] = 0;
+            if (D - e > fmax(safe * load, PIVOT * e)) {
+                w->weight[i] = 1 / D;
+                /* relative: of 1 / D, and of a sum of n */
+                t.x[0] += load / D * (e / (D - e) + products);
+                continue;
+            }
+            t.x[1] += 1;
+            t.x[2] = fmax(t.x[2], e);
+            if (mine < w->k) w->rows[mine++] = i;
         }
-        if (w->m == w->k) return false;
-        w->rows[w->m++] = i;
-        w->pivots = fmax(w->pivots, e);
-    }
-    w->error = sum * CGAM_SLACK * (1 + cgam_norm_error(s->Z->d)) + CGAM_U;
-    return true;
+    cgam_status status = cgam_tally_close(env, &t);
+    if (status != CGAM_OK || t.x[1] > (double)w->k) return status;
+    status = cgam_rows_collect(env, s->Z, sizeof *w->rows, mine, w->rows, &w->m, &all);
+    if (status != CGAM_OK) return status;
+    memcpy(w->rows, all, (size_t)w->m * sizeof *w->rows);
+    cgam_free(env, all);
+    w->pivots = fmax(t.x[2], 0);
+    w->error = t.x[0] * CGAM_SLACK * (1 + cgam_norm_error(s->Z->d)) + CGAM_U;
+    *split = true;
+    return CGAM_OK;
 }
 
 /* Norms that are equal but for f32's rounding leave pivots near 1e-8 of the load, all but k of which
  * have to be safe. */
-static bool split(const cgam_dplr_spec *s, double floor, small *w)
+static cgam_status split_rows(cgam_env *env, const cgam_dplr_spec *s, double floor, small *w,
+                              bool *split)
 {
-    return split_at(s, floor, 1e-3, w) || split_at(s, floor, 0, w);
+    cgam_status status = split_at(env, s, floor, 1e-3, w, split);
+    w->steady = *split;
+    return status == CGAM_OK && !*split ? split_at(env, s, floor, 0, w, split) : status;
 }
 
 /* M = I + B_R' D_R^-1 B_R, its lower triangle and then all of it. */
-static cgam_status form(cgam_env *env, const cgam_dplr_spec *s, small *w, double *scratch)
+static cgam_status form(cgam_env *env, const cgam_dplr_spec *s, small *w)
 {
-    int64_t n = s->Z->n, k = w->k, kz = s->a > 0 ? s->Z->d : 0;
+    double *scratch = w->scratch;
+    int64_t k = w->k, kz = s->a > 0 ? s->Z->d : 0;
+    cgam_span here = cgam_rows_span(s->Z);
     cgam_status status = CGAM_OK;
     if (kz) {
-        for (int64_t i = 0; i < n; i++) scratch[i] = s->a * w->weight[i];
+        for (int64_t i = here.from; i < here.to; i++) scratch[i] = s->a * w->weight[i];
         status = cgam_rows_gram(env, s->Z, scratch, w->M, k);
     }
     if (status == CGAM_OK && k > kz) {
-        double total = 0;
-        for (int64_t i = 0; i < n; i++) {
-            scratch[i] = s->w[i] * w->weight[i];
-            total += scratch[i] * s->w[i];
-        }
-        double *last = w->M + kz * k;
-        if (kz) status = cgam_rows_combine(env, s->Z, scratch, last);
+        cgam_tally t;
+        cgam_tally_open(&t, s->Z, "+");
+        while (cgam_tally_next(&t))
+            for (int64_t i = t.from; i < t.to; i++) {
+                scratch[i] = s->w[i] * w->weight[i];
+                t.x[0] += scratch[i] * s->w[i];
+            }
+        status = cgam_tally_close(env, &t);
+        double *last = w->M + kz * k, total = t.x[0];
+        if (kz && status == CGAM_OK) status = cgam_rows_combine(env, s->Z, scratch, last);
         for (int64_t j = 0; j < kz; j++) last[j] *= sqrt(s->a) * sqrt(s->sigma);
         last[kz] = s->sigma * total;
     }
@@ -205,12 +243,13 @@ static cgam_status form(cgam_env *env, const cgam_dplr_spec *s, small *w, double
     return status;
 }
 
-/* Q from below, lowered by all errors, and its factorisation. */
-static bool schur_is_positive(const cgam_dplr_spec *s, double floor, small *w)
+/* Q from below, and what it is off by; INFINITY where M cannot be factored. */
+static void schur(const cgam_dplr_spec *s, small *w)
 {
     int64_t k = w->k, m = w->m;
+    w->off = INFINITY;
     if (LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', (lapack_int)k, w->factored, (lapack_int)k) != 0)
-        return false;
+        return;
     memcpy(w->Y, w->B, (size_t)(m * k) * sizeof *w->Y);
     LAPACKE_dpotrs_work(LAPACK_COL_MAJOR, 'U', (lapack_int)k, (lapack_int)m, w->factored,
                         (lapack_int)k, w->Y, (lapack_int)k);
@@ -221,19 +260,77 @@ static bool schur_is_positive(const cgam_dplr_spec *s, double floor, small *w)
     cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)m, (int)m, (int)k, 1, w->MY, (int)k,
                 w->Y, (int)k, 0, w->Q, (int)m);
     double B = frobenius(m * k, w->B), Y = frobenius(m * k, w->Y), M = frobenius(k * k, w->M);
-    double gamma = cgam_gamma(2 * (double)k + 8), trace = 0, largest = 0;
-    double off = w->pivots + w->error * Y * Y + gamma * (2 * B * Y + 2 * M * Y * Y) +
-                 2 * scale_error(s->Z) * B * Y;
+    double gamma = cgam_gamma(2 * (double)k + 8);
+    w->off = w->pivots + w->error * Y * Y + gamma * (2 * B * Y + 2 * M * Y * Y) +
+             2 * scale_error(s->Z) * B * Y + 8 * CGAM_U * B * Y;
     for (int64_t i = 0; i < m; i++)
         for (int64_t j = 0; j <= i; j++) w->Q[i * m + j] += w->Q[j * m + i];
+    for (int64_t i = 0; i < m; i++)
+        w->Q[i * m + i] += cgam_dplr_pivot(s, w->rows[i], NULL) - w->floor;
+}
+
+/* Is Q positive definite, as it is or lowered by all that rounding may have done, at `floor`? Where
+ * that is below w->floor the pivots of R are larger there and M is smaller, so Q is larger by the
+ * difference at least. */
+static bool is_positive(const small *w, double floor, bool surely)
+{
+    int64_t m = w->m;
+    double *X = w->trial;
+    double raise = floor < w->floor ? cgam_below(w->floor - floor) : 0, trace = 0, largest = 0;
+    memcpy(X, w->Q, (size_t)(m * m) * sizeof *X);
     for (int64_t i = 0; i < m; i++) {
-        w->Q[i * m + i] += cgam_dplr_pivot(s, w->rows[i], NULL) - floor;
-        trace += fmax(w->Q[i * m + i], 0);
-        largest = fmax(largest, fabs(w->Q[i * m + i]));
+        X[i * m + i] += raise;
+        trace += fmax(X[i * m + i], 0);
+        largest = fmax(largest, fabs(w->Q[i * m + i]) + raise);
     }
-    off = (off + 8 * CGAM_U * (largest + B * Y)) * CGAM_SLACK + cgam_cholesky_error(m, trace);
-    for (int64_t i = 0; i < m; i++) w->Q[i * m + i] = cgam_below(w->Q[i * m + i] - off);
-    return isfinite(off) && cgam_cholesky_ends(m, w->Q);
+    double off = (w->off + 8 * CGAM_U * largest) * CGAM_SLACK + cgam_cholesky_error(m, trace);
+    for (int64_t i = 0; i < m && surely; i++) X[i * m + i] = cgam_below(X[i * m + i] - off);
+    return isfinite(off) && cgam_cholesky_ends(m, X);
+}
+
+static void small_free(cgam_env *env, const cgam_dplr_spec *s, small *w)
+{
+    cgam_vectors_free(env, s->Z, w->scratch);
+    cgam_free(env, w->rows);
+    cgam_free(env, w->room);
+}
+
+/* All of w at a floor. There is no Q where all rows are in R, which proves it, and where too few are. */
+static cgam_status small_at(cgam_env *env, const cgam_dplr_spec *s, double floor, small *w,
+                            bool *proved)
+{
+    int64_t k = w->k = cgam_dplr_columns(s);
+    bool some = false;
+    w->floor = floor;
+    w->judged = false;
+    if (!w->scratch) w->scratch = cgam_vectors_new(env, s->Z, 2);
+    if (!w->rows) w->rows = cgam_alloc(env, (size_t)k + 1, sizeof *w->rows);
+    if (!w->scratch || !w->rows) return cgam_fail_nomem(env, "a proof");
+    w->weight = w->scratch + cgam_rows_span(s->Z).size;
+    cgam_status status = split_rows(env, s, floor, w, &some);
+    *proved = status == CGAM_OK && some && w->m == 0;
+    if (status != CGAM_OK || !some || w->m == 0) return status;
+    cgam_free(env, w->room);
+    w->room =
+        cgam_zalloc(env, (size_t)(2 * k * k + 3 * w->m * k + 2 * w->m * w->m), sizeof *w->room);
+    if (!w->room) return cgam_fail_nomem(env, "a proof");
+    w->M = w->room;
+    w->factored = w->M + k * k;
+    w->B = w->factored + k * k;
+    w->Y = w->B + w->m * k;
+    w->MY = w->Y + w->m * k;
+    w->Q = w->MY + w->m * k;
+    w->trial = w->Q + w->m * w->m;
+    status = form(env, s, w);
+    if (status == CGAM_OK)
+        status = cgam_rows_bring_with(env, s->Z, w->m, w->rows,
+                                      (const double *[]){s->norm2, s->w, s->D}, 3);
+    if (status != CGAM_OK) return status;
+    memcpy(w->factored, w->M, (size_t)(k * k) * sizeof *w->M);
+    border_rows(s, w->m, w->rows, w->B);
+    schur(s, w);
+    w->judged = true;
+    return CGAM_OK;
 }
 
 /* T as a matrix, where it is small enough. */
@@ -258,40 +355,31 @@ static cgam_status matrix_above(cgam_env *env, const cgam_dplr_spec *s, double f
 
 cgam_status cgam_dplr_above(cgam_env *env, const cgam_dplr_spec *s, double floor, bool *proved)
 {
-    int64_t n = s->Z->n, k = cgam_dplr_columns(s);
-    small w = {.k = k};
+    small w = {0};
     *proved = false;
-    if ((s->a > 0 && n <= s->Z->d) || n <= CGAM_DPLR_SMALL)
+    if ((s->a > 0 && s->Z->n <= s->Z->d) || s->Z->n <= CGAM_DPLR_SMALL)
         return matrix_above(env, s, floor, proved);
-    double *scratch = cgam_alloc(env, (size_t)(2 * n), sizeof *scratch);
-    w.rows = cgam_alloc(env, (size_t)k + 1, sizeof *w.rows);
-    cgam_status status = scratch && w.rows ? CGAM_OK : cgam_fail_nomem(env, "a proof");
-    double *room = NULL;
-    if (status != CGAM_OK) goto done;
-    w.weight = scratch + n;
-    if (!split(s, floor, &w)) goto done;
-    *proved = w.m == 0;
-    if (w.m == 0) goto done;
-    room = cgam_zalloc(env, (size_t)(2 * k * k + 3 * w.m * k + w.m * w.m), sizeof *room);
-    if (!room) {
-        status = cgam_fail_nomem(env, "a proof");
-        goto done;
+    cgam_status status = small_at(env, s, floor, &w, proved);
+    if (status == CGAM_OK && w.judged) *proved = is_positive(&w, floor, true);
+    small_free(env, s, &w);
+    return status;
+}
+
+cgam_status cgam_dplr_above_near(cgam_env *env, const cgam_dplr_spec *s, double value, double most,
+                                 double *under, bool *nothing)
+{
+    small w = {0};
+    bool proved = false;
+    cgam_status status = CGAM_OK;
+    *nothing = false;
+    for (int round = 0; *under <= most && status == CGAM_OK; round++, *under *= NEXT) {
+        double floor = value - *under;
+        if (!w.judged || !w.steady) status = small_at(env, s, floor, &w, &proved);
+        if (status != CGAM_OK) break;
+        if (round == 0) *nothing = w.judged ? is_positive(&w, floor, false) : proved;
+        if (proved || (w.judged && is_positive(&w, floor, true))) break;
     }
-    w.M = room;
-    w.factored = w.M + k * k;
-    w.B = w.factored + k * k;
-    w.Y = w.B + w.m * k;
-    w.MY = w.Y + w.m * k;
-    w.Q = w.MY + w.m * k;
-    status = form(env, s, &w, scratch);
-    if (status != CGAM_OK) goto done;
-    memcpy(w.factored, w.M, (size_t)(k * k) * sizeof *w.M);
-    border_rows(s, w.m, w.rows, w.B);
-    *proved = schur_is_positive(s, floor, &w);
-done:
-    cgam_free(env, scratch);
-    cgam_free(env, w.rows);
-    cgam_free(env, room);
+    small_free(env, s, &w);
     return status;
 }
 
@@ -325,8 +413,17 @@ cgam_status cgam_dplr_apply_bounded(cgam_env *env, const cgam_dplr_spec *s, cons
     const cgam_rows *Z = s->Z;
     int64_t n = Z->n;
     double lengths = 0, t = 0;
-    for (int64_t i = 0; s->a > 0 && i < n; i++)
-        lengths += fabs(x[i]) * cgam_length_above(Z->d, s->norm2[i]);
+    cgam_span here = cgam_rows_span(Z);
+    if (s->a > 0) {
+        cgam_tally sum;
+        cgam_tally_open(&sum, Z, "+");
+        while (cgam_tally_next(&sum))
+            for (int64_t i = sum.from; i < sum.to; i++)
+                sum.x[0] += fabs(x[i]) * cgam_length_above(Z->d, s->norm2[i]);
+        cgam_status told = cgam_tally_close(env, &sum);
+        if (told != CGAM_OK) return told;
+        lengths = sum.x[0];
+    }
     if (T && T->dense) {
         if (error) matrix_errors(s, T, x, lengths, error);
         return cgam_dplr_apply(T, x, y);
@@ -338,7 +435,7 @@ cgam_status cgam_dplr_apply_bounded(cgam_env *env, const cgam_dplr_spec *s, cons
     double part = cgam_gamma((double)n / chunks + chunks + 16) + scaled;
     part *= lengths * (1 + norms);
     double row = s->a * ((cgam_gamma((double)Z->d + 8) + scaled) * t + part) * (1 + norms);
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = here.from; i < here.to; i++) {
         double load = s->a * s->norm2[i], D = cgam_dplr_pivot(s, i, NULL);
         double tiny = lost(s, s->norm2[i]);
         y[i] = s->a > 0 ? D * x[i] + s->a * y[i] : D * x[i];

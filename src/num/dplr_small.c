@@ -9,6 +9,7 @@
  * pivots positive and no border K = -M, M = I + B' D^-1 B >= I, and |K^-1| <= 1. */
 #include "base/blas.h"
 #include "num/dplr_parts.h"
+#include "num/ranks.h"
 #include "num/rounding.h"
 
 #include <math.h>
@@ -16,27 +17,39 @@
 
 cgam_status cgam_dplr_keep(cgam_dplr *T, const cgam_dplr_spec *spec)
 {
-    int64_t n = T->n, size = T->k + T->m, s = 0;
+    int64_t n = T->n, size = T->k + T->m;
     double norms = cgam_norm_error(T->d), nu = T->Z->scale ? norms : 0, e, square = 0;
     double sums = cgam_gamma(cgam_rows_gram_roundings(n)) + 8 * CGAM_U + nu;
-    double ratios = 0, total = 0, edge = 0, pivots = 0;
+    cgam_tally t;
     T->diagonal = cgam_alloc(T->env, (size_t)size, sizeof *T->diagonal);
     if (!T->diagonal) return cgam_fail_nomem(T->env, "the small system of the gate operator");
     T->gain = T->m == 0 ? 1 : INFINITY;
-    for (int64_t i = 0; i < n; i++) {
-        double D = cgam_dplr_pivot(spec, i, &e), load = T->a * T->norm2[i];
-        if (s < T->m && T->border[s] == i) {
-            s++;
-            edge += load;
-            pivots = fmax(pivots, e);
-            continue;
+    enum { RATIOS, TOTAL, EDGE, UNSAFE, PIVOTS, OFF };
+    cgam_tally_open(&t, T->Z, "++++>>");
+    while (cgam_tally_next(&t)) {
+        int64_t s = 0;
+        while (s < T->m && T->border[s] < t.from) s++;
+        for (int64_t i = t.from; i < t.to; i++) {
+            double D = cgam_dplr_pivot(spec, i, &e), load = T->a * T->norm2[i];
+            if (s < T->m && T->border[s] == i) {
+                s++;
+                t.x[EDGE] += load;
+                t.x[PIVOTS] = fmax(t.x[PIVOTS], e);
+                continue;
+            }
+            t.x[UNSAFE] += !(D > e);
+            double off = fabs(D) > e ? e / (fabs(D) - e) : INFINITY;
+            t.x[OFF] = fmax(t.x[OFF], (off + 2 * CGAM_U) * CGAM_SLACK);
+            t.x[RATIOS] += load / fabs(D);
+            t.x[TOTAL] += load > 0 ? load / fabs(D) * (off + sums) : 0;
         }
-        if (!(D > e)) T->gain = INFINITY;
-        double off = fabs(D) > e ? e / (fabs(D) - e) : INFINITY;
-        T->pivot_off = fmax(T->pivot_off, (off + 2 * CGAM_U) * CGAM_SLACK);
-        ratios += load / fabs(D);
-        total += load > 0 ? load / fabs(D) * (off + sums) : 0;
     }
+    cgam_status status = cgam_tally_close(T->env, &t);
+    if (status != CGAM_OK) return status;
+    double ratios = t.x[RATIOS], total = t.x[TOTAL], edge = t.x[EDGE];
+    double pivots = fmax(t.x[PIVOTS], 0);
+    if (t.x[UNSAFE] > 0) T->gain = INFINITY;
+    T->pivot_off = fmax(T->pivot_off, t.x[OFF]);
     T->error = (total + 2 * CGAM_U * (1 + ratios) + (3 * CGAM_U + nu) * sqrt(edge) + pivots) *
                CGAM_SLACK * (1 + norms);
     if (T->vanishing) T->error = INFINITY;
@@ -148,13 +161,18 @@ cgam_status cgam_dplr_prove_gain(cgam_dplr *T)
 /* y_R = D^-1 (x - B t), (t, y_S) = K^-1 (-B' D^-1 x_R, x_S). */
 double cgam_dplr_solve_gain(const cgam_dplr *T)
 {
-    double steepest = 0, square = 0, least = (1 + T->pivot_off) * (1 + cgam_norm_error(T->d));
+    double least = (1 + T->pivot_off) * (1 + cgam_norm_error(T->d));
     if (!T->diagonal || !isfinite(T->error)) return INFINITY;
-    for (int64_t i = 0; i < T->n; i++) {
-        double pivot = fabs(T->dinv[i]) * least;
-        steepest = fmax(steepest, pivot);
-        square += T->a * T->norm2[i] * least * pivot * pivot;
-    }
+    cgam_tally t;
+    cgam_tally_open(&t, T->Z, ">+");
+    while (cgam_tally_next(&t))
+        for (int64_t i = t.from; i < t.to; i++) {
+            double pivot = fabs(T->dinv[i]) * least;
+            t.x[0] = fmax(t.x[0], pivot);
+            t.x[1] += T->a * T->norm2[i] * least * pivot * pivot;
+        }
+    if (cgam_tally_close(T->env, &t) != CGAM_OK) return INFINITY;
+    double steepest = fmax(t.x[0], 0), square = t.x[1];
     double rows = sqrt(square) * least, in = T->gain * (rows + (T->m > 0 ? 1 : 0));
     double gain = (steepest + rows * in + (T->m > 0 ? in : 0)) * CGAM_SLACK;
     return gain >= 0 ? gain : INFINITY;

@@ -10,31 +10,79 @@
  * missed it and goes on from a fresh vector with that knowledge. */
 #include "base/blas.h"
 #include "num/dplr.h"
+#include "num/ranks.h"
 #include "num/rounding.h"
-#include "num/stats.h"
 
 #include <math.h>
 #include <string.h>
 
 enum { BASIS_MAX = 40, RESTARTS_MAX = 20, DENSE_MAX = 2048, PROOFS_MAX = 24 };
 
+/* The number of this bit pattern among all doubles in their order, and back. */
+static uint64_t place_of(double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits >> 63 ? ~bits : bits | (uint64_t)1 << 63;
+}
+
+static double at_place(uint64_t place)
+{
+    uint64_t bits = place >> 63 ? place & ~((uint64_t)1 << 63) : ~place;
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* The entry of x that `rank` others are below or beside, by halving where it may be: nothing is sorted, and nobody
+ * needs all of it. [low, high] holds it. */
+static cgam_status select_entry(cgam_env *env, const cgam_rows *Z, const double *x, int64_t rank,
+                                double low, double high, double *out)
+{
+    uint64_t from = place_of(low + 0.0), to = place_of(high + 0.0);
+    cgam_status status = CGAM_OK;
+    while (from < to && status == CGAM_OK) {
+        uint64_t middle = from + (to - from) / 2;
+        double limit = at_place(middle);
+        cgam_tally t;
+        cgam_tally_open(&t, Z, "+");
+        while (cgam_tally_next(&t))
+            for (int64_t i = t.from; i < t.to; i++) t.x[0] += x[i] <= limit;
+        status = cgam_tally_close(env, &t);
+        if (t.x[0] > (double)rank) to = middle;
+        else from = middle + 1;
+    }
+    *out = at_place(from);
+    return status;
+}
+
 cgam_status cgam_dplr_bracket(cgam_env *env, const cgam_dplr_spec *spec, double *lo, double *hi)
 {
-    int64_t n = spec->Z->n, rank = (spec->a > 0 ? spec->Z->d : 0) + (spec->w != NULL);
-    double *sorted = cgam_alloc(env, (size_t)n, sizeof *sorted), e;
-    if (!sorted) return cgam_fail_nomem(env, "a bracket");
-    *hi = *lo = INFINITY;
-    for (int64_t i = 0; i < n; i++) {
-        double D = cgam_dplr_pivot(spec, i, &e);
-        *lo = fmin(*lo, spec->a == 0 && !spec->w ? D : cgam_below(D - e));
-        sorted[i] = cgam_above(D + e);
-        *hi = fmin(*hi, cgam_dplr_diagonal(spec, i, &e) + e);
+    const cgam_rows *Z = spec->Z;
+    int64_t rank = (spec->a > 0 ? Z->d : 0) + (spec->w != NULL);
+    double *above = cgam_vectors_new(env, Z, 1), e, entry;
+    if (!above) return cgam_fail_nomem(env, "a bracket");
+    cgam_tally t;
+    cgam_tally_open(&t, Z, "<<<>");
+    while (cgam_tally_next(&t))
+        for (int64_t i = t.from; i < t.to; i++) {
+            double D = cgam_dplr_pivot(spec, i, &e);
+            t.x[0] = fmin(t.x[0], spec->a == 0 && !spec->w ? D : cgam_below(D - e));
+            above[i] = cgam_above(D + e) + 0.0; /* no -0 */
+            t.x[2] = fmin(t.x[2], above[i]);
+            t.x[3] = fmax(t.x[3], above[i]);
+            t.x[1] = fmin(t.x[1], cgam_dplr_diagonal(spec, i, &e) + e);
+        }
+    cgam_status status = cgam_tally_close(env, &t);
+    *lo = t.x[0];
+    *hi = t.x[1];
+    if (status == CGAM_OK && rank < Z->n) {
+        status = select_entry(env, Z, above, rank, t.x[2], t.x[3], &entry);
+        *hi = fmin(*hi, entry);
     }
-    cgam_sort(sorted, n);
-    if (rank < n) *hi = fmin(*hi, sorted[rank]);
     if (spec->a == 0 && !spec->w) *hi = *lo; /* T is diagonal */
-    cgam_free(env, sorted);
-    return CGAM_OK;
+    cgam_vectors_free(env, Z, above);
+    return status;
 }
 
 /* x'Tx / x'x from above: T a matrix off by `error`, lower triangle by rows. */
@@ -129,19 +177,20 @@ typedef struct search {
     const cgam_dplr_spec *spec;
     cgam_dplr *inverse; /* T - shift, factored */
     double shift;
-    int64_t n;
+    cgam_span here;
     int width;     /* Lanczos vectors before a restart, at most BASIS_MAX */
     double *basis; /* [width + 1, n], orthonormal */
     double *x, *y; /* [n] the current vector, and a product */
+    double *sum;   /* [d] */
 } search;
 
 /* A vector with no special direction: a fixed sequence, so that results repeat. */
-static void start_vector(int64_t n, int round, double *x)
+static void start_vector(cgam_span here, int round, double *x)
 {
     uint64_t state = 0x9e3779b97f4a7c15u * (uint64_t)(round + 1);
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < here.to; i++) {
         state = state * 6364136223846793005u + 1442695040888963407u;
-        x[i] = (double)(state >> 11) * 0x1p-53 - 0.5;
+        if (i >= here.from) x[i] = (double)(state >> 11) * 0x1p-53 - 0.5;
     }
 }
 
@@ -149,26 +198,29 @@ static void start_vector(int64_t n, int round, double *x)
  * Stops early when the residual of the inverse's Ritz pair is below `small` of its value. */
 static cgam_status lanczos(search *s, double small, double *residual)
 {
-    int64_t n = s->n;
+    const cgam_rows *Z = s->spec->Z;
+    int64_t from = s->here.from, to = s->here.to, apart = s->here.size;
     double diag[BASIS_MAX], off[BASIS_MAX], d[BASIS_MAX], e[BASIS_MAX],
         vectors[BASIS_MAX * BASIS_MAX];
-    double norm = cgam_vec_norm(n, s->x);
+    double norm = cgam_vectors_norm(s->env, Z, s->x);
     int size = 0;
     *residual = INFINITY;
-    for (int64_t i = 0; i < n; i++) s->basis[i] = s->x[i] / norm;
-    for (int j = 0; j < s->width && j < n; j++) {
-        double *v = s->basis + (int64_t)j * n, *next = v + n;
+    for (int64_t i = from; i < to; i++) s->basis[i] = s->x[i] / norm;
+    for (int j = 0; j < s->width && j < Z->n; j++) {
+        double *v = s->basis + (int64_t)j * apart, *next = v + apart;
         cgam_status status = cgam_dplr_solve_once(s->inverse, v, next, s->y);
         if (status != CGAM_OK) return status;
-        diag[j] = cgam_vec_dot(n, v, next);
+        diag[j] = cgam_vectors_dot(s->env, Z, v, next);
         for (int twice = 0; twice < 2; twice++) { /* full reorthogonalisation */
             for (int k = 0; k <= j; k++) {
-                double *u = s->basis + (int64_t)k * n, c = cgam_vec_dot(n, u, next);
-                for (int64_t i = 0; i < n; i++) next[i] -= c * u[i];
+                double *u = s->basis + (int64_t)k * apart, c = cgam_vectors_dot(s->env, Z, u, next);
+                for (int64_t i = from; i < to; i++) next[i] -= c * u[i];
             }
         }
-        off[j] = cgam_vec_norm(n, next);
+        off[j] = cgam_vectors_norm(s->env, Z, next);
         size = j + 1;
+        status = cgam_rows_ended(Z);
+        if (status != CGAM_OK) return status;
         memcpy(d, diag, sizeof d);
         memcpy(e, off, sizeof e);
         lapack_int info =
@@ -177,14 +229,14 @@ static cgam_status lanczos(search *s, double small, double *residual)
         double *ritz = vectors + (size_t)(size - 1) * (size_t)size;
         *residual = off[j] * fabs(ritz[size - 1]) / d[size - 1];
         if (*residual <= small || off[j] <= 1e-14 * d[size - 1]) break;
-        for (int64_t i = 0; i < n; i++) next[i] /= off[j];
+        for (int64_t i = from; i < to; i++) next[i] /= off[j];
     }
     double *ritz = vectors + (size_t)(size - 1) * (size_t)size;
-    memset(s->x, 0, (size_t)n * sizeof *s->x);
+    cgam_vectors_fill(Z, s->x, 0);
     for (int k = 0; k < size; k++)
-        for (int64_t i = 0; i < n; i++) s->x[i] += ritz[k] * s->basis[(int64_t)k * n + i];
-    norm = cgam_vec_norm(n, s->x);
-    for (int64_t i = 0; i < n; i++) s->x[i] /= norm;
+        for (int64_t i = from; i < to; i++) s->x[i] += ritz[k] * s->basis[(int64_t)k * apart + i];
+    norm = cgam_vectors_norm(s->env, Z, s->x);
+    for (int64_t i = from; i < to; i++) s->x[i] /= norm;
     return CGAM_OK;
 }
 
@@ -203,9 +255,9 @@ static cgam_status shifted(search *s, double shift, double **D, cgam_dplr_spec *
     *D = NULL;
     out->level -= shift;
     if (!s->spec->D) return CGAM_OK;
-    *D = cgam_alloc(s->env, (size_t)s->n, sizeof **D);
+    *D = cgam_vectors_new(s->env, s->spec->Z, 1);
     if (!*D) return cgam_fail_nomem(s->env, "a shifted operator");
-    for (int64_t i = 0; i < s->n; i++) (*D)[i] = s->spec->D[i] - shift;
+    for (int64_t i = s->here.from; i < s->here.to; i++) (*D)[i] = s->spec->D[i] - shift;
     out->D = *D;
     return CGAM_OK;
 }
@@ -216,7 +268,7 @@ static cgam_status factor_shifted(search *s, double shift, cgam_dplr **out)
     cgam_dplr_spec spec;
     cgam_status status = shifted(s, shift, &D, &spec);
     if (status == CGAM_OK) status = cgam_dplr_new(s->env, &spec, out);
-    cgam_free(s->env, D);
+    cgam_vectors_free(s->env, s->spec->Z, D);
     return status;
 }
 
@@ -225,48 +277,40 @@ static cgam_status factor_shifted(search *s, double shift, cgam_dplr **out)
 static cgam_status rayleigh(search *s, double *value, double *above)
 {
     const cgam_dplr_spec *spec = s->spec;
-    double gamma = cgam_gamma((double)s->n + 8), total, off = 0, e, lengths = 0;
-    double square = cgam_vec_dot(s->n, s->x, s->x);
-    for (int64_t i = 0; i < s->n; i++) {
-        double D = cgam_dplr_pivot(spec, i, &e);
-        s->y[i] = D * s->x[i];
-        off += s->x[i] * s->x[i] * (e + fabs(D) * gamma);
-        lengths += fabs(s->x[i]) * sqrt(spec->norm2[i]);
-    }
-    total = cgam_vec_dot(s->n, s->y, s->x);
-    if (spec->a > 0) {
-        cgam_status status = cgam_rows_combine(s->env, spec->Z, s->x, s->y);
+    const cgam_rows *Z = spec->Z;
+    double gamma = cgam_gamma((double)Z->n + 8), total, e;
+    double square = cgam_vectors_dot(s->env, Z, s->x, s->x);
+    cgam_tally sums;
+    cgam_tally_open(&sums, Z, "++");
+    while (cgam_tally_next(&sums))
+        for (int64_t i = sums.from; i < sums.to; i++) {
+            double D = cgam_dplr_pivot(spec, i, &e);
+            s->y[i] = D * s->x[i];
+            sums.x[0] += s->x[i] * s->x[i] * (e + fabs(D) * gamma);
+            sums.x[1] += fabs(s->x[i]) * sqrt(spec->norm2[i]);
+        }
+    cgam_status status = cgam_tally_close(s->env, &sums);
+    double off = sums.x[0], lengths = sums.x[1];
+    total = cgam_vectors_dot(s->env, Z, s->y, s->x);
+    if (spec->a > 0 && status == CGAM_OK) {
+        status = cgam_rows_combine(s->env, spec->Z, s->x, s->sum);
         if (status != CGAM_OK) return status;
         double scaled = spec->Z->scale ? cgam_norm_error(spec->Z->d) : 0;
-        double t = cgam_vec_norm(spec->Z->d, s->y), dt = (gamma + scaled) * lengths;
-        total += spec->a * cgam_vec_dot(spec->Z->d, s->y, s->y);
+        double t = cgam_vec_norm(spec->Z->d, s->sum), dt = (gamma + scaled) * lengths;
+        total += spec->a * cgam_vec_dot(spec->Z->d, s->sum, s->sum);
         off += spec->a * (2 * t * dt + dt * dt + t * t * cgam_gamma((double)spec->Z->d + 4) +
                           (lengths > 0 ? (double)spec->Z->d * CGAM_TINY : 0));
     }
     if (spec->w) {
-        double wx = cgam_vec_dot(s->n, spec->w, s->x), w = cgam_vec_norm(s->n, spec->w);
+        double wx = cgam_vectors_dot(s->env, Z, spec->w, s->x);
+        double w = cgam_vectors_norm(s->env, Z, spec->w);
         total += spec->sigma * wx * wx;
         off += spec->sigma * gamma * 3 * w * w;
     }
     off += gamma * fabs(total);
     *value = total / square;
     *above = cgam_above(*value + (off / square + 8 * CGAM_U * fabs(*value)) * CGAM_SLACK);
-    return CGAM_OK;
-}
-
-/* Proves that nothing lies further below value than *under, which grows, as rounding asks, until it is
- * above `most`: then nothing was proved. */
-static cgam_status prove_under(search *s, double most, double *under, cgam_lowest *out)
-{
-    bool proved = false;
-    for (; *under <= most; *under *= 30) {
-        cgam_status status = cgam_dplr_above(s->env, s->spec, out->value - *under, &proved);
-        if (status != CGAM_OK) return status;
-        if (!proved) continue;
-        out->lo = fmax(out->lo, out->value - *under);
-        return CGAM_OK;
-    }
-    return CGAM_OK;
+    return status;
 }
 
 static cgam_status lowest_lanczos(search *s, double tol_abs, cgam_lowest *out)
@@ -274,7 +318,7 @@ static cgam_status lowest_lanczos(search *s, double tol_abs, cgam_lowest *out)
     cgam_status status = factor_shifted(s, s->shift, &s->inverse);
     if (status != CGAM_OK) return status;
     out->value = out->hi;
-    start_vector(s->n, 0, s->x);
+    start_vector(s->here, 0, s->x);
     double small = 1e-9;
     for (int round = 0; round < RESTARTS_MAX; round++) {
         double residual, value, above;
@@ -289,20 +333,23 @@ static cgam_status lowest_lanczos(search *s, double tol_abs, cgam_lowest *out)
         double slack = residual * (value - s->shift);
         if (slack > 1e3 * tol_abs && round + 1 < RESTARTS_MAX) continue;
         double under = tol_abs;
-        status = prove_under(s, 1e3 * tol_abs, &under, out);
-        if (status != CGAM_OK || under <= 1e3 * tol_abs) return status;
+        bool nothing;
+        status = cgam_dplr_above_near(s->env, s->spec, out->value, 1e6 * tol_abs, &under, &nothing);
+        if (status != CGAM_OK) return status;
+        if (under <= 1e6 * tol_abs) out->lo = fmax(out->lo, out->value - under);
+        /* if nothing was missed, rounding is in the way of a proof so close */
+        if (under <= 1e3 * tol_abs || nothing) return CGAM_OK;
         cgam_dplr *count;
         status = factor_shifted(s, out->value - tol_abs, &count);
         if (status != CGAM_OK) return status;
         int64_t below = cgam_dplr_negative(count);
         cgam_dplr_free(count);
-        /* nothing was missed; rounding is in the way of a proof so close */
-        if (below == 0) return prove_under(s, 1e6 * tol_abs, &under, out);
+        if (below == 0) return CGAM_OK;
         out->value = fmin(out->value, fmax(out->value - tol_abs, out->lo));
         small = fmax(1e-2 * small, 1e-15); /* a cluster narrower than it looks converged at once */
         double keep = 1e-3; /* leave the vector found, but let the missed one grow in */
-        start_vector(s->n, round + 1, s->y);
-        for (int64_t i = 0; i < s->n; i++) s->x[i] = keep * s->x[i] + s->y[i];
+        start_vector(s->here, round + 1, s->y);
+        for (int64_t i = s->here.from; i < s->here.to; i++) s->x[i] = keep * s->x[i] + s->y[i];
     }
     return CGAM_OK; /* lo and hi still hold */
 }
@@ -315,40 +362,45 @@ static bool by_matrix(const cgam_dplr_spec *spec)
 /* Room for a search in the bracket [lo, hi] of an operator of this scale, and where its shift is. */
 static cgam_status search_open(search *s, double lo, double hi, double scale)
 {
-    size_t longest = (size_t)(s->n > s->spec->Z->d ? s->n : s->spec->Z->d);
+    const cgam_rows *Z = s->spec->Z;
     s->shift = lo - fmax(0.1 * (hi - lo), 1e-10 * scale);
     s->width = basis_width(s->spec->Z);
-    s->basis = cgam_alloc(s->env, (size_t)(s->width + 1) * (size_t)s->n, sizeof *s->basis);
-    s->x = cgam_alloc(s->env, longest, sizeof *s->x);
-    s->y = cgam_alloc(s->env, longest, sizeof *s->y);
-    return s->basis && s->x && s->y ? CGAM_OK
-                                    : cgam_fail_nomem(s->env, "a basis of Lanczos vectors");
+    s->basis = cgam_vectors_new(s->env, Z, s->width + 1);
+    s->x = cgam_vectors_new(s->env, Z, 1);
+    s->y = cgam_vectors_new(s->env, Z, 1);
+    s->sum = cgam_alloc(s->env, (size_t)Z->d, sizeof *s->sum);
+    return s->basis && s->x && s->y && s->sum
+               ? CGAM_OK
+               : cgam_fail_nomem(s->env, "a basis of Lanczos vectors");
 }
 
 static void search_close(search *s)
 {
     cgam_dplr_free(s->inverse);
-    cgam_free(s->env, s->basis);
-    cgam_free(s->env, s->x);
-    cgam_free(s->env, s->y);
+    cgam_vectors_free(s->env, s->spec->Z, s->basis);
+    cgam_vectors_free(s->env, s->spec->Z, s->x);
+    cgam_vectors_free(s->env, s->spec->Z, s->y);
+    cgam_free(s->env, s->sum);
 }
 
 /* The largest part that an entry of the diagonal is made of, and the smallest entry. */
-static double scale_of(const cgam_dplr_spec *spec, double *least)
+static double scale_of(cgam_env *env, const cgam_dplr_spec *spec, double *least)
 {
-    double scale = 0;
-    *least = INFINITY;
-    for (int64_t i = 0; i < spec->Z->n; i++) {
-        double D = cgam_dplr_pivot(spec, i, NULL), entry = cgam_dplr_diagonal(spec, i, NULL);
-        scale = fmax(scale, fabs(D) + fabs(entry - D));
-        *least = fmin(*least, fabs(entry));
-    }
-    return scale;
+    cgam_tally t;
+    cgam_tally_open(&t, spec->Z, "><");
+    while (cgam_tally_next(&t))
+        for (int64_t i = t.from; i < t.to; i++) {
+            double D = cgam_dplr_pivot(spec, i, NULL), entry = cgam_dplr_diagonal(spec, i, NULL);
+            t.x[0] = fmax(t.x[0], fabs(D) + fabs(entry - D));
+            t.x[1] = fmin(t.x[1], fabs(entry));
+        }
+    *least = cgam_tally_close(env, &t) == CGAM_OK ? t.x[1] : NAN;
+    return fmax(t.x[0], 0);
 }
 
 cgam_status cgam_dplr_below(cgam_env *env, const cgam_dplr_spec *spec, double ceiling, bool *proved)
 {
-    search s = {.env = env, .spec = spec, .n = spec->Z->n};
+    search s = {.env = env, .spec = spec, .here = cgam_rows_span(spec->Z)};
     double lo, hi, least, residual, value;
     cgam_status status = cgam_dplr_bracket(env, spec, &lo, &hi);
     *proved = status == CGAM_OK && hi < ceiling;
@@ -359,9 +411,9 @@ cgam_status cgam_dplr_below(cgam_env *env, const cgam_dplr_spec *spec, double ce
         *proved = status == CGAM_OK && low.hi < ceiling;
         return status;
     }
-    status = search_open(&s, lo, hi, scale_of(spec, &least));
+    status = search_open(&s, lo, hi, scale_of(env, spec, &least));
     if (status == CGAM_OK) status = factor_shifted(&s, s.shift, &s.inverse);
-    if (status == CGAM_OK) start_vector(s.n, 0, s.x);
+    if (status == CGAM_OK) start_vector(s.here, 0, s.x);
     for (int round = 0; round < RESTARTS_MAX && status == CGAM_OK && !*proved; round++) {
         status = lanczos(&s, 1e-6, &residual);
         if (status == CGAM_OK) status = rayleigh(&s, &value, &hi);
@@ -376,10 +428,10 @@ cgam_status cgam_dplr_lowest(cgam_env *env, const cgam_dplr_spec *spec, double t
                              bool want_vector, cgam_lowest *out)
 {
     *out = (cgam_lowest){0};
-    search s = {.env = env, .spec = spec, .n = spec->Z->n};
+    search s = {.env = env, .spec = spec, .here = cgam_rows_span(spec->Z)};
     cgam_status status = cgam_dplr_bracket(env, spec, &out->lo, &out->hi);
     if (status != CGAM_OK) return status;
-    double least, scale = scale_of(spec, &least), free_lo = out->lo, free_hi = out->hi;
+    double least, scale = scale_of(env, spec, &least), free_lo = out->lo, free_hi = out->hi;
     out->value = out->lo == out->hi ? out->lo : 0.5 * (out->lo + out->hi);
     double width = out->hi - out->lo;
     bool matrix = by_matrix(spec);
@@ -397,9 +449,9 @@ cgam_status cgam_dplr_lowest(cgam_env *env, const cgam_dplr_spec *spec, double t
     }
     /* Norms of very different size leave more rounding than the answer is large. The matrix itself,
      * whose diagonal is exact, does not; where it is small, ask it. */
-    if (status == CGAM_OK && s.n <= DENSE_MAX &&
+    if (status == CGAM_OK && spec->Z->n <= DENSE_MAX &&
         out->hi - out->lo > 1e-9 * fmax(fabs(out->value), least)) {
-        cgam_free(env, out->vector);
+        cgam_vectors_free(env, spec->Z, out->vector);
         out->vector = NULL;
         status = lowest_dense(env, spec, want_vector, out);
     }

@@ -3,8 +3,6 @@
  * Wherever T is not singular (smallest |eigenvalue| above 1e-13 of the largest), a solve has to be
  * exact for a matrix within 1e-14 of T: |Ty - x| <= 1e-14 (|T||y| + |x|), whatever the pivots. (Where
  * D and the rest cancel to a small T, |D| takes the place of |T|: T is only given that well.) */
-#include "support/check.h"
-#include "support/dense.h"
 #include "support/failing_alloc.h"
 #include "support/one_env.h"
 
@@ -29,7 +27,7 @@ static problem make(cgam_rng *rng, dense_kind kind, int64_t n, int64_t d, double
     t.Z = dense_bank(rng, kind, n, d);
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j < d; j++) t.norm2[i] += t.Z[i * d + j] * t.Z[i * d + j];
-    t.rows = (cgam_rows){t.Z, CGAM_F64, n, d, d, NULL, cgam_cpu_best()};
+    t.rows = (cgam_rows){t.Z, CGAM_F64, n, d, d, NULL, cgam_cpu_best(), NULL};
     return t;
 }
 

@@ -1,7 +1,5 @@
 /* The smallest eigenvalue of diag(D) + a Z Z' + sigma w w': value, bracket and vector against LAPACK
  * on the n x n matrix. */
-#include "support/check.h"
-#include "support/dense.h"
 #include "support/failing_alloc.h"
 #include "support/one_env.h"
 
@@ -22,13 +20,27 @@ static problem with_rows(int64_t n, int64_t d, double *Z, double a)
     problem t = {.n = n, .d = d, .Z = Z, .a = a, .D = dense_room(n), .norm2 = dense_room(n)};
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j < d; j++) t.norm2[i] += Z[i * d + j] * Z[i * d + j];
-    t.rows = (cgam_rows){Z, CGAM_F64, n, d, d, NULL, cgam_cpu_best()};
+    t.rows = (cgam_rows){Z, CGAM_F64, n, d, d, NULL, cgam_cpu_best(), NULL};
     return t;
 }
 
 static cgam_dplr_spec spec_of(const problem *t)
 {
     return (cgam_dplr_spec){&t->rows, t->norm2, t->D, t->a, t->w, t->sigma, 0, NULL};
+}
+
+/* From above the smallest eigenvalue a floor comes down until it is below that, and no further. */
+static void check_floor(const cgam_dplr_spec *spec, double want, double scale, const char *what)
+{
+    double gap = 1e-3 * scale, under = 1e-3 * gap;
+    bool nothing;
+    CHECK_STATUS(env, cgam_dplr_above_near(env, spec, want + gap, scale, &under, &nothing));
+    if (!(under >= 0.99 * gap && under <= 30 * gap) || nothing)
+        fail_msg("%s: proved %.3g below, %.3g is true", what, under, gap);
+    under = 1e-3 * gap;
+    CHECK_STATUS(env, cgam_dplr_above_near(env, spec, want - gap, scale, &under, &nothing));
+    if (under != 1e-3 * gap || !nothing)
+        fail_msg("%s: %.3g below is too far, %.3g was asked for", what, under, 1e-3 * gap);
 }
 
 static void check(const problem *t, const char *what)
@@ -76,6 +88,7 @@ static void check(const problem *t, const char *what)
     if (!below && scale > 0) fail_msg("%s: no vector below %.17g was found", what, want);
     CHECK_STATUS(env, cgam_dplr_below(env, &spec, want - noise, &below));
     if (below) fail_msg("%s: a vector below the smallest eigenvalue %.17g", what, want);
+    if (n > CGAM_DPLR_SMALL && n > t->d && t->a > 0) check_floor(&spec, want, scale, what);
     dense_reset();
 }
 
