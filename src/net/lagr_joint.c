@@ -116,31 +116,19 @@ const cgam_lagr cgam_lagr_ghost = {"ghost_softmax",
                                    .user = &second};
 
 /* ---- entmax ------------------------------------------------------------------------------- */
-/* L is the largest <x, p> + H_A(p) / beta over the simplex. With v the arguments of exp_A
- * (num/entmax.h), H_A(p) = -sum p v / A, so the dual energy is sum p v / (A beta), one sign
- * throughout, and L = top + ((1 - 1/A) sum p v - shift) / beta. The Hessian is
+/* L is the largest <x, p> + H_A(p) / beta over the simplex (num/entmax.h). With v the arguments of
+ * exp_A, the dual energy is sum p v / (A beta), one sign throughout. The Hessian is
  * beta (diag w - ww' / sum w), w = p^(2 - A), measured from the leader as softmax's is. */
 static cgam_entmax entmax_of(const cgam_lagr *self, const double *theta, int64_t n, const double *x)
 {
     return cgam_entmax_of(self->user ? *(const double *)self->user : theta[1], theta[0], n, x);
 }
 
-/* sum p v */
-static double entmax_tilt(const cgam_entmax *e, int64_t n, const double *x)
-{
-    double total = 0;
-    for (int64_t i = 0; i < n; i++) {
-        double p = cgam_entmax_weight(e, x[i]);
-        if (p > 0) total += p * cgam_entmax_argument(e, x[i]);
-    }
-    return total;
-}
-
 static cgam_status entmax_value(const cgam_lagr *self, const double *theta, int64_t n,
                                 const double *x, double *L)
 {
     cgam_entmax e = entmax_of(self, theta, n, x);
-    *L = e.top + ((1 - 1 / e.order) * entmax_tilt(&e, n, x) - e.shift) / e.beta;
+    *L = e.top + cgam_entmax_value(&e, n, x) / e.beta;
     return in_range(*L);
 }
 
@@ -173,7 +161,7 @@ static cgam_status entmax_energy(const cgam_lagr *self, const double *theta, int
                                  double *E)
 {
     cgam_entmax e = entmax_of(self, theta, n, x);
-    *E = entmax_tilt(&e, n, x) / (e.order * e.beta);
+    *E = cgam_entmax_tilt(&e, n, x) / (e.order * e.beta);
     return in_range(*E);
 }
 
@@ -183,8 +171,10 @@ const cgam_lagr cgam_lagr_sparsemax = {
     "sparsemax", ENTMAX_FORMULA ", A = 2", {BETA}, FUNCTIONS(entmax), .user = &two};
 const cgam_lagr cgam_lagr_entmax15 = {
     "entmax15", ENTMAX_FORMULA ", A = 3/2", {BETA}, FUNCTIONS(entmax), .user = &three_halves};
-const cgam_lagr cgam_lagr_entmax = {
-    "entmax", ENTMAX_FORMULA ", A = order", {BETA, {"order", 1.5, 1 + 1e-9, 2}}, FUNCTIONS(entmax)};
+const cgam_lagr cgam_lagr_entmax = {"entmax",
+                                    ENTMAX_FORMULA ", A = order",
+                                    {BETA, {"order", 1.5, 1 + CGAM_ENTMAX_LEAST, 2}},
+                                    FUNCTIONS(entmax)};
 
 /* ---- norms -------------------------------------------------------------------------------- */
 /* With u = (x - mean) / rho, rho = sqrt(var + eps) (layer norm) or u = x / rho,

@@ -3,6 +3,7 @@
 #include "unit/net/nets.h"
 
 #include "num/entmax.h"
+#include "support/dense.h"
 
 #include <float.h>
 
@@ -91,6 +92,48 @@ static void ends_in_softmax_and_in_the_projection(void **state)
     }
 }
 
+/* J = diag w - ww' / sum w: differences of p, symmetric, rows that add up to 0, eigenvalues in [0, 1]. */
+static void has_the_slope_of_its_support(void **state)
+{
+    (void)state;
+    enum { M = 9 };
+    uint64_t seed = 13;
+    const double orders[] = {1.1, 1.3, 1.5, 1.8, 2};
+    for (int round = 0; round < 50; round++) {
+        double order = orders[round % 5], x[M], w[M], J[M * M], sum = 0, h = 1e-7;
+        normals(&seed, 1, M, x);
+        cgam_entmax e = cgam_entmax_of(order, 1, M, x);
+        bool clear = true; /* of the border where a memory joins */
+        for (int i = 0; i < M; i++) {
+            clear &= fabs(1 + (order - 1) * cgam_entmax_argument(&e, x[i])) > 0.02;
+            sum += w[i] = cgam_entmax_slope(order, cgam_entmax_weight(&e, x[i]));
+        }
+        for (int i = 0; i < M * M; i++)
+            J[i] = (i % M == i / M) * w[i % M] - w[i / M] * w[i % M] / sum;
+        for (int i = 0; i < M; i++) {
+            double total = 0;
+            for (int j = 0; j < M; j++) total += J[i * M + j];
+            CHECK_CLOSE(total, 0, 1e-15);
+            for (int j = 0; clear && j < M; j++) {
+                double at = x[j];
+                x[j] = at + h;
+                cgam_entmax up = cgam_entmax_of(order, 1, M, x);
+                double rise = cgam_entmax_weight(&up, x[i]);
+                x[j] = at - h;
+                cgam_entmax down = cgam_entmax_of(order, 1, M, x);
+                double fall = cgam_entmax_weight(&down, x[i]);
+                x[j] = at;
+                /* h^2 of third derivatives, which grow towards the border, and 1e-16 / h */
+                CHECK_CLOSE((rise - fall) / (2 * h), J[i * M + j], 1e-6);
+            }
+        }
+        const double *values = dense_eigen(M, J, NULL);
+        CHECK_LE(-1e-14, values[0]);
+        CHECK_LE(values[M - 1], 1 + 1e-14);
+        dense_reset();
+    }
+}
+
 static void takes_large_arguments_and_refuses_what_is_no_number(void **state)
 {
     (void)state;
@@ -109,6 +152,7 @@ int main(void)
         cmocka_unit_test(agrees_with_a_long_bisection),
         cmocka_unit_test(is_exact_from_its_margin_on),
         cmocka_unit_test(ends_in_softmax_and_in_the_projection),
+        cmocka_unit_test(has_the_slope_of_its_support),
         cmocka_unit_test(takes_large_arguments_and_refuses_what_is_no_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
