@@ -126,6 +126,30 @@ double cgam_dplr_solve_gain(const cgam_dplr *T);
 /* Dense inside only: y = T^-1 x without refinement, y may be x. */
 cgam_status cgam_dplr_dense_solve(const cgam_dplr *T, double *xy);
 
+/* ---- Kept. -------------------------------------------------------------------------------- */
+/* The factors as plain arrays, which may be pages of a file. NULL: T has none, or of no entries. */
+enum { CGAM_DPLR_SCALARS = 10 };
+typedef struct cgam_dplr_kept {
+    double scalars[CGAM_DPLR_SCALARS];
+    int64_t n, size, edge;  /* of D and dinv; of K, pivots and diagonal; of border */
+    const double *K;        /* [size, size] */
+    const double *D, *dinv; /* [n] */
+    const double *diagonal; /* [size] */
+    const int32_t *pivots;  /* [size] */
+    const int64_t *border;  /* [edge] */
+    const double *inverse;  /* [blocks] of the small system, or NULL */
+    int64_t blocks;
+} cgam_dplr_kept;
+/* Borrows from T, and from M unless that is NULL. */
+cgam_dplr_kept cgam_dplr_keep_as(const cgam_dplr *T, const cgam_dplr_inverse *M);
+/* T of this spec (no w) from what was kept of it, and its inverse if M is not NULL and there is one: borrows the arrays. Their
+ * numbers are taken as they are, but for those by which memory is addressed: CGAM_E_FORMAT where these cannot be. */
+cgam_status cgam_dplr_restore(cgam_env *env, const cgam_dplr_spec *spec, const cgam_dplr_kept *kept,
+                              cgam_dplr **T, cgam_dplr_inverse **M);
+cgam_status cgam_dplr_inverse_restore(const cgam_dplr *T, const double *blocks, int64_t count,
+                                      cgam_dplr_inverse **out);
+const double *cgam_dplr_inverse_kept(const cgam_dplr_inverse *M, int64_t *count);
+
 /* ---- The smallest eigenvalue. ------------------------------------------------------------ */
 typedef struct cgam_lowest {
     double value;   /* the smallest eigenvalue */

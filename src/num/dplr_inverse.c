@@ -18,6 +18,7 @@ struct cgam_dplr_inverse {
     int64_t side;        /* blocks in a row of them */
     double *blocks;      /* [side (side + 1) / 2, block, block], by rows; zeros beyond K */
     float *f32;          /* the same in f32 */
+    bool borrowed;       /* blocks are somebody else's */
 };
 
 static int64_t block_at(const cgam_dplr_inverse *M, int64_t i, int64_t j)
@@ -100,7 +101,7 @@ void cgam_dplr_inverse_free(cgam_dplr_inverse *M)
 {
     if (!M) return;
     cgam_env *env = M->T->env;
-    cgam_free(env, M->blocks);
+    if (!M->borrowed) cgam_free(env, M->blocks);
     cgam_free(env, M->f32);
     cgam_free(env, M);
 }
@@ -112,18 +113,53 @@ size_t cgam_dplr_inverse_bytes(const cgam_dplr_inverse *M)
     return numbers * (sizeof(double) + (M->f32 ? sizeof(float) : 0));
 }
 
+/* Is there an inverse, and of what shape? */
+static bool lay_out(const cgam_dplr *T, cgam_dplr_inverse *M)
+{
+    if (T->dense || T->k == 0 || T->m > T->k / 8) return false;
+    int64_t size = T->k + T->m, block = size < BLOCK_MAX ? size : BLOCK_MAX;
+    *M = (cgam_dplr_inverse){
+        .T = T, .size = size, .block = block, .side = (size + block - 1) / block};
+    return true;
+}
+
+const double *cgam_dplr_inverse_kept(const cgam_dplr_inverse *M, int64_t *count)
+{
+    *count = block_at(M, M->side, 0);
+    return M->blocks;
+}
+
+cgam_status cgam_dplr_inverse_restore(const cgam_dplr *T, const double *blocks, int64_t count,
+                                      cgam_dplr_inverse **out)
+{
+    cgam_dplr_inverse shape;
+    *out = NULL;
+    if (!lay_out(T, &shape) || block_at(&shape, shape.side, 0) != count)
+        return cgam_fail(T->env, CGAM_E_FORMAT, "the inverse of a gate operator does not fit it");
+    cgam_dplr_inverse *M = cgam_zalloc(T->env, 1, sizeof *M);
+    if (!M) return cgam_fail_nomem(T->env, "the inverse of a small system");
+    *M = shape;
+    M->borrowed = true;
+    M->blocks = (double *)(uintptr_t)blocks;
+    M->f32 = cgam_alloc(T->env, (size_t)count, sizeof *M->f32);
+    for (int64_t i = 0; M->f32 && i < count; i++) M->f32[i] = (float)blocks[i];
+    if (M->f32) *out = M;
+    else cgam_dplr_inverse_free(M);
+    return *out ? CGAM_OK : cgam_fail_nomem(T->env, "the inverse of a small system");
+}
+
 cgam_status cgam_dplr_inverse_new(const cgam_dplr *T, cgam_dplr_inverse **out)
 {
     *out = NULL;
     cgam_env *env = T->env;
+    cgam_dplr_inverse shape;
     if (T->singular) return cgam_fail(env, CGAM_E_SINGULAR, "the gate operator is singular");
-    if (T->k == 0 || T->m > T->k / 8) return CGAM_OK;
-    int64_t size = T->k + T->m, block = size < BLOCK_MAX ? size : BLOCK_MAX;
-    int64_t side = (size + block - 1) / block;
+    if (!lay_out(T, &shape)) return CGAM_OK;
+    int64_t size = shape.size, side = shape.side;
     cgam_dplr_inverse *M = cgam_zalloc(env, 1, sizeof *M);
     if (!M) return cgam_fail_nomem(env, "the inverse of a small system");
-    *M = (cgam_dplr_inverse){.T = T, .size = size, .block = block, .side = side};
-    size_t numbers = (size_t)(side * (side + 1) / 2 * block * block);
+    *M = shape;
+    size_t numbers = (size_t)block_at(M, side, 0);
     M->blocks = cgam_zalloc(env, numbers, sizeof *M->blocks);
     M->f32 = cgam_zalloc(env, numbers, sizeof *M->f32);
     making job = {.M = M,
