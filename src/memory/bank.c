@@ -20,8 +20,8 @@ void cgam_bank_free(cgam_bank *bank)
     cgam_array_close(env, &bank->array);
     cgam_sketch_free(env, bank->sketch);
     cgam_free(env, bank->owned);
-    cgam_free(env, bank->norm2);
-    cgam_free(env, bank->scale);
+    cgam_vectors_free(env, &bank->Z, bank->norm2);
+    cgam_vectors_free(env, &bank->Z, bank->scale);
     cgam_free(env, bank->number);
     cgam_free(env, bank);
 }
@@ -67,9 +67,10 @@ static cgam_status survey_chunk(void *arg, int64_t k)
 
 static cgam_status normalize(cgam_bank *bank, const char *name)
 {
-    bank->scale = cgam_alloc(bank->env, (size_t)bank->Z.n, sizeof *bank->scale);
+    cgam_span here = cgam_rows_span(&bank->Z);
+    bank->scale = cgam_vectors_new(bank->env, &bank->Z, 1);
     if (!bank->scale) return cgam_fail_nomem(bank->env, "norms");
-    for (int64_t i = 0; i < bank->Z.n; i++) {
+    for (int64_t i = here.from; i < here.to; i++) {
         double n2 = bank->norm2[i];
         /* Below 1e-280 entries are lost when squared, and the factor could overflow. */
         if (n2 > 0 && n2 < 1e-280)
@@ -82,28 +83,57 @@ static cgam_status normalize(cgam_bank *bank, const char *name)
     return CGAM_OK;
 }
 
-cgam_status cgam_bank_finish(cgam_bank *bank, const cgam_bank_opts *opts, const char *name)
+cgam_status cgam_bank_survey(cgam_bank *bank, const char *name)
+{
+    bank->norm2 = cgam_vectors_new(bank->env, &bank->Z, 1);
+    return bank->norm2 ? cgam_bank_look(bank, name) : cgam_fail_nomem(bank->env, "norms");
+}
+
+cgam_status cgam_bank_look(cgam_bank *bank, const char *name)
 {
     cgam_env *env = bank->env;
-    int64_t n = bank->Z.n;
-    bank->norm2 = cgam_alloc(env, (size_t)n, sizeof *bank->norm2);
-    if (!bank->norm2) return cgam_fail_nomem(env, "norms");
     survey job = {bank, name};
     int64_t chunks = cgam_rows_chunks(&bank->Z);
-    cgam_status status = cgam_parallel(env, chunks, survey_chunk, &job);
+    int64_t from, to;
+    cgam_rows_here(&bank->Z, chunks, &from, &to);
+    cgam_status status = cgam_rows_run(env, &bank->Z, chunks, survey_chunk, &job);
     if (status == CGAM_E_VALUE) { /* the message is of whoever came last; ask again in order */
         status = CGAM_OK;
-        for (int64_t k = 0; k < chunks && status == CGAM_OK; k++) status = survey_chunk(&job, k);
+        for (int64_t k = from; k < to && status == CGAM_OK; k++) status = survey_chunk(&job, k);
     }
-    if (status == CGAM_OK && opts->normalize) status = normalize(bank, name);
-    if (status != CGAM_OK) return status;
+    return status;
+}
 
-    double low = INFINITY, high = 0;
-    for (int64_t i = 0; i < n; i++) {
-        low = fmin(low, bank->norm2[i]);
-        high = fmax(high, bank->norm2[i]);
-        bank->info.zero_rows += bank->norm2[i] == 0;
-    }
+cgam_status cgam_bank_finish(cgam_bank *bank, const cgam_bank_opts *opts, const char *name)
+{
+    cgam_status status = cgam_bank_survey(bank, name);
+    return status == CGAM_OK ? cgam_bank_settle(bank, opts, name) : status;
+}
+
+cgam_status cgam_bank_settle(cgam_bank *bank, const cgam_bank_opts *opts, const char *name)
+{
+    int64_t n = bank->Z.n;
+    cgam_env *env = bank->env;
+    cgam_status status = opts->normalize ? normalize(bank, name) : CGAM_OK;
+    if (status != CGAM_OK) return status;
+    enum { LOW, HIGH, ZERO, SCALE_LOW, SCALE_HIGH };
+    cgam_tally t;
+    cgam_tally_open(&t, &bank->Z, "<>+<>");
+    while (cgam_tally_next(&t))
+        for (int64_t i = t.from; i < t.to; i++) {
+            double scale = bank->scale ? bank->scale[i] : 1;
+            t.x[LOW] = fmin(t.x[LOW], bank->norm2[i]);
+            t.x[HIGH] = fmax(t.x[HIGH], bank->norm2[i]);
+            t.x[ZERO] += bank->norm2[i] == 0;
+            t.x[SCALE_LOW] = fmin(t.x[SCALE_LOW], scale);
+            t.x[SCALE_HIGH] = fmax(t.x[SCALE_HIGH], scale);
+        }
+    status = cgam_tally_close(env, &t);
+    if (status != CGAM_OK) return status;
+    double low = t.x[LOW], high = t.x[HIGH];
+    bank->info.zero_rows += (int64_t)t.x[ZERO];
+    bank->scale_min = t.x[SCALE_LOW];
+    bank->scale_max = t.x[SCALE_HIGH];
     if (high > 0 && (high < 0x1p-1000 || high > 0x1p1000))
         return cgam_fail(env, CGAM_E_VALUE,
                          "%s: the longest memory has norm %.3g; from 3.1e-151 to 3.2e150 can be "
@@ -121,7 +151,7 @@ cgam_status cgam_bank_finish(cgam_bank *bank, const cgam_bank_opts *opts, const 
     bank->info.unit = bank->info.equal_norms && fabs(high - 1) <= 16 * 0x1p-52;
     bank->info.mapped = bank->array.mapped;
     if (bank->info.equal_norms) /* one value, so that what follows from it is exact */
-        for (int64_t i = 0; i < n; i++) bank->norm2[i] = bank->info.unit ? 1 : high;
+        cgam_vectors_fill(&bank->Z, bank->norm2, bank->info.unit ? 1 : high);
     return CGAM_OK;
 }
 
@@ -218,8 +248,9 @@ cgam_status cgam_bank_row(const cgam_bank *bank, int64_t i, double *out)
     if (i < 0 || i >= bank->Z.n)
         return cgam_fail(bank->env, CGAM_E_ARG, "memory %lld of %lld", (long long)i,
                          (long long)bank->Z.n);
-    cgam_rows_get(&bank->Z, i, 1, out);
-    return CGAM_OK;
+    cgam_status status = cgam_rows_bring(bank->env, &bank->Z, 1, &i);
+    if (status == CGAM_OK) cgam_rows_get(&bank->Z, i, 1, out);
+    return status;
 }
 
 cgam_status cgam_bank_score(const cgam_bank *bank, const double *x, double *out)

@@ -5,22 +5,28 @@
 #include <cgam/bank.h>
 #include <cgam/io.h>
 
+#include "num/ranks.h"
 #include "num/sketch.h"
 
 struct cgam_bank {
     cgam_env *env;
     cgam_rows Z;
-    double *norm2;       /* [n] after normalising */
-    double *scale;       /* [n] or NULL */
-    void *owned;         /* copied rows, or NULL */
-    cgam_array array;    /* the open file, or {0} */
-    cgam_sketch *sketch; /* or NULL */
-    int64_t *number;     /* [n] ascending: rows of a whole bank that these are, or NULL */
-    int64_t whole;       /* how many that has; else n */
+    double *norm2; /* [n] after normalising; as all vectors of n, of the rows that are here */
+    double *scale; /* [n] or NULL, */
+    double scale_min, scale_max; /* and their ends: 1 where there are none */
+    void *owned;                 /* copied rows, or NULL */
+    cgam_array array;            /* the open file, or {0} */
+    cgam_sketch *sketch;         /* or NULL */
+    int64_t *number;   /* [n] ascending: rows of a whole bank that these are, or NULL */
+    int64_t whole;     /* how many that has; else n */
     cgam_bank_info info;
 };
 
-/* Surveys the rows of a bank that has env and Z; `name` is for messages. */
+/* Room for norms, and the survey of the rows of a bank that has env and Z: norm2 as they are stored. Then what follows
+ * from the norms. `name` is for messages. cgam_bank_finish does both. */
+cgam_status cgam_bank_survey(cgam_bank *bank, const char *name);
+cgam_status cgam_bank_look(cgam_bank *bank, const char *name); /* the survey, with room for norms */
+cgam_status cgam_bank_settle(cgam_bank *bank, const cgam_bank_opts *opts, const char *name);
 cgam_status cgam_bank_finish(cgam_bank *bank, const cgam_bank_opts *opts, const char *name);
 /* The row whose number in the whole bank is given; -1 = it is not among these. */
 int64_t cgam_bank_place(const cgam_bank *bank, int64_t number);

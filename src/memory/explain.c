@@ -17,27 +17,34 @@ cgam_status cgam_recall_parts(const cgam_recall *plan, const double *q, const do
 {
     const cgam_bank *bank = plan->bank;
     cgam_env *env = bank->env;
-    int64_t n = bank->Z.n, d = bank->Z.d;
+    int64_t d = bank->Z.d;
     double lambda = plan->opts.lambda;
     for (int64_t i = 0; i < count; i++)
         if (cgam_bank_place(bank, index[i]) < 0)
             return cgam_fail(env, CGAM_E_ARG, "memory %lld: memories are 0 to %lld",
                              (long long)index[i], (long long)bank->whole - 1);
     double *row = cgam_alloc(env, (size_t)d, sizeof *row);
-    double *room = cgam_zalloc(env, 3 * (size_t)n, sizeof *room);
-    double *u = room, *s0 = room + n, *back = room + 2 * n; /* valid where room is */
+    int64_t apart = cgam_rows_span(&bank->Z).size;
+    double *room = cgam_vectors_new(env, &bank->Z, 3);
+    double *u = room, *s0 = room + apart, *back = s0 + apart; /* valid where room is */
     cgam_status status = row && room ? CGAM_OK : cgam_fail_nomem(env, "parts of scores");
+    if (status == CGAM_OK) cgam_vectors_fill(&bank->Z, s0, 0);
+    if (status == CGAM_OK) cgam_vectors_fill(&bank->Z, back, 0);
     if (status == CGAM_OK && c) status = cgam_recall_gates(plan, c, u, s0);
     if (status == CGAM_OK && p) status = cgam_gate_solve(plan->gate, p, back, NULL);
     for (int64_t i = 0; i < count && status == CGAM_OK; i++) {
         int64_t at = cgam_bank_place(bank, index[i]);
+        double gate, feedback;
         status = cgam_bank_row(bank, at, row);
-        out[i] = (cgam_score_parts){.evidence = cblas_ddot((int)d, row, 1, q, 1),
-                                    .bias = lambda * s0[at],
-                                    .feedback = lambda * lambda * back[at]};
+        if (status == CGAM_OK) status = cgam_vectors_pick(env, &bank->Z, s0, 1, &at, &gate);
+        if (status == CGAM_OK) status = cgam_vectors_pick(env, &bank->Z, back, 1, &at, &feedback);
+        if (status == CGAM_OK)
+            out[i] = (cgam_score_parts){.evidence = cblas_ddot((int)d, row, 1, q, 1),
+                                        .bias = lambda * gate,
+                                        .feedback = lambda * lambda * feedback};
     }
     cgam_free(env, row);
-    cgam_free(env, room);
+    cgam_vectors_free(env, &bank->Z, room);
     return status;
 }
 
@@ -47,20 +54,21 @@ cgam_status cgam_recall_marks(const cgam_recall *plan, const double *q, const do
     const cgam_bank *bank = plan->bank;
     const cgam_recall_opts *o = &plan->opts;
     cgam_env *env = bank->env;
-    int64_t n = bank->Z.n;
+    int64_t n = cgam_rows_span(&bank->Z).size;
     cgam_inspection in;
     cgam_fold fold = {.alpha = NAN};
     *out = (cgam_marks){.alpha_crit = NAN, .alpha_fold = NAN};
     cgam_status status = cgam_bank_inspect(bank, o->alpha, o->beta, o->lambda, &in);
     if (status != CGAM_OK) return status;
-    double *b = cgam_zalloc(env, 3 * (size_t)n, sizeof *b);
+    double *b = cgam_vectors_new(env, &bank->Z, 3);
     if (!b) return cgam_fail_nomem(env, "marks");
+    cgam_vectors_fill(&bank->Z, b + n, 0);
     status = cgam_bank_score(bank, q, b);
     if (status == CGAM_OK && c) status = cgam_recall_gates(plan, c, b + n, b + 2 * n);
     if (status == CGAM_OK && o->lambda > 0)
         status = cgam_fold_find(bank, o->lambda, o->beta, b, b + n,
                                 fmin(in.gate.critical.alpha, FOLD_ALPHA_MAX), FOLD_TOL, &fold);
-    cgam_free(env, b);
+    cgam_vectors_free(env, &bank->Z, b);
     double eta = fmax(in.gate.eta_min, 0), square = o->lambda * o->lambda;
     *out = (cgam_marks){.alpha_crit = in.gate.critical.alpha,
                         .alpha_fold = fold.alpha,

@@ -8,6 +8,7 @@
 
 #include "num/attend_fast.h"
 #include "num/gemm_pass.h"
+#include "num/ranks.h"
 
 #include <math.h>
 
@@ -32,7 +33,7 @@ typedef struct group {
 static void group_free(group *g)
 {
     cgam_env *env = g->plan->bank->env;
-    cgam_free(env, g->shared);
+    cgam_vectors_free(env, &g->plan->bank->Z, g->shared);
     cgam_free(env, g->e);
     cgam_free(env, g->v);
     cgam_free(env, g->edges);
@@ -52,15 +53,16 @@ static cgam_status group_new(group *g)
     bool shares = in->c && !g->own;
     size_t room = (size_t)(in->queries < CGAM_RECALL_GROUP ? in->queries : CGAM_RECALL_GROUP);
     size_t own = g->own ? room : 1;
-    if (shares) g->shared = cgam_alloc(env, (size_t)(2 * n), sizeof *g->shared);
+    if (shares) g->shared = cgam_vectors_new(env, &plan->bank->Z, 2);
     g->e = cgam_alloc(env, own * (size_t)d, sizeof *g->e);
     g->v = cgam_alloc(env, (size_t)d, sizeof *g->v);
     g->edges = cgam_alloc(env, own * (size_t)g->edge + 1, sizeof *g->edges);
     g->lead = cgam_alloc(env, room * (size_t)g->leaders, sizeof *g->lead);
     if ((shares && !g->shared) || !g->e || !g->v || !g->edges || !g->lead)
         return cgam_fail_nomem(env, "the vectors of a recall");
+    int64_t apart = cgam_rows_span(&plan->bank->Z).size;
     cgam_status status =
-        shares ? cgam_recall_gates(plan, in->c, g->shared + n, g->shared) : CGAM_OK;
+        shares ? cgam_recall_gates(plan, in->c, g->shared + apart, g->shared) : CGAM_OK;
     if (status == CGAM_OK && shares && g->out->results && cgam_doubt_solved(plan, in->c))
         status = cgam_doubt_gates(plan, in->c, g->shared, &g->off[0]);
     return status;

@@ -6,6 +6,7 @@
 #include "memory/twins.h"
 
 #include "base/names.h"
+#include "num/ranks.h"
 
 #include <float.h>
 #include <math.h>
@@ -32,19 +33,29 @@ cgam_status cgam_bank_orthogonal(const cgam_bank *bank, cgam_sign *out)
     *out = CGAM_SIGN_NOT_ZERO;
     if (n - bank->info.zero_rows > d) return CGAM_OK; /* more directions than there is room for */
     double *rows = cgam_alloc(bank->env, (size_t)(2 * d), sizeof *rows);
-    if (!rows) return cgam_fail_nomem(bank->env, "a pair of memories");
-    *out = CGAM_SIGN_ZERO;
-    for (int64_t i = 0; i < n && *out != CGAM_SIGN_NOT_ZERO; i++) {
-        if (bank->norm2[i] == 0) continue;
-        cgam_rows_get(&stored, i, 1, rows);
+    int64_t *some = cgam_alloc(bank->env, (size_t)d, sizeof *some), mine = 0, count = 0;
+    cgam_span here = cgam_rows_span(&bank->Z);
+    void *all = NULL;
+    for (int64_t i = here.from; some && i < here.to; i++)
+        if (bank->norm2[i] != 0) some[mine++] = i;
+    cgam_status status = rows && some ? cgam_rows_collect(bank->env, &bank->Z, sizeof *some, mine,
+                                                          some, &count, &all)
+                                      : cgam_fail_nomem(bank->env, "a pair of memories");
+    const int64_t *row = all;
+    if (status == CGAM_OK) status = cgam_rows_bring(bank->env, &bank->Z, count, row);
+    *out = status == CGAM_OK ? CGAM_SIGN_ZERO : CGAM_SIGN_UNKNOWN;
+    for (int64_t i = 0; i < count && *out != CGAM_SIGN_NOT_ZERO && status == CGAM_OK; i++) {
+        cgam_rows_get(&stored, row[i], 1, rows);
         for (int64_t j = 0; j < i && *out != CGAM_SIGN_NOT_ZERO; j++) {
-            cgam_rows_get(&stored, j, 1, rows + d);
+            cgam_rows_get(&stored, row[j], 1, rows + d);
             cgam_sign sign = cgam_dot_sign(d, rows, rows + d);
             if (sign != CGAM_SIGN_ZERO) *out = sign;
         }
     }
     cgam_free(bank->env, rows);
-    return CGAM_OK;
+    cgam_free(bank->env, some);
+    cgam_free(bank->env, all);
+    return status;
 }
 
 /* -1 / omega for omega < 0, which is in units of 2^power: rounded down or up. */
@@ -154,7 +165,8 @@ static cgam_status range_in_one_pass(const cgam_gate *gate, const double *v, dou
 {
     const cgam_bank *bank = gate->bank;
     cgam_env *env = bank->env;
-    int64_t n = bank->Z.n, d = bank->Z.d;
+    int64_t d = bank->Z.d;
+    cgam_span here = cgam_rows_span(&bank->Z);
     const int64_t *border;
     int64_t m = cgam_dplr_border(gate->A, &border);
     const double *dinv = cgam_dplr_dinv(gate->A);
@@ -163,8 +175,9 @@ static cgam_status range_in_one_pass(const cgam_gate *gate, const double *v, dou
     cgam_status status = cgam_dplr_range(gate->A, v, e, e + d);
     if (status == CGAM_OK) status = cgam_bank_score(bank, e, y);
     if (status == CGAM_OK) {
-        for (int64_t i = 0; i < n; i++) y[i] *= dinv[i];
-        for (int64_t k = 0; k < m; k++) y[border[k]] = e[d + k];
+        for (int64_t i = here.from; i < here.to; i++) y[i] *= dinv[i];
+        for (int64_t k = 0; k < m; k++)
+            if (cgam_span_has(here, border[k])) y[border[k]] = e[d + k];
     }
     cgam_free(env, e);
     return status;
@@ -176,29 +189,41 @@ static cgam_status range_in_one_pass(const cgam_gate *gate, const double *v, dou
 static cgam_status try_one_pass(cgam_gate *gate)
 {
     const cgam_bank *bank = gate->bank;
-    int64_t n = bank->Z.n, d = bank->Z.d;
+    cgam_env *env = bank->env;
+    int64_t d = bank->Z.d;
+    cgam_span here = cgam_rows_span(&bank->Z);
+    cgam_tally t;
     if (!gate->A || cgam_dplr_dense(gate->A)) return CGAM_OK;
     const double *dinv = cgam_dplr_dinv(gate->A);
-    double steepest = 0;
-    for (int64_t i = 0; i < n; i++) steepest = fmax(steepest, fabs(dinv[i]));
+    cgam_tally_open(&t, &bank->Z, ">");
+    while (cgam_tally_next(&t))
+        for (int64_t i = t.from; i < t.to; i++) t.x[0] = fmax(t.x[0], fabs(dinv[i]));
+    cgam_status status = cgam_tally_close(env, &t);
     gate->one_pass = true;
-    if (steepest <= 100) return CGAM_OK;
-    double *work = cgam_alloc(bank->env, (size_t)(3 * n + d), sizeof *work);
-    if (!work) return cgam_fail_nomem(bank->env, "a trial of the gate operator");
-    double *u = work, *y = work + n, *back = y + n, *v = back + n;
+    if (status != CGAM_OK || t.x[0] <= 100) return status;
+    double *u = cgam_vectors_new(env, &bank->Z, 3), *v = cgam_alloc(env, (size_t)d, sizeof *v);
+    double *y = u + here.size, *back = y + here.size;
+    if (!u || !v) {
+        cgam_vectors_free(env, &bank->Z, u);
+        cgam_free(env, v);
+        return cgam_fail_nomem(env, "a trial of the gate operator");
+    }
     for (int64_t j = 0; j < d; j++) v[j] = (double)(j * 2654435761u % 1024) / 512 - 1.0009;
-    cgam_status status = cgam_bank_score(bank, v, u);
+    status = cgam_bank_score(bank, v, u);
     if (status == CGAM_OK) status = range_in_one_pass(gate, v, y);
     if (status == CGAM_E_SINGULAR) { /* nothing to try: solves will say so */
         gate->one_pass = false;
         status = CGAM_OK;
     } else if (status == CGAM_OK) {
         status = cgam_gate_apply(gate, y, back);
-        double size = cgam_vec_norm(n, y) + cgam_vec_norm(n, u);
-        for (int64_t i = 0; i < n; i++) back[i] -= u[i];
-        gate->one_pass = cgam_vec_norm(n, back) <= 1e-12 * size;
     }
-    cgam_free(bank->env, work);
+    if (status == CGAM_OK && gate->one_pass) {
+        double size = cgam_vectors_norm(env, &bank->Z, y) + cgam_vectors_norm(env, &bank->Z, u);
+        for (int64_t i = here.from; i < here.to; i++) back[i] -= u[i];
+        gate->one_pass = cgam_vectors_norm(env, &bank->Z, back) <= 1e-12 * size;
+    }
+    cgam_vectors_free(env, &bank->Z, u);
+    cgam_free(env, v);
     return status;
 }
 
@@ -225,6 +250,8 @@ cgam_status cgam_gate_new(const cgam_bank *bank, double alpha, const cgam_gate_o
     spec.gram = o.spectrum ? cgam_spectrum_gram(o.spectrum) : NULL;
     double bytes = 8 * cgam_dplr_cost(&spec);
     double limit = o.memory_max ? (double)o.memory_max : 0.5 * (double)cgam_memory_available();
+    status = cgam_rows_least(env, &bank->Z, &limit);
+    if (status != CGAM_OK) goto fail;
     bool fits = bytes <= limit;
     bool full = fits && (o.effort == CGAM_EFFORT_FULL || cgam_bank_small(bank));
     if (o.critical) gate->info.critical = *o.critical;
@@ -297,41 +324,46 @@ static cgam_status solve_cg(const cgam_gate *gate, const double *x, double *y, d
 {
     const cgam_bank *bank = gate->bank;
     cgam_env *env = bank->env;
-    int64_t n = bank->Z.n;
-    double *work = cgam_zalloc(env, (size_t)(4 * n), sizeof *work);
-    if (!work) return cgam_fail_nomem(env, "conjugate gradients");
-    double *r = work, *z = work + n, *dir = work + 2 * n, *Ad = work + 3 * n;
-    double size_x = cgam_vec_norm(n, x), error = 0;
+    const cgam_rows *Z = &bank->Z;
+    cgam_span here = cgam_rows_span(Z);
+    double *r = cgam_vectors_new(env, Z, 4);
+    if (!r) return cgam_fail_nomem(env, "conjugate gradients");
+    double *z = r + here.size, *dir = z + here.size, *Ad = dir + here.size;
+    double size_x = cgam_vectors_norm(env, Z, x), error = 0;
     cgam_dplr_spec spec = cgam_gate_hessian(gate, 1, 0, NULL);
     cgam_status status = CGAM_OK;
-    memset(y, 0, (size_t)n * sizeof *y);
+    cgam_vectors_fill(Z, y, 0);
     for (int round = 0; round < 3 && status == CGAM_OK; round++) {
         status = cgam_gate_apply(gate, y, r);
-        for (int64_t i = 0; i < n; i++) r[i] = x[i] - r[i];
-        double scale = cgam_vec_norm(n, y) + size_x, rz = 0;
-        error = scale > 0 ? cgam_vec_norm(n, r) / scale : 0;
-        if (status != CGAM_OK || error <= 1e-15 || round == 2) break;
-        for (int64_t i = 0; i < n; i++) dir[i] = z[i] = r[i] / cgam_dplr_pivot(&spec, i, NULL);
-        rz = cgam_vec_dot(n, r, z);
+        if (status != CGAM_OK) break;
+        for (int64_t i = here.from; i < here.to; i++) r[i] = x[i] - r[i];
+        double scale = cgam_vectors_norm(env, Z, y) + size_x, rz = 0;
+        error = scale > 0 ? cgam_vectors_norm(env, Z, r) / scale : 0;
+        if (error <= 1e-15 || round == 2) break;
+        for (int64_t i = here.from; i < here.to; i++)
+            dir[i] = z[i] = r[i] / cgam_dplr_pivot(&spec, i, NULL);
+        rz = cgam_vectors_dot(env, Z, r, z);
         /* rounding may cost some steps more than the n that exact arithmetic needs */
-        for (int64_t step = 0; step < 10 * n + 100 && status == CGAM_OK; step++) {
+        for (int64_t step = 0; step < 10 * Z->n + 100 && status == CGAM_OK; step++) {
             status = cgam_gate_apply(gate, dir, Ad);
-            double curve = cgam_vec_dot(n, dir, Ad);
-            if (status != CGAM_OK || !(curve > 0)) break;
+            if (status != CGAM_OK) break;
+            double curve = cgam_vectors_dot(env, Z, dir, Ad);
+            if (!(curve > 0)) break;
             double length = rz / curve;
-            for (int64_t i = 0; i < n; i++) {
+            for (int64_t i = here.from; i < here.to; i++) {
                 y[i] += length * dir[i];
                 r[i] -= length * Ad[i];
                 z[i] = r[i] / cgam_dplr_pivot(&spec, i, NULL);
             }
-            if (cgam_vec_norm(n, r) <= 1e-16 * (cgam_vec_norm(n, y) + size_x)) break;
-            double next = cgam_vec_dot(n, r, z), ratio = next / rz;
+            double left = cgam_vectors_norm(env, Z, r);
+            if (left <= 1e-16 * (cgam_vectors_norm(env, Z, y) + size_x)) break;
+            double next = cgam_vectors_dot(env, Z, r, z), ratio = next / rz;
             rz = next;
-            for (int64_t i = 0; i < n; i++) dir[i] = z[i] + ratio * dir[i];
+            for (int64_t i = here.from; i < here.to; i++) dir[i] = z[i] + ratio * dir[i];
         }
     }
     if (backward) *backward = error;
-    cgam_free(env, work);
+    cgam_vectors_free(env, Z, r);
     if (status == CGAM_OK && !(error <= 1e-12))
         status = cgam_fail(env, CGAM_E_INTERNAL,
                            "conjugate gradients stopped at a backward error of %.2g", error);
@@ -356,12 +388,12 @@ cgam_status cgam_gate_solve_range(const cgam_gate *gate, const double *v, double
 {
     const cgam_bank *bank = gate->bank;
     if (gate->one_pass) return range_in_one_pass(gate, v, y);
-    double *u = cgam_alloc(bank->env, (size_t)bank->Z.n, sizeof *u);
+    double *u = cgam_vectors_new(bank->env, &bank->Z, 1);
     if (!u) return cgam_fail_nomem(bank->env, "the input of the gates");
     cgam_status status = cgam_bank_score(bank, v, u);
     if (status == CGAM_OK && gate->critical_modes)
         status = cgam_spectrum_solve(gate->critical_modes, gate->info.alpha, u, y);
     else if (status == CGAM_OK) status = cgam_gate_solve(gate, u, y, NULL);
-    cgam_free(bank->env, u);
+    cgam_vectors_free(bank->env, &bank->Z, u);
     return status;
 }

@@ -152,8 +152,12 @@ cgam_status cgam_spectrum_new(const cgam_bank *bank, cgam_spectrum **out)
     cgam_spectrum *sp = cgam_zalloc(env, 1, sizeof *sp);
     if (!sp) return cgam_fail_nomem(env, "a spectrum");
     sp->bank = bank;
-    sp->nu = bank->info.equal_norms ? bank->norm2[0] : NAN;
-    cgam_status status = CGAM_E_NOMEM;
+    sp->nu = NAN;
+    cgam_status status = CGAM_OK;
+    if (bank->info.equal_norms)
+        status = cgam_vectors_pick(env, &bank->Z, bank->norm2, 1, &(int64_t){0}, &sp->nu);
+    if (status != CGAM_OK) goto fail;
+    status = CGAM_E_NOMEM;
     sp->F = square(env, through ? d : n);
     if (!sp->F) goto fail;
     sp->omega = cgam_alloc(env, (size_t)(through ? d : n), sizeof *sp->omega);
@@ -211,26 +215,31 @@ static cgam_status synthesise(const cgam_spectrum *sp, const double *c, double *
 static cgam_status split(const cgam_spectrum *sp, const double *x, double *c, double *rest)
 {
     cgam_env *env = sp->bank->env;
-    int64_t n = sp->bank->Z.n, m = sp->info.modes;
-    double *work = cgam_alloc(env, (size_t)(sp->bank->Z.d + m + n), sizeof *work);
-    if (!work) return cgam_fail_nomem(env, "modes of a vector");
-    double *scratch = work, *again = work + sp->bank->Z.d, *part = again + m;
-    cgam_status status = analyse(sp, x, c, scratch);
-    if (rest && sp->info.kernel > 0) {
-        memcpy(rest, x, (size_t)n * sizeof *rest);
+    const cgam_rows *Z = &sp->bank->Z;
+    cgam_span here = cgam_rows_span(Z);
+    int64_t m = sp->info.modes;
+    double *scratch = cgam_alloc(env, (size_t)(Z->d + m), sizeof *scratch), *again = scratch + Z->d;
+    double *part = cgam_vectors_new(env, Z, 1);
+    cgam_status status =
+        scratch && part ? analyse(sp, x, c, scratch) : cgam_fail_nomem(env, "modes of a vector");
+    if (status != CGAM_OK) {
+        /* nothing to split */
+    } else if (rest && sp->info.kernel > 0) {
+        cgam_vectors_copy(Z, rest, x);
         memcpy(again, c, (size_t)m * sizeof *again);
         for (int twice = 0; twice < 2 && status == CGAM_OK; twice++) {
             status = synthesise(sp, again, part, scratch);
-            for (int64_t i = 0; i < n; i++) rest[i] -= part[i];
+            for (int64_t i = here.from; i < here.to; i++) rest[i] -= part[i];
             if (status == CGAM_OK && twice == 0) status = analyse(sp, rest, again, scratch);
         }
         /* modes of weak directions are unit vectors to eps mu_max / mu_k only; with what the second
          * projection found, V c and the rest add up to x all the same */
         for (int64_t k = 0; k < m && status == CGAM_OK; k++) c[k] += again[k];
     } else if (rest) {
-        memset(rest, 0, (size_t)n * sizeof *rest);
+        cgam_vectors_fill(Z, rest, 0);
     }
-    cgam_free(env, work);
+    cgam_free(env, scratch);
+    cgam_vectors_free(env, Z, part);
     return status;
 }
 
@@ -250,12 +259,17 @@ cgam_status cgam_spectrum_rows(const cgam_spectrum *sp, int64_t begin, int64_t c
     }
     double *rows = cgam_alloc(env, (size_t)(count * d), sizeof *rows);
     if (!rows) return cgam_fail_nomem(env, "rows of modes");
-    cgam_rows_get(&sp->bank->Z, begin, count, rows);
-    if (m)
+    cgam_status status = CGAM_OK;
+    for (int64_t i = 0; i < count && status == CGAM_OK; i++) {
+        int64_t row = begin + i;
+        status = cgam_rows_bring(env, &sp->bank->Z, 1, &row);
+        if (status == CGAM_OK) cgam_rows_get(&sp->bank->Z, row, 1, rows + i * d);
+    }
+    if (m && status == CGAM_OK)
         cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)count, (int)m, (int)d, 1, rows,
                     (int)d, sp->F, (int)d, 0, out, (int)m);
     cgam_free(env, rows);
-    return CGAM_OK;
+    return status;
 }
 
 typedef struct room {
@@ -266,7 +280,7 @@ static cgam_status room_new(const cgam_spectrum *sp, room *w)
 {
     cgam_env *env = sp->bank->env;
     w->c = cgam_alloc(env, (size_t)(2 * sp->info.modes + 1), sizeof *w->c);
-    w->rest = cgam_alloc(env, (size_t)sp->bank->Z.n, sizeof *w->rest);
+    w->rest = cgam_vectors_new(env, &sp->bank->Z, 1);
     w->scratch = cgam_alloc(env, (size_t)sp->bank->Z.d, sizeof *w->scratch);
     return w->c && w->rest && w->scratch ? CGAM_OK : cgam_fail_nomem(env, "modes of a vector");
 }
@@ -274,7 +288,7 @@ static cgam_status room_new(const cgam_spectrum *sp, room *w)
 static void room_free(const cgam_spectrum *sp, room *w)
 {
     cgam_free(sp->bank->env, w->c);
-    cgam_free(sp->bank->env, w->rest);
+    cgam_vectors_free(sp->bank->env, &sp->bank->Z, w->rest);
     cgam_free(sp->bank->env, w->scratch);
 }
 
@@ -291,8 +305,9 @@ static bool inverse(double alpha, double omega, double amount, double size, doub
 cgam_status cgam_spectrum_solve(const cgam_spectrum *sp, double alpha, const double *x, double *y)
 {
     cgam_env *env = sp->bank->env;
-    int64_t n = sp->bank->Z.n;
-    double size = cgam_vec_norm(n, x), gain;
+    const cgam_rows *Z = &sp->bank->Z;
+    cgam_span here = cgam_rows_span(Z);
+    double size = cgam_vectors_norm(env, Z, x), gain;
     bool fine = true;
     room w = {0};
     cgam_status status = room_new(sp, &w);
@@ -305,8 +320,8 @@ cgam_status cgam_spectrum_solve(const cgam_spectrum *sp, double alpha, const dou
         status = synthesise(sp, w.c, y, w.scratch);
     }
     if (status == CGAM_OK && sp->info.kernel > 0) {
-        fine &= inverse(alpha, -sp->nu, cgam_vec_norm(n, w.rest), size, &gain);
-        for (int64_t i = 0; i < n; i++) y[i] += gain * w.rest[i];
+        fine &= inverse(alpha, -sp->nu, cgam_vectors_norm(env, Z, w.rest), size, &gain);
+        for (int64_t i = here.from; i < here.to; i++) y[i] += gain * w.rest[i];
     }
     if (status == CGAM_OK && !fine)
         status = cgam_fail(env, CGAM_E_SINGULAR, "A(alpha) is singular at alpha = %.17g", alpha);
@@ -346,7 +361,7 @@ cgam_status cgam_spectrum_solve_range(const cgam_spectrum *sp, double alpha, con
 
 cgam_status cgam_spectrum_project_min(const cgam_spectrum *sp, const double *x, double *y)
 {
-    int64_t n = sp->bank->Z.n;
+    cgam_span here = cgam_rows_span(&sp->bank->Z);
     double near = sp->info.omega_min + 1e-9 * fmax(fabs(sp->info.omega_min), sp->info.mu_max);
     room w = {0};
     cgam_status status = room_new(sp, &w);
@@ -357,7 +372,7 @@ cgam_status cgam_spectrum_project_min(const cgam_spectrum *sp, const double *x, 
         status = synthesise(sp, w.c, y, w.scratch);
     }
     if (status == CGAM_OK && sp->info.kernel > 0)
-        for (int64_t i = 0; i < n; i++) y[i] += w.rest[i];
+        for (int64_t i = here.from; i < here.to; i++) y[i] += w.rest[i];
     room_free(sp, &w);
     return status;
 }
@@ -379,16 +394,20 @@ cgam_status cgam_spectrum_transient_scaled(const cgam_spectrum *sp, double alpha
                                            double *shift)
 {
     cgam_env *env = sp->bank->env;
-    int64_t n = sp->bank->Z.n, m = sp->info.modes;
+    const cgam_rows *Z = &sp->bank->Z;
+    cgam_span here = cgam_rows_span(Z);
+    int64_t m = sp->info.modes;
     if (!(tau > 0) || !(t >= 0) || !isfinite(t / tau) || !isfinite(alpha))
         return cgam_fail(env, CGAM_E_ARG, "transient: tau = %g, t = %g, alpha = %g", tau, t, alpha);
     double x = t / tau, fastest = -(1 + alpha * sp->info.omega_min) * x, start, input;
     /* no mode exceeds (|s0| + x |u|) exp(fastest) */
-    double size = fmax(log(cgam_vec_norm(n, u)) + log(x), s0 ? log(cgam_vec_norm(n, s0)) : 0) + 1;
+    double of_u = cgam_vectors_norm(env, Z, u), of_s0 = s0 ? cgam_vectors_norm(env, Z, s0) : 1;
+    double size = fmax(log(of_u) + log(x), log(of_s0)) + 1;
     *shift = fmax(fmax(fastest, 0) + fmax(size, 0) - 600, 0);
     room w = {0};
-    double *rest0 = cgam_zalloc(env, (size_t)n, sizeof *rest0);
+    double *rest0 = cgam_vectors_new(env, Z, 1);
     cgam_status status = rest0 ? room_new(sp, &w) : cgam_fail_nomem(env, "a transient");
+    if (rest0) cgam_vectors_fill(Z, rest0, 0);
     if (status == CGAM_OK) status = split(sp, u, w.c, w.rest);
     if (status == CGAM_OK && s0) status = split(sp, s0, w.c + m, rest0);
     if (status == CGAM_OK) {
@@ -400,9 +419,9 @@ cgam_status cgam_spectrum_transient_scaled(const cgam_spectrum *sp, double alpha
     }
     if (status == CGAM_OK && sp->info.kernel > 0) {
         growth(1 - alpha * sp->nu, x, *shift, &start, &input);
-        for (int64_t i = 0; i < n; i++) s[i] += input * w.rest[i] + start * rest0[i];
+        for (int64_t i = here.from; i < here.to; i++) s[i] += input * w.rest[i] + start * rest0[i];
     }
-    cgam_free(env, rest0);
+    cgam_vectors_free(env, Z, rest0);
     room_free(sp, &w);
     return status;
 }
@@ -413,7 +432,8 @@ cgam_status cgam_spectrum_transient(const cgam_spectrum *sp, double alpha, doubl
     double shift;
     cgam_status status = cgam_spectrum_transient_scaled(sp, alpha, tau, t, u, s0, s, &shift);
     if (status != CGAM_OK || shift == 0) return status;
-    for (int64_t i = 0; i < sp->bank->Z.n; i++) {
+    cgam_span here = cgam_rows_span(&sp->bank->Z);
+    for (int64_t i = here.from; i < here.to; i++) {
         /* log |s| + shift tells whether the result still is a double */
         double exponent = log(fabs(s[i])) + shift;
         if (s[i] != 0) s[i] = copysign(exponent < 709 ? exp(exponent) : DBL_MAX, s[i]);

@@ -46,22 +46,29 @@ static cgam_status balance(const cgam_bank *bank, bool *balanced, double *mu_G)
 {
     cgam_env *env = bank->env;
     int64_t n = bank->Z.n;
-    double *one = cgam_alloc(env, (size_t)(n + bank->Z.d), sizeof *one), *sum = one + n;
-    if (!one) return cgam_fail_nomem(env, "row sums");
-    for (int64_t i = 0; i < n; i++) one[i] = 1;
-    cgam_status status = cgam_bank_combine(bank, one, sum);
+    double *one = cgam_vectors_new(env, &bank->Z, 1);
+    double *sum = cgam_alloc(env, (size_t)bank->Z.d, sizeof *sum);
+    cgam_status status = one && sum ? CGAM_OK : cgam_fail_nomem(env, "row sums");
+    if (status == CGAM_OK) {
+        cgam_vectors_fill(&bank->Z, one, 1);
+        status = cgam_bank_combine(bank, one, sum);
+    }
     if (status == CGAM_OK) status = cgam_bank_score(bank, sum, one);
     if (status == CGAM_OK) {
-        double low = INFINITY, high = -INFINITY, total = 0;
-        for (int64_t i = 0; i < n; i++) {
-            low = fmin(low, one[i]);
-            high = fmax(high, one[i]);
-            total += one[i];
-        }
-        *mu_G = total / (double)n;
-        *balanced = high - low <= 1e-9 * fmax(1, fabs(*mu_G));
+        cgam_tally t;
+        cgam_tally_open(&t, &bank->Z, "<>+");
+        while (cgam_tally_next(&t))
+            for (int64_t i = t.from; i < t.to; i++) {
+                t.x[0] = fmin(t.x[0], one[i]);
+                t.x[1] = fmax(t.x[1], one[i]);
+                t.x[2] += one[i];
+            }
+        status = cgam_tally_close(env, &t);
+        *mu_G = t.x[2] / (double)n;
+        *balanced = t.x[1] - t.x[0] <= 1e-9 * fmax(1, fabs(*mu_G));
     }
-    cgam_free(env, one);
+    cgam_vectors_free(env, &bank->Z, one);
+    cgam_free(env, sum);
     return status;
 }
 
@@ -110,7 +117,10 @@ typedef struct branch {
 /* The fixed point at alpha from the p last kept, and its margin; ok = it converged. */
 static cgam_status trial(branch *br, double alpha, bool first, double *margin, bool *ok)
 {
-    int64_t n = br->bank->Z.n;
+    const cgam_rows *Z = &br->bank->Z;
+    cgam_env *env = br->bank->env;
+    cgam_span here = cgam_rows_span(Z);
+    int64_t n = here.size;
     cgam_recall_opts o = cgam_recall_opts_default();
     o.mode = CGAM_COUPLED;
     o.alpha = alpha;
@@ -128,13 +138,19 @@ static cgam_status trial(branch *br, double alpha, bool first, double *margin, b
                     .r = br->room + 3 * n,
                     .p = br->room + 4 * n};
     status = cgam_gate_solve(plan->gate, br->u, m.s0, NULL);
-    m.half_us0 = 0.5 * cgam_vec_dot(n, br->u, m.s0);
-    for (int64_t i = 0; i < n; i++) m.a[i] = br->b[i] + br->lambda * m.s0[i];
+    if (status == CGAM_OK) m.half_us0 = 0.5 * cgam_vectors_dot(env, Z, br->u, m.s0);
+    for (int64_t i = here.from; i < here.to; i++) m.a[i] = br->b[i] + br->lambda * m.s0[i];
     if (status == CGAM_OK) status = cgam_coupled_solve(plan, 1, &m, first ? NULL : br->p);
     *ok = m.end == CGAM_END_CONVERGED || m.end == CGAM_END_STALLED;
     br->p_step = 0;
-    for (int64_t i = 0; i < n && !first; i++)
-        br->p_step = fmax(br->p_step, fabs(m.p[i] - br->p[i]));
+    if (!first && status == CGAM_OK) {
+        cgam_tally t;
+        cgam_tally_open(&t, Z, ">");
+        while (cgam_tally_next(&t))
+            for (int64_t i = t.from; i < t.to; i++) t.x[0] = fmax(t.x[0], fabs(m.p[i] - br->p[i]));
+        status = cgam_tally_close(env, &t);
+        br->p_step = fmax(t.x[0], 0);
+    }
     if (status == CGAM_OK)
         status = cgam_fold_margin(plan->gate, br->beta, br->lambda, m.p, margin, NULL);
     cgam_recall_free(plan);
@@ -145,7 +161,7 @@ cgam_status cgam_fold_find(const cgam_bank *bank, double lambda, double beta, co
                            const double *u, double alpha_max, double tol, cgam_fold *out)
 {
     cgam_env *env = bank->env;
-    int64_t n = bank->Z.n;
+    int64_t n = cgam_rows_span(&bank->Z).size;
     *out = (cgam_fold){.alpha = NAN};
     if (!(lambda >= 0 && beta > 0 && alpha_max > 0 && tol > 0))
         return cgam_fail(env, CGAM_E_ARG, "fold: lambda = %g, beta = %g, alpha_max = %g, tol = %g",
@@ -155,8 +171,8 @@ cgam_status cgam_fold_find(const cgam_bank *bank, double lambda, double beta, co
     if (status != CGAM_OK) return status;
     alpha_max = fmin(alpha_max, crit.alpha * (1 - 1e-8));
     branch br = {bank, lambda, beta, b, u, NULL, NULL, 0};
-    br.room = cgam_alloc(env, (size_t)(5 * n), sizeof *br.room);
-    br.p = cgam_alloc(env, (size_t)n, sizeof *br.p);
+    br.room = cgam_vectors_new(env, &bank->Z, 5);
+    br.p = cgam_vectors_new(env, &bank->Z, 1);
     if (!br.room || !br.p) {
         status = cgam_fail_nomem(env, "a branch of fixed points");
         goto done;
@@ -170,7 +186,7 @@ cgam_status cgam_fold_find(const cgam_bank *bank, double lambda, double beta, co
         out->alpha = 0;
         goto done;
     }
-    memcpy(br.p, br.room + 4 * n, (size_t)n * sizeof *br.p);
+    cgam_vectors_copy(&bank->Z, br.p, br.room + 4 * n);
     while (alpha < alpha_max) {
         double to = fmin(alpha + step, alpha_max);
         status = trial(&br, to, false, &next, &ok);
@@ -179,7 +195,7 @@ cgam_status cgam_fold_find(const cgam_bank *bank, double lambda, double beta, co
         if (ok && next > 0.3 * margin && next < 1.5 * margin && br.p_step < 0.05) {
             alpha = to;
             margin = out->margin = next;
-            memcpy(br.p, br.room + 4 * n, (size_t)n * sizeof *br.p);
+            cgam_vectors_copy(&bank->Z, br.p, br.room + 4 * n);
             step = fmin(1.5 * step, alpha_max / 32);
         } else if (step <= tol) {
             out->alpha = alpha + 0.5 * step;
@@ -189,7 +205,7 @@ cgam_status cgam_fold_find(const cgam_bank *bank, double lambda, double beta, co
         }
     }
 done:
-    cgam_free(env, br.room);
-    cgam_free(env, br.p);
+    cgam_vectors_free(env, &bank->Z, br.room);
+    cgam_vectors_free(env, &bank->Z, br.p);
     return status;
 }

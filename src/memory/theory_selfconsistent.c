@@ -58,34 +58,45 @@ cgam_status cgam_coupled_energy(const cgam_gate *gate, double beta, double lambd
                                 const double *u, const double *s, double *energy, double *gradient)
 {
     cgam_env *env = gate->bank->env;
-    int64_t n = gate->bank->Z.n;
-    double *As = cgam_alloc(env, (size_t)(2 * n), sizeof *As);
+    const cgam_rows *Z = &gate->bank->Z;
+    cgam_span here = cgam_rows_span(Z);
+    double *As = cgam_vectors_new(env, Z, 2);
     if (!As) return cgam_fail_nomem(env, "an energy");
-    double *p = As + n, top = -INFINITY, sum = 0;
+    double *p = As + here.size;
+    cgam_tally t;
     cgam_status status = cgam_gate_apply(gate, s, As);
+    cgam_tally_open(&t, Z, ">");
+    while (cgam_tally_next(&t))
+        for (int64_t i = t.from; i < t.to; i++) t.x[0] = fmax(t.x[0], b[i] + lambda * s[i]);
+    if (status == CGAM_OK) status = cgam_tally_close(env, &t);
     if (status == CGAM_OK) {
-        for (int64_t i = 0; i < n; i++) top = fmax(top, b[i] + lambda * s[i]);
-        for (int64_t i = 0; i < n; i++) sum += p[i] = exp(beta * (b[i] + lambda * s[i] - top));
-        *energy = 0.5 * cgam_vec_dot(n, s, As) - cgam_vec_dot(n, u, s) - (top + log(sum) / beta);
-        for (int64_t i = 0; gradient && i < n; i++)
-            gradient[i] = As[i] - u[i] - lambda * p[i] / sum;
+        double top = t.x[0];
+        cgam_tally_open(&t, Z, "+");
+        while (cgam_tally_next(&t))
+            for (int64_t i = t.from; i < t.to; i++)
+                t.x[0] += p[i] = exp(beta * (b[i] + lambda * s[i] - top));
+        status = cgam_tally_close(env, &t);
+        *energy = 0.5 * cgam_vectors_dot(env, Z, s, As) - cgam_vectors_dot(env, Z, u, s) -
+                  (top + log(t.x[0]) / beta);
+        for (int64_t i = here.from; gradient && i < here.to; i++)
+            gradient[i] = As[i] - u[i] - lambda * p[i] / t.x[0];
     }
-    cgam_free(env, As);
+    cgam_vectors_free(env, Z, As);
     return status;
 }
 
 cgam_status cgam_retrieval_parts(const cgam_gate *gate, double lambda, const double *u,
                                  const double *p, double *bias, double *feedback)
 {
-    int64_t n = gate->bank->Z.n;
+    cgam_span here = cgam_rows_span(&gate->bank->Z);
     cgam_status status = CGAM_OK;
     if (bias) {
         status = cgam_gate_solve(gate, u, bias, NULL);
-        for (int64_t i = 0; i < n; i++) bias[i] *= lambda;
+        for (int64_t i = here.from; i < here.to; i++) bias[i] *= lambda;
     }
     if (feedback && status == CGAM_OK) {
         status = cgam_gate_solve(gate, p, feedback, NULL);
-        for (int64_t i = 0; i < n; i++) feedback[i] *= lambda * lambda;
+        for (int64_t i = here.from; i < here.to; i++) feedback[i] *= lambda * lambda;
     }
     return status;
 }
@@ -95,18 +106,22 @@ cgam_status cgam_coupled_free_energy(const cgam_gate *gate, double beta, double 
                                      double *energy, double *gradient)
 {
     cgam_env *env = gate->bank->env;
-    int64_t n = gate->bank->Z.n;
-    double *bias = cgam_alloc(env, (size_t)(2 * n), sizeof *bias);
+    const cgam_rows *Z = &gate->bank->Z;
+    double *bias = cgam_vectors_new(env, Z, 2);
     if (!bias) return cgam_fail_nomem(env, "a free energy");
-    double *feedback = bias + n, total = 0;
+    double *feedback = bias + cgam_rows_span(Z).size;
+    cgam_tally t;
     cgam_status status = cgam_retrieval_parts(gate, lambda, u, p, bias, feedback);
-    for (int64_t i = 0; i < n && status == CGAM_OK; i++) {
-        double score = b[i] + bias[i];
-        if (p[i] > 0) total += p[i] * (log(p[i]) / beta - score - 0.5 * feedback[i]);
-        if (gradient) gradient[i] = (log(p[i]) + 1) / beta - score - feedback[i];
-    }
-    *energy = total;
-    cgam_free(env, bias);
+    cgam_tally_open(&t, Z, "+");
+    while (cgam_tally_next(&t) && status == CGAM_OK)
+        for (int64_t i = t.from; i < t.to; i++) {
+            double score = b[i] + bias[i];
+            if (p[i] > 0) t.x[0] += p[i] * (log(p[i]) / beta - score - 0.5 * feedback[i]);
+            if (gradient) gradient[i] = (log(p[i]) + 1) / beta - score - feedback[i];
+        }
+    if (status == CGAM_OK) status = cgam_tally_close(env, &t);
+    *energy = t.x[0];
+    cgam_vectors_free(env, Z, bias);
     return status;
 }
 
@@ -124,10 +139,11 @@ cgam_status cgam_fold_margin(const cgam_gate *gate, double beta, double lambda, 
 }
 
 /* y = C x, C = diag p - pp'. */
-static void covariance(int64_t n, const double *p, const double *x, double *y)
+static void covariance(const cgam_bank *bank, const double *p, const double *x, double *y)
 {
-    double mean = cgam_vec_dot(n, p, x);
-    for (int64_t i = 0; i < n; i++) y[i] = p[i] * (x[i] - mean);
+    cgam_span here = cgam_rows_span(&bank->Z);
+    double mean = cgam_vectors_dot(bank->env, &bank->Z, p, x);
+    for (int64_t i = here.from; i < here.to; i++) y[i] = p[i] * (x[i] - mean);
 }
 
 enum { BASIS_MAX = 40 };
@@ -136,17 +152,19 @@ enum { BASIS_MAX = 40 };
 static cgam_status largest(const cgam_gate *gate, const double *p, double *value)
 {
     cgam_env *env = gate->bank->env;
-    int64_t n = gate->bank->Z.n;
-    int steps = n < BASIS_MAX ? (int)n : BASIS_MAX;
-    double *V = cgam_alloc(env, (size_t)(steps + 1) * (size_t)n, sizeof *V);
-    double *w = cgam_alloc(env, (size_t)(2 * n), sizeof *w);
+    const cgam_rows *Z = &gate->bank->Z;
+    cgam_span here = cgam_rows_span(Z);
+    int64_t n = here.size;
+    int steps = Z->n < BASIS_MAX ? (int)Z->n : BASIS_MAX;
+    double *V = cgam_vectors_new(env, Z, steps + 1);
+    double *w = cgam_vectors_new(env, Z, 2);
     double diag[BASIS_MAX], off[BASIS_MAX], d[BASIS_MAX], e[BASIS_MAX];
     cgam_status status = V && w ? CGAM_OK : cgam_fail_nomem(env, "a local contraction");
     if (status == CGAM_OK) { /* start along the variance: C of the ranks of p has no blind spot */
         double *Aw = w + n;
-        for (int64_t i = 0; i < n; i++)
+        for (int64_t i = here.from; i < here.to; i++)
             w[i] = sqrt(p[i]) * ((i * 2654435761u) % 1024 / 512.0 - 1.0009);
-        covariance(n, p, w, Aw);
+        covariance(gate->bank, p, w, Aw);
         status = cgam_gate_solve(gate, Aw, w, NULL);
     }
     *value = 0;
@@ -155,17 +173,20 @@ static cgam_status largest(const cgam_gate *gate, const double *p, double *value
         status = cgam_gate_apply(gate, w, Aw);
         for (int twice = 0; twice < 2 && status == CGAM_OK; twice++) {
             for (int k = 0; k < j; k++) {
-                double *u = V + (int64_t)k * n, c = cgam_vec_dot(n, u, Aw);
-                for (int64_t i = 0; i < n; i++) w[i] -= c * u[i];
+                double *u = V + (int64_t)k * n, c = cgam_vectors_dot(env, Z, u, Aw);
+                for (int64_t i = here.from; i < here.to; i++) w[i] -= c * u[i];
             }
             if (j > 0) status = cgam_gate_apply(gate, w, Aw);
         }
-        double norm = sqrt(fmax(cgam_vec_dot(n, w, Aw), 0));
+        if (status != CGAM_OK) break;
+        double norm = sqrt(fmax(cgam_vectors_dot(env, Z, w, Aw), 0));
         if (j > 0) off[j - 1] = norm;
-        if (status != CGAM_OK || !(norm > 1e-14 * (j > 0 ? fabs(diag[0]) : 0)) || norm == 0) break;
-        for (int64_t i = 0; i < n; i++) v[i] = w[i] / norm;
-        covariance(n, p, v, Aw);
-        diag[j] = cgam_vec_dot(n, v, Aw);
+        if (!(norm > 1e-14 * (j > 0 ? fabs(diag[0]) : 0)) || norm == 0) break;
+        for (int64_t i = here.from; i < here.to; i++) v[i] = w[i] / norm;
+        covariance(gate->bank, p, v, Aw);
+        diag[j] = cgam_vectors_dot(env, Z, v, Aw);
+        status = cgam_rows_ended(Z);
+        if (status != CGAM_OK) break;
         memcpy(d, diag, sizeof d);
         memcpy(e, off, sizeof e);
         lapack_int info = LAPACKE_dsterf(j + 1, d, e);
@@ -175,8 +196,8 @@ static cgam_status largest(const cgam_gate *gate, const double *p, double *value
         if (j > 3 && *value - before <= 1e-14 * *value) break;
         if (status == CGAM_OK) status = cgam_gate_solve(gate, Aw, w, NULL);
     }
-    cgam_free(env, V);
-    cgam_free(env, w);
+    cgam_vectors_free(env, Z, V);
+    cgam_vectors_free(env, Z, w);
     return status;
 }
 
@@ -211,17 +232,30 @@ cgam_status cgam_gate_context_margin(const cgam_gate *gate, const double *W, con
 {
     const cgam_bank *bank = gate->bank;
     cgam_env *env = bank->env;
-    int64_t n = bank->Z.n, d = bank->Z.d;
+    const cgam_rows *Z = &bank->Z;
+    cgam_span here = cgam_rows_span(Z);
+    int64_t d = Z->d;
     double *M = cgam_zalloc(env, (size_t)(k * k), sizeof *M);
-    double *work = cgam_alloc(env, (size_t)(2 * n + 2 * d + k), sizeof *work);
-    cgam_status status = M && work ? CGAM_OK : cgam_fail_nomem(env, "a free context");
-    double *v = work, *w = v + d, *u = w + d, *y = u + n, *values = y + n;
+    double *work = cgam_alloc(env, (size_t)(2 * d + 2 * k), sizeof *work);
+    double *u = cgam_vectors_new(env, Z, 2),
+           *parts = cgam_parts_new(env, Z, cgam_rows_chunks(Z), k);
+    cgam_status status = M && work && u && parts ? CGAM_OK : cgam_fail_nomem(env, "a free context");
+    double *v = work, *w = v + d, *values = w + d, *sums = values + k, *y = u + here.size;
     for (int64_t j = 0; j < k && status == CGAM_OK; j++) { /* column j of W'A^-1 W */
         if (W) {
-            for (int64_t i = 0; i < n; i++) u[i] = W[i * k + j];
+            for (int64_t i = here.from; i < here.to; i++) u[i] = W[i * k + j];
             status = cgam_gate_solve(gate, u, y, NULL);
-            for (int64_t i = 0; i < n && status == CGAM_OK; i++)
-                for (int64_t l = 0; l < k; l++) M[j * k + l] -= W[i * k + l] * y[i];
+            cgam_tally t;
+            cgam_tally_open(&t, Z, "");
+            while (cgam_tally_next(&t) && status == CGAM_OK)
+                for (int64_t l = 0; l < k; l++) {
+                    double *sum = parts + t.chunk * k + l;
+                    *sum = 0;
+                    for (int64_t i = t.from; i < t.to; i++) *sum += W[i * k + l] * y[i];
+                }
+            if (status == CGAM_OK)
+                status = cgam_rows_join(env, Z, cgam_rows_chunks(Z), k, parts, sums);
+            for (int64_t l = 0; l < k && status == CGAM_OK; l++) M[j * k + l] = -sums[l];
         } else {
             for (int64_t i = 0; i < d; i++) v[i] = P ? P[i * k + j] : i == j;
             status = cgam_gate_solve_range(gate, v, y);
@@ -239,6 +273,8 @@ cgam_status cgam_gate_context_margin(const cgam_gate *gate, const double *W, con
     if (status == CGAM_OK) *margin = values[0];
     cgam_free(env, M);
     cgam_free(env, work);
+    cgam_vectors_free(env, Z, u);
+    cgam_parts_free(env, Z, cgam_rows_chunks(Z), k, parts);
     return status;
 }
 
