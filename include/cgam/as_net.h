@@ -16,7 +16,8 @@ extern "C" {
 /* Layers by number. Context, gates and query are quadratic, retrieval is a log-sum-exp.
  *   h1 -s'Wc      h2 alpha/2 s'(G - diag G)s      h3 -lambda s'p      h4 -q'Z'p
  *   tau_c c' = W's - c         tau_s s' = Wc - alpha (G - diag G)s + lambda p - s
- *   tau_r r' = lambda s + Zq - r         tau_q q' = Z'p - q                  p = softmax(beta r) */
+ *   tau_r r' = lambda s + Zq - r         tau_q q' = Z'p - q                  p = softmax(beta r),
+ * or the alpha-entmax of order `entmax`. */
 enum { CGAM_NET_CONTEXT, CGAM_NET_GATES, CGAM_NET_RETRIEVAL, CGAM_NET_QUERY };
 
 typedef struct cgam_memory_net_opts {
@@ -26,6 +27,7 @@ typedef struct cgam_memory_net_opts {
                                    until the network is freed */
     int64_t d_c;                /* needed with P or W */
     double tau_c, tau_s, tau_r, tau_q; /* default 1 each */
+    double entmax;                     /* 1 < entmax <= 2; default 0 = softmax */
 } cgam_memory_net_opts;
 CGAM_API cgam_memory_net_opts cgam_memory_net_opts_default(void);
 

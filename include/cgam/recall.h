@@ -9,6 +9,9 @@
  *   flow     the four layers of as_net.h in time, from rest to a steady state or a horizon; any
  *            alpha, context and query clamped unless they are set free
  *
+ * opts.entmax puts alpha-entmax in the place of softmax, in every mode: sparse weights, exact from a
+ * margin on (docs/theorems/margin.md).
+ *
  * Plan once (cgam_recall_new), run many queries (cgam_recall_run). How a recall *ended* is part
  * of its result; the status only says whether it could be carried out. Every bound in a result
  * says whether it is proved or an estimate.
@@ -39,11 +42,21 @@ typedef enum cgam_end {
 CGAM_API const char *cgam_end_name(cgam_end end);
 CGAM_API bool cgam_end_find(const char *name, cgam_end *out); /* false: no such name */
 
+/* How scores become weights: softmax (order 0) or alpha-entmax of order A, 1 < A <= 2,
+ *   p = [1 + (A - 1)(beta r - tau)]_+^(1 / (A - 1)), tau such that p adds up to 1.
+ * By name: softmax, sparsemax (A = 2), entmax15 (A = 1.5), entmax:A. False: no such name. */
+CGAM_API bool cgam_activation_find(const char *name, double *order);
+enum { CGAM_ACTIVATION_TEXT = 40 };
+CGAM_API const char *cgam_activation_name(double order, char text[CGAM_ACTIVATION_TEXT]);
+
 typedef struct cgam_recall_opts {
     cgam_mode mode; /* default CGAM_FIRST */
     double alpha;   /* >= 0, default 0 */
     double beta;    /* > 0, default 1 */
     double lambda;  /* >= 0, default 1 */
+    double
+        entmax; /* the activation: order A of alpha-entmax, 1 < A <= 2; default 0 = softmax. All in
+                       double; not with fast or none, and there is no Newton finish */
     /* How the context reaches the gates; at most one of P and W. Borrowed while the plan lives. */
     const double *P;  /* [d, d_c], default NULL = the identity, d_c = d */
     const double *W;  /* [n, d_c], default NULL */
@@ -102,8 +115,12 @@ typedef struct cgam_result {
     int64_t focus_rank; /* how many memories have a larger r, or the same r and a lower index */
     double p, log_p;    /* of focus */
     double neff_entropy, neff_ipr; /* exp(entropy) and 1 / sum p^2 */
+    int64_t support;               /* memories with p > 0; with softmax all of them */
+    bool exact; /* with opts.entmax: p of focus is 1 and every other 0, proved; mode coupled: at the
+                   fixed point */
     double gap, gap_raw, gap_gate; /* of focus over its best competitor in r, b and s */
-    double p_lower_bound; /* 1 / (1 + (n-1) exp(-beta gap)), less what rounding may have added */
+    double p_lower_bound; /* 1 / (1 + (n-1) exp(-beta gap)), less what rounding may have added; with
+                             entmax the first entry of entmax(beta gap, 0, .., 0) */
     bool p_lower_bound_proved;
     int64_t iterations; /* of the map, Newton steps included; mode flow: time steps */
     int64_t newton_steps;
@@ -116,11 +133,13 @@ typedef struct cgam_result {
                             more than refined passes find the others off by */
     /* Bounds. What is proved is true for the numbers that were given, rounding included; see
      * docs/theorems/rounding.md. */
-    double contraction; /* beta lambda^2 / (2 eta_min) or more; NAN when no eta_min > 0 is known */
+    double contraction; /* beta lambda^2 / (2 eta_min) or more, with entmax twice that; NAN when no
+                           eta_min > 0 is known */
     bool contraction_proved;
     int unique;         /* 1 proved, 0 two fixed points were found, -1 not decided */
     bool unique_proved; /* with 0: their error bounds keep the two apart */
-    double fold_margin; /* a lower bound of lambda_min(A - lambda^2 beta (diag p - pp')) */
+    double fold_margin; /* a lower bound of lambda_min(A - lambda^2 beta (diag p - pp')); entmax has
+                           diag w - ww' / sum w there, w = p^(2 - A) on the support */
     bool fold_margin_exact, fold_margin_proved; /* exact: to 1e-9 max(1, |fold_margin|) */
     double p_error; /* bound of |p - p*|_2, NAN when there is none; mode coupled */
     bool p_error_proved;

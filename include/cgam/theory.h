@@ -24,6 +24,17 @@ typedef struct cgam_gaps {
 CGAM_API cgam_gaps cgam_separation_gaps(int64_t n, const double *b, const double *s, double lambda,
                                         int64_t mu);
 
+/* ---- Margins of entmax -------------------------------------------------------------------- */
+/* Exact retrieval: with p = entmax_A(beta r), 1 < A <= 2, p(mu) = 1 and every other p is 0 if and only if
+ * (A - 1) beta gap >= 1, equality included. Products are taken as if in twice the precision. */
+CGAM_API bool cgam_margin_exact(double order, double beta, double gap);
+/* The gap from which on that is so: 1 / ((A - 1) beta). */
+CGAM_API double cgam_margin_gap(double order, double beta);
+/* P(mu) >= the first entry of entmax_A(beta gap, 0, .., 0) of n entries. n = 1 gives 1. _below: a double
+ * that is no more than it, rounding included; 1 only where retrieval is exact. */
+CGAM_API double cgam_margin_bound(int64_t n, double order, double beta, double gap);
+CGAM_API double cgam_margin_bound_below(int64_t n, double order, double beta, double gap);
+
 /* ---- Criticality of the gates (lambda = 0) ------------------------------------------------ */
 typedef struct cgam_winner {
     int64_t index;      /* argmax of P_min w; -1: there is none, see reason */

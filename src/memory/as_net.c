@@ -131,8 +131,14 @@ static cgam_status fill(cgam_net *net, const cgam_bank *bank, const cgam_memory_
     const cgam_op *Z = NULL, *W = NULL;
     cgam_status status = add_layer(net, "context", d_c, NULL, NAN, o->tau_c);
     if (status == CGAM_OK) status = add_layer(net, "gates", n, NULL, NAN, o->tau_s);
-    if (status == CGAM_OK)
-        status = add_layer(net, "retrieval", n, &cgam_lagr_softmax, o->beta, o->tau_r);
+    if (status == CGAM_OK) {
+        cgam_layer_opts retrieval = cgam_layer_opts_default();
+        retrieval.lagr = o->entmax > 0 ? &cgam_lagr_entmax : &cgam_lagr_softmax;
+        retrieval.param[0] = o->beta;
+        if (o->entmax > 0) retrieval.param[1] = o->entmax;
+        retrieval.tau = o->tau_r;
+        status = cgam_net_add_layer(net, "retrieval", 1, &n, &retrieval, NULL);
+    }
     if (status == CGAM_OK) status = add_layer(net, "query", d, NULL, NAN, o->tau_q);
     if (status == CGAM_OK) status = keep_bank(net, bank, NULL, bank->Z.d, &Z);
     if (status == CGAM_OK && o->P) status = keep_bank(net, bank, o->P, d_c, &W);

@@ -30,7 +30,8 @@ cgam_status cgam_recall_net(cgam_recall *plan)
                                 .tau_c = o->tau_c,
                                 .tau_s = o->tau_s,
                                 .tau_r = o->tau_r,
-                                .tau_q = o->tau_q};
+                                .tau_q = o->tau_q,
+                                .entmax = o->entmax};
     cgam_status status = cgam_memory_net_new(plan->bank, &net, &plan->net);
     if (status == CGAM_OK && o->free_context) status = free_context(plan);
     return status;

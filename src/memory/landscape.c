@@ -400,6 +400,8 @@ cgam_status cgam_landscape_find(const cgam_recall *plan, const double *q, const 
     if (plan->opts.mode != CGAM_COUPLED)
         return cgam_fail(env, CGAM_E_ARG, "a landscape is that of mode coupled, not of mode %s",
                          cgam_mode_name(plan->opts.mode));
+    if (cgam_recall_sparse(plan))
+        return cgam_fail(env, CGAM_E_ARG, "a landscape is that of softmax, not of entmax");
     if (!plan->gate->A)
         return cgam_fail(env, CGAM_E_NOMEM, "a landscape needs the gate operator factored");
     if (o.starts < 0) return cgam_fail(env, CGAM_E_ARG, "%lld random starts", (long long)o.starts);

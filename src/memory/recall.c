@@ -6,6 +6,7 @@
 #include "base/names.h"
 #include "io/json.h"
 #include "memory/as_net.h"
+#include "num/entmax.h"
 
 #include <math.h>
 #include <string.h>
@@ -43,6 +44,14 @@ static cgam_status check(cgam_env *env, const cgam_recall_opts *o)
         return cgam_fail(env, CGAM_E_ARG,
                          "lambda is %g and beta %g: lambda^2 beta leaves the range of double",
                          o->lambda, o->beta);
+    if (o->entmax != 0 && !(o->entmax >= 1 + CGAM_ENTMAX_LEAST && o->entmax <= 2))
+        return cgam_fail(env, CGAM_E_ARG,
+                         "the order of entmax is %g, it must be above 1 and at most 2", o->entmax);
+    if (o->entmax > 0 && (o->fast || o->none))
+        return cgam_fail(env, CGAM_E_ARG,
+                         o->fast
+                             ? "fast serves softmax: entmax needs every score near its threshold"
+                             : "none serves softmax: the ghost has no part in a threshold");
     if (!(o->tol >= 0) || o->max_iter < 1)
         return cgam_fail(env, CGAM_E_ARG, "tol is %g and max-iter %lld", o->tol,
                          (long long)o->max_iter);

@@ -44,8 +44,9 @@ typedef struct cgam_query {
     double half_us0;         /* u' A^-1 u / 2, the constant of the energy */
     cgam_gates_off s0_off;   /* of s0, on large banks; INFINITY: not known */
     cgam_gates_off feedback; /* of A^-1 p, where queries go together; INFINITY: not known */
-    double top, sum;         /* max r, and sum exp(beta (r - top)) */
-    double lse;              /* log sum exp(beta r) = beta top + log sum */
+    double top, sum;         /* max r, and sum exp(beta (r - top)); 1 with entmax, which has */
+    double shift;            /* the shift of num/entmax.h */
+    double lse;              /* log sum exp(beta r) = beta top + log sum, or entmax's L(beta r) */
     bool f32;                /* the last pass was in f32 */
     bool trails;             /* what the last pass began with came from one in f32 */
     bool trailed;            /* f32 had a part in energy_end */
@@ -76,10 +77,31 @@ cgam_status cgam_recall_by_pass(const cgam_recall *plan, const cgam_recall_in *i
 cgam_status cgam_recall_by_vectors(const cgam_recall *plan, const cgam_recall_in *in,
                                    const cgam_recall_out *out);
 
-/* top, sum and lse of r. */
+/* top, sum and lse of r, with softmax. */
 void cgam_query_sums(cgam_query *m, double beta, double top, double sum);
 /* p = softmax(beta r) and lse; false when a score is not a number. */
 bool cgam_query_softmax(const cgam_recall *plan, cgam_query *m);
+
+/* ---- The activation. Is it entmax, so that p has zeros and comes after all scores are known? */
+static inline bool cgam_recall_sparse(const cgam_recall *plan) { return plan->opts.entmax > 0; }
+/* By how much p moves with the scores, at most: |dp / dr| over beta. */
+static inline double cgam_recall_lipschitz(const cgam_recall *plan)
+{
+    return cgam_recall_sparse(plan) ? 1 : 0.5;
+}
+/* p = act(beta r), top, sum or shift, and lse; false when a score is not a number. */
+bool cgam_query_activate(const cgam_recall *plan, cgam_query *m);
+/* The same without p. */
+void cgam_query_measure(const cgam_recall *plan, cgam_query *m);
+/* p of rows [i, i + rows) from r and what measure found. */
+enum { CGAM_SETTLE_ROWS = 512 };
+void cgam_query_weights(const cgam_recall *plan, const cgam_query *m, int64_t i, int64_t rows,
+                        double *p);
+/* log p of a score; -INFINITY off the support. */
+double cgam_query_log_p(const cgam_recall *plan, const cgam_query *m, double r);
+/* dp / dr = beta w (diag pi - pi pi'): pi[n], and w is returned. pi = p and w = 1 with softmax. */
+double cgam_recall_slopes(const cgam_recall *plan, const double *p, double *pi);
+
 
 /* s of a coupled point from its scores: s0 + (r - a) / lambda. */
 void cgam_query_gates(const cgam_recall *plan, cgam_query *m);

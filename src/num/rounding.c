@@ -36,6 +36,31 @@ double cgam_dot_twice(int64_t d, const double *x, const double *y, double *error
     return result;
 }
 
+bool cgam_sum_exactly(double x, double y, double *out)
+{
+    double error;
+    *out = two_sum(x, y, &error);
+    return error == 0; /* which it is not where something is infinite */
+}
+
+bool cgam_product_exactly(double x, double y, double *out)
+{
+    double error;
+    *out = two_product(x, y, &error);
+    return error == 0 && (fabs(*out) > 0x1p-960 || x == 0 || y == 0);
+}
+
+bool cgam_dot_exactly(int64_t d, const double *x, const double *y, double *out)
+{
+    bool exact = true;
+    *out = 0;
+    for (int64_t j = 0; j < d && exact; j++) {
+        double product;
+        exact = cgam_product_exactly(x[j], y[j], &product) && cgam_sum_exactly(*out, product, out);
+    }
+    return exact;
+}
+
 double cgam_square_times(double x, double y)
 {
     int i, j;

@@ -60,6 +60,11 @@ typedef enum cgam_sign { CGAM_SIGN_ZERO, CGAM_SIGN_NOT_ZERO, CGAM_SIGN_UNKNOWN }
 /* Is x'y exactly 0? Decided without rounding; UNKNOWN where products are near underflow. */
 cgam_sign cgam_dot_sign(int64_t d, const double *x, const double *y);
 
+/* x'y, x + y and x y where no operation rounds; false where one does, or comes near underflow. */
+bool cgam_dot_exactly(int64_t d, const double *x, const double *y, double *out);
+bool cgam_sum_exactly(double x, double y, double *out);
+bool cgam_product_exactly(double x, double y, double *out);
+
 /* Does the Cholesky factorisation of the symmetric matrix whose lower triangle by rows is B [n, n],
  * destroyed, run to its end? Then (Rump 2006) no eigenvalue is below -cgam_cholesky_error(n, trace). */
 bool cgam_cholesky_ends(int64_t n, double *B);

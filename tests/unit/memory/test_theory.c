@@ -27,6 +27,68 @@ static void separation_bound_has_its_limits(void **state)
     }
 }
 
+/* (A - 1) beta gap against 1 by whole numbers, where doubles round on both sides of it. */
+static void a_margin_at_its_edge_is_decided_exactly(void **state)
+{
+    (void)state;
+    __extension__ typedef unsigned __int128 wide;
+    cgam_rng rng = cgam_rng_stream(17, 0);
+    int above = 0, hidden = 0;
+    for (int k = 0; k < 20000; k++) {
+        uint64_t a = 1 + 2 * (uint64_t)cgam_rng_below(&rng, 1 << 19),
+                 b = 1 + 2 * (uint64_t)cgam_rng_below(&rng, 1 << 19);
+        wide one = (wide)1 << 92, product = (wide)a * b;
+        uint64_t c = (uint64_t)(one / product) + (uint64_t)(k % 4) - 1;
+        if (c >> 53) continue;
+        double order = 1 + (double)a * 0x1p-20, beta = (double)b * 0x1p-20,
+               gap = (double)c * 0x1p-52;
+        bool want = product * c >= one;
+        assert_int_equal(cgam_margin_exact(order, beta, gap), want);
+        above += want;
+        hidden += ((double)a * 0x1p-20 * beta * gap >= 1) != want;
+    }
+    assert_true(above > 1000 && hidden > 100);
+    assert_true(cgam_margin_exact(3, 4, 1) && !cgam_margin_exact(3, 0.1, 1) &&
+                !cgam_margin_exact(2, 1, NAN));
+    CHECK_REL(cgam_margin_gap(1.5, 4), 0.5, 1e-15);
+}
+
+/* f(p) = p^k - ((1 - p) / (n - 1))^k is k beta gap at the bound, and at the proved one less by what rounding did. */
+static void a_margin_bound_solves_its_equation(void **state)
+{
+    (void)state;
+    static const double orders[] = {1 + 1e-6, 1.25, 1.5, 2, 3};
+    for (int k = 0; k < 5; k++)
+        for (int64_t n = 2; n < 2000; n *= 7)
+            for (double gap = -0.9; gap < 1; gap += 0.1) {
+                double order = orders[k], beta = 1.5 * fmin(1 / (order - 1), 4),
+                       m = (double)(n - 1);
+                double p = cgam_margin_bound(n, order, beta, gap), low;
+                long double by = (long double)order - 1, x = by * beta * gap;
+                low = cgam_margin_bound_below(n, order, beta, gap);
+                if (x >= 1) {
+                    assert_true(p == 1);
+                    continue;
+                }
+                if (x <= -powl(m, -by) * (1 + 1e-9L)) {
+                    assert_true(p == 0 && low == 0);
+                    continue;
+                }
+                CHECK_LE(low, p);
+                long double f = expm1l(by * logl(p)) - expm1l(by * logl((1 - (long double)p) / m));
+                if (p > 0) CHECK_CLOSE((double)(f - x), 0, 1e-12);
+                if (low > 0) {
+                    f = expm1l(by * logl(low)) - expm1l(by * logl((1 - (long double)low) / m));
+                    assert_true(f < x);
+                    CHECK_CLOSE((double)((x - f) / by), 0, 1e-9);
+                }
+                if (p > 1e-9) CHECK_CLOSE(low, p, 1e-9);
+            }
+    assert_true(isnan(cgam_margin_bound(3, 1.5, 1, NAN)) && cgam_margin_bound(1, 1.5, 1, -9) == 1);
+    assert_true(cgam_margin_bound_below(1, 1.5, 1, -9) == 1);
+    CHECK_REL(cgam_margin_bound(7, 1.5, 1, 0), 1.0 / 7, 1e-14);
+}
+
 static void gaps_are_differences_to_the_best_rival(void **state)
 {
     (void)state;
@@ -272,6 +334,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(separation_bound_has_its_limits),
+        cmocka_unit_test(a_margin_at_its_edge_is_decided_exactly),
+        cmocka_unit_test(a_margin_bound_solves_its_equation),
         cmocka_unit_test(gaps_are_differences_to_the_best_rival),
         cmocka_unit_test(contraction_needs_a_positive_operator),
         cmocka_unit_test(softmax_norm_of_known_distributions),
