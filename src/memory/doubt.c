@@ -13,9 +13,12 @@
  * Scores off by at most e move each log p_i by 2 beta e, and p by at most beta |e|_2 / 2. A row whose
  * score is so far below the best that all its doubt leaves it under e^-NOTHING of that counts for
  * nothing, however long it is and however badly its score is known: N such rows weigh less than
- * anything a double can say of the others. */
+ * anything a double can say of the others. With entmax such rows weigh 0, all others count here, and p
+ * moves by at most beta |e|_2. */
 #include "base/blas.h"
 #include "memory/recall.h"
+#include "num/entmax.h"
+#include "num/ranks.h"
 
 #include <math.h>
 #include <string.h>
@@ -57,19 +60,21 @@ static double product_error(const cgam_recall *plan)
 }
 
 /* What products that underflow may add to b_i or u_i, whose row may be normalised afterwards. */
-static double underflow(const cgam_recall *plan, int64_t i)
+static double underflow(const cgam_recall *plan, double scale)
 {
-    double lost = (double)(plan->bank->Z.d + plan->d_c + 64) * CGAM_TINY;
-    return plan->bank->scale ? lost * (1 + plan->bank->scale[i]) : lost;
+    return (double)(plan->bank->Z.d + plan->d_c + 64) * CGAM_TINY * (1 + scale);
+}
+
+static double underflow_at(const cgam_recall *plan, int64_t i)
+{
+    return underflow(plan, plan->bank->scale ? plan->bank->scale[i] : 0);
 }
 
 double cgam_doubt_scores(const cgam_recall *plan, const double *q, const double *c)
 {
     double gates = plan->opts.lambda * context_size(plan, c) * (plan->opts.W ? 1 : longest(plan));
     double size = longest(plan) * norm(plan->bank->Z.d, q) + gates;
-    double lost = underflow(plan, 0);
-    for (int64_t i = 1; plan->bank->scale && i < plan->bank->Z.n; i++)
-        lost = fmax(lost, underflow(plan, i));
+    double lost = underflow(plan, plan->bank->scale ? plan->bank->scale_max : 0);
     return product_error(plan) * size * CGAM_SLACK + lost;
 }
 
@@ -130,13 +135,14 @@ static double row_doubt(const cgam_recall *plan, const cgam_query *m, int64_t i,
     if (!m->q) return 0;
     return fabs(m->r[i] - (m->b[i] + lambda * m->s[i])) +
            3 * CGAM_U * (fabs(m->b[i]) + lambda * fabs(m->s[i])) + product * length(plan, i) +
-           underflow(plan, i);
+           underflow_at(plan, i);
 }
 
 /* Does row i weigh anything, its score being off by `off`? */
 static bool counts(const cgam_recall *plan, const cgam_query *m, int64_t i, double off)
 {
-    return !(plan->opts.beta * (m->top - m->r[i] - 4 * off) * (1 - 0x1p-20) > NOTHING);
+    return cgam_recall_sparse(plan) ||
+           !(plan->opts.beta * (m->top - m->r[i] - 4 * off) * (1 - 0x1p-20) > NOTHING);
 }
 
 /* |(A s - u - lambda p)_i| in rows[n], and *out its norm; with `gates` A s - u. At alpha = 0 rows are on
@@ -145,22 +151,28 @@ static cgam_status residual(const cgam_recall *plan, const cgam_query *m, bool g
                             double *out)
 {
     cgam_env *env = plan->bank->env;
-    int64_t n = plan->bank->Z.n, d = plan->bank->Z.d;
-    double lambda = gates ? 0 : plan->opts.lambda;
-    double *y = cgam_zalloc(env, (size_t)(2 * n + d), sizeof *y), *u = y + n, *v = u + n;
-    if (!y) return cgam_fail_nomem(env, "a residual");
+    const cgam_rows *Z = &plan->bank->Z;
+    int64_t d = Z->d;
+    cgam_span here = cgam_rows_span(Z);
+    double *y = cgam_vectors_new(env, Z, 2), *u = y + here.size;
+    double *v = cgam_alloc(env, (size_t)d, sizeof *v);
+    if (!y || !v) {
+        cgam_vectors_free(env, Z, y);
+        cgam_free(env, v);
+        return cgam_fail_nomem(env, "a residual");
+    }
     bool apart = plan->gate->a == 0;
     cgam_status status = CGAM_OK;
-    memset(rows, 0, (size_t)n * sizeof *rows);
+    cgam_vectors_fill(Z, rows, 0);
+    cgam_vectors_fill(Z, u, 0);
     if (apart) {
-        memcpy(y, m->s, (size_t)n * sizeof *y);
+        cgam_vectors_copy(Z, y, m->s);
     } else {
         cgam_dplr_spec A = cgam_gate_hessian(plan->gate, 1, 0, NULL);
         status = cgam_dplr_apply_bounded(env, &A, plan->gate->A, m->s, y, rows);
     }
     if (m->c && plan->opts.W) {
-        cblas_dgemv(CblasRowMajor, CblasNoTrans, (int)n, (int)plan->d_c, 1, plan->opts.W,
-                    (int)plan->d_c, m->c, 1, 0, u, 1);
+        cgam_recall_weigh(plan, m->c, u);
     } else if (m->c && status == CGAM_OK) {
         cgam_recall_project(plan, m->c, v);
         status = cgam_bank_score(plan->bank, v, u);
@@ -168,15 +180,16 @@ static cgam_status residual(const cgam_recall *plan, const cgam_query *m, bool g
     double wide = m->c ? cgam_above(product_error(plan) * context_size(plan, m->c)) : 0;
     double product = query_error(plan, m);
     wide += plan->opts.P ? (double)(plan->d_c * d) * CGAM_TINY : 0;
-    for (int64_t i = 0; i < n && status == CGAM_OK; i++) {
-        double p = lambda > 0 ? lambda * m->p[i] : 0;
+    for (int64_t i = here.from; i < here.to && status == CGAM_OK; i++) {
+        double p = gates || !m->p ? 0 : plan->opts.lambda * m->p[i];
         rows[i] += fabs(y[i] - u[i] - p) + wide * (plan->opts.W ? 1 : length(plan, i)) +
-                   4 * CGAM_U * (fabs(y[i]) + fabs(u[i]) + p) + underflow(plan, i);
+                   4 * CGAM_U * (fabs(y[i]) + fabs(u[i]) + p) + underflow_at(plan, i);
         double doubt = row_doubt(plan, m, i, product) + plan->opts.lambda * rows[i];
         y[i] = !apart || !m->q || counts(plan, m, i, doubt) ? rows[i] : 0;
     }
-    *out = cgam_vec_norm(n, y) * (1 + 0x1p-18);
-    cgam_free(env, y);
+    if (status == CGAM_OK) *out = cgam_vectors_norm(env, Z, y) * (1 + 0x1p-18);
+    cgam_vectors_free(env, Z, y);
+    cgam_free(env, v);
     return status;
 }
 
@@ -184,9 +197,10 @@ cgam_status cgam_doubt_gates(const cgam_recall *plan, const double *c, double *s
                              cgam_gates_off *out)
 {
     cgam_env *env = plan->bank->env;
-    int64_t n = plan->bank->Z.n, d = plan->bank->Z.d;
-    int64_t edge = plan->can.direct ? cgam_dplr_border(plan->gate->A, NULL) : 0;
-    double *room = cgam_alloc(env, (size_t)(plan->can.direct ? 2 * d + edge : n), sizeof *room);
+    const cgam_rows *Z = &plan->bank->Z;
+    int64_t d = Z->d, edge = plan->can.direct ? cgam_dplr_border(plan->gate->A, NULL) : 0;
+    double *room = plan->can.direct ? cgam_alloc(env, (size_t)(2 * d + edge), sizeof *room)
+                                    : cgam_vectors_new(env, Z, 1);
     cgam_status status = room ? CGAM_OK : cgam_fail_nomem(env, "a residual");
     *out = (cgam_gates_off){INFINITY, INFINITY};
     if (status == CGAM_OK && plan->can.direct) { /* by the direction that s was made with */
@@ -200,7 +214,8 @@ cgam_status cgam_doubt_gates(const cgam_recall *plan, const double *c, double *s
         out->most = out->norm *= plan->gate->gain * (1 + 0x1p-18);
         if (!(out->norm >= 0)) out->most = out->norm = INFINITY;
     }
-    cgam_free(env, room);
+    if (plan->can.direct) cgam_free(env, room);
+    else cgam_vectors_free(env, Z, room);
     return status;
 }
 
@@ -208,15 +223,20 @@ cgam_status cgam_doubt_gates(const cgam_recall *plan, const double *c, double *s
  * s0, of the feedback and of adding them up. The gradient at s~ is lambda (p' - softmax at s~). */
 static void together(const cgam_recall *plan, const cgam_query *m, cgam_doubt *out)
 {
-    double lambda = plan->opts.lambda, most = 0, squares = 0, p = 0;
+    double lambda = plan->opts.lambda;
+    cgam_tally t;
     if (!isfinite(m->s0_off.norm) || !isfinite(m->feedback.norm)) return;
-    for (int64_t i = 0; i < plan->bank->Z.n; i++) {
-        double added = CGAM_U * (2 * fabs(m->r[i]) + 8 * fabs(m->r[i] - m->a[i])) / lambda +
-                       2 * CGAM_U * fabs(m->s[i]);
-        most = fmax(most, added);
-        squares += added * added;
-        p += m->p[i] * m->p[i];
-    }
+    cgam_tally_open(&t, &plan->bank->Z, ">++");
+    while (cgam_tally_next(&t))
+        for (int64_t i = t.from; i < t.to; i++) {
+            double added = CGAM_U * (2 * fabs(m->r[i]) + 8 * fabs(m->r[i] - m->a[i])) / lambda +
+                           2 * CGAM_U * fabs(m->s[i]);
+            t.x[0] = fmax(t.x[0], added);
+            t.x[1] += added * added;
+            t.x[2] += m->p[i] * m->p[i];
+        }
+    if (cgam_tally_close(plan->bank->env, &t) != CGAM_OK) return;
+    double most = fmax(t.x[0], 0), squares = t.x[1], p = t.x[2];
     double scale = plan->opts.beta * lambda * (1 + 0x1p-18), last = m->change_norm * (1 + 0x1p-18);
     most += m->s0_off.most + lambda * m->feedback.most;
     squares = sqrt(squares) + m->s0_off.norm + lambda * m->feedback.norm;
@@ -229,65 +249,165 @@ static void together(const cgam_recall *plan, const cgam_query *m, cgam_doubt *o
     out->moves = 0.5 * scale * lambda * last / plan->gate->info.eta_min + out->p;
 }
 
+/* Is row i the winner, or alike it in all that counts? The winner was brought here; rows: [2, d] scratch. */
+static bool is_alike(const cgam_recall *plan, const cgam_query *m, int64_t i, int64_t winner,
+                     double r, double p, double *rows)
+{
+    if (i == winner) return true;
+    if (m->c && plan->opts.W) return false;
+    return m->r[i] == r && m->p[i] == p && cgam_twins_alike(plan->bank, i, winner, rows);
+}
+
 /* How far the map may move p, from what it may change the scores by. With y = A^-1 g
  *     |y_i| <= |g_i| + alpha |zeta_i| |Z|_F |y|,   |y| <= |g| / eta,
- * so that a row knows little of the doubt about longer ones. Softmax is (beta / 2)-Lipschitz; and memories
+ * so that a row knows little of the doubt about longer ones. Softmax is (beta / 2)-Lipschitz, entmax
+ * beta-Lipschitz; and memories
  * alike the winner keep the same share, whatever their score, so that p moves by no more than thrice
  * what the others have. */
 static cgam_status moves(const cgam_recall *plan, const cgam_query *m, const double *rows,
                          cgam_doubt *doubt)
 {
     cgam_env *env = plan->bank->env;
-    int64_t n = plan->bank->Z.n, d = plan->bank->Z.d, winner = 0;
-    double beta = plan->opts.beta, lambda = plan->opts.lambda, size = 0, rest = 0, squares = 0;
-    double *off = cgam_alloc(env, (size_t)(n + 2 * d), sizeof *off);
-    if (!off) return cgam_fail_nomem(env, "a bound");
-    for (int64_t i = 0; i < n; i++) size += plan->bank->norm2[i];
-    double all = doubt->gradient / plan->gate->info.eta_min, product = query_error(plan, m);
-    double far = plan->gate->a * sqrt(size) * (1 + cgam_norm_error(d)) * all;
-    for (int64_t i = 0; i < n; i++) {
-        off[i] = lambda > 0 ? lambda * fmin(rows[i] + far * length(plan, i), all) : 0;
-        if (m->r[i] > m->r[winner]) winner = i;
-    }
-    double most = off[winner] + row_doubt(plan, m, winner, product);
-    bool alike = !m->c || !plan->opts.W;
-    for (int64_t i = 0; i < n; i++) {
-        double gap = m->r[winner] - m->r[i] - row_doubt(plan, m, i, product) - off[i] - most;
-        double x = -beta * gap;
-        if (!(x <= -NOTHING + 40)) {
-            squares += beta * off[i] * (beta * off[i]);
-            doubt->step = fmax(doubt->step, off[i] + row_doubt(plan, m, i, product));
+    const cgam_rows *Z = &plan->bank->Z;
+    cgam_span here = cgam_rows_span(Z);
+    double beta = plan->opts.beta, lambda = plan->opts.lambda, product = query_error(plan, m);
+    double *off = cgam_vectors_new(env, Z, 1);
+    double *two = cgam_alloc(env, (size_t)(2 * Z->d), sizeof *two);
+    cgam_tally t;
+    cgam_status status = off && two ? CGAM_OK : cgam_fail_nomem(env, "a bound");
+    if (status != CGAM_OK) goto done;
+    cgam_tally_open(&t, Z, "+^.");
+    while (cgam_tally_next(&t))
+        for (int64_t i = t.from; i < t.to; i++) {
+            t.x[0] += plan->bank->norm2[i];
+            if (!(m->r[i] > t.x[1])) continue;
+            t.x[1] = m->r[i];
+            t.x[2] = (double)i;
         }
-        if (i == winner || (alike && m->r[i] == m->r[winner] && m->p[i] == m->p[winner] &&
-                            cgam_twins_alike(plan->bank, i, winner, off + n)))
-            continue;
-        rest += x < 0 ? exp(x) : 1;
+    status = cgam_tally_close(env, &t);
+    if (status != CGAM_OK) goto done;
+    double all = doubt->gradient / plan->gate->info.eta_min;
+    double far = plan->gate->a * sqrt(t.x[0]) * (1 + cgam_norm_error(Z->d)) * all;
+    int64_t winner = (int64_t)t.x[2];
+    for (int64_t i = here.from; i < here.to; i++)
+        off[i] = lambda > 0 ? lambda * fmin(rows[i] + far * length(plan, i), all) : 0;
+    double of_winner[3] = {0}; /* its r, p and doubt */
+    if (cgam_span_has(here, winner)) {
+        of_winner[0] = m->r[winner];
+        of_winner[1] = m->p[winner];
+        of_winner[2] = off[winner] + row_doubt(plan, m, winner, product);
     }
-    double change = lambda > 0 ? fmin(sqrt(squares), beta * (lambda * all)) : 0;
-    doubt->moves = fmin(0.5 * change + doubt->p, 3 * rest + (double)n * 0x1p-50);
+    status = cgam_rows_pick(env, Z, 1, &winner, 3, of_winner);
+    if (status == CGAM_OK) status = cgam_rows_bring(env, Z, 1, &winner);
+    if (status != CGAM_OK) goto done;
+    bool sparse = cgam_recall_sparse(plan);
+    double nothing = sparse ? CGAM_SLACK / (plan->opts.entmax - 1) : NOTHING - 40;
+    cgam_tally_open(&t, Z, "+>+");
+    while (cgam_tally_next(&t))
+        for (int64_t i = t.from; i < t.to; i++) {
+            double mine = row_doubt(plan, m, i, product);
+            double gap = of_winner[0] - m->r[i] - mine - off[i] - of_winner[2], x = -beta * gap;
+            if (!(x <= -nothing)) {
+                t.x[0] += beta * off[i] * (beta * off[i]);
+                t.x[1] = fmax(t.x[1], off[i] + mine);
+            }
+            if (is_alike(plan, m, i, winner, of_winner[0], of_winner[1], two)) continue;
+            if (sparse) t.x[2] += !(x <= -nothing);
+            else t.x[2] += x < 0 ? exp(x) : 1;
+        }
+    status = cgam_tally_close(env, &t);
+    doubt->step = fmax(doubt->step, t.x[1]);
+    double change = lambda > 0 ? fmin(sqrt(t.x[0]), beta * (lambda * all)) : 0;
+    doubt->moves =
+        fmin(cgam_recall_lipschitz(plan) * change + doubt->p, 3 * t.x[2] + (double)Z->n * 0x1p-50);
     if (!(doubt->moves >= 0)) doubt->moves = INFINITY;
-    cgam_free(env, off);
-    return CGAM_OK;
+done:
+    cgam_vectors_free(env, Z, off);
+    cgam_free(env, two);
+    return status;
+}
+
+/* Arguments v_i of exp_A are off by delta_i = 4 u (|beta (r_i - top)| + |shift|), which moves p as scores
+ * would, and the shift by max delta and by what p is away from 1 in all; weights by
+ * (12 |log p| + 8) u of themselves, sum p |log p| <= log n. */
+static void entmax_doubt(const cgam_recall *plan, const cgam_query *m, double scores,
+                         cgam_doubt *out)
+{
+    double A = plan->opts.entmax, beta = plan->opts.beta;
+    cgam_entmax e = {A, beta, m->top, m->shift};
+    int64_t n = plan->bank->Z.n;
+    cgam_tally t;
+    cgam_tally_open(&t, &plan->bank->Z, "2.>+");
+    while (cgam_tally_next(&t)) {
+        if (t.from == 0) t.x[0] = -1;
+        for (int64_t i = t.from; i < t.to; i++) {
+            double p = m->p[i], sum = t.x[0], total = sum + p;
+            t.x[1] += fabs(sum) >= p ? (sum - total) + p : (p - total) + sum;
+            t.x[0] = total;
+            if (!(1 + (A - 1) * cgam_entmax_argument(&e, m->r[i]) > -0x1p-20)) continue;
+            double delta = 4 * CGAM_U * (beta * fabs(m->r[i] - m->top) + fabs(m->shift));
+            t.x[2] = fmax(t.x[2], delta);
+            t.x[3] += delta * delta;
+        }
+    }
+    bool told = cgam_tally_close(plan->bank->env, &t) == CGAM_OK;
+    double sum = told ? t.x[0] + t.x[1] : NAN, most = fmax(t.x[2], 0), squares = t.x[3];
+    double off = fabs(sum) + (12 * log((double)n) + 32) * CGAM_U;
+    out->sum = 4 * ((double)n + 64) * CGAM_U;
+    out->weights = INFINITY;
+    out->own = (2 * most + 2 * off) * CGAM_SLACK;
+    out->p = fmin((scores + sqrt(squares) + off) * CGAM_SLACK, sqrt(2));
+    if (!(out->p >= 0) || !(off <= 0x1p-20)) out->p = sqrt(2);
+    if (!(off <= 0x1p-20)) out->own = INFINITY;
+}
+
+/* Bases 1 + (A - 1) v are off by at most D = (A - 1)(2 beta scores + own): those beyond it are certainly
+ * on the support or off it, and w = base^((2 - A) / (A - 1)) there by the factor that follows. */
+double cgam_doubt_slopes(const cgam_recall *plan, const cgam_query *m, const cgam_doubt *doubt)
+{
+    double A = plan->opts.entmax, k = A - 1;
+    double D = (k * (2 * plan->opts.beta * doubt->scores + doubt->own) + 8 * CGAM_U) * CGAM_SLACK;
+    cgam_entmax e = {A, plan->opts.beta, m->top, m->shift};
+    if (!(D < 0x1p-21)) return INFINITY;
+    cgam_tally t;
+    cgam_tally_open(&t, &plan->bank->Z, "+><");
+    while (cgam_tally_next(&t))
+        for (int64_t i = t.from; i < t.to; i++) {
+            double base = 1 + k * cgam_entmax_argument(&e, m->r[i]);
+            t.x[0] += !(fabs(base) > 2 * D);
+            if (!(base > 2 * D)) continue;
+            t.x[1] = fmax(t.x[1], -log1p(-D / base));
+            t.x[2] = fmin(t.x[2], m->p[i]);
+        }
+    if (cgam_tally_close(plan->bank->env, &t) != CGAM_OK || t.x[0] > 0) return INFINITY;
+    double most = fmax(t.x[1], 0), least = fmin(t.x[2], 1);
+    return (2 - A) / k * most * CGAM_SLACK + (64 - 12 * log(least)) * CGAM_U;
 }
 
 cgam_status cgam_doubt_measure(const cgam_recall *plan, const cgam_query *m, bool measure,
                                bool gates, cgam_doubt *out)
 {
-    int64_t n = plan->bank->Z.n;
-    double beta = plan->opts.beta, lambda = plan->opts.lambda, apart = 0, squares = 0, span = 0;
-    double tilt = 0, most = 0;
+    const cgam_rows *Z = &plan->bank->Z;
+    double beta = plan->opts.beta, lambda = plan->opts.lambda;
     *out = (cgam_doubt){.gradient = INFINITY, .moves = INFINITY};
     double product = query_error(plan, m);
-    for (int64_t i = 0; i < n; i++) {
-        double x = beta * (m->top - m->r[i]), off = row_doubt(plan, m, i, product);
-        if (!counts(plan, m, i, off)) continue;
-        apart = fmax(apart, off);
-        squares += beta * off * (beta * off); /* off^2 alone might underflow */
-        tilt += m->p[i] * fabs(x);
-        most += m->p[i] * m->p[i];
-        span = fmax(span, fabs(x));
-    }
-    double sums = sum_roundings(n);
+    enum { APART, SPAN, SQUARES, TILT, MOST };
+    cgam_tally t;
+    cgam_tally_open(&t, Z, ">>+++");
+    while (cgam_tally_next(&t))
+        for (int64_t i = t.from; i < t.to; i++) {
+            double x = beta * (m->top - m->r[i]), off = row_doubt(plan, m, i, product);
+            if (!counts(plan, m, i, off)) continue;
+            t.x[APART] = fmax(t.x[APART], off);
+            t.x[SQUARES] += beta * off * (beta * off); /* off^2 alone might underflow */
+            t.x[TILT] += m->p[i] * fabs(x);
+            t.x[MOST] += m->p[i] * m->p[i];
+            t.x[SPAN] = fmax(t.x[SPAN], fabs(x));
+        }
+    cgam_status status = cgam_tally_close(plan->bank->env, &t);
+    if (status != CGAM_OK) return status;
+    double apart = fmax(t.x[APART], 0), span = fmax(t.x[SPAN], 0), squares = t.x[SQUARES];
+    double tilt = t.x[TILT], most = t.x[MOST], sums = sum_roundings(Z->n);
     out->scores = apart * CGAM_SLACK + 4 * CGAM_TINY;
     out->sum = sums * CGAM_U * CGAM_SLACK;
     double moved = 2 * beta * out->scores;
@@ -295,16 +415,17 @@ cgam_status cgam_doubt_measure(const cgam_recall *plan, const cgam_query *m, boo
     out->p = fmin(0.5 * sqrt(squares), sqrt(most) * expm1(fmin(moved, 1))) * CGAM_SLACK +
              CGAM_U * (sums + 4 * tilt) * CGAM_SLACK;
     if (!(moved <= 1)) out->p = sqrt(2);
+    if (cgam_recall_sparse(plan)) entmax_doubt(plan, m, sqrt(squares), out);
     out->step = INFINITY;
     if (m->together && !measure && m->q) together(plan, m, out);
     if (!measure || !m->q) return CGAM_OK;
     out->step = 0;
-    double *rows = cgam_alloc(plan->bank->env, (size_t)n, sizeof *rows);
+    double *rows = cgam_vectors_new(plan->bank->env, Z, 1);
     if (!rows) return cgam_fail_nomem(plan->bank->env, "a residual");
-    cgam_status status = residual(plan, m, gates, rows, &out->gradient);
+    status = residual(plan, m, gates, rows, &out->gradient);
     if (status == CGAM_OK && !gates) status = moves(plan, m, rows, out);
     if (!gates) out->gradient += lambda * out->p * CGAM_SLACK;
     if (!(out->gradient >= 0)) out->gradient = INFINITY;
-    cgam_free(plan->bank->env, rows);
+    cgam_vectors_free(plan->bank->env, Z, rows);
     return status;
 }

@@ -181,13 +181,22 @@ void cgam_recall_project(const cgam_recall *plan, const double *c, double *v)
     else memcpy(v, c, (size_t)d * sizeof *v);
 }
 
+/* Chunk by chunk, since what BLAS rounds depends on how many rows there are. */
+void cgam_recall_weigh(const cgam_recall *plan, const double *c, double *u)
+{
+    int64_t columns = plan->d_c;
+    cgam_tally t;
+    cgam_tally_open(&t, &plan->bank->Z, "");
+    while (cgam_tally_next(&t))
+        cblas_dgemv(CblasRowMajor, CblasNoTrans, (int)(t.to - t.from), (int)columns, 1,
+                    plan->opts.W + t.from * columns, (int)columns, c, 1, 0, u + t.from, 1);
+}
+
 cgam_status cgam_recall_gates(const cgam_recall *plan, const double *c, double *u, double *s0)
 {
     const cgam_bank *bank = plan->bank;
-    int64_t n = bank->Z.n;
     if (plan->opts.W) {
-        cblas_dgemv(CblasRowMajor, CblasNoTrans, (int)n, (int)plan->d_c, 1, plan->opts.W,
-                    (int)plan->d_c, c, 1, 0, u, 1);
+        cgam_recall_weigh(plan, c, u);
         return cgam_gate_solve(plan->gate, u, s0, NULL);
     }
     double *v = cgam_alloc(bank->env, (size_t)bank->Z.d, sizeof *v);

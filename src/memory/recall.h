@@ -67,6 +67,8 @@ typedef struct cgam_query {
 
 /* v[d] = P c: what the context looks like in memory space. */
 void cgam_recall_project(const cgam_recall *plan, const double *c, double *v);
+/* u[n] = W c. */
+void cgam_recall_weigh(const cgam_recall *plan, const double *c, double *u);
 /* u[n] = W c or Z P c, and s0[n] = A^-1 u, each by itself. */
 cgam_status cgam_recall_gates(const cgam_recall *plan, const double *c, double *u, double *s0);
 
@@ -203,6 +205,7 @@ typedef struct cgam_doubt {
     double gradient; /* |A s - u - lambda p|_2; INFINITY where it was not measured */
     double moves;    /* |softmax(beta (b + lambda A^-1 (u + lambda p))) - p|_2, from the same */
     double step;     /* what the scores of the last step may be off by, gates included */
+    double own;      /* with entmax: what its arguments are off by, were r exact */
 } cgam_doubt;
 
 /* Scores of gates that are not solved for: |b + lambda Z v| by two sums of d products a row. */
@@ -223,6 +226,10 @@ bool cgam_doubt_solved(const cgam_recall *plan, const double *c);
  * gates: that of the gates alone, A s - u. */
 cgam_status cgam_doubt_measure(const cgam_recall *plan, const cgam_query *m, bool measure,
                                bool gates, cgam_doubt *out);
+
+/* With entmax: doubt->weights, the doubt of p^(2 - A) on the support, from doubt->scores; INFINITY where a
+ * memory may be in it or not. */
+double cgam_doubt_slopes(const cgam_recall *plan, const cgam_query *m, const cgam_doubt *doubt);
 
 /* What eta_min and p say without further work: spread = max p (1 - p), largest = max p. Scores may be
  * off by doubt->scores; INFINITY leaves p_lower_bound an estimate. */
