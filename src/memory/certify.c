@@ -11,6 +11,7 @@
  * own evaluation (doubt.c, docs/theorems/rounding.md). */
 #include "memory/recall.h"
 
+#include "num/ranks.h"
 #include <cgam/theory.h>
 #include <math.h>
 #include <string.h>
@@ -150,8 +151,13 @@ static double energy_doubt(const cgam_recall *plan, const cgam_query *m, const c
 static cgam_status left_to_go(const cgam_recall *plan, const cgam_query *m, double *left)
 {
     double rate;
-    cgam_status status =
-        cgam_contraction_local(plan->gate, plan->opts.beta, plan->opts.lambda, m->p, &rate, NULL);
+    const cgam_recall_opts *o = &plan->opts;
+    cgam_env *env = plan->bank->env;
+    double *pi = cgam_vectors_new(env, &plan->bank->Z, 1);
+    if (!pi) return cgam_fail_nomem(env, "a rate");
+    double beta = o->beta * cgam_recall_slopes(plan, m->p, pi);
+    cgam_status status = cgam_contraction_local(plan->gate, beta, o->lambda, pi, &rate, NULL);
+    cgam_vectors_free(env, &plan->bank->Z, pi);
     *left = m->change_norm / fabs(1 - rate);
     return status;
 }
@@ -161,25 +167,27 @@ static cgam_status left_to_go(const cgam_recall *plan, const cgam_query *m, doub
 static cgam_status look_for_second(const cgam_recall *plan, const cgam_query *m, cgam_result *out)
 {
     cgam_env *env = plan->bank->env;
-    int64_t n = plan->bank->Z.n, leaders = n < STARTS_MAX ? n : STARTS_MAX;
-    int64_t index[STARTS_MAX];
-    double *room = cgam_alloc(env, (size_t)(4 * n), sizeof *room);
+    const cgam_rows *Z = &plan->bank->Z;
+    cgam_span here = cgam_rows_span(Z);
+    int64_t n = Z->n, leaders = n < STARTS_MAX ? n : STARTS_MAX, index[STARTS_MAX];
+    double *room = cgam_vectors_new(env, Z, 4);
     if (!room) return cgam_fail_nomem(env, "a second fixed point");
-    cgam_query_top(m, n, leaders, index);
     double mine_left, theirs_left;
-    cgam_status status = left_to_go(plan, m, &mine_left);
+    cgam_status status = cgam_query_top(plan, m, leaders, index);
+    if (status == CGAM_OK) status = left_to_go(plan, m, &mine_left);
     for (int64_t k = 0; k <= leaders && !out->unique_proved && status == CGAM_OK; k++) {
         cgam_query other = {
             .q = m->q, .c = m->c, .b = m->b, .s0 = m->s0, .a = m->a, .half_us0 = m->half_us0};
-        double *start = room + 3 * n, apart = 0;
+        double *start = room + 3 * here.size, apart = 0;
         other.s = room;
-        other.r = room + n;
-        other.p = room + 2 * n;
-        for (int64_t i = 0; i < n; i++) start[i] = k < leaders ? i == index[k] : 1.0 / (double)n;
+        other.r = room + here.size;
+        other.p = room + 2 * here.size;
+        for (int64_t i = here.from; i < here.to; i++)
+            start[i] = k < leaders ? i == index[k] : 1.0 / (double)n;
         status = cgam_coupled_solve(plan, 1, &other, start);
         if (status != CGAM_OK || other.end != CGAM_END_CONVERGED) continue;
-        for (int64_t i = 0; i < n; i++) start[i] = other.p[i] - m->p[i];
-        apart = cgam_vec_norm(n, start);
+        for (int64_t i = here.from; i < here.to; i++) start[i] = other.p[i] - m->p[i];
+        apart = cgam_vectors_norm(env, Z, start);
         if (!(apart > 1e-6)) continue;
         status = left_to_go(plan, &other, &theirs_left);
         if (status != CGAM_OK || !(apart > 10 * (mine_left + theirs_left))) continue;
@@ -194,7 +202,7 @@ static cgam_status look_for_second(const cgam_recall *plan, const cgam_query *m,
             out->p_error_proved && theirs.p_error_proved &&
             apart > (out->p_error + theirs.p_error) * CGAM_SLACK; /* apart is rounded too */
     }
-    cgam_free(env, room);
+    cgam_vectors_free(env, Z, room);
     return status;
 }
 

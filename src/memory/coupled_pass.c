@@ -7,9 +7,13 @@
  * Far from the fixed point the passes over a large bank of f32, f16 or bf16 are in f32
  * (num/cpu/f32.h): the next pass corrects their error as it corrects that of p. As soon as p changes by
  * less than CGAM_ROUTE_F32_END of its largest entry, or falls slowly, they are in double, and convergence
- * is believed only after a pass in double that began with a g from one. */
+ * is believed only after a pass in double that began with a g from one.
+ *
+ * Entmax weighs nothing before all scores are known. Its pass only scores, in double; the next g is
+ * gathered afterwards, from the rows of its support. */
 #include "memory/recall.h"
 
+#include "num/ranks.h"
 #include "num/readout.h"
 #include "num/softmax.h"
 
@@ -26,11 +30,13 @@ typedef struct gathered {
 
 typedef struct pass {
     const cgam_recall *plan;
-    int64_t count;    /* active queries */
-    cgam_query **m;   /* [count] */
-    const double *t;  /* [count, d] */
-    gathered *part;   /* [chunks, count] */
-    double *g_part;   /* [chunks, count, d] */
+    int64_t count;   /* active queries */
+    cgam_query **m;  /* [count] */
+    const double *t; /* [count, d] */
+    gathered *part;  /* [chunks, count] those of the chunks that are here */
+    double
+        *g_part; /* [chunks, size] sums for g [count, d]; of weights, and feedback, [count] each */
+    int64_t size;
     const float *t32; /* [count, ld] t laid out for f32, for the queries in it */
     int64_t ld;
 } pass;
@@ -50,6 +56,7 @@ static double take_tile(const pass *ps, cgam_query *m, int64_t i, int64_t rows, 
     }
     for (int64_t k = 0; k < rows; k++) feedback += p[k] * (r[k] - a[k]);
     sums->feedback += feedback;
+    if (cgam_recall_sparse(ps->plan)) return 1;
     double top = f64->largest(r, rows);
     if (top > sums->soft.top) shrink = cgam_softmax_raise(&sums->soft, beta, top);
     f64->softmax(r, rows, beta, sums->soft.top, weight, soft);
@@ -76,7 +83,7 @@ static cgam_status pass_chunk(void *arg, int64_t chunk)
         return cgam_fail_nomem(env, "a tile of scores");
     }
     gathered *part = ps->part + chunk * ps->count;
-    double *g = ps->g_part + chunk * ps->count * d, *weight = dot + tile;
+    double *g = ps->g_part + chunk * ps->size, *weight = dot + tile;
     memset(g, 0, (size_t)(ps->count * d) * sizeof *g);
     cgam_readout_sum to[CGAM_ROUTE_SHARE];
     for (int64_t v = 0; v < ps->count; v++) {
@@ -97,6 +104,7 @@ static cgam_status pass_chunk(void *arg, int64_t chunk)
                 cgam_readout_flush(Z, &to[v]);
                 for (int64_t j = 0; j < d; j++) to[v].y[j] *= shrink;
             }
+            if (cgam_recall_sparse(ps->plan)) continue;
             waits[turn].f32 = f32;
             cgam_readout_set(Z, i, rows, weight, 0x1p-54 / (double)Z->n * part[v].soft.sum,
                              &waits[turn]);
@@ -110,27 +118,60 @@ static cgam_status pass_chunk(void *arg, int64_t chunk)
     return CGAM_OK;
 }
 
-/* Joins the chunks of query v in their order: lse, the energy, and g for the next pass. */
-static void join(const pass *ps, int64_t v, double *energy, double *g)
+/* With entmax all that the chunks have is feedback, and scores are measured by themselves. */
+static cgam_status join_sparse(const pass *ps, double *energy)
 {
     const cgam_rows *Z = &ps->plan->bank->Z;
-    cgam_query *m = ps->m[v];
-    double beta = ps->plan->opts.beta, feedback = 0;
-    cgam_softmax all = {.top = -INFINITY};
-    int64_t chunks = cgam_rows_chunks(Z), d = Z->d;
-    for (int64_t c = 0; c < chunks; c++)
-        all.top = fmax(all.top, ps->part[c * ps->count + v].soft.top);
-    memset(g, 0, (size_t)d * sizeof *g);
-    for (int64_t c = 0; c < chunks; c++) {
-        const gathered *part = &ps->part[c * ps->count + v];
-        const double *from = ps->g_part + (c * ps->count + v) * d;
-        double weight = cgam_softmax_join(&all, part->soft, beta);
-        feedback += part->feedback;
-        for (int64_t j = 0; j < d; j++) g[j] += weight * from[j];
+    double beta = ps->plan->opts.beta;
+    cgam_tally t;
+    cgam_status status = CGAM_OK;
+    for (int64_t v = 0; v < ps->count && status == CGAM_OK; v++) {
+        cgam_query *m = ps->m[v];
+        cgam_tally_open(&t, Z, "+");
+        while (cgam_tally_next(&t)) t.x[0] = ps->part[t.chunk * ps->count + v].feedback;
+        status = cgam_tally_close(ps->plan->bank->env, &t);
+        cgam_query_measure(ps->plan, m);
+        energy[v] = 0.5 * t.x[0] - m->half_us0 - m->lse / beta;
     }
-    for (int64_t j = 0; j < d; j++) g[j] /= all.sum;
-    cgam_query_sums(m, beta, all.top, all.sum);
-    *energy = 0.5 * feedback - m->half_us0 - m->lse / beta;
+    return status;
+}
+
+/* What all chunks gathered, and g for the next pass. Who knows the largest score of all makes the sums of its chunks
+ * relative to it; then they are joined, one column with g. */
+static cgam_status join_all(const pass *ps, double *energy, double *g)
+{
+    const cgam_rows *Z = &ps->plan->bank->Z;
+    cgam_env *env = ps->plan->bank->env;
+    int64_t chunks = cgam_rows_chunks(Z), d = Z->d, count = ps->count, from, to;
+    double top[CGAM_ROUTE_SHARE], beta = ps->plan->opts.beta;
+    if (cgam_recall_sparse(ps->plan)) return join_sparse(ps, energy);
+    double *sums = cgam_alloc(env, (size_t)ps->size, sizeof *sums);
+    if (!sums) return cgam_fail_nomem(env, "a pass over the bank");
+    cgam_rows_here(Z, chunks, &from, &to);
+    for (int64_t v = 0; v < count; v++) {
+        top[v] = -INFINITY;
+        for (int64_t c = from; c < to; c++) top[v] = fmax(top[v], ps->part[c * count + v].soft.top);
+    }
+    cgam_status status = cgam_rows_most(env, Z, count, top);
+    for (int64_t k = from * count; k < to * count && status == CGAM_OK; k++) {
+        const gathered *part = &ps->part[k];
+        int64_t v = k % count;
+        cgam_softmax all = {.top = top[v]};
+        double *own = ps->g_part + k / count * ps->size, *mine = own + v * d;
+        double weight = cgam_softmax_join(&all, part->soft, beta);
+        for (int64_t j = 0; j < d; j++) mine[j] *= weight;
+        own[count * d + v] = all.sum;
+        own[count * (d + 1) + v] = part->feedback;
+    }
+    if (status == CGAM_OK) status = cgam_rows_join(env, Z, chunks, ps->size, ps->g_part, sums);
+    for (int64_t v = 0; v < count && status == CGAM_OK; v++) {
+        cgam_query *m = ps->m[v];
+        cgam_query_sums(m, beta, top[v], sums[count * d + v]);
+        energy[v] = 0.5 * sums[count * (d + 1) + v] - m->half_us0 - m->lse / beta;
+        for (int64_t j = 0; j < d; j++) g[v * d + j] = sums[v * d + j] / m->sum;
+    }
+    cgam_free(env, sums);
+    return status;
 }
 
 /* May the next pass of m, with t, be in f32? */
@@ -153,10 +194,12 @@ cgam_status cgam_coupled_pass(const cgam_recall *plan, int64_t active, cgam_quer
     const int64_t *border;
     int64_t d = Z->d, edge = cgam_dplr_border(plan->gate->A, &border);
     int64_t chunks = cgam_rows_chunks(Z);
+    cgam_span here = cgam_rows_span(Z);
     double l2 = plan->opts.lambda * plan->opts.lambda;
     double *t = cgam_alloc(env, (size_t)(active * d), sizeof *t);
     double *edges = cgam_alloc(env, (size_t)(2 * edge + 1), sizeof *edges);
-    double *g_part = cgam_alloc(env, (size_t)(chunks * active * d), sizeof *g_part);
+    int64_t size = active * (d + 2);
+    double *g_part = cgam_parts_new(env, Z, chunks, size);
     gathered *part = cgam_alloc(env, (size_t)(chunks * active), sizeof *part);
     int64_t ld = cgam_f32_room(d);
     float *t32 = cgam_alloc(env, (size_t)(active * ld), sizeof *t32);
@@ -164,26 +207,28 @@ cgam_status cgam_coupled_pass(const cgam_recall *plan, int64_t active, cgam_quer
     if (!t || !edges || !g_part || !part || !t32)
         status = cgam_fail_nomem(env, "a pass over the bank");
     for (int64_t v = 0; v < active && status == CGAM_OK; v++) {
-        for (int64_t k = 0; k < edge; k++) edges[k] = m[v]->p[border[k]];
+        status = cgam_vectors_pick(env, Z, m[v]->p, edge, border, edges);
+        if (status != CGAM_OK) break;
         status = plan->small
                      ? cgam_dplr_inverse_reduce(plan->small, 1, m[v]->f32, g + v * d, edges,
                                                 t + v * d, edges + edge)
                      : cgam_dplr_reduce(plan->gate->A, g + v * d, edges, t + v * d, edges + edge);
         for (int64_t k = 0; k < edge; k++)
-            m[v]->r[border[k]] = m[v]->a[border[k]] + l2 * edges[edge + k];
+            if (cgam_span_has(here, border[k]))
+                m[v]->r[border[k]] = m[v]->a[border[k]] + l2 * edges[edge + k];
         if (status != CGAM_OK) break;
         bool next = f32_suits(plan, m[v], t + v * d);
         m[v]->trails = m[v]->f32; /* g is from a pass in f32 */
         m[v]->f32 = next;
         if (next) Z->cpu->f32->lay[Z->dtype](t + v * d, d, t32 + v * ld);
     }
-    pass ps = {plan, active, m, t, part, g_part, t32, ld};
-    if (status == CGAM_OK) status = cgam_parallel(env, chunks, pass_chunk, &ps);
-    for (int64_t v = 0; v < active && status == CGAM_OK; v++) join(&ps, v, &energy[v], g + v * d);
+    pass ps = {plan, active, m, t, part, g_part, size, t32, ld};
+    if (status == CGAM_OK) status = cgam_rows_run(env, Z, chunks, pass_chunk, &ps);
+    if (status == CGAM_OK) status = join_all(&ps, energy, g);
     cgam_free(env, t);
     cgam_free(env, t32);
     cgam_free(env, edges);
-    cgam_free(env, g_part);
+    cgam_parts_free(env, Z, chunks, size, g_part);
     cgam_free(env, part);
     return status;
 }
@@ -228,13 +273,10 @@ cgam_status cgam_coupled_gather(const cgam_recall *plan, cgam_query *m, double *
     cgam_env *env = plan->bank->env;
     int64_t chunks = cgam_rows_chunks(Z), d = Z->d;
     m->f32 = m->iterations == 0 && plan->can.begins_f32;
-    gathering job = {plan, m, cgam_f32_room(d),
-                     cgam_alloc(env, (size_t)(chunks * d), sizeof(double))};
+    gathering job = {plan, m, cgam_f32_room(d), cgam_parts_new(env, Z, chunks, d)};
     if (!job.g_part) return cgam_fail_nomem(env, "a pass over the bank");
-    cgam_status status = cgam_parallel(env, chunks, gather_chunk, &job);
-    memset(g, 0, (size_t)d * sizeof *g);
-    for (int64_t c = 0; c < chunks && status == CGAM_OK; c++)
-        for (int64_t j = 0; j < d; j++) g[j] += job.g_part[c * d + j];
-    cgam_free(env, job.g_part);
+    cgam_status status = cgam_rows_run(env, Z, chunks, gather_chunk, &job);
+    if (status == CGAM_OK) status = cgam_rows_join(env, Z, chunks, d, job.g_part, g);
+    cgam_parts_free(env, Z, chunks, d, job.g_part);
     return status;
 }

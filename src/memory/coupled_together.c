@@ -20,17 +20,20 @@
  * no more than beta lambda^2 p dinv a step, p their probability; queries where that is not well below
  * one are given back too.
  *
- * Queries that would need more than that (a leap of the scores, slow contraction that Newton
- * shortens) are given back to the one-by-one path. */
+ * Scores that leap, by more than f32 can hold as exp(y), are left to the next step in double, from p2 as
+ * it is. Queries that leap on and on, or contract so slowly that Newton is shorter, are given back to
+ * the one-by-one path. */
 #include "memory/couple.h"
 #include "memory/recall.h"
 #include "num/gemm_pass.h"
+#include "num/ranks.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { MOST = CGAM_RECALL_GROUP, SLOW = 60, PATIENCE = 8 };
-static const double LEAP = 60;       /* y beyond which f32 would overflow */
+enum { MOST = CGAM_RECALL_GROUP, SLOW = 60, PATIENCE = 8, LEAPS = 16 };
+static const double LEAP = 60;       /* y beyond which f32 would overflow, */
+static const double FAR = 15;        /* and beyond which another reference is due */
 static const double NOISE = 0x1p-20; /* of a step in f32, relative to its delta */
 
 /* A query on its way from a reference: m->r is r1 and m->p is p2 until the next. */
@@ -41,7 +44,10 @@ typedef struct way {
     double factor;  /* c of the last pass */
     bool ready;     /* nothing more to gain from this reference: it waits for the others */
     bool done;
-    bool leapt, slow; /* given back to the one-by-one path */
+    bool leapt;    /* since the reference: its next p1 is p2 */
+    int64_t leaps; /* in all */
+    bool parts,
+        slow; /* given back to the one-by-one path: equal memories may part, or it takes long */
 } way;
 
 /* What a chunk gathers of one query in a step. */
@@ -66,7 +72,9 @@ typedef struct batch {
     way *ways[MOST];
     kind kind;
     bool stepped;                /* has p moved on from p2 since the reference */
+    bool far;                    /* a query is far from it */
     cgam_gemm_pass narrow, wide; /* in f32 and in double, of the same width */
+    float *room;                 /* for the rows that are here, of */
     float *state;           /* [n, 3, width] p2, kappa = p2 - p1, and delta' of the last pass */
     float factor[2 * MOST]; /* [2, width] c of that pass, and c - 1, for each query */
     gathered *part;         /* [chunks, count] */
@@ -145,8 +153,9 @@ static void gather_exactly(const batch *b, cgam_gemm_pass_tile *t)
         const float *delta = b->state + (3 * t->begin + 2) * width + v;
         const double *p2 = b->ways[v]->m->p + t->begin;
         double *p1 = b->ways[v]->p1 + t->begin, c = b->ways[v]->factor;
+        bool stepped = b->stepped && !b->ways[v]->leapt;
         for (int64_t r = 0; r < t->count; r++) {
-            p1[r] = b->stepped ? fmax(0, c * (p1[r] + (double)delta[3 * r * width])) : p2[r];
+            p1[r] = stepped ? fmax(0, c * (p1[r] + (double)delta[3 * r * width])) : p2[r];
             S[r * width + v] = dinv[r] * p1[r];
         }
     }
@@ -187,9 +196,9 @@ static void weigh(void *arg, cgam_gemm_pass_tile *t)
 static void passes_free(batch *b)
 {
     cgam_env *env = b->plan->bank->env;
-    void *rooms[] = {b->state, b->part, b->t, b->edges, b->ones};
+    void *rooms[] = {b->room, b->part, b->t, b->edges, b->ones};
     for (size_t k = 0; k < sizeof rooms / sizeof rooms[0]; k++) cgam_free(env, rooms[k]);
-    b->state = NULL;
+    b->room = b->state = NULL;
     b->part = NULL;
     b->t = b->edges = b->ones = NULL;
     cgam_gemm_pass_free(&b->narrow);
@@ -217,16 +226,17 @@ static cgam_status passes_new(batch *b)
     cgam_status status = cgam_gemm_pass_new(&b->narrow);
     if (status == CGAM_OK) status = cgam_gemm_pass_new(&b->wide);
     if (status != CGAM_OK) return status;
-    size_t parts = (size_t)b->narrow.chunks * count, area = (size_t)(Z->n * b->narrow.width);
+    cgam_span here = cgam_rows_span(Z);
+    size_t parts = (size_t)b->narrow.chunks * count, row = 3 * (size_t)b->narrow.width;
     if ((size_t)b->wide.chunks * count > parts) parts = (size_t)b->wide.chunks * count;
-    b->state = cgam_zalloc(env, 3 * area, sizeof *b->state);
+    b->room = cgam_zalloc(env, (size_t)here.size * row, sizeof *b->room);
     b->part = cgam_alloc(env, parts, sizeof *b->part);
     b->ones = cgam_alloc(env, parts, sizeof *b->ones);
-    if (!b->state || !b->part || !b->ones)
-        return cgam_fail_nomem(env, "a batch of coupled recalls");
+    if (!b->room || !b->part || !b->ones) return cgam_fail_nomem(env, "a batch of coupled recalls");
+    b->state = (float *)((uintptr_t)b->room - (size_t)here.from * row * sizeof *b->room);
     for (size_t k = 0; k < parts; k++) b->ones[k] = 1;
     b->narrow.state = b->state;
-    b->narrow.state_row = 3 * b->narrow.width * (int64_t)sizeof *b->state;
+    b->narrow.state_row = (int64_t)(row * sizeof *b->state);
     return CGAM_OK;
 }
 
@@ -249,14 +259,19 @@ static cgam_status solve_small(batch *b, double *const *g, bool of_delta)
     const int64_t *border;
     int64_t d = b->plan->bank->Z.d, edge = cgam_dplr_border(b->plan->gate->A, &border);
     int64_t width = b->narrow.width;
+    cgam_span here = cgam_rows_span(&b->plan->bank->Z);
     for (int64_t v = 0; v < b->count; v++) {
         const way *w = b->ways[v];
         memcpy(b->t + v * d, g[v], (size_t)d * sizeof *b->t);
         for (int64_t k = 0; k < edge; k++) {
+            if (!cgam_span_has(here, border[k])) continue;
             double p1 = w->m->s[border[k]],
                    delta = (double)b->state[(3 * border[k] + 2) * width + v];
             b->edges[v * edge + k] = of_delta ? w->factor * delta + (w->factor - 1) * p1 : p1;
         }
+        cgam_status status = cgam_rows_pick(b->plan->bank->env, &b->plan->bank->Z, edge, border, 1,
+                                            b->edges + v * edge);
+        if (status != CGAM_OK) return status;
     }
     return cgam_dplr_inverse_reduce(b->plan->small, b->count, of_delta, b->t, b->edges, b->t,
                                     b->edges);
@@ -287,6 +302,9 @@ static cgam_status step(batch *b)
     memset(b->part, 0, (size_t)(chunks * b->count) * sizeof *b->part);
     cgam_status status = solve_small(b, g, true);
     if (status == CGAM_OK) status = run(b, STEP, b->t, g);
+    if (status == CGAM_OK)
+        status = cgam_rows_share(plan->bank->env, &plan->bank->Z, chunks,
+                                 (size_t)b->count * sizeof *b->part, b->part);
     for (int64_t v = 0; v < b->count && status == CGAM_OK; v++) {
         way *w = b->ways[v];
         gathered all = b->part[v];
@@ -296,6 +314,7 @@ static cgam_status step(batch *b)
             w->leapt = true;
             continue;
         }
+        b->far = b->far || all.leap > FAR;
         double change = all.largest + fabs(c - w->factor) * all.peak;
         w->factor = c;
         for (int64_t j = 0; j < d; j++) w->g[j] = c * w->g[j] + (c - 1) * w->g1[j];
@@ -309,39 +328,49 @@ static cgam_status step(batch *b)
 }
 
 /* Could a difference between equal memories grow? */
-static bool twins_part(const cgam_recall *plan, const cgam_query *m)
+static cgam_status twins_part(const cgam_recall *plan, const cgam_query *m, bool *part)
 {
-    double l2b = plan->opts.lambda * plan->opts.lambda * plan->opts.beta;
-    return l2b * plan->can.pivot_max * cgam_twins_largest(plan->twins, m->p) > 0.25;
+    double l2b = plan->opts.lambda * plan->opts.lambda * plan->opts.beta, largest = 0;
+    cgam_status status = cgam_twins_largest(plan->bank, plan->twins, m->p, &largest);
+    *part = l2b * plan->can.pivot_max * largest > 0.25;
+    return status;
 }
 
 /* How a step in double from p1 to p2 ended. */
-static void judge(const cgam_recall *plan, way *w)
+static cgam_status judge(const cgam_recall *plan, way *w)
 {
     cgam_query *m = w->m;
-    double feedback = 0, largest = 0, squares = 0;
-    if (m->level) cgam_twins_level(plan->twins, m->r);
-    bool finite = cgam_query_softmax(plan, m);
-    for (int64_t i = 0; i < plan->bank->Z.n; i++) {
-        double move = fabs(m->p[i] - w->p1[i]);
-        feedback += w->p1[i] * (m->r[i] - m->a[i]);
-        largest = move > largest ? move : largest;
-        squares += move * move;
-    }
-    m->change_norm = sqrt(squares);
-    cgam_books_energy(m, 0.5 * feedback - m->half_us0 - m->lse / plan->opts.beta, true);
-    book(plan, w, largest);
+    cgam_status status = m->level ? cgam_twins_level(plan->bank, plan->twins, m->r) : CGAM_OK;
+    if (status != CGAM_OK) return status;
+    bool finite = cgam_query_activate(plan, m), parts = false;
+    cgam_tally t;
+    cgam_tally_open(&t, &plan->bank->Z, "+>+");
+    while (cgam_tally_next(&t))
+        for (int64_t i = t.from; i < t.to; i++) {
+            double move = fabs(m->p[i] - w->p1[i]);
+            t.x[0] += w->p1[i] * (m->r[i] - m->a[i]);
+            t.x[1] = move > t.x[1] ? move : t.x[1];
+            t.x[2] += move * move;
+        }
+    if (status == CGAM_OK) status = cgam_tally_close(plan->bank->env, &t);
+    if (status == CGAM_OK && m->level) status = twins_part(plan, m, &parts);
+    if (status != CGAM_OK) return status;
+    m->change_norm = sqrt(t.x[2]);
+    cgam_books_energy(m, 0.5 * t.x[0] - m->half_us0 - m->lse / plan->opts.beta, true);
+    book(plan, w, fmax(t.x[1], 0));
     w->done = cgam_books_end(plan, m, true) || !finite;
     if (!finite) m->end = CGAM_END_DIVERGED;
     if (w->done) w->slow = false;
-    if (m->level && twins_part(plan, m)) w->leapt = true;
+    if (parts) w->parts = true;
+    w->leaps += w->leapt;
+    if (w->leaps > LEAPS && !w->done) w->slow = true;
+    return CGAM_OK;
 }
 
 static cgam_status judge_one(void *arg, int64_t v)
 {
     const batch *b = arg;
-    if (!b->ways[v]->leapt) judge(b->plan, b->ways[v]);
-    return CGAM_OK;
+    return b->ways[v]->parts ? CGAM_OK : judge(b->plan, b->ways[v]);
 }
 
 /* What rounding did to A^-1 p1 of a query that is done; t and the border's entries are still there. */
@@ -352,12 +381,14 @@ static cgam_status doubt_one(void *arg, int64_t v)
     const way *w = b->ways[v];
     const int64_t *border;
     int64_t edge = cgam_dplr_border(plan->gate->A, &border), d = plan->bank->Z.d;
-    if (!w->done || w->leapt) return CGAM_OK;
+    if (!w->done || w->parts) return CGAM_OK;
     double *p1 = cgam_alloc(plan->bank->env, (size_t)edge + 1, sizeof *p1);
     if (!p1) return cgam_fail_nomem(plan->bank->env, "border rows");
-    for (int64_t k = 0; k < edge; k++) p1[k] = w->p1[border[k]];
     cgam_status status =
-        cgam_doubt_feedback(plan, w->g1, p1, b->t + v * d, b->edges + v * edge, &w->m->feedback);
+        cgam_vectors_pick(plan->bank->env, &plan->bank->Z, w->p1, edge, border, p1);
+    if (status == CGAM_OK)
+        status = cgam_doubt_feedback(plan, w->g1, p1, b->t + v * d, b->edges + v * edge,
+                                     &w->m->feedback);
     cgam_free(plan->bank->env, p1);
     return status;
 }
@@ -365,13 +396,14 @@ static cgam_status doubt_one(void *arg, int64_t v)
 /* A step in double for all. */
 static cgam_status step_exactly(batch *b)
 {
-    double *g1[MOST];
+    const cgam_bank *bank = b->plan->bank;
+    double *g1[MOST] = {NULL};
     for (int64_t v = 0; v < b->count; v++) g1[v] = b->ways[v]->g1;
     cgam_status status = run(b, GATHER_EXACTLY, NULL, g1);
     if (status == CGAM_OK) status = solve_small(b, g1, false);
     if (status == CGAM_OK) status = run(b, EXACT, b->t, NULL);
-    if (status == CGAM_OK) status = cgam_parallel(b->plan->bank->env, b->count, judge_one, b);
-    if (status == CGAM_OK) status = cgam_parallel(b->plan->bank->env, b->count, doubt_one, b);
+    if (status == CGAM_OK) status = cgam_rows_each(bank->env, &bank->Z, b->count, judge_one, b);
+    if (status == CGAM_OK) status = cgam_rows_each(bank->env, &bank->Z, b->count, doubt_one, b);
     return status;
 }
 
@@ -399,21 +431,25 @@ static cgam_status advance(batch *b)
     const cgam_recall *plan = b->plan;
     double *g[MOST];
     cgam_status status = passes_new(b);
-    if (status == CGAM_OK) status = cgam_parallel(plan->bank->env, b->narrow.chunks, lay_rows, b);
+    if (status == CGAM_OK)
+        status = cgam_rows_run(plan->bank->env, &plan->bank->Z, b->narrow.chunks, lay_rows, b);
     for (int64_t v = 0; v < b->count; v++) {
         g[v] = b->ways[v]->g;
         b->ways[v]->factor = 1;
-        b->ways[v]->ready = false;
+        b->ways[v]->ready = b->ways[v]->leapt = false;
     }
     int64_t made = 0, waited = 0, ready = 0;
     for (int64_t v = 0; v < b->count; v++)
         made = b->ways[v]->m->iterations > made ? b->ways[v]->m->iterations : made;
     int64_t left = plan->opts.max_iter - made;
     b->stepped = left > 1;
+    b->far = false;
     if (status == CGAM_OK && b->stepped) status = run(b, GATHER, NULL, g);
-    while (status == CGAM_OK && left-- > 1 && ready < b->count && waited < PATIENCE) {
+    while (status == CGAM_OK && left-- > 1 && ready < b->count && waited < PATIENCE && !b->far) {
         if (cgam_interrupted(plan->bank->env)) status = CGAM_E_INTERRUPTED;
+        cgam_rows_iterates(&plan->bank->Z);
         if (status == CGAM_OK) status = step(b);
+        cgam_rows_iterated(&plan->bank->Z, b->count);
         ready = 0;
         for (int64_t v = 0; v < b->count; v++)
             ready += b->ways[v]->ready || b->ways[v]->leapt || b->ways[v]->slow;
@@ -430,14 +466,18 @@ static cgam_status begin(void *arg, int64_t v)
     const batch *b = arg;
     way *w = b->ways[v];
     cgam_query *m = w->m;
-    size_t bytes = (size_t)b->plan->bank->Z.n * sizeof(double);
-    memcpy(m->r, m->a, bytes);
-    if (m->level) cgam_twins_level(b->plan->twins, m->r);
-    memset(w->p1, 0, bytes);
-    w->leapt = !cgam_query_softmax(b->plan, m) || (m->level && twins_part(b->plan, m));
+    const cgam_bank *bank = b->plan->bank;
+    bool part = false;
+    cgam_vectors_copy(&bank->Z, m->r, m->a);
+    cgam_status status = m->level ? cgam_twins_level(bank, b->plan->twins, m->r) : CGAM_OK;
+    if (status != CGAM_OK) return status;
+    cgam_vectors_fill(&bank->Z, w->p1, 0);
+    bool finite = cgam_query_activate(b->plan, m);
+    if (finite && m->level) status = twins_part(b->plan, m, &part);
+    w->parts = !finite || part;
     cgam_books_open(m, -m->half_us0 - m->lse / b->plan->opts.beta);
     w->factor = 1;
-    return CGAM_OK;
+    return status;
 }
 
 static cgam_status end(void *arg, int64_t v)
@@ -452,7 +492,7 @@ static void keep(batch *b)
 {
     int64_t kept = 0;
     for (int64_t v = 0; v < b->count; v++)
-        if (!b->ways[v]->done && !b->ways[v]->leapt && !b->ways[v]->slow)
+        if (!b->ways[v]->done && !b->ways[v]->parts && !b->ways[v]->slow)
             b->ways[kept++] = b->ways[v];
     b->count = kept;
 }
@@ -471,10 +511,10 @@ cgam_status cgam_coupled_together(const cgam_recall *plan, int64_t count, cgam_q
         all[v] = (way){.m = &m[v], .p1 = m[v].s, .g = room + v * d, .g1 = room + (count + v) * d};
         b.ways[b.count++] = &all[v];
     }
-    cgam_status status = cgam_parallel(env, count, begin, &b);
+    cgam_status status = cgam_rows_each(env, &plan->bank->Z, count, begin, &b);
     for (keep(&b); b.count > 0 && status == CGAM_OK; keep(&b)) status = advance(&b);
     for (int64_t v = 0; v < count && status == CGAM_OK; v++) {
-        if (!all[v].leapt && !all[v].slow) {
+        if (!all[v].parts && !all[v].slow) {
             b.ways[b.count++] = &all[v];
             continue;
         }

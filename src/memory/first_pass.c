@@ -146,6 +146,7 @@ static void tell(const cgam_recall *plan, const cgam_attend_out *a, int64_t targ
                       .log_p = beta * (f->r - a->soft.top) - log_sum,
                       .entropy = cgam_softmax_entropy(&a->soft),
                       .ipr = a->soft.sum * a->soft.sum / a->soft.squares,
+                      .support = plan->bank->Z.n,
                       .left_out = a->skipped / a->soft.sum};
     if (plan->opts.none) x.p_none = exp(beta * (none - a->soft.top)) / a->soft.sum;
     gaps(plan, a, f, &x);
@@ -232,7 +233,8 @@ static cgam_status run_group(group *g)
                         .focus = g->in->target ? g->in->target + g->from : NULL,
                         .leaders = g->leaders,
                         .size = plan->can.f32 ? plan->can.size : 0,
-                        .pivot_max = plan->can.pivot_max};
+                        .pivot_max = plan->can.pivot_max,
+                        .wary = bank->unread};
     cgam_status status = CGAM_OK;
     if (g->own) {
         a.e = g->e;

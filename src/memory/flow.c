@@ -65,7 +65,7 @@ static void finish(const cgam_recall *plan, const double *x, const cgam_flow_rep
     cgam_layer_view retrieval = cgam_net_layer(plan->net, CGAM_NET_RETRIEVAL);
     memcpy(m->s, x + s.offset, (size_t)s.size * sizeof *x);
     memcpy(m->r, x + retrieval.offset, (size_t)retrieval.size * sizeof *x);
-    m->end = cgam_query_softmax(plan, m) ? cgam_end_of_flow(r->end) : CGAM_END_DIVERGED;
+    m->end = cgam_query_activate(plan, m) ? cgam_end_of_flow(r->end) : CGAM_END_DIVERGED;
     m->iterations = r->steps;
     m->time = r->time;
     m->change = r->residual;

@@ -18,13 +18,11 @@ enum {
     LEADERS_MAX = 6,    /* memories whose pairs, threes and so on are starts */
     RIDGES_MAX = 32,    /* minima whose pairs have a ridge */
     RIDGE_STEPS = 33,
-    NEWTON_MAX = 60,
     FIRST_ROOM = 16,
 };
 static const double SAME = 1e-8;     /* |p - p'| below which nobody asks for error bounds */
 static const double SETTLED = 1e-10, /* |p - pi| at which Newton has converged */
-    NEAR = 1e-3,                     /* how far it may take what a descent left */
-    HALVED = 1e-4;                   /* the shortest share of a step that is tried */
+    NEAR = 1e-3;                     /* how far it may take what a descent left */
 
 typedef struct search {
     const cgam_recall *plan;
@@ -35,7 +33,7 @@ typedef struct search {
     double *own;    /* [3, n] b, s0, a */
     double *block;  /* [CGAM_ROUTE_SHARE + 1, 3, n] s, r, p of a group, and of Newton's */
     double *start;  /* [CGAM_ROUTE_SHARE, n] */
-    double *work;   /* [6, n] s and pi, a step, and where it leads */
+    double *work;   /* [6, n] of Newton's, and scratch */
     int64_t *order; /* [corners] memories by falling score */
     int64_t room;
     cgam_landscape *out;
@@ -155,10 +153,11 @@ static cgam_status settle(search *x, const cgam_query *m, double error, bool des
     int64_t at = nearest(x, m->p, &apart);
     *open = false;
     if (!(apart <= SAME)) {
-        cgam_summary summary = cgam_query_summary(x->plan, m, -1);
+        cgam_summary summary;
         cgam_result r;
-        cgam_result_fill(x->plan, &summary, m, &r);
-        cgam_status status = cgam_query_bounds(x->plan, m, &r);
+        cgam_status status = cgam_query_summary(x->plan, m, -1, &summary);
+        if (status == CGAM_OK) cgam_result_fill(x->plan, &summary, m, &r);
+        if (status == CGAM_OK) status = cgam_query_bounds(x->plan, m, &r);
         if (status != CGAM_OK) return status;
         if (!r.p_error_proved && !isnan(error)) r.p_error = error;
         *open = !r.p_error_proved && isnan(error);
@@ -203,71 +202,27 @@ static cgam_query query_at(const search *x, int64_t k)
 }
 
 /* ---- Newton ------------------------------------------------------------------------------- */
-/* |p - pi|_2 at (s, pi), where m gets r, p and the energy; INFINITY where a number is none. */
-static double residual_at(const search *x, cgam_query *m, const double *s, const double *pi)
-{
-    m->energy_end = cgam_coupled_energy_at(x->plan, m, s, pi);
-    return isfinite(m->energy_end) ? distance(x->n, m->p, pi) : INFINITY;
-}
-
-/* Newton on A s = u + lambda p(s), steps halved until the residual falls: to where it is within tol, or
- * as small as rounding lets it be. *length is that of the last step. */
-static cgam_status iterate(search *x, cgam_query *m, double *s, double *pi, double *residual,
-                           double *length)
-{
-    double *ds = x->work + 2 * x->n, *dpi = ds + x->n, *s_try = dpi + x->n, *pi_try = s_try + x->n;
-    int64_t n = x->n;
-    double tol = fmin(x->plan->opts.tol, 1e-12), t, next = INFINITY;
-    *residual = residual_at(x, m, s, pi);
-    *length = 0;
-    for (int k = 0; k < NEWTON_MAX && isfinite(*residual); k++) {
-        if (cgam_interrupted(x->plan->bank->env)) return CGAM_E_INTERRUPTED;
-        cgam_status status = cgam_coupled_direction(x->plan, m->p, pi, ds, dpi);
-        if (status == CGAM_E_SINGULAR) *residual = INFINITY;
-        if (status != CGAM_OK) return status == CGAM_E_SINGULAR ? CGAM_OK : status;
-        for (t = 1; t > HALVED; t /= 2) {
-            for (int64_t i = 0; i < n; i++) {
-                s_try[i] = s[i] + t * ds[i];
-                pi_try[i] = pi[i] + t * dpi[i];
-            }
-            next = residual_at(x, m, s_try, pi_try);
-            if (next <= (1 - t / 4) * *residual) break;
-        }
-        *length = cgam_vec_norm(n, ds);
-        if (!(next < *residual)) break;
-        memcpy(s, s_try, (size_t)n * sizeof *s);
-        memcpy(pi, pi_try, (size_t)n * sizeof *pi);
-        *residual = next;
-        if (*residual <= tol * 0x1p-4) break;
-    }
-    *residual = residual_at(x, m, s, pi); /* and m as it is there */
-    return CGAM_OK;
-}
-
 /* Newton from the gates of weights p; where it converges, to a point. descended: p is where a descent
  * ended, and the point has to be the one beside it. */
 static cgam_status newton(search *x, const double *p, bool descended)
 {
     const cgam_recall *plan = x->plan;
-    double lambda = plan->opts.lambda, *s = x->work, *pi = s + x->n, length, residual;
+    double length, residual;
     int64_t n = x->n;
     cgam_query m = query_at(x, CGAM_ROUTE_SHARE);
     bool open;
-    memcpy(pi, p, (size_t)n * sizeof *pi);
-    cgam_status status = cgam_gate_solve(plan->gate, pi, s, NULL);
-    for (int64_t i = 0; i < n && status == CGAM_OK; i++) s[i] = m.s0[i] + lambda * s[i];
-    if (status == CGAM_OK) status = iterate(x, &m, s, pi, &residual, &length);
+    cgam_status status = cgam_coupled_polish(plan, &m, p, x->work, &residual, &length);
     if (status != CGAM_OK) return status;
     if (!(residual <= SETTLED) || (descended && !(distance(n, p, m.p) <= NEAR))) {
         x->out->unresolved += descended;
         return CGAM_OK;
     }
-    memcpy(m.s, s, (size_t)n * sizeof *m.s);
     cgam_books_open(&m, m.energy_end);
     m.end = CGAM_END_CONVERGED;
     m.change = m.change_norm = residual;
     /* the next step would be as long as the square of the last: the last is more than enough */
-    return settle(x, &m, 0.5 * plan->opts.beta * lambda * length + 0x1p-50, descended, &open);
+    return settle(x, &m, 0.5 * plan->opts.beta * plan->opts.lambda * length + 0x1p-50, descended,
+                  &open);
 }
 
 /* ---- Descents ----------------------------------------------------------------------------- */
@@ -356,8 +311,7 @@ static cgam_status prepare(search *x, const double *q, const double *c)
     if (c) x->base.half_us0 = 0.5 * cgam_vec_dot(x->n, x->work, s0);
     for (size_t i = 0; i < n; i++) a[i] = b[i] + plan->opts.lambda * s0[i];
     x->base.r = a;
-    cgam_query_top(&x->base, x->n, x->corners, x->order);
-    return CGAM_OK;
+    return cgam_query_top(plan, &x->base, x->corners, x->order);
 }
 
 /* By rising energy; equal ones in the order in which they were found. */

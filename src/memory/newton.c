@@ -22,7 +22,8 @@
 #include <math.h>
 #include <string.h>
 
-enum { NEWTON_MAX = 30, HALVINGS_MAX = 30 };
+enum { NEWTON_MAX = 30, HALVINGS_MAX = 30, POLISH_MAX = 60 };
+static const double HALVED = 1e-4; /* the shortest share of a step that is tried unguarded */
 
 double cgam_basin_radius(double beta, double lambda, double eta_min, double theta)
 {
@@ -51,41 +52,102 @@ typedef struct newton {
 double cgam_coupled_energy_at(const cgam_recall *plan, cgam_query *m, const double *s,
                               const double *pi)
 {
-    int64_t n = plan->bank->Z.n;
-    double lambda = plan->opts.lambda, feedback = 0;
-    for (int64_t i = 0; i < n; i++) {
-        m->r[i] = m->b[i] + lambda * s[i];
-        feedback += pi[i] * (s[i] - m->s0[i]);
-    }
-    cgam_query_softmax(plan, m);
-    return 0.5 * lambda * feedback - m->half_us0 - m->lse / plan->opts.beta;
+    double lambda = plan->opts.lambda;
+    cgam_tally t;
+    cgam_tally_open(&t, &plan->bank->Z, "+");
+    while (cgam_tally_next(&t))
+        for (int64_t i = t.from; i < t.to; i++) {
+            m->r[i] = m->b[i] + lambda * s[i];
+            t.x[0] += pi[i] * (s[i] - m->s0[i]);
+        }
+    if (cgam_tally_close(plan->bank->env, &t) != CGAM_OK) return NAN;
+    cgam_query_activate(plan, m);
+    return 0.5 * lambda * t.x[0] - m->half_us0 - m->lse / plan->opts.beta;
 }
 
 cgam_status cgam_coupled_direction(const cgam_recall *plan, const double *p, const double *pi,
-                                   double *ds, double *dpi)
+                                   double *slopes, double *ds, double *dpi)
 {
     const cgam_recall_opts *o = &plan->opts;
-    int64_t n = plan->bank->Z.n;
-    double scale = o->lambda * o->beta;
-    cgam_dplr_spec spec = cgam_gate_hessian(plan->gate, 1, o->lambda * scale, p);
+    const cgam_rows *Z = &plan->bank->Z;
+    cgam_span here = cgam_rows_span(Z);
+    double scale = o->lambda * o->beta * cgam_recall_slopes(plan, p, slopes);
+    cgam_dplr_spec spec = cgam_gate_hessian(plan->gate, 1, o->lambda * scale, slopes);
     cgam_dplr *H;
-    for (int64_t i = 0; i < n; i++) dpi[i] = o->lambda * (p[i] - pi[i]);
+    for (int64_t i = here.from; i < here.to; i++) dpi[i] = o->lambda * (p[i] - pi[i]);
     cgam_status status = cgam_dplr_new(plan->bank->env, &spec, &H);
     if (status == CGAM_OK) status = cgam_dplr_solve(H, dpi, ds, NULL);
     cgam_dplr_free(H);
     if (status != CGAM_OK) return status;
-    double mean = cgam_vec_dot(n, p, ds);
-    for (int64_t i = 0; i < n; i++) dpi[i] = (p[i] - pi[i]) + scale * p[i] * (ds[i] - mean);
+    double mean = cgam_vectors_dot(plan->bank->env, Z, slopes, ds);
+    for (int64_t i = here.from; i < here.to; i++)
+        dpi[i] = (p[i] - pi[i]) + scale * slopes[i] * (ds[i] - mean);
+    return CGAM_OK;
+}
+
+/* |p - pi|_2 at (s, pi), where m gets r, p and the energy; INFINITY where a number is none. */
+static double residual_at(const cgam_recall *plan, cgam_query *m, const double *s, const double *pi)
+{
+    cgam_tally t;
+    m->energy_end = cgam_coupled_energy_at(plan, m, s, pi);
+    cgam_tally_open(&t, &plan->bank->Z, "+");
+    while (cgam_tally_next(&t))
+        for (int64_t i = t.from; i < t.to; i++) t.x[0] += (m->p[i] - pi[i]) * (m->p[i] - pi[i]);
+    bool told = cgam_tally_close(plan->bank->env, &t) == CGAM_OK;
+    return told && isfinite(m->energy_end) ? sqrt(t.x[0]) : INFINITY;
+}
+
+/* Steps are halved until the residual falls, down to HALVED of one: to where it is within tol, or as small
+ * as rounding lets it be. */
+cgam_status cgam_coupled_polish(const cgam_recall *plan, cgam_query *m, const double *start,
+                                double *work, double *residual, double *length)
+{
+    const cgam_rows *Z = &plan->bank->Z;
+    cgam_span here = cgam_rows_span(Z);
+    int64_t n = here.size;
+    double *s = work, *pi = s + n, *ds = pi + n, *dpi = ds + n, *s_try = dpi + n;
+    double *pi_try = s_try + n, tol = fmin(plan->opts.tol, 1e-12), next = INFINITY;
+    cgam_vectors_copy(Z, pi, start);
+    cgam_status status = cgam_gate_solve(plan->gate, pi, s, NULL);
+    if (status != CGAM_OK) return status;
+    for (int64_t i = here.from; i < here.to; i++) s[i] = m->s0[i] + plan->opts.lambda * s[i];
+    *residual = residual_at(plan, m, s, pi);
+    *length = 0;
+    for (int k = 0; k < POLISH_MAX && isfinite(*residual); k++) {
+        if (cgam_interrupted(plan->bank->env)) return CGAM_E_INTERRUPTED;
+        status = cgam_coupled_direction(plan, m->p, pi, s_try, ds, dpi);
+        if (status == CGAM_E_SINGULAR) *residual = INFINITY;
+        if (status != CGAM_OK) return status == CGAM_E_SINGULAR ? CGAM_OK : status;
+        for (double t = 1; t > HALVED; t /= 2) {
+            for (int64_t i = here.from; i < here.to; i++) {
+                s_try[i] = s[i] + t * ds[i];
+                pi_try[i] = pi[i] + t * dpi[i];
+            }
+            next = residual_at(plan, m, s_try, pi_try);
+            if (next <= (1 - t / 4) * *residual) break;
+        }
+        *length = cgam_vectors_norm(plan->bank->env, Z, ds);
+        if (!(next < *residual)) break;
+        cgam_vectors_copy(Z, s, s_try);
+        cgam_vectors_copy(Z, pi, pi_try);
+        *residual = next;
+        if (*residual <= tol * 0x1p-4) break;
+    }
+    *residual = residual_at(plan, m, s, pi); /* and m as it is there */
+    cgam_vectors_copy(Z, m->s, s);
     return CGAM_OK;
 }
 
 /* Is the trial point within the ball? A (s - s_first) = lambda (pi - pi_first). */
 static bool inside(const newton *w)
 {
-    double total = 0;
-    for (int64_t i = 0; i < w->plan->bank->Z.n; i++)
-        total += (w->s_try[i] - w->s_first[i]) * (w->pi_try[i] - w->pi_first[i]);
-    return w->plan->opts.lambda * total <= w->radius * w->radius;
+    cgam_tally t;
+    cgam_tally_open(&t, &w->plan->bank->Z, "+");
+    while (cgam_tally_next(&t))
+        for (int64_t i = t.from; i < t.to; i++)
+            t.x[0] += (w->s_try[i] - w->s_first[i]) * (w->pi_try[i] - w->pi_first[i]);
+    return cgam_tally_close(w->plan->bank->env, &t) == CGAM_OK &&
+           w->plan->opts.lambda * t.x[0] <= w->radius * w->radius;
 }
 
 /* Does the lemma hold here? m->s = A^-1 (u + lambda pi), m->p = f at that s. */
@@ -94,14 +156,14 @@ static cgam_status guard(newton *w, bool *safe)
     const cgam_recall *plan = w->plan;
     const cgam_recall_opts *o = &plan->opts;
     cgam_env *env = plan->bank->env;
-    int64_t n = plan->bank->Z.n;
+    cgam_span here = cgam_rows_span(&plan->bank->Z);
     *safe = false;
     double eta = plan->gate->info.eta_min;
     if (!(eta > 0)) return CGAM_OK;
-    for (int64_t i = 0; i < n; i++) w->rhs[i] = w->m->p[i] - w->pi[i];
+    for (int64_t i = here.from; i < here.to; i++) w->rhs[i] = w->m->p[i] - w->pi[i];
     cgam_status status = cgam_gate_solve(plan->gate, w->rhs, w->ds, NULL);
     if (status != CGAM_OK) return status;
-    double step = o->lambda * sqrt(fmax(cgam_vec_dot(n, w->rhs, w->ds), 0));
+    double step = o->lambda * sqrt(fmax(cgam_vectors_dot(env, &plan->bank->Z, w->rhs, w->ds), 0));
     double theta = cgam_basin_theta(o->beta, o->lambda, eta, step, &w->radius);
     if (theta < 0) return CGAM_OK;
     cgam_dplr_spec spec =
@@ -114,15 +176,20 @@ static cgam_status step(newton *w, double *energy, bool *done)
 {
     const cgam_recall_opts *o = &w->plan->opts;
     cgam_query *m = w->m;
-    int64_t n = w->plan->bank->Z.n;
-    double residual = 0, length = 1;
-    for (int64_t i = 0; i < n; i++) residual = fmax(residual, fabs(m->p[i] - w->pi[i]));
-    *done = residual <= 0.1 * o->tol;
-    if (*done) return CGAM_OK;
-    cgam_status status = cgam_coupled_direction(w->plan, m->p, w->pi, w->ds, w->rhs);
+    const cgam_rows *Z = &w->plan->bank->Z;
+    cgam_span here = cgam_rows_span(Z);
+    double length = 1;
+    cgam_tally t;
+    cgam_tally_open(&t, Z, ">");
+    while (cgam_tally_next(&t))
+        for (int64_t i = t.from; i < t.to; i++) t.x[0] = fmax(t.x[0], fabs(m->p[i] - w->pi[i]));
+    cgam_status status = cgam_tally_close(w->plan->bank->env, &t);
+    *done = t.x[0] <= 0.1 * o->tol;
+    if (*done || status != CGAM_OK) return status;
+    status = cgam_coupled_direction(w->plan, m->p, w->pi, w->s_try, w->ds, w->rhs);
     if (status != CGAM_OK) return status;
     for (int half = 0; half < HALVINGS_MAX; half++, length *= 0.5) {
-        for (int64_t i = 0; i < n; i++) {
+        for (int64_t i = here.from; i < here.to; i++) {
             w->s_try[i] = m->s[i] + length * w->ds[i];
             w->pi_try[i] = w->pi[i] + length * w->rhs[i];
         }
@@ -130,8 +197,8 @@ static cgam_status step(newton *w, double *energy, bool *done)
         double value = cgam_coupled_energy_at(w->plan, m, w->s_try, w->pi_try);
         /* near the end E is flat to rounding, so equal within rounding counts as falling */
         if (value <= *energy + 8 * 0x1p-53 * (fabs(*energy) + fabs(m->lse) / o->beta)) {
-            memcpy(m->s, w->s_try, (size_t)n * sizeof *m->s);
-            memcpy(w->pi, w->pi_try, (size_t)n * sizeof *w->pi);
+            cgam_vectors_copy(Z, m->s, w->s_try);
+            cgam_vectors_copy(Z, w->pi, w->pi_try);
             *energy = value;
             m->newton_steps++;
             return CGAM_OK;
@@ -145,25 +212,26 @@ static cgam_status step(newton *w, double *energy, bool *done)
 cgam_status cgam_coupled_newton(const cgam_recall *plan, cgam_query *m, bool *moved)
 {
     cgam_env *env = plan->bank->env;
-    int64_t n = plan->bank->Z.n;
+    const cgam_rows *Z = &plan->bank->Z;
+    cgam_span here = cgam_rows_span(Z);
     double lambda = plan->opts.lambda;
     *moved = false;
-    double *room = cgam_alloc(env, (size_t)(7 * n), sizeof *room);
+    double *room = cgam_vectors_new(env, Z, 7);
     if (!room) return cgam_fail_nomem(env, "a Newton step");
     double *part[7];
-    for (int k = 0; k < 7; k++) part[k] = room + k * n;
+    for (int k = 0; k < 7; k++) part[k] = room + k * here.size;
     newton w = {plan, m, part[0], part[1], part[2], part[3], part[4], part[5], part[6], 0};
     /* The iteration has just computed r from the p before and then p from r; so this s belongs to
      * the p before, and one more solve for the present p makes both agree. */
     bool safe = false;
-    memcpy(w.pi, m->p, (size_t)n * sizeof *w.pi);
+    cgam_vectors_copy(Z, w.pi, m->p);
     cgam_status status = cgam_gate_solve(plan->gate, w.pi, m->s, NULL);
     double energy = 0;
     if (status == CGAM_OK) {
-        for (int64_t i = 0; i < n; i++) m->s[i] = m->s0[i] + lambda * m->s[i];
+        for (int64_t i = here.from; i < here.to; i++) m->s[i] = m->s0[i] + lambda * m->s[i];
         energy = cgam_coupled_energy_at(plan, m, m->s, w.pi);
-        memcpy(w.s_first, m->s, (size_t)n * sizeof *w.s_first);
-        memcpy(w.pi_first, w.pi, (size_t)n * sizeof *w.pi_first);
+        cgam_vectors_copy(Z, w.s_first, m->s);
+        cgam_vectors_copy(Z, w.pi_first, w.pi);
         status = guard(&w, &safe);
     }
     bool done = !safe;
@@ -172,7 +240,7 @@ cgam_status cgam_coupled_newton(const cgam_recall *plan, cgam_query *m, bool *mo
         m->iterations++;
         cgam_books_energy(m, energy, true);
     } else { /* no trace is left: the plain iteration goes on, bit by bit, as if nobody had asked */
-        memcpy(m->p, w.pi, (size_t)n * sizeof *m->p);
+        cgam_vectors_copy(Z, m->p, w.pi);
     }
     for (int k = 0; k < NEWTON_MAX && !done && status == CGAM_OK; k++) {
         status = step(&w, &energy, &done);
@@ -184,6 +252,6 @@ cgam_status cgam_coupled_newton(const cgam_recall *plan, cgam_query *m, bool *mo
         m->rate = 0;
     }
     m->newton_after = m->iterations + (safe ? 50 : m->iterations);
-    cgam_free(env, room);
+    cgam_vectors_free(env, Z, room);
     return status;
 }

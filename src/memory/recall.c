@@ -156,7 +156,7 @@ cgam_status cgam_recall_new(const cgam_bank *bank, const cgam_recall_opts *opts,
         status = cgam_sketch_new(env, &bank->Z, bank->info.norm_max, &plan->own_sketch);
         plan->sketch = plan->own_sketch;
     }
-    if (status == CGAM_OK) plan->can = cgam_reach_of(plan);
+    if (status == CGAM_OK) plan->can = cgam_reach_of(plan, &status);
     if (status == CGAM_OK && plan->can.streams && cgam_recall_couples(plan)) {
         if (!plan->gate->small) status = cgam_dplr_inverse_new(plan->gate->A, &plan->own_small);
         plan->small = plan->gate->small ? plan->gate->small : plan->own_small;
@@ -225,13 +225,46 @@ static cgam_status check_input(const cgam_recall *plan, const cgam_recall_in *in
     return CGAM_OK;
 }
 
+cgam_status cgam_scores_strange(const cgam_recall *plan, int64_t k)
+{
+    return cgam_fail(plan->bank->env, CGAM_E_VALUE,
+                     "a score of query %lld is not finite: the bank may be damaged, see bank show "
+                     "--check",
+                     (long long)k);
+}
+
+cgam_status cgam_scores_check(const cgam_recall *plan, int64_t k, const double *r)
+{
+    cgam_span here = cgam_rows_span(&plan->bank->Z);
+    for (int64_t i = here.from; plan->bank->unread && i < here.to; i++)
+        if (!isfinite(r[i])) return cgam_scores_strange(plan, k);
+    return CGAM_OK;
+}
+
+/* Rows that nobody has looked at may hold what is no number. */
+static cgam_status check_scores(const cgam_recall *plan, const cgam_recall_in *in,
+                                const cgam_recall_out *out)
+{
+    int64_t top = out->top < plan->bank->Z.n ? out->top : plan->bank->Z.n;
+    for (int64_t k = 0; k < in->queries; k++) {
+        const cgam_result *r = out->results ? &out->results[k] : NULL;
+        bool strange = r && (isnan(r->p) || r->end == CGAM_END_DIVERGED);
+        for (int64_t j = 0; out->top_p && j < top; j++) strange |= isnan(out->top_p[k * top + j]);
+        if (strange) return cgam_scores_strange(plan, k);
+    }
+    return CGAM_OK;
+}
+
+
 static cgam_status run(const cgam_recall *plan, const cgam_recall_in *in,
                        const cgam_recall_out *out)
 {
     cgam_path path = cgam_recall_route(plan, in, out).path;
-    return path == CGAM_PATH_PASS || path == CGAM_PATH_MATRICES || path == CGAM_PATH_SKETCH
-               ? cgam_recall_by_pass(plan, in, out)
-               : cgam_recall_by_vectors(plan, in, out);
+    cgam_status status =
+        path == CGAM_PATH_PASS || path == CGAM_PATH_MATRICES || path == CGAM_PATH_SKETCH
+            ? cgam_recall_by_pass(plan, in, out)
+            : cgam_recall_by_vectors(plan, in, out);
+    return status == CGAM_OK && plan->bank->unread ? check_scores(plan, in, out) : status;
 }
 
 /* Some rows of a bank: targets come, and answers go, by the numbers of the whole. */

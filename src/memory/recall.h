@@ -33,7 +33,7 @@ typedef struct cgam_gates_off {
     double most, norm;
 } cgam_gates_off;
 
-/* One query. All vectors are [n]. */
+/* One query. All vectors are [n], of which a rank has its rows' entries (num/ranks.h). */
 typedef struct cgam_query {
     const double *q; /* [d] the query, and */
     const double *c; /* [d_c] its context, as they were given; NULL = none, or not clamped */
@@ -81,8 +81,6 @@ cgam_status cgam_recall_by_vectors(const cgam_recall *plan, const cgam_recall_in
 
 /* top, sum and lse of r, with softmax. */
 void cgam_query_sums(cgam_query *m, double beta, double top, double sum);
-/* p = softmax(beta r) and lse; false when a score is not a number. */
-bool cgam_query_softmax(const cgam_recall *plan, cgam_query *m);
 
 /* ---- The activation. Is it entmax, so that p has zeros and comes after all scores are known? */
 static inline bool cgam_recall_sparse(const cgam_recall *plan) { return plan->opts.entmax > 0; }
@@ -104,17 +102,20 @@ double cgam_query_log_p(const cgam_recall *plan, const cgam_query *m, double r);
 /* dp / dr = beta w (diag pi - pi pi'): pi[n], and w is returned. pi = p and w = 1 with softmax. */
 double cgam_recall_slopes(const cgam_recall *plan, const double *p, double *pi);
 
+/* CGAM_E_VALUE where a bank whose rows nobody has looked at gave query k a score that is not finite. */
+cgam_status cgam_scores_strange(const cgam_recall *plan, int64_t k);
+cgam_status cgam_scores_check(const cgam_recall *plan, int64_t k, const double *r);
 
 /* s of a coupled point from its scores: s0 + (r - a) / lambda. */
 void cgam_query_gates(const cgam_recall *plan, cgam_query *m);
 
 /* Mode coupled for `count` queries that have b, s0, a and half_us0. start: NULL, or the p to
- * begin with ([count, n]) instead of softmax(beta a). */
+ * begin with ([count, n]) instead of act(beta a). */
 cgam_status cgam_coupled_solve(const cgam_recall *plan, int64_t count, cgam_query *m,
                                const double *start);
 /* One step of `active` queries that share a pass over the bank: from p and g [active, d] to r, lse,
- * the energy and the next g = sum_i dinv_i p_i zeta_i; and g of m alone, at the start or when p was
- * moved. */
+ * the energy and the next g = sum_i dinv_i p_i zeta_i, which with entmax is left as it is; and g of m
+ * alone, at the start or when p was moved. */
 cgam_status cgam_coupled_pass(const cgam_recall *plan, int64_t active, cgam_query **m, double *g,
                               double *energy);
 cgam_status cgam_coupled_gather(const cgam_recall *plan, cgam_query *m, double *g);
@@ -136,10 +137,15 @@ static inline bool cgam_recall_couples(const cgam_recall *plan)
 cgam_status cgam_coupled_newton(const cgam_recall *plan, cgam_query *m, bool *moved);
 
 /* The Newton step for A s = u + lambda p(s) from a point with s = A^-1 (u + lambda pi) and p there:
- * ds[n] solves (A - lambda^2 beta (diag p - pp')) ds = lambda (p - pi), and s + t ds belongs to
- * pi + t dpi. */
+ * ds[n] solves (A - lambda^2 beta J) ds = lambda (p - pi), J = diag p - pp' or entmax's, and s + t ds
+ * belongs to pi + t dpi. slopes: scratch [n]. */
 cgam_status cgam_coupled_direction(const cgam_recall *plan, const double *p, const double *pi,
-                                   double *ds, double *dpi);
+                                   double *slopes, double *ds, double *dpi);
+/* Such steps from the gates of weights start[n], unguarded: to whatever fixed point they lead, if any,
+ * and m is there. *residual: |p - pi|_2 there, INFINITY where nothing came of it; *length of the last
+ * step. work: [6, n]. */
+cgam_status cgam_coupled_polish(const cgam_recall *plan, cgam_query *m, const double *start,
+                                double *work, double *residual, double *length);
 /* The energy at s = A^-1 (u + lambda pi); sets r, p and lse there. */
 double cgam_coupled_energy_at(const cgam_recall *plan, cgam_query *m, const double *s,
                               const double *pi);
@@ -162,6 +168,7 @@ typedef struct cgam_summary {
     int64_t winner, focus, rank;   /* of focus; -1 = the ghost */
     double p, log_p;               /* of focus */
     double entropy, ipr;           /* -sum p log p, 1 / sum p^2 */
+    int64_t support;               /* p > 0; with softmax all */
     double gap, gap_raw, gap_gate; /* of focus over the best other; any number where n = 1 */
     double left_out;               /* weight that the sums passed over */
     double p_none;                 /* of the ghost */
@@ -187,12 +194,13 @@ void cgam_result_intervals(const cgam_recall *plan, const cgam_weights *x, doubl
                            cgam_result *out);
 
 /* From the vectors of a query; target < 0 = none. */
-cgam_summary cgam_query_summary(const cgam_recall *plan, const cgam_query *m, int64_t target);
+cgam_status cgam_query_summary(const cgam_recall *plan, const cgam_query *m, int64_t target,
+                               cgam_summary *out);
 /* A result but for its certificates. */
 void cgam_result_fill(const cgam_recall *plan, const cgam_summary *x, const cgam_query *m,
                       cgam_result *out);
 /* The k largest r: indices by falling r, ties to the lowest. index: caller's [k]. */
-void cgam_query_top(const cgam_query *m, int64_t n, int64_t k, int64_t *index);
+cgam_status cgam_query_top(const cgam_recall *plan, const cgam_query *m, int64_t k, int64_t *index);
 
 /* What rounding may have done to a query (docs/theorems/rounding.md). Scores are exact for the s at
  * hand: b + lambda s; p is exact for those. For queries that went together s is the exact A^-1 (u +

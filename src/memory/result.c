@@ -2,20 +2,13 @@
  * leaders. */
 #include "memory/recall.h"
 
+#include "num/ranks.h"
 #include "num/rounding.h"
 
 #include <cgam/theory.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
-
-/* The largest entry of x other than `except`. */
-static double best_other(const double *x, int64_t n, int64_t except)
-{
-    double best = -INFINITY;
-    for (int64_t i = 0; i < n; i++)
-        if (i != except && x[i] > best) best = x[i];
-    return best;
-}
 
 /* A score against one more rival. */
 static double less_ghost(const cgam_recall *plan, double gap, double value, double ghost)
@@ -23,22 +16,67 @@ static double less_ghost(const cgam_recall *plan, double gap, double value, doub
     return plan->opts.none ? fmin(gap, value - ghost) : gap;
 }
 
-cgam_summary cgam_query_summary(const cgam_recall *plan, const cgam_query *m, int64_t target)
+/* The first of the best; -1 = the ghost. */
+static cgam_status find_winner(const cgam_recall *plan, const cgam_query *m, int64_t *winner)
 {
-    int64_t n = plan->bank->Z.n;
-    double beta = plan->opts.beta, squares = 0, log_sum = log(m->sum), x0 = plan->opts.none_score;
-    cgam_summary x = {0};
-    for (int64_t i = 1; i < n; i++)
-        if (m->r[i] > m->r[x.winner]) x.winner = i;
-    if (plan->opts.none && x0 > m->r[x.winner]) x.winner = -1;
+    const cgam_rows *Z = &plan->bank->Z;
+    cgam_tally t;
+    cgam_tally_open(&t, Z, "^.");
+    while (cgam_tally_next(&t))
+        for (int64_t i = t.from; i < t.to; i++)
+            if (m->r[i] > t.x[0]) {
+                t.x[0] = m->r[i];
+                t.x[1] = (double)i;
+            }
+    cgam_status status = cgam_tally_close(plan->bank->env, &t);
+    *winner = plan->opts.none && plan->opts.none_score > t.x[0] ? -1 : (int64_t)t.x[1];
+    return status;
+}
+
+cgam_status cgam_query_summary(const cgam_recall *plan, const cgam_query *m, int64_t target,
+                               cgam_summary *out)
+{
+    const cgam_rows *Z = &plan->bank->Z;
+    cgam_env *env = plan->bank->env;
+    cgam_span here = cgam_rows_span(Z);
+    double beta = plan->opts.beta, log_sum = log(m->sum), x0 = plan->opts.none_score;
+    bool sparse = cgam_recall_sparse(plan);
+    cgam_summary x = {.support = Z->n};
+    cgam_status status = find_winner(plan, m, &x.winner);
     int64_t f = x.focus = target >= 0 ? target : x.winner;
-    double r = f >= 0 ? m->r[f] : x0, b = f >= 0 ? m->b[f] : x0, s = f >= 0 ? m->s[f] : 0;
-    for (int64_t i = 0; i < n && f >= 0; i++) x.rank += m->r[i] > r || (m->r[i] == r && i < f);
-    /* log p is taken from the scores, so tiny p neither round to 0 log 0 nor lose digits */
-    for (int64_t i = 0; i < n; i++) {
-        x.entropy -= m->p[i] * (beta * (m->r[i] - m->top) - log_sum);
-        squares += m->p[i] * m->p[i];
+    double own[4] = {x0, x0, 0, 0}; /* r, b, s, p */
+    if (cgam_span_has(here, f)) {
+        own[0] = m->r[f];
+        own[1] = m->b[f];
+        own[2] = m->s[f];
+        own[3] = m->p[f];
     }
+    if (f >= 0 && status == CGAM_OK) status = cgam_rows_pick(env, Z, 1, &f, 4, own);
+    if (status != CGAM_OK) return status;
+    double r = own[0], b = own[1], s = own[2];
+    enum { RANK, ENTROPY, SQUARES, NOTHING, BEST_R, BEST_B, BEST_S };
+    cgam_tally t;
+    cgam_tally_open(&t, Z, "++++>>>");
+    while (cgam_tally_next(&t))
+        for (int64_t i = t.from; i < t.to; i++) {
+            double p = m->p[i];
+            t.x[RANK] += f >= 0 && (m->r[i] > r || (m->r[i] == r && i < f));
+            /* log p is taken from the scores, so tiny p neither round to 0 log 0 nor lose digits */
+            if (!sparse) t.x[ENTROPY] -= p * (beta * (m->r[i] - m->top) - log_sum);
+            else if (p > 0) t.x[ENTROPY] -= p * log(p);
+            else t.x[NOTHING] += 1;
+            t.x[SQUARES] += p * p;
+            if (i == f) continue;
+            t.x[BEST_R] = fmax(t.x[BEST_R], m->r[i]);
+            t.x[BEST_B] = fmax(t.x[BEST_B], m->b[i]);
+            t.x[BEST_S] = fmax(t.x[BEST_S], m->s[i]);
+        }
+    status = cgam_tally_close(env, &t);
+    if (status != CGAM_OK) return status;
+    double squares = t.x[SQUARES];
+    x.rank = (int64_t)t.x[RANK];
+    x.entropy = t.x[ENTROPY];
+    x.support -= (int64_t)t.x[NOTHING];
     if (plan->opts.none) {
         double log_p = beta * (x0 - m->top) - log_sum;
         x.p_none = exp(log_p);
@@ -47,17 +85,18 @@ cgam_summary cgam_query_summary(const cgam_recall *plan, const cgam_query *m, in
         x.rank += f >= 0 && x0 > r;
     }
     x.ipr = 1 / squares;
-    x.p = f >= 0 ? m->p[f] : x.p_none;
-    x.log_p = beta * (r - m->top) - log_sum;
-    x.gap = r - best_other(m->r, n, f);
-    x.gap_raw = b - best_other(m->b, n, f);
-    x.gap_gate = s - best_other(m->s, n, f);
+    x.p = f >= 0 ? own[3] : x.p_none;
+    x.log_p = cgam_query_log_p(plan, m, r);
+    x.gap = r - t.x[BEST_R];
+    x.gap_raw = b - t.x[BEST_B];
+    x.gap_gate = s - t.x[BEST_S];
     if (f >= 0) {
         x.gap = less_ghost(plan, x.gap, r, x0);
         x.gap_raw = less_ghost(plan, x.gap_raw, b, x0);
         x.gap_gate = less_ghost(plan, x.gap_gate, s, 0);
     }
-    return x;
+    *out = x;
+    return CGAM_OK;
 }
 
 void cgam_weights_share(const cgam_recall *plan, const cgam_weights *x, double r, bool ghost,
@@ -115,7 +154,11 @@ void cgam_result_fill(const cgam_recall *plan, const cgam_summary *x, const cgam
         .gap = rivals ? x->gap : NAN,
         .gap_raw = rivals ? x->gap_raw : NAN,
         .gap_gate = rivals ? x->gap_gate : NAN,
-        .p_lower_bound = rivals ? cgam_separation_bound(n, plan->opts.beta, x->gap) : 1,
+        .support = x->support,
+        .p_lower_bound = !rivals ? 1
+                         : cgam_recall_sparse(plan)
+                             ? cgam_margin_bound(n, plan->opts.entmax, plan->opts.beta, x->gap)
+                             : cgam_separation_bound(n, plan->opts.beta, x->gap),
         .readout_left_out = x->left_out,
         .iterations = m->iterations,
         .newton_steps = m->newton_steps,
@@ -156,19 +199,65 @@ static void sift(const double *r, int64_t *heap, int64_t size, int64_t at)
     }
 }
 
-void cgam_query_top(const cgam_query *m, int64_t n, int64_t k, int64_t *index)
+/* The k best of r [n], n > 0, in their order. */
+static void top_of(const double *r, int64_t n, int64_t k, int64_t *index)
 {
     for (int64_t i = 0; i < k; i++) index[i] = i;
-    for (int64_t i = k / 2; i-- > 0;) sift(m->r, index, k, i);
+    for (int64_t i = k / 2; i-- > 0;) sift(r, index, k, i);
     for (int64_t i = k; i < n; i++) {
-        if (k == 0 || !worse(m->r, index[0], i)) continue;
+        if (k == 0 || !worse(r, index[0], i)) continue;
         index[0] = i;
-        sift(m->r, index, k, 0);
+        sift(r, index, k, 0);
     }
     for (int64_t size = k - 1; size > 0; size--) { /* heap sort: the worst goes last */
         int64_t swap = index[0];
         index[0] = index[size];
         index[size] = swap;
-        sift(m->r, index, size, 0);
+        sift(r, index, size, 0);
     }
+}
+
+typedef struct leading {
+    double r;
+    int64_t row;
+} leading;
+
+static int by_row(const void *x, const void *y)
+{
+    int64_t a = ((const leading *)x)->row, b = ((const leading *)y)->row;
+    return a < b ? -1 : a > b;
+}
+
+/* Each rank's best, of which those of all are among. */
+cgam_status cgam_query_top(const cgam_recall *plan, const cgam_query *m, int64_t k, int64_t *index)
+{
+    const cgam_rows *Z = &plan->bank->Z;
+    cgam_env *env = plan->bank->env;
+    cgam_span here = cgam_rows_span(Z);
+    int64_t mine = k < here.size ? k : here.size, count = 0;
+    if (!Z->shard) {
+        top_of(m->r, Z->n, k, index);
+        return CGAM_OK;
+    }
+    void *all = NULL;
+    double *r = NULL;
+    leading *list = cgam_alloc(env, (size_t)mine + 1, sizeof *list);
+    if (!list) return cgam_fail_nomem(env, "leaders");
+    top_of(m->r + here.from, here.size, mine, index);
+    for (int64_t j = 0; j < mine; j++)
+        list[j] = (leading){m->r[here.from + index[j]], here.from + index[j]};
+    qsort(list, (size_t)mine, sizeof *list, by_row);
+    cgam_status status = cgam_rows_collect(env, Z, sizeof *list, mine, list, &count, &all);
+    cgam_free(env, list);
+    if (status == CGAM_OK) {
+        list = all;
+        r = cgam_alloc(env, (size_t)count + 1, sizeof *r);
+        if (!r) status = cgam_fail_nomem(env, "leaders");
+        for (int64_t j = 0; r && j < count; j++) r[j] = list[j].r;
+        if (r) top_of(r, count, k, index);
+        for (int64_t j = 0; r && j < k; j++) index[j] = list[index[j]].row;
+    }
+    cgam_free(env, r);
+    cgam_free(env, all);
+    return status;
 }

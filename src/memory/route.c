@@ -21,7 +21,7 @@ static const double PIVOT_EXACT = 100;
 CGAM_NAMES(cgam_path, cgam_path, "pass", "matrices", "vectors", "coupled", "coupled-together",
            "flow", "sketch", "anneal")
 
-cgam_reach cgam_reach_of(const cgam_recall *plan)
+cgam_reach cgam_reach_of(const cgam_recall *plan, cgam_status *status)
 {
     const cgam_bank *bank = plan->bank;
     const cgam_recall_opts *o = &plan->opts;
@@ -31,18 +31,27 @@ cgam_reach cgam_reach_of(const cgam_recall *plan)
                       .streams = o->alpha > 0 && o->lambda > 0 && by_rows,
                       .matrices = (double)bank->Z.n * (double)bank->Z.d >= LARGE,
                       .size = bank->info.norm_max};
-    for (int64_t i = 0; by_rows && i < bank->Z.n; i++) {
-        double pivot = fabs(cgam_dplr_dinv(A)[i]), row = pivot * sqrt(bank->norm2[i]);
-        can.pivot_max = fmax(can.pivot_max, pivot);
-        can.row_max = fmax(can.row_max, row);
-        can.row_norm += row * row;
+    if (by_rows) {
+        cgam_tally t;
+        cgam_tally_open(&t, &bank->Z, ">>+");
+        while (cgam_tally_next(&t))
+            for (int64_t i = t.from; i < t.to; i++) {
+                double pivot = fabs(cgam_dplr_dinv(A)[i]), row = pivot * sqrt(bank->norm2[i]);
+                t.x[0] = fmax(t.x[0], pivot);
+                t.x[1] = fmax(t.x[1], row);
+                t.x[2] += row * row;
+            }
+        *status = cgam_tally_close(bank->env, &t);
+        can.pivot_max = fmax(t.x[0], 0);
+        can.row_max = fmax(t.x[1], 0);
+        can.row_norm = sqrt(t.x[2]);
     }
-    can.row_norm = sqrt(can.row_norm);
     can.refines = can.streams && can.pivot_max > PIVOT_EXACT;
-    /* what falls back from a sketch is to be known as well as double allows */
-    can.f32 = can.matrices && bank->Z.dtype != CGAM_F64 && cgam_f32_holds(can.size) && !o->fast;
-    for (int64_t i = 0; bank->scale && i < bank->Z.n; i++) /* rows stored far from unit size */
-        can.f32 &= cgam_f32_holds(bank->scale[i]);
+    /* what falls back from a sketch is to be known as well as double allows, and so is a threshold */
+    can.f32 = can.matrices && bank->Z.dtype != CGAM_F64 && cgam_f32_holds(can.size) && !o->fast &&
+              !cgam_recall_sparse(plan);
+    if (bank->scale) /* rows stored far from unit size */
+        can.f32 &= cgam_f32_holds(bank->scale_min) && cgam_f32_holds(bank->scale_max);
     can.coupled_f32 = can.streams && can.f32 && cgam_f32_holds(can.pivot_max);
     can.begins_f32 = can.coupled_f32 && o->tol <= CGAM_ROUTE_F32_END;
     return can;
@@ -63,8 +72,9 @@ cgam_route cgam_route_choose(const cgam_recall *plan, const cgam_recall_in *in,
     bool many = can->matrices && queries >= CGAM_ROUTE_SHARE;
     /* on a small bank the vectors of the gates cost little, and with them what rounding did to them */
     bool gates = in->c && o->alpha > 0 && o->lambda > 0 && !can->matrices;
-    bool vectors = gates || plan->twins || o->certify || out->p || out->s || out->r ||
-                   out->top > CGAM_ATTEND_LEADERS_MAX || (in->c && in->c_per_query && !can->direct);
+    bool vectors = gates || plan->twins || cgam_recall_sparse(plan) || o->certify || out->p ||
+                   out->s || out->r || out->top > CGAM_ATTEND_LEADERS_MAX ||
+                   (in->c && in->c_per_query && !can->direct);
     cgam_route route = {CGAM_PATH_VECTORS, CGAM_F64,
                         fitting(plan, GROUP_DOUBLES, CGAM_ROUTE_SHARE)};
     int64_t together = fitting(plan, TOGETHER_DOUBLES, CGAM_RECALL_GROUP);

@@ -30,8 +30,8 @@ typedef struct cgam_reach {
     double row_max, row_norm; /* the same of |dinv_i| |zeta_i|, and their 2-norm */
 } cgam_reach;
 
-/* Of a plan that has its bank, options and gate. */
-cgam_reach cgam_reach_of(const cgam_recall *plan);
+/* Of a plan that has its bank, options and gate; *status is left as it is where that could be told. */
+cgam_reach cgam_reach_of(const cgam_recall *plan, cgam_status *status);
 
 /* For the next of `queries` that are left of a call. */
 cgam_route cgam_route_choose(const cgam_recall *plan, const cgam_recall_in *in,

@@ -11,12 +11,19 @@ typedef struct cgam_twins cgam_twins;
 cgam_status cgam_twins_find(const cgam_bank *bank, cgam_twins **out);
 void cgam_twins_free(cgam_env *env, cgam_twins *twins); /* NULL is fine */
 
+/* The families as plain arrays, for a file: member[begin[f]] to member[begin[f + 1] - 1] are alike; and back, where copies are
+ * checked: CGAM_E_FORMAT unless they are rows below n, family by family. families 0: *out = NULL. */
+int64_t cgam_twins_keep(const cgam_twins *twins, const int64_t **begin, const int64_t **member);
+cgam_status cgam_twins_restore(cgam_env *env, int64_t n, int64_t families, const int64_t *begin,
+                               int64_t members, const int64_t *member, cgam_twins **out);
+
 /* Are rows i and j equal in value? rows: [2, d] scratch. */
 bool cgam_twins_alike(const cgam_bank *bank, int64_t i, int64_t j, double *rows);
 
 /* Gives all members of a family the mean of their entries of y [n]; NULL twins: nothing to do. */
-void cgam_twins_level(const cgam_twins *twins, double *y);
+cgam_status cgam_twins_level(const cgam_bank *bank, const cgam_twins *twins, double *y);
 /* The largest entry of y [n] that belongs to a family; 0 where there is none. */
-double cgam_twins_largest(const cgam_twins *twins, const double *y);
+cgam_status cgam_twins_largest(const cgam_bank *bank, const cgam_twins *twins, const double *y,
+                               double *largest);
 
 #endif
