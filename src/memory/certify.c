@@ -8,10 +8,18 @@
  *                       energy at the s returned
  * With certify: eta as an eigenvalue, the fold margin and the local contraction too, and a search
  * for a second fixed point where uniqueness is open. Every bound is widened by the rounding of its
- * own evaluation (doubt.c, docs/theorems/rounding.md). */
+ * own evaluation (doubt.c, docs/theorems/rounding.md).
+ *
+ * With entmax (docs/theorems/margin.md) diag p - pp' becomes J of activation.c, |J| <= 1:
+ *     contraction    =  beta lambda^2 / eta
+ *     fold margin   >=  eta - lambda^2 beta
+ *     |p - p*|      <=  by contraction, or 0 where the scores have their margin all the way to
+ *                       s* = A^-1 (u + lambda p), p one-hot: the map is constant there
+ * The basin lemma is softmax's. */
 #include "memory/recall.h"
 
 #include "num/ranks.h"
+
 #include <cgam/theory.h>
 #include <math.h>
 #include <string.h>
@@ -33,9 +41,14 @@ static double bound_below(int64_t n, double beta, double gap, double off)
 static void lower_bound(const cgam_recall *plan, double scores, cgam_result *out)
 {
     int64_t n = cgam_recall_rivals(plan);
+    double off = 2 * scores * CGAM_SLACK;
     out->p_lower_bound_proved = n == 1 || isfinite(scores);
     if (n > 1 && isfinite(scores))
-        out->p_lower_bound = bound_below(n, plan->opts.beta, out->gap, 2 * scores * CGAM_SLACK);
+        out->p_lower_bound = cgam_recall_sparse(plan)
+                                 ? cgam_margin_bound_below(n, plan->opts.entmax, plan->opts.beta,
+                                                           cgam_below(out->gap - off))
+                                 : bound_below(n, plan->opts.beta, out->gap, off);
+    out->exact = cgam_recall_sparse(plan) && out->p_lower_bound_proved && out->p_lower_bound == 1;
     if (isnan(out->p_lower_bound)) out->p_lower_bound_proved = false;
 }
 
@@ -59,8 +72,9 @@ void cgam_bound_freely(const cgam_recall *plan, double spread, double largest,
     double eta = plan->gate->info.eta_min, l2b = cgam_square_times(o->lambda, o->beta), rows;
     /* diag p - pp' <= diag p as well, which is better when p is flat */
     double least = covariance(cgam_recall_rivals(plan), spread, largest, doubt, &rows);
+    if (cgam_recall_sparse(plan)) least = rows = 1;
     lower_bound(plan, doubt->scores, out);
-    out->contraction = cgam_contraction(o->beta, o->lambda, eta);
+    out->contraction = cgam_contraction(2 * cgam_recall_lipschitz(plan) * o->beta, o->lambda, eta);
     out->local_contraction = eta > 0 ? cgam_widened(l2b * least / eta, 8 * CGAM_U) : NAN;
     if (o->lambda == 0 && eta > 0) out->local_contraction = 0;
     if (isinf(out->contraction)) out->contraction = NAN;
@@ -75,15 +89,68 @@ void cgam_bound_freely(const cgam_recall *plan, double spread, double largest,
     if (!out->fold_margin_proved) out->fold_margin = NAN;
 }
 
+/* r_i = <zeta_i, q> + lambda <zeta_i, c> without rounding: mode first at alpha = 0, or with no context. */
+static bool score_exactly(const cgam_recall *plan, const cgam_query *m, int64_t i, double *row,
+                          double *r)
+{
+    int64_t d = plan->bank->Z.d;
+    double u, gate;
+    cgam_rows_get(&plan->bank->Z, i, 1, row);
+    if (!cgam_dot_exactly(d, row, m->q, r)) return false;
+    if (!m->c || plan->opts.lambda == 0) return true;
+    return cgam_dot_exactly(d, row, m->c, &u) &&
+           cgam_product_exactly(plan->opts.lambda, u, &gate) && cgam_sum_exactly(*r, gate, r);
+}
+
+/* The margin at its edge, where the doubt of the scores hides it: scores of small whole numbers, say, are
+ * exact, and so is the answer. Rows that are clear of it are left out. */
+static cgam_status touch_margin(const cgam_recall *plan, const cgam_query *m, double scores,
+                                cgam_result *out)
+{
+    const cgam_recall_opts *o = &plan->opts;
+    const cgam_bank *bank = plan->bank;
+    int64_t f = out->focus;
+    double scale, mine, other, gap, off = 2 * scores * CGAM_SLACK;
+    if (out->exact || o->mode != CGAM_FIRST || o->P || o->W || bank->scale) return CGAM_OK;
+    if (o->alpha > 0 && cgam_doubt_solved(plan, m->c)) return CGAM_OK;
+    if (!cgam_margin_exact(o->entmax, o->beta, out->gap)) return CGAM_OK;
+    if (!cgam_product_exactly(o->entmax - 1, o->beta, &scale)) return CGAM_OK;
+    double *row = cgam_alloc(bank->env, (size_t)bank->Z.d, sizeof *row), r;
+    if (!row) return cgam_fail_nomem(bank->env, "a margin");
+    cgam_status status = cgam_vectors_pick(bank->env, &bank->Z, m->r, 1, &f, &r);
+    if (status == CGAM_OK) status = cgam_rows_bring(bank->env, &bank->Z, 1, &f);
+    bool exact = status == CGAM_OK && score_exactly(plan, m, f, row, &mine);
+    cgam_tally t;
+    cgam_tally_open(&t, &bank->Z,
+                    "+"); /* rows that are not clear of it, as far as they were looked at */
+    while (cgam_tally_next(&t) && exact)
+        for (int64_t i = t.from; i < t.to && t.x[0] == 0; i++) {
+            double away = cgam_below(r - m->r[i] - off);
+            if (i == f || scale * away * (1 - 8 * CGAM_U) >= 1) continue;
+            t.x[0] +=
+                !(score_exactly(plan, m, i, row, &other) && cgam_sum_exactly(mine, -other, &gap) &&
+                  cgam_margin_exact(o->entmax, o->beta, gap));
+        }
+    cgam_free(bank->env, row);
+    if (exact) status = cgam_tally_close(bank->env, &t);
+    if (status != CGAM_OK || !exact || t.x[0] > 0) return status;
+    out->exact = out->p_lower_bound_proved = true;
+    out->p_lower_bound = 1;
+    return CGAM_OK;
+}
+
 static void bound_freely(const cgam_recall *plan, const cgam_query *m, const cgam_doubt *doubt,
                          cgam_result *out)
 {
-    double spread = 0, largest = 0;
-    for (int64_t i = 0; i < plan->bank->Z.n; i++) {
-        spread = fmax(spread, m->p[i] * (1 - m->p[i]));
-        largest = fmax(largest, m->p[i]);
-    }
-    cgam_bound_freely(plan, spread, largest, doubt, out);
+    cgam_tally t;
+    cgam_tally_open(&t, &plan->bank->Z, ">>");
+    while (cgam_tally_next(&t) && !cgam_recall_sparse(plan))
+        for (int64_t i = t.from; i < t.to; i++) {
+            t.x[0] = fmax(t.x[0], m->p[i] * (1 - m->p[i]));
+            t.x[1] = fmax(t.x[1], m->p[i]);
+        }
+    bool told = cgam_recall_sparse(plan) || cgam_tally_close(plan->bank->env, &t) == CGAM_OK;
+    cgam_bound_freely(plan, told ? fmax(t.x[0], 0) : 1, told ? fmax(t.x[1], 0) : 1, doubt, out);
 }
 
 /* |s - s*|_2 for the fixed point that this s is bound for; INFINITY where neither bound applies. */
@@ -95,6 +162,7 @@ static double gates_error(const cgam_recall *plan, const cgam_doubt *doubt, cons
     if (!(eta > 0) || !isfinite(doubt->gradient)) return bound;
     if (out->unique == 1) /* E is strongly convex, with modulus 1 - L against A */
         bound = doubt->gradient / (eta * (1 - L)) * few;
+    if (cgam_recall_sparse(plan)) return bound;
     /* Basin lemma with theta = the proved local bound: |s - s*|_A <= step / ((1 - theta) / 2). */
     if (o->lambda > 0 && out->local_contraction_proved && local > 0 && local < 1 &&
         cgam_basin_radius(o->beta, o->lambda, eta, local) > 4 * step / (1 - local) * few)
@@ -102,7 +170,24 @@ static double gates_error(const cgam_recall *plan, const cgam_doubt *doubt, cons
     return bound;
 }
 
-/* Bound of |p - p*|_2: softmax is (beta / 2)-Lipschitz in the scores, which are lambda s and b. */
+/* With entmax: is p one-hot wherever scores are between those of s and of A^-1 (u + lambda p)? Then that is
+ * the fixed point, `gates` away. */
+static bool lands(const cgam_recall *plan, const cgam_doubt *doubt, const cgam_result *out,
+                  double *gates)
+{
+    const cgam_recall_opts *o = &plan->opts;
+    double eta = plan->gate->info.eta_min, away = doubt->gradient / eta * (1 + 0x1p-18);
+    double off = 2 * (doubt->scores + o->lambda * away) * CGAM_SLACK;
+    int64_t n = plan->bank->Z.n;
+    if (!cgam_recall_sparse(plan) || !(eta > 0) || !isfinite(off)) return false;
+    if (n > 1 && cgam_margin_bound_below(n, o->entmax, o->beta, cgam_below(out->gap - off)) < 1)
+        return false;
+    *gates = away;
+    return true;
+}
+
+/* Bound of |p - p*|_2: softmax is (beta / 2)-Lipschitz in the scores, which are lambda s and b, and entmax
+ * beta-Lipschitz. */
 static void bound_error(const cgam_recall *plan, const cgam_query *m, const cgam_doubt *doubt,
                         cgam_result *out)
 {
@@ -111,8 +196,10 @@ static void bound_error(const cgam_recall *plan, const cgam_query *m, const cgam
     out->p_error_proved = false;
     if (m->end == CGAM_END_DIVERGED) return;
     double gates = gates_error(plan, doubt, out);
-    double bound = 0.5 * o->beta * o->lambda * gates + doubt->p;
-    if (o->lambda == 0) bound = doubt->p;
+    double bound = cgam_recall_lipschitz(plan) * o->beta * o->lambda * gates + doubt->p;
+    out->exact = false; /* at s, it was */
+    if (o->lambda == 0 || lands(plan, doubt, out, &gates)) bound = doubt->p;
+    if (o->lambda == 0) gates = 0;
     out->p_error_proved = isfinite(bound);
     if (out->p_error_proved) { /* no two p are further apart than sqrt 2 */
         out->p_error = fmin(cgam_widened(bound, 16 * CGAM_U), cgam_above(sqrt(2)));
@@ -206,31 +293,44 @@ static cgam_status look_for_second(const cgam_recall *plan, const cgam_query *m,
     return status;
 }
 
-/* The eigenvalues themselves at p, and so at every p within doubt->weights of it: for those
- * diag p - pp' is larger by at most that factor, and by what p is away from 1 in all. */
-static cgam_status certify(const cgam_recall *plan, const cgam_query *m, const cgam_doubt *doubt,
-                           cgam_result *out)
+/* The eigenvalues themselves at p, beta C(pi) being its slope there, and so at every p within
+ * doubt->weights of it: for those C is larger by at most that factor, and by what pi is away from 1 in
+ * all. */
+static cgam_status certify_at(const cgam_recall *plan, double beta, const double *pi,
+                              const cgam_doubt *doubt, cgam_result *out)
 {
     const cgam_recall_opts *o = &plan->opts;
     double margin, local, more = expm1(doubt->weights);
-    double l2b = cgam_square_times(o->lambda, o->beta);
+    double l2b = cgam_square_times(o->lambda, beta);
+    double most = cgam_recall_lipschitz(plan) * cgam_square_times(o->lambda, o->beta);
     bool proved;
-    if (!(doubt->weights <= 1)) return CGAM_OK; /* p is not known well enough to speak of */
-    cgam_status status = cgam_fold_margin(plan->gate, o->beta, o->lambda, m->p, &margin, &proved);
+    cgam_status status = cgam_fold_margin(plan->gate, beta, o->lambda, pi, &margin, &proved);
     if (status != CGAM_OK) return status;
     double sum =
-        (double)plan->bank->Z.n * 0x1p-51; /* what p may be away from 1 in all, and then some */
-    double off =
-        cgam_widened(more * fmin(l2b * 0.5, out->local_contraction) + sum * l2b, 16 * CGAM_U);
+        (double)plan->bank->Z.n * 0x1p-51; /* what pi may be away from 1 in all, and then some */
+    double off = cgam_widened(more * fmin(most, out->local_contraction) + sum * l2b, 16 * CGAM_U);
     if (o->lambda == 0) off = 0;
     margin = o->lambda == 0 ? margin : cgam_below(margin - off);
     proved &= off <= 1e-10 * fmax(1, fabs(margin));
     if (proved || !(margin <= out->fold_margin)) out->fold_margin = margin;
     out->fold_margin_exact = proved;
     if (!out->contraction_proved || o->lambda == 0) return CGAM_OK;
-    status = cgam_contraction_local(plan->gate, o->beta, o->lambda, m->p, &local, &proved);
+    status = cgam_contraction_local(plan->gate, beta, o->lambda, pi, &local, &proved);
     local = cgam_widened(local + sum * l2b / plan->gate->info.eta_min, more * (1 + 0x1p-20));
     if (proved && !(local >= out->local_contraction)) out->local_contraction = local;
+    return status;
+}
+
+static cgam_status certify(const cgam_recall *plan, const cgam_query *m, const cgam_doubt *doubt,
+                           cgam_result *out)
+{
+    cgam_env *env = plan->bank->env;
+    if (!(doubt->weights <= 1)) return CGAM_OK; /* p is not known well enough to speak of */
+    double *pi = cgam_vectors_new(env, &plan->bank->Z, 1);
+    if (!pi) return cgam_fail_nomem(env, "a certificate");
+    double beta = plan->opts.beta * cgam_recall_slopes(plan, m->p, pi);
+    cgam_status status = certify_at(plan, beta, pi, doubt, out);
+    cgam_vectors_free(env, &plan->bank->Z, pi);
     return status;
 }
 
@@ -248,7 +348,10 @@ cgam_status cgam_query_bounds(const cgam_recall *plan, const cgam_query *m, cgam
     }
     bool measure = (coupled && (o->certify || !m->together)) ||
                    (solved && (o->certify || !plan->can.matrices));
-    cgam_status status = cgam_doubt_measure(plan, m, measure, gates, &doubt);
+    /* on large banks the bound of a pass, which sees no row again, will do */
+    bool freely = cgam_recall_sparse(plan) && gates && plan->can.matrices && !o->certify;
+    if (freely) doubt = (cgam_doubt){.scores = cgam_doubt_scores(plan, m->q, m->c)};
+    cgam_status status = freely ? CGAM_OK : cgam_doubt_measure(plan, m, measure, gates, &doubt);
     if (status != CGAM_OK) return status;
     if (solved) { /* mode first speaks of the gates as they are, not as they were solved */
         double off = measure ? doubt.gradient * plan->gate->gain * (1 + 0x1p-18) : INFINITY;
@@ -258,7 +361,10 @@ cgam_status cgam_query_bounds(const cgam_recall *plan, const cgam_query *m, cgam
         doubt.weights += 2 * o->beta * o->lambda * off * CGAM_SLACK;
         if (!(doubt.weights >= 0)) doubt.weights = INFINITY;
     }
+    if (cgam_recall_sparse(plan) && o->certify) doubt.weights = cgam_doubt_slopes(plan, m, &doubt);
     bound_freely(plan, m, &doubt, out);
+    if (cgam_recall_sparse(plan)) status = touch_margin(plan, m, doubt.scores, out);
+    if (status != CGAM_OK) return status;
     out->score_error = o->fast ? doubt.scores : NAN;
     if (o->certify && plan->gate->A) /* with conjugate gradients there is no room for more */
         status = certify(plan, m, &doubt, out);
