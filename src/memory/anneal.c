@@ -9,10 +9,13 @@
  *   pitchfork  the point is still there but no minimum: a symmetry holds it. The branch on which the lowest
  *              of the memories that part gains is followed
  *   winner     the leader changes, by crossing scores or at one of the others
- * On large banks, where a margin costs more than a recall, steps are judged by the prediction alone. */
+ * On large banks, where a margin costs more than a recall, steps are judged by the prediction alone. With
+ * entmax the margin jumps wherever a memory joins or leaves the support, and only its sign counts. */
 #include "memory/recall.h"
 
 #include "base/names.h"
+#include "num/entmax.h"
+#include "num/ranks.h"
 
 #include <cgam/theory.h>
 #include <math.h>
@@ -20,23 +23,35 @@
 
 CGAM_NAMES(cgam_transition_kind, cgam_transition_kind, "fold", "pitchfork", "winner")
 
-enum { STEPS_MAX = 20000, LOOSE_ITER = 100000, SHORT_MIN = 4 };
+enum {
+    STEPS_MAX = 20000,
+    HASTE = 30,      /* iterations before Newton is asked */
+    PATIENCE = 1000, /* iterations of a step: one that crawls past where a branch was is halved */
+    LOOSE_ITER = 100000, /* of what has to end somewhere */
+    SHORT_MIN = 4
+};
 static const double LOG_STEP = 0.25, LOG_STEP_LARGE = 0.7, /* the longest step, in log beta */
     LOG_SHORT = 1e-7,                                      /* where a transition is told, */
     LOG_CROSSING = 1e-3,                                   /* and where two scores cross */
     NEAR = 0.05, NEAR_LARGE = 0.25,                        /* max |p - predicted| of a kept step */
-    LOOSE = 1e-10, PART = 0.02;
+    LOOSE = 1e-10, PART = 0.02,
+                    FALL =
+                        1e-3; /* how far past a fold, where the iteration does not crawl any more */
 
 typedef struct walk {
     const cgam_recall *plan;
     cgam_query *m;
     cgam_anneal *out;
     int64_t n, room, marks; /* points and transitions that there is room for */
+    cgam_span here;
     bool large;
-    double *r[2];  /* [n] scores at the last point and at the one before, */
-    double at[2];  /* and log beta there; at[1] NAN: none */
-    double *start; /* [n] */
-    double margin; /* at the last point; NAN: not known */
+    double *r[2];   /* [n] scores at the last point and at the one before, */
+    double at[2];   /* and log beta there; at[1] NAN: none */
+    double *start;  /* [n] */
+    double *near;   /* [7, n] on small banks, else NULL: a start, and Newton's scratch */
+    double *pi;     /* [n] slopes of p, see cgam_recall_slopes */
+    double margin;  /* at the last point; NAN: not known */
+    double ends[2]; /* beta where the branch begins, and the one asked for */
     int64_t winner;
 } walk;
 
@@ -73,25 +88,50 @@ static cgam_status mark(walk *w, double log_beta, cgam_transition_kind kind)
 }
 
 /* Who leads: the one that did, or the lowest index, as long as rounding could have put another ahead. */
-static int64_t leader(const walk *w)
+static cgam_status leader(const walk *w, int64_t *out)
 {
     const double *r = w->m->r;
-    double top = -INFINITY;
-    for (int64_t i = 0; i < w->n; i++) top = fmax(top, r[i]);
-    double tie = top - 1e-11 * (1 + fabs(top));
-    if (w->out->points > 0 && r[w->winner] >= tie) return w->winner;
-    for (int64_t i = 0; i < w->n; i++)
-        if (r[i] >= tie) return i;
-    return 0;
+    const cgam_rows *Z = &w->plan->bank->Z;
+    cgam_env *env = w->plan->bank->env;
+    double own = -INFINITY;
+    cgam_tally t;
+    *out = w->winner;
+    cgam_tally_open(&t, Z, ">");
+    while (cgam_tally_next(&t))
+        for (int64_t i = t.from; i < t.to; i++) t.x[0] = fmax(t.x[0], r[i]);
+    cgam_status status = cgam_tally_close(env, &t);
+    double tie = t.x[0] - 1e-11 * (1 + fabs(t.x[0]));
+    if (w->out->points > 0 && status == CGAM_OK)
+        status = cgam_vectors_pick(env, Z, r, 1, &w->winner, &own);
+    if (status != CGAM_OK || own >= tie) return status;
+    cgam_tally_open(&t, Z, "<");
+    while (cgam_tally_next(&t))
+        for (int64_t i = t.from; i < t.to && isinf(t.x[0]); i++)
+            if (r[i] >= tie) t.x[0] = (double)i;
+    status = cgam_tally_close(env, &t);
+    *out = isinf(t.x[0]) ? 0 : (int64_t)t.x[0];
+    return status;
 }
 
-/* The fixed point at beta from w->start, NULL = where a recall starts. last: to the plan's tolerance. */
-static cgam_status solve(walk *w, double beta, const double *start, bool last)
+/* max |m->p - start|; NAN where a rank has failed. */
+static double moved_by(const walk *w)
+{
+    cgam_tally t;
+    cgam_tally_open(&t, &w->plan->bank->Z, ">");
+    while (cgam_tally_next(&t))
+        for (int64_t i = t.from; i < t.to; i++)
+            t.x[0] = fmax(t.x[0], fabs(w->m->p[i] - w->start[i]));
+    return cgam_tally_close(w->plan->bank->env, &t) == CGAM_OK ? fmax(t.x[0], 0) : NAN;
+}
+
+/* The fixed point at beta from `start`, NULL = where a recall starts, within `most` iterations; 0: to
+ * the plan's tolerance, by its own. */
+static cgam_status solve(walk *w, double beta, const double *start, int64_t most)
 {
     cgam_recall at = *w->plan; /* nothing in a plan but its options knows beta */
     at.opts.beta = beta;
-    if (!last) at.opts.tol = fmax(at.opts.tol, LOOSE);
-    if (!last) at.opts.max_iter = LOOSE_ITER;
+    if (most > 0) at.opts.tol = fmax(at.opts.tol, LOOSE);
+    if (most > 0) at.opts.max_iter = most;
     return cgam_coupled_solve(&at, 1, w->m, start);
 }
 
@@ -99,10 +139,23 @@ static cgam_status solve(walk *w, double beta, const double *start, bool last)
 static cgam_status margin_at(const walk *w, double beta, double *margin)
 {
     const cgam_recall_opts *o = &w->plan->opts;
-    if (!w->large) return cgam_fold_margin(w->plan->gate, beta, o->lambda, w->m->p, margin, NULL);
-    *margin = w->plan->gate->info.eta_min -
-              o->lambda * o->lambda * beta * cgam_softmax_norm_bound(w->n, w->m->p);
-    return CGAM_OK;
+    beta *= cgam_recall_slopes(w->plan, w->m->p, w->pi);
+    if (!w->large) return cgam_fold_margin(w->plan->gate, beta, o->lambda, w->pi, margin, NULL);
+    cgam_tally t; /* as cgam_softmax_norm_bound has it */
+    cgam_tally_open(&t, &w->plan->bank->Z, ">");
+    while (cgam_tally_next(&t))
+        for (int64_t i = t.from; i < t.to; i++) t.x[0] = fmax(t.x[0], w->pi[i] * (1 - w->pi[i]));
+    cgam_status status = cgam_tally_close(w->plan->bank->env, &t);
+    *margin = w->plan->gate->info.eta_min - o->lambda * o->lambda * beta * (2 * fmax(t.x[0], 0));
+    return status;
+}
+
+/* beta, at the ends to the bit. */
+static double beta_at(const walk *w, double log_beta)
+{
+    for (int k = 0; k < 2; k++)
+        if (log_beta == log(w->ends[k])) return w->ends[k];
+    return exp(log_beta);
 }
 
 /* Keeps m as the last point of the path. */
@@ -118,34 +171,83 @@ static cgam_status keep(walk *w, double log_beta, double margin)
     w->at[1] = w->at[0];
     w->r[0] = swap;
     w->at[0] = log_beta;
-    memcpy(w->r[0], w->m->r, (size_t)w->n * sizeof *swap);
-    w->winner = leader(w);
+    cgam_vectors_copy(&w->plan->bank->Z, w->r[0], w->m->r);
+    double p;
+    status = leader(w, &w->winner);
+    if (status == CGAM_OK)
+        status =
+            cgam_vectors_pick(w->plan->bank->env, &w->plan->bank->Z, w->m->p, 1, &w->winner, &p);
+    if (status != CGAM_OK) return status;
     w->margin = margin;
-    w->out->path[w->out->points++] = (cgam_anneal_point){.beta = exp(log_beta),
+    w->out->path[w->out->points++] = (cgam_anneal_point){.beta = beta_at(w, log_beta),
                                                          .energy = w->m->energy_end,
                                                          .winner = w->winner,
-                                                         .p = w->m->p[w->winner],
+                                                         .p = p,
                                                          .fold_margin = margin};
     return CGAM_OK;
 }
 
-/* w->start = softmax(beta r) of the scores that the secant predicts. */
-static void predict(walk *w, double log_beta)
+/* w->start = act(beta r) of the scores that the secant predicts. */
+static cgam_status predict(walk *w, double log_beta)
 {
     double ahead = isnan(w->at[1]) ? 0 : (log_beta - w->at[0]) / (w->at[0] - w->at[1]);
-    double top = -INFINITY, sum = 0, beta = exp(log_beta);
-    for (int64_t i = 0; i < w->n; i++) {
-        w->start[i] = w->r[0][i] + (ahead > 0 ? ahead * (w->r[0][i] - w->r[1][i]) : 0);
-        top = fmax(top, w->start[i]);
+    const cgam_rows *Z = &w->plan->bank->Z;
+    cgam_env *env = w->plan->bank->env;
+    double beta = exp(log_beta), *x = w->start;
+    cgam_tally t;
+    cgam_tally_open(&t, Z, ">");
+    while (cgam_tally_next(&t))
+        for (int64_t i = t.from; i < t.to; i++) {
+            x[i] = w->r[0][i] + (ahead > 0 ? ahead * (w->r[0][i] - w->r[1][i]) : 0);
+            t.x[0] = fmax(t.x[0], x[i]);
+        }
+    cgam_status status = cgam_tally_close(env, &t);
+    if (status != CGAM_OK) return status;
+    if (cgam_recall_sparse(w->plan)) {
+        cgam_entmax e = cgam_entmax_rows(env, Z, w->plan->opts.entmax, beta, x);
+        for (int64_t i = w->here.from; i < w->here.to; i++) x[i] = cgam_entmax_weight(&e, x[i]);
+        return CGAM_OK;
     }
-    for (int64_t i = 0; i < w->n; i++) sum += w->start[i] = exp(beta * (w->start[i] - top));
-    for (int64_t i = 0; i < w->n; i++) w->start[i] /= sum;
+    double top = t.x[0];
+    cgam_tally_open(&t, Z, "+");
+    while (cgam_tally_next(&t))
+        for (int64_t i = t.from; i < t.to; i++) t.x[0] += x[i] = exp(beta * (x[i] - top));
+    status = cgam_tally_close(env, &t);
+    for (int64_t i = w->here.from; i < w->here.to; i++) x[i] /= t.x[0];
+    return status;
+}
+
+/* The corrector. Where the plain iteration does not get there soon - it crawls where a branch is steep or
+ * about to end - Newton goes from the prediction, and is believed where it ends at a minimum beside it; if
+ * not, the iteration has the last word. It has the first since Newton keeps no symmetry to the bit. */
+static cgam_status correct(walk *w, double beta)
+{
+    cgam_status status = solve(w, beta, w->start, w->near ? HASTE : PATIENCE);
+    if (status != CGAM_OK || !w->near || w->m->end != CGAM_END_MAX_ITER) return status;
+    cgam_recall at = *w->plan;
+    double residual, length, margin = 0;
+    at.opts.beta = beta;
+    status = cgam_coupled_polish(&at, w->m, w->start, w->near + w->here.size, &residual, &length);
+    if (status != CGAM_OK) return status;
+    double moved = moved_by(w);
+    cgam_vectors_copy(&w->plan->bank->Z, w->near, w->m->p);
+    bool beside = residual <= LOOSE && moved <= NEAR;
+    if (beside) status = margin_at(w, beta, &margin);
+    if (status != CGAM_OK) return status;
+    beside = beside && margin > 0;
+    return solve(w, beta, beside ? w->near : w->start, PATIENCE);
 }
 
 /* Where two leaders cross between the last point and m: r is taken as linear in log beta. */
 static double crossing(const walk *w, double log_beta, int64_t now)
 {
-    double before = w->r[0][w->winner] - w->r[0][now], after = w->m->r[w->winner] - w->m->r[now];
+    const cgam_rows *Z = &w->plan->bank->Z;
+    int64_t two[2] = {w->winner, now};
+    double then[2], here[2];
+    if (cgam_vectors_pick(w->plan->bank->env, Z, w->r[0], 2, two, then) != CGAM_OK ||
+        cgam_vectors_pick(w->plan->bank->env, Z, w->m->r, 2, two, here) != CGAM_OK)
+        return NAN;
+    double before = then[0] - then[1], after = here[0] - here[1];
     double share = before - after > 0 ? before / (before - after) : 0.5;
     return w->at[0] + fmin(fmax(share, 0), 1) * (log_beta - w->at[0]);
 }
@@ -156,40 +258,59 @@ static cgam_status part(walk *w, double log_end, double *log_beta, double *margi
 {
     const cgam_recall_opts *o = &w->plan->opts;
     cgam_env *env = w->plan->bank->env;
-    double beta = exp(*log_beta), most = 0, mean = 0;
+    const cgam_rows *Z = &w->plan->bank->Z;
+    double beta = exp(*log_beta) * cgam_recall_slopes(w->plan, w->m->p, w->pi);
     cgam_lowest low = {0};
-    cgam_dplr_spec spec =
-        cgam_gate_hessian(w->plan->gate, 1, o->lambda * o->lambda * beta, w->m->p);
+    cgam_dplr_spec spec = cgam_gate_hessian(w->plan->gate, 1, o->lambda * o->lambda * beta, w->pi);
     cgam_status status = cgam_dplr_lowest(env, &spec, 1e-10, true, &low);
     int64_t lowest = 0;
     if (status == CGAM_OK) {
-        mean = cgam_vec_dot(w->n, w->m->p, low.vector);
-        for (int64_t i = 0; i < w->n; i++)
-            most = fmax(most, fabs(w->m->p[i] * (low.vector[i] - mean)));
-        while (!(fabs(w->m->p[lowest] * (low.vector[lowest] - mean)) > 1e-6 * most) &&
-               lowest + 1 < w->n)
-            lowest++;
+        cgam_tally t;
+        double mean = cgam_vectors_dot(env, Z, w->pi, low.vector);
+        cgam_tally_open(&t, Z, ">");
+        while (cgam_tally_next(&t))
+            for (int64_t i = t.from; i < t.to; i++)
+                t.x[0] = fmax(t.x[0], fabs(w->pi[i] * (low.vector[i] - mean)));
+        status = cgam_tally_close(env, &t);
+        double most = fmax(t.x[0], 0);
+        cgam_tally_open(&t, Z, "<");
+        while (cgam_tally_next(&t) && status == CGAM_OK)
+            for (int64_t i = t.from; i < t.to && isinf(t.x[0]); i++)
+                if (fabs(w->pi[i] * (low.vector[i] - mean)) > 1e-6 * most) t.x[0] = (double)i;
+        if (status == CGAM_OK) status = cgam_tally_close(env, &t);
+        lowest = isinf(t.x[0]) ? w->n - 1 : (int64_t)t.x[0];
     }
-    cgam_free(env, low.vector);
+    cgam_vectors_free(env, Z, low.vector);
     if (status != CGAM_OK) return status;
     double before = *log_beta;
     *log_beta = fmin(log_end, before + PART);
     double tilt = fmin(fmax(sqrt(*log_beta - before), 1e-4), 0.3);
-    for (int64_t i = 0; i < w->n; i++)
+    for (int64_t i = w->here.from; i < w->here.to; i++)
         w->start[i] = (1 - tilt) * w->m->p[i] + (i == lowest ? tilt : 0);
-    status = solve(w, exp(*log_beta), w->start, false);
+    status = solve(w, exp(*log_beta), w->start, LOOSE_ITER);
+    return status == CGAM_OK ? margin_at(w, exp(*log_beta), margin) : status;
+}
+
+/* Past a fold that the iteration still crawls through: on from where it is. */
+static cgam_status fall(walk *w, double log_end, double *log_beta, double *margin)
+{
+    *log_beta = fmin(log_end, *log_beta + FALL);
+    cgam_vectors_copy(&w->plan->bank->Z, w->start, w->m->p);
+    cgam_status status = solve(w, exp(*log_beta), w->start, LOOSE_ITER);
     return status == CGAM_OK ? margin_at(w, exp(*log_beta), margin) : status;
 }
 
 /* A step that could not be kept however short: what became of the branch. */
 static cgam_status turn(walk *w, double log_end, double log_beta, double moved, double margin)
 {
-    bool symmetric = !w->large && margin <= 0 && moved <= NEAR;
+    bool ended = w->m->end == CGAM_END_CONVERGED;
+    bool symmetric = ended && !w->large && margin <= 0 && moved <= NEAR;
     int64_t before = w->winner;
     cgam_status status =
         mark(w, log_beta, symmetric ? CGAM_TRANSITION_PITCHFORK : CGAM_TRANSITION_FOLD);
     double from = log_beta;
     if (status == CGAM_OK && symmetric) status = part(w, log_end, &log_beta, &margin);
+    if (status == CGAM_OK && !ended) status = fall(w, log_end, &log_beta, &margin);
     if (status == CGAM_OK) status = keep(w, log_beta, margin);
     w->at[1] = NAN; /* no secant across a transition */
     if (status == CGAM_OK && w->winner != before) status = mark(w, from, CGAM_TRANSITION_WINNER);
@@ -202,16 +323,20 @@ static cgam_status follow(walk *w, double log_end)
     double shortest = w->large ? longest / (1 << SHORT_MIN) : LOG_SHORT;
     cgam_status status = CGAM_OK;
     for (int k = 0; w->at[0] < log_end && k < STEPS_MAX && status == CGAM_OK; k++) {
-        double to = w->at[0] + step >= log_end ? log_end : w->at[0] + step, moved = 0;
-        predict(w, to);
-        status = solve(w, exp(to), w->start, false);
-        if (status == CGAM_OK) status = margin_at(w, exp(to), &next);
+        double to = w->at[0] + step >= log_end ? log_end : w->at[0] + step;
+        double beta = beta_at(w, to);
+        int64_t now, before = w->winner;
+        status = predict(w, to);
+        if (status == CGAM_OK) status = correct(w, beta);
+        if (status == CGAM_OK) status = margin_at(w, beta, &next);
+        if (status == CGAM_OK) status = leader(w, &now);
         if (status != CGAM_OK) break;
-        for (int64_t i = 0; i < w->n; i++) moved = fmax(moved, fabs(w->m->p[i] - w->start[i]));
-        bool near = moved <= (w->large ? NEAR_LARGE : NEAR) && w->m->end != CGAM_END_DIVERGED;
+        double moved = moved_by(w);
+        bool near = moved <= (w->large ? NEAR_LARGE : NEAR) && w->m->end == CGAM_END_CONVERGED;
         bool brief = !(to - w->at[0] > shortest);
-        bool steady = w->large || (next > 0 && (next > 0.3 * w->margin || brief));
-        int64_t now = leader(w), before = w->winner;
+        bool steady =
+            w->large ||
+            (next > 0 && (next > 0.3 * w->margin || brief || cgam_recall_sparse(w->plan)));
         bool crosses = now != before && !w->large && to - w->at[0] > LOG_CROSSING;
         if (near && steady && !crosses) {
             double where = now != before ? crossing(w, to, now) : 0;
@@ -232,7 +357,8 @@ static cgam_status follow(walk *w, double log_end)
 static double first_beta(const cgam_recall *plan)
 {
     const cgam_recall_opts *o = &plan->opts;
-    double eta = plan->gate->info.eta_min, safe = eta / (o->lambda * o->lambda);
+    double eta = plan->gate->info.eta_min;
+    double safe = 0.5 * eta / (cgam_recall_lipschitz(plan) * o->lambda * o->lambda);
     if (!isnan(o->beta_start)) return o->beta_start;
     return safe > 0 && safe < o->beta ? safe : o->beta;
 }
@@ -240,31 +366,42 @@ static double first_beta(const cgam_recall *plan)
 cgam_status cgam_anneal_solve(const cgam_recall *plan, cgam_query *m, cgam_anneal *out)
 {
     cgam_env *env = plan->bank->env;
-    int64_t n = plan->bank->Z.n;
+    const cgam_rows *Z = &plan->bank->Z;
+    cgam_span here = cgam_rows_span(Z);
     cgam_anneal path = {0};
     walk w = {.plan = plan,
               .m = m,
               .out = &path,
-              .n = n,
+              .n = Z->n,
+              .here = here,
               .large = plan->can.matrices || !plan->gate->A,
               .at = {NAN, NAN},
               .margin = NAN};
-    double *room = cgam_alloc(env, (size_t)(3 * n), sizeof *room), margin = NAN;
+    int64_t vectors = w.large ? 4 : 11, n = here.size;
+    double *room = cgam_vectors_new(env, Z, vectors), margin = NAN;
     double first = first_beta(plan);
     cgam_status status = room ? CGAM_OK : cgam_fail_nomem(env, "annealing");
+    w.ends[0] = first;
+    w.ends[1] = plan->opts.beta;
     w.r[0] = room;
     w.r[1] = room + n;
     w.start = room + 2 * n;
-    if (status == CGAM_OK) status = solve(&w, first, NULL, false);
+    w.pi = room + 3 * n;
+    if (!w.large) w.near = room + 4 * n;
+    if (status == CGAM_OK) status = solve(&w, first, NULL, LOOSE_ITER);
     if (status == CGAM_OK) status = margin_at(&w, first, &margin);
     if (status == CGAM_OK) status = keep(&w, log(first), margin);
     if (status == CGAM_OK) status = follow(&w, log(plan->opts.beta));
     if (status == CGAM_OK) { /* the end, with the books of a recall */
-        memcpy(w.start, m->p, (size_t)n * sizeof *w.start);
-        status = solve(&w, plan->opts.beta, w.start, true);
+        cgam_vectors_copy(Z, w.start, m->p);
+        status = solve(&w, plan->opts.beta, w.start, 0);
     }
-    if (status == CGAM_OK && path.points > 0) path.path[path.points - 1].energy = m->energy_end;
-    cgam_free(env, room);
+    if (status == CGAM_OK && path.points > 0) {
+        cgam_anneal_point *last = path.path + path.points - 1;
+        last->energy = m->energy_end;
+        status = cgam_vectors_pick(env, Z, m->p, 1, &last->winner, &last->p);
+    }
+    cgam_vectors_free(env, Z, room);
     if (status == CGAM_OK && out) *out = path;
     else cgam_anneal_free(env, &path);
     return status;

@@ -9,12 +9,7 @@
 
 static cgam_recall_opts annealed(double alpha, double beta, double lambda)
 {
-    cgam_recall_opts o = cgam_recall_opts_default();
-    o.mode = CGAM_ANNEAL;
-    o.alpha = alpha;
-    o.beta = beta;
-    o.lambda = lambda;
-    return o;
+    return object_opts(CGAM_ANNEAL, alpha, beta, lambda);
 }
 
 static cgam_result anneal(const cgam_bank *bank, const cgam_recall_opts *o, const double *q,
@@ -67,11 +62,39 @@ static void two_tied_memories_part_at_their_pitchfork(void **state)
                 *(1 / (1 + exp(-kappa * (2 * x - 1))) > x ? &low : &high) = x;
             }
             CHECK_CLOSE(p[0], e > 0 ? low : 0.5, 1e-9);
-            CHECK_REL(path.path[path.points - 1].beta, o.beta, 1e-12);
+            const cgam_anneal_point *last = &path.path[path.points - 1];
+            assert_true(last->beta == o.beta && last->p == p[last->winner]); /* what is returned */
             for (int64_t i = 1; i < path.points; i++)
                 CHECK_LE(path.path[i - 1].beta, path.path[i].beta);
             cgam_anneal_free(env, &path);
         }
+    }
+    cgam_bank_free(bank);
+}
+
+/* Sparsemax, orthogonal memories, no penalty, lambda = 1: p1 - p2 = beta gap / (1 - beta), which is steep
+ * as beta nears 1 / (1 + gap), where it is 1 and the margin all but gone; yet nothing is a transition. */
+static void a_steep_branch_is_no_fold(void **state)
+{
+    (void)state;
+    const double Z[] = {1, 0, 0, 1};
+    cgam_bank *bank = object_bank(env, 2, 2, Z);
+    for (double gap = 1e-2; gap > 5e-7; gap /= 10) {
+        const double q[] = {gap, 0};
+        cgam_recall_opts o = annealed(0, 1.5, 1);
+        cgam_anneal path;
+        double p[2];
+        o.entmax = 2;
+        cgam_result result = anneal(bank, &o, q, NULL, p, &path);
+        assert_true(p[0] == 1 && result.exact);
+        assert_int_equal(path.transitions, 0);
+        CHECK_LE(path.points, 100);
+        for (int64_t i = 0; i < path.points; i++) {
+            double beta = path.path[i].beta, apart = fmin(beta * gap / (1 - beta), 1);
+            if (beta > 1 / (1 + gap)) apart = 1;
+            CHECK_CLOSE(path.path[i].p, (1 + apart) / 2, 1e-9 / gap);
+        }
+        cgam_anneal_free(env, &path);
     }
     cgam_bank_free(bank);
 }
@@ -115,8 +138,8 @@ static void the_branch_is_that_of_a_fine_walk(void **state)
         for (int64_t i = 0; i < n; i++) G[i * n + i] = 0;
         double low = dense_eigen(n, G, NULL)[0];
         double alpha = (low < -1e-6 ? -1 / low : 1) * dense_between(&rng, 0, 0.7);
-        cgam_recall_opts o =
-            annealed(alpha, dense_between_log(&rng, 2, 30), dense_between_log(&rng, 0.4, 1.2));
+        double lambda = dense_between_log(&rng, 0.4, 1.2), beta = dense_between_log(&rng, 2, 30);
+        cgam_recall_opts o = annealed(alpha, beta, lambda);
         double *A = dense_gate(n, d, Z, alpha);
         for (int64_t i = 0; i < n; i++) {
             for (int64_t j = 0; j < n; j++) e[j] = i == j;
@@ -168,6 +191,7 @@ static void what_cannot_be_annealed_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_steep_branch_is_no_fold),
         cmocka_unit_test(two_tied_memories_part_at_their_pitchfork),
         cmocka_unit_test(the_branch_is_that_of_a_fine_walk),
         cmocka_unit_test(what_cannot_be_annealed_is_refused),
