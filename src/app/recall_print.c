@@ -24,6 +24,12 @@ static void print_line(FILE *to, const char *name, double value, const char *wor
     else fprintf(to, "  %-18s %-14.8g %s\n", name, value, words);
 }
 
+static bool is_proved(const json_t *q, const char *claim)
+{
+    const json_t *verdict = json_object_get(json_object_get(q, "certificates"), claim);
+    return json_is_string(verdict) && !strcmp(json_string_value(verdict), "proved");
+}
+
 static void print_query(const json_t *q, bool coupled, bool flow, FILE *to)
 {
     bool target = json_object_get(q, "target") != NULL;
@@ -48,7 +54,8 @@ static void print_query(const json_t *q, bool coupled, bool flow, FILE *to)
     }
     if (json_object_get(q, "p_none"))
         print_line(to, "p, none", cgam_json_get_real(q, "p_none"), "of none of the memories");
-    print_line(to, "p >=", cgam_json_get_real(q, "p_lower_bound"), "proved from the gap");
+    print_line(to, "p >=", cgam_json_get_real(q, "p_lower_bound"),
+               is_proved(q, "p_lower_bound") ? "proved from the gap" : "by the gap, not proved");
     print_line(to, "gap", cgam_json_get_real(q, "gap"), "lead in score over the best rival");
     print_line(to, "gap, query", cgam_json_get_real(q, "gap_raw"), "lead by the query alone");
     print_line(to, "gap, gates", cgam_json_get_real(q, "gap_gate"), "lead by the gates alone");
@@ -69,9 +76,10 @@ static void print_query(const json_t *q, bool coupled, bool flow, FILE *to)
         print_line(to, "contraction", cgam_json_get_real(q, "contraction"),
                    "below 1 the fixed point is unique");
         fprintf(to, "  %-18s %-14s\n", "unique",
-                json_is_null(unique)   ? "not decided"
-                : json_is_true(unique) ? "yes, proved"
-                                       : "no");
+                json_is_null(unique)     ? "not decided"
+                : !json_is_true(unique)  ? "no"
+                : is_proved(q, "unique") ? "yes, proved"
+                                         : "yes");
         bool exact = json_is_true(json_object_get(q, "fold_margin_exact"));
         print_line(to,
                    exact ? "fold margin" : "fold margin >=", cgam_json_get_real(q, "fold_margin"),

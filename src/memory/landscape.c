@@ -159,7 +159,12 @@ static cgam_status settle(search *x, const cgam_query *m, double error, bool des
         if (status == CGAM_OK) cgam_result_fill(x->plan, &summary, m, &r);
         if (status == CGAM_OK) status = cgam_query_bounds(x->plan, m, &r);
         if (status != CGAM_OK) return status;
-        if (!r.p_error_proved && !isnan(error)) r.p_error = error;
+        if (!r.p_error_proved && !isnan(error)) { /* a saddle, or a minimum that is nearly flat */
+            status = cgam_coupled_enclose(x->plan, m, &r.p_error);
+            if (status != CGAM_OK) return status;
+            r.p_error_proved = isfinite(r.p_error);
+            if (!r.p_error_proved) r.p_error = error;
+        }
         *open = !r.p_error_proved && isnan(error);
         if (*open) return CGAM_OK;
         if (r.end != CGAM_END_CONVERGED) at = -2;
@@ -169,7 +174,9 @@ static cgam_status settle(search *x, const cgam_query *m, double error, bool des
             status = make_room(x);
             if (status == CGAM_OK) status = index_at(x, m->p, &index);
             if (status != CGAM_OK) return status;
-            if (index < 0 || (index == 0) != (r.fold_margin > 0)) at = -2; /* degenerate */
+            bool flat = index < 0 || (index > 0 && r.fold_margin > 0) ||
+                        (index == 0 && r.fold_margin_exact && !(r.fold_margin > 0));
+            if (flat) at = -2; /* degenerate */
             else {
                 at = out->count++;
                 memcpy(out->p + at * x->n, m->p, (size_t)x->n * sizeof *out->p);

@@ -16,8 +16,14 @@
  * The condition on theta is proved by one factorisation (num/dplr_proof.c). The step solves
  *     (A - lambda^2 beta C) ds = lambda (f - pi) ,    s = A^-1 (u + lambda pi),
  * a diagonal-plus-rank-(d+1) system; pi then moves by (f - pi) + lambda beta C ds, so A itself is
- * never applied. */
+ * never applied.
+ *
+ * Kantorovich. Any critical point near s, a saddle too. With |H^-1| <= sigma at s, gradient g there, and
+ * K = beta^2 lambda^3 / sqrt 2 the Lipschitz constant of H (docs/theorems/variational.md, statement 8):
+ * if 2 K sigma^2 |g| < 1, there is exactly one within 2 sigma |g| of s. */
 #include "memory/recall.h"
+
+#include "num/rounding.h"
 
 #include <math.h>
 #include <string.h>
@@ -37,6 +43,27 @@ double cgam_basin_theta(double beta, double lambda, double eta_min, double step,
         if (*radius > 4 * step / gap) return 1 - gap;
     }
     return -1;
+}
+
+/* H is that of p as it was rounded, at most off away from the exact one: |C(p) - C(p')| <= 4 |p - p'|. */
+cgam_status cgam_coupled_enclose(const cgam_recall *plan, const cgam_query *m, double *p_error)
+{
+    const cgam_recall_opts *o = &plan->opts;
+    double l2b = cgam_square_times(o->lambda, o->beta), inverse = INFINITY;
+    cgam_dplr_spec spec = cgam_gate_hessian(plan->gate, 1, l2b, m->p);
+    cgam_dplr *H = NULL;
+    cgam_doubt doubt;
+    *p_error = INFINITY;
+    cgam_status status = cgam_doubt_measure(plan, m, true, false, &doubt);
+    if (status == CGAM_OK) status = cgam_dplr_new(plan->bank->env, &spec, &H);
+    if (status == CGAM_OK) status = cgam_dplr_inverse_norm(H, &spec, &inverse);
+    cgam_dplr_free(H);
+    double off = inverse * (l2b * (4 * doubt.p + 16 * CGAM_U)) * CGAM_SLACK;
+    if (status != CGAM_OK || !(doubt.p < 1) || !(off < 0.5)) return status;
+    double sigma = inverse / (1 - off), step = sigma * doubt.gradient;
+    double bend = sigma * l2b * (o->beta * o->lambda) * 0.7072 * step * CGAM_SLACK;
+    if (2 * bend < 1) *p_error = (o->beta * o->lambda * step + doubt.p) * (1 + 0x1p-18);
+    return CGAM_OK;
 }
 
 typedef struct newton {

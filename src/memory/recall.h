@@ -146,6 +146,9 @@ cgam_status cgam_coupled_direction(const cgam_recall *plan, const double *p, con
  * step. work: [6, n]. */
 cgam_status cgam_coupled_polish(const cgam_recall *plan, cgam_query *m, const double *start,
                                 double *work, double *residual, double *length);
+/* A bound of |p - p*|_2, p* that of a critical point of the energy beside m, of any index; INFINITY: not
+ * proved, as on more than CGAM_DPLR_SMALL memories. Softmax. */
+cgam_status cgam_coupled_enclose(const cgam_recall *plan, const cgam_query *m, double *p_error);
 /* The energy at s = A^-1 (u + lambda pi); sets r, p and lse there. */
 double cgam_coupled_energy_at(const cgam_recall *plan, cgam_query *m, const double *s,
                               const double *pi);

@@ -10,11 +10,7 @@
 
 static cgam_recall_opts coupled(double alpha, double beta, double lambda)
 {
-    cgam_recall_opts o = cgam_recall_opts_default();
-    o.mode = CGAM_COUPLED;
-    o.alpha = alpha;
-    o.beta = beta;
-    o.lambda = lambda;
+    cgam_recall_opts o = object_opts(CGAM_COUPLED, alpha, beta, lambda);
     o.certify = true;
     return o;
 }
@@ -115,7 +111,7 @@ static void any_landscape_is_made_of_fixed_points(void **state)
 {
     (void)state;
     cgam_rng rng = cgam_rng_stream(31, 0);
-    int several = 0, whole = 0, all = 0;
+    int several = 0, whole = 0, all = 0, saddles = 0;
     for (int k = 0; k < 120; k++) {
         int64_t n = 2 + cgam_rng_below(&rng, 5), d = 1 + cgam_rng_below(&rng, 6);
         double *Z = dense_bank(&rng, (dense_kind)cgam_rng_below(&rng, DENSE_KINDS), n, d);
@@ -124,8 +120,8 @@ static void any_landscape_is_made_of_fixed_points(void **state)
         for (int64_t i = 0; i < n; i++) G[i * n + i] = 0;
         double low = dense_eigen(n, G, NULL)[0];
         double alpha = (low < -1e-6 ? -1 / low : 1) * dense_between(&rng, 0, 0.8);
-        cgam_recall_opts o =
-            coupled(alpha, dense_between_log(&rng, 0.5, 10), dense_between_log(&rng, 0.3, 2));
+        double lambda = dense_between_log(&rng, 0.3, 2), beta = dense_between_log(&rng, 0.5, 10);
+        cgam_recall_opts o = coupled(alpha, beta, lambda);
         double *A = dense_gate(n, d, Z, alpha), *s = dense_room(n), *r = dense_room(n);
         double *p = dense_room(n), eta = dense_eigen(n, A, NULL)[0];
         cgam_bank *bank = object_bank(env, n, d, Z);
@@ -151,6 +147,8 @@ static void any_landscape_is_made_of_fixed_points(void **state)
             int64_t down = 0;
             for (int64_t j = 0; j < n; j++) down += values[j] < 0;
             assert_int_equal(down, at->index);
+            if (fabs(values[0]) > 1e-3) assert_true(at->p_error_proved && at->p_error < 1e-6);
+            saddles += !at->minimum;
             CHECK_CLOSE(at->fold_margin, values[0], 1e-6 * (1 + fabs(values[0])));
             for (int64_t j = 0; j < x.count; j++) basin += x.points[j].basin;
             CHECK_LE(basin, 1 + 1e-12);
@@ -171,6 +169,7 @@ static void any_landscape_is_made_of_fixed_points(void **state)
         dense_reset();
     }
     CHECK_LE(20, several);
+    CHECK_LE(20, saddles);
     assert_int_equal(whole, all);
 }
 
