@@ -1,6 +1,7 @@
 #!/bin/sh
-# Draws contexts.svg and contexts.png: one query, four contexts, what is recalled. Every number
-# comes from the program: docs/figures/make.sh [PROGRAM], by default build/cgam. Needs gnuplot.
+# Draws contexts.svg and contexts.png: one query, four contexts, what is recalled; and basins.png: where recalls
+# of one query end from any start. Every number comes from the program and from examples/basins.c beside it:
+# docs/figures/make.sh [PROGRAM], by default build/cgam. Needs gnuplot.
 set -eu
 cd "$(dirname "$0")"
 cgam=${1:-../../build/cgam}
@@ -50,3 +51,6 @@ for kind in svg png; do
 done
 # gnuplot ends lines with blanks and calls every picture Gnuplot.
 sed -i -e 's/[[:blank:]]*$//' -e 's|<title>Gnuplot</title>|<title>One query, four contexts</title>|' contexts.svg
+
+"$(dirname "$cgam")/examples/basins" >"$work/basins"
+gnuplot -e "kind = 'png'; dir = '$work'" basins.gnuplot

@@ -205,6 +205,9 @@ typedef struct cgam_recall_in {
     const double *c;       /* NULL = no context, [d_c] shared, or [queries, d_c] */
     bool c_per_query;      /* which of the two */
     const int64_t *target; /* NULL = none, or [queries] */
+    const double *start;   /* NULL = where a recall starts, softmax(beta (b + lambda A^-1 u)), or
+                              [queries, n]: mode coupled starts from these weights, 0 or more and not
+                              all 0, divided by their sum */
 } cgam_recall_in;
 
 /* The ways of a recall. */

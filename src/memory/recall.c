@@ -255,6 +255,32 @@ static cgam_status check_scores(const cgam_recall *plan, const cgam_recall_in *i
     return CGAM_OK;
 }
 
+/* Starts of mode coupled, checked and divided by their sums. */
+static cgam_status take_starts(const cgam_recall *plan, const cgam_recall_in *in, double *starts)
+{
+    cgam_env *env = plan->bank->env;
+    int64_t n = plan->bank->Z.n;
+    cgam_span here = cgam_rows_span(&plan->bank->Z);
+    if (plan->opts.mode != CGAM_COUPLED)
+        return cgam_fail(env, CGAM_E_ARG, "a start is of mode coupled, not of mode %s",
+                         cgam_mode_name(plan->opts.mode));
+    for (int64_t k = 0; k < in->queries; k++) {
+        double sum = 0;
+        for (int64_t i = 0; i < n; i++) {
+            double weight = in->start[k * n + i];
+            if (!(weight >= 0 && isfinite(weight)))
+                return cgam_fail(env, CGAM_E_ARG, "the start of query %lld has weight %g at %lld",
+                                 (long long)k, weight, (long long)i);
+            sum += weight;
+        }
+        if (!(sum > 0 && isfinite(sum)))
+            return cgam_fail(env, CGAM_E_ARG, "the weights of the start of query %lld sum to %g",
+                             (long long)k, sum);
+        for (int64_t i = here.from; i < here.to; i++)
+            starts[k * here.size + i] = in->start[k * n + i] / sum;
+    }
+    return CGAM_OK;
+}
 
 static cgam_status run(const cgam_recall *plan, const cgam_recall_in *in,
                        const cgam_recall_out *out)
@@ -299,7 +325,18 @@ cgam_status cgam_recall_run(const cgam_recall *plan, const cgam_recall_in *in,
     cgam_status status = check_input(plan, in);
     if (status != CGAM_OK || in->queries == 0) return status;
     if (out->anneal) memset(out->anneal, 0, (size_t)in->queries * sizeof *out->anneal);
-    return plan->bank->number ? run_numbered(plan, in, out) : run(plan, in, out);
+    cgam_recall_in own = *in;
+    double *starts = NULL;
+    if (in->start) {
+        cgam_env *env = plan->bank->env;
+        starts = cgam_vectors_new(env, &plan->bank->Z, in->queries);
+        status = starts ? take_starts(plan, in, starts) : cgam_fail_nomem(env, "starts");
+        own.start = starts;
+    }
+    if (status == CGAM_OK)
+        status = plan->bank->number ? run_numbered(plan, &own, out) : run(plan, &own, out);
+    cgam_vectors_free(plan->bank->env, &plan->bank->Z, starts);
+    return status;
 }
 
 cgam_status cgam_recall_once(const cgam_bank *bank, const double *q, const double *c,

@@ -85,7 +85,7 @@ cgam_route cgam_route_choose(const cgam_recall *plan, const cgam_recall_in *in,
         if (many || route.path == CGAM_PATH_SKETCH) route.group = CGAM_RECALL_GROUP;
     } else if (o->mode == CGAM_FLOW) {
         route.path = CGAM_PATH_FLOW;
-    } else if (o->mode == CGAM_COUPLED && many && can->coupled_f32 && plan->small &&
+    } else if (o->mode == CGAM_COUPLED && many && !in->start && can->coupled_f32 && plan->small &&
                !can->refines && together >= CGAM_ROUTE_SHARE) {
         route = (cgam_route){CGAM_PATH_COUPLED_TOGETHER, CGAM_F32, together};
     } else if (o->mode == CGAM_COUPLED) {

@@ -213,7 +213,8 @@ static cgam_status solve(group *g)
     const cgam_recall *plan = g->plan;
     const cgam_rows *Z = &plan->bank->Z;
     int64_t alone[CGAM_RECALL_GROUP], many = 0;
-    if (g->path == CGAM_PATH_COUPLED) return cgam_coupled_solve(plan, g->count, g->m, NULL);
+    const double *start = g->in->start ? g->in->start + g->from * cgam_rows_span(Z).size : NULL;
+    if (g->path == CGAM_PATH_COUPLED) return cgam_coupled_solve(plan, g->count, g->m, start);
     if (g->path == CGAM_PATH_ANNEAL) {
         cgam_status status = CGAM_OK;
         for (int64_t k = 0; k < g->count && status == CGAM_OK; k++)

@@ -173,6 +173,38 @@ static void any_landscape_is_made_of_fixed_points(void **state)
     assert_int_equal(whole, all);
 }
 
+/* A recall that starts at a corner ends where the iteration from it does, and one that starts at a minimum
+ * stays; weights count up to their sum. */
+static void a_recall_may_start_anywhere(void **state)
+{
+    (void)state;
+    const double Z[] = {1, 0, 1, 0}, q[] = {0.3, 0.7, 0.3, 0.7, 0.3, 0.7};
+    double start[] = {2, 0, 0, 3, 1, 1}, p[6];
+    cgam_bank *bank = object_bank(env, 2, 2, Z);
+    cgam_recall_opts o = coupled(0, 2, sqrt(1.5));
+    cgam_recall *plan = object_recall(env, bank, &o);
+    cgam_recall_in in = {.queries = 3, .q = q, .start = start};
+    cgam_recall_out out = {.p = p};
+    double lean = (double)leaning(3);
+    CHECK_STATUS(env, cgam_recall_run(plan, &in, &out));
+    CHECK_CLOSE(p[0], lean, 1e-10);
+    CHECK_CLOSE(p[3], lean, 1e-10);
+    CHECK_CLOSE(p[4], 0.5, 1e-12); /* on the ridge */
+    start[2] = -1;
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_recall_run(plan, &in, &out));
+    CHECK_MESSAGE(env, "the start of query 1 has weight -1 at 0");
+    start[2] = start[3] = 0;
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_recall_run(plan, &in, &out));
+    CHECK_MESSAGE(env, "the weights of the start of query 1 sum to 0");
+    cgam_recall_free(plan);
+    o.mode = CGAM_FIRST;
+    plan = object_recall(env, bank, &o);
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_recall_run(plan, &in, &out));
+    CHECK_MESSAGE(env, "a start is of mode coupled, not of mode first");
+    cgam_recall_free(plan);
+    cgam_bank_free(bank);
+}
+
 static void what_has_no_landscape_is_refused(void **state)
 {
     (void)state;
@@ -199,6 +231,7 @@ int main(void)
         cmocka_unit_test(two_tied_memories_have_a_pitchfork),
         cmocka_unit_test(tied_memories_without_penalty_are_counted),
         cmocka_unit_test(any_landscape_is_made_of_fixed_points),
+        cmocka_unit_test(a_recall_may_start_anywhere),
         cmocka_unit_test(what_has_no_landscape_is_refused),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
