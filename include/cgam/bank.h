@@ -22,6 +22,9 @@ typedef struct cgam_bank_opts {
     bool normalize; /* divide each row by its norm; default false */
     bool copy;      /* copy the caller's rows instead of borrowing them; default false */
     int64_t stride; /* elements from row to row; default 0 = d */
+    /* Spread the rows over these (ranks.h): all of them open the same file, or each gives n rows of its own, which
+     * follow those of the ranks before it; n = 0 is fine there. Borrowed like the rows. Default NULL: one process. */
+    struct cgam_ranks *ranks;
 } cgam_bank_opts;
 
 CGAM_API cgam_bank_opts cgam_bank_opts_default(void);
@@ -32,7 +35,10 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_bank_new(cgam_env *env, const void *dat
                                                   int64_t n, int64_t d, const cgam_bank_opts *opts,
                                                   cgam_bank **out);
 
-/* A bank from FILE or FILE:MEMBER (.npy, .npz, .safetensors, .csv), two-dimensional; see io.h. */
+/* A bank from FILE or FILE:MEMBER (.npy, .npz, .safetensors, .csv), two-dimensional; see io.h. From several files of one width and type: those that a pattern
+ * of the shell matches, 'Z-*.npy' or 'Z-*.npz:MEMBER'; or the arrays of an index INDEX.json, whose "weight_map" says which
+ * .safetensors file beside it has which array, INDEX.json:NAME being one. Rows come in the order of names, where Z-2 is
+ * before Z-10, and are copied into memory. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_bank_load(cgam_env *env, const char *path,
                                                    const cgam_bank_opts *opts, cgam_bank **out);
 CGAM_API void cgam_bank_free(cgam_bank *bank); /* NULL is fine */

@@ -64,6 +64,13 @@ bool cgam_file_exists(const char *path)
     return is_standard_input(path) || stat(path, &st) == 0;
 }
 
+bool cgam_file_stays(const char *path)
+{
+    struct stat st;
+    if (lent(path) || cgam_file_barred(path)) return lent(path) != NULL;
+    return !is_standard_input(path) && stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
 /* An input that cannot be opened is the user's to put right, unless the machine ran short. */
 static cgam_status open_failed(cgam_env *env, const char *path, int error)
 {

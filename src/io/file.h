@@ -42,6 +42,8 @@ void cgam_file_unmap(cgam_file *file); /* copes with {0} and NULL, leaves {0} */
 
 bool cgam_file_exists(const char *path);
 bool cgam_file_barred(const char *path); /* by a loan of this thread, whatever is on the disk */
+/* Can it be opened twice? Not a pipe. */
+bool cgam_file_stays(const char *path);
 
 /* How an input is called in messages: as much of the end of its path as there is room for. */
 const char *cgam_file_name(const char *path);

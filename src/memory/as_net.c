@@ -157,6 +157,8 @@ static cgam_status fill(cgam_net *net, const cgam_bank *bank, const cgam_memory_
 cgam_status cgam_memory_net_new(const cgam_bank *bank, const cgam_memory_net_opts *opts,
                                 cgam_net **out)
 {
+    cgam_status alone = cgam_bank_alone(bank, "a network");
+    if (alone != CGAM_OK) return alone;
     *out = NULL;
     cgam_env *env = bank->env;
     cgam_memory_net_opts o = opts ? *opts : cgam_memory_net_opts_default();
@@ -182,6 +184,8 @@ static cgam_status one_stage(const cgam_bank *bank, const cgam_lagr *visible, do
                              const cgam_lagr *hidden, double parameter, double tau_hidden,
                              cgam_net **out)
 {
+    cgam_status alone = cgam_bank_alone(bank, "a network");
+    if (alone != CGAM_OK) return alone;
     *out = NULL;
     cgam_env *env = bank->env;
     const cgam_op *Z = NULL;
@@ -236,6 +240,8 @@ static cgam_status overlaps(const cgam_bank *bank, double beta, double power, co
 cgam_status cgam_dense_energy(const cgam_bank *bank, double beta, double power, const double *v,
                               double *energy)
 {
+    cgam_status alone = cgam_bank_alone(bank, "a network");
+    if (alone != CGAM_OK) return alone;
     int64_t n = bank->Z.n, d = bank->Z.d;
     double *room, E = 0;
     cgam_status status = overlaps(bank, beta, power, v, &room);
@@ -254,6 +260,8 @@ cgam_status cgam_dense_energy(const cgam_bank *bank, double beta, double power, 
 cgam_status cgam_dense_update(const cgam_bank *bank, double beta, double power, const double *v,
                               double *out)
 {
+    cgam_status alone = cgam_bank_alone(bank, "a network");
+    if (alone != CGAM_OK) return alone;
     int64_t n = bank->Z.n, d = bank->Z.d;
     double *room;
     cgam_status status = overlaps(bank, beta, power, v, &room);

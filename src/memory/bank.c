@@ -4,7 +4,6 @@
 #include "memory/bank.h"
 
 #include "base/blas.h"
-#include "io/array.h"
 #include "num/cpu/widen.h"
 
 #include <float.h>
@@ -22,6 +21,7 @@ void cgam_bank_free(cgam_bank *bank)
     cgam_free(env, bank->owned);
     cgam_vectors_free(env, &bank->Z, bank->norm2);
     cgam_vectors_free(env, &bank->Z, bank->scale);
+    cgam_shard_free(env, bank->shard);
     cgam_free(env, bank->number);
     cgam_free(env, bank);
 }
@@ -155,7 +155,7 @@ cgam_status cgam_bank_settle(cgam_bank *bank, const cgam_bank_opts *opts, const 
     return CGAM_OK;
 }
 
-static cgam_status check_shape(cgam_env *env, const char *name, int64_t n, int64_t d)
+cgam_status cgam_bank_shape(cgam_env *env, const char *name, int64_t n, int64_t d)
 {
     if (n < 1 || d < 1)
         return cgam_fail(env, CGAM_E_SHAPE, "%s: a bank of %lld x %lld holds no memory", name,
@@ -173,7 +173,8 @@ cgam_status cgam_bank_new(cgam_env *env, const void *data, cgam_dtype dtype, int
     cgam_bank_opts o = opts ? *opts : cgam_bank_opts_default();
     if (dtype > CGAM_BF16)
         return cgam_fail(env, CGAM_E_ARG, "a bank cannot hold %s", cgam_dtype_name(dtype));
-    cgam_status status = check_shape(env, "bank", n, d);
+    if (o.ranks) return cgam_bank_gather(env, data, dtype, n, d, &o, out);
+    cgam_status status = cgam_bank_shape(env, "bank", n, d);
     if (status != CGAM_OK) return status;
     if (o.stride != 0 && o.stride < d)
         return cgam_fail(env, CGAM_E_ARG, "stride %lld is less than d = %lld", (long long)o.stride,
@@ -203,6 +204,37 @@ cgam_status cgam_bank_new(cgam_env *env, const void *data, cgam_dtype dtype, int
     return status;
 }
 
+/* The rows that this process keeps: of one array where they lie, of several as a copy. */
+static cgam_status take_rows(cgam_bank *bank, cgam_shards *shards, cgam_ranks *ranks,
+                             const char *path)
+{
+    cgam_env *env = bank->env;
+    int64_t begin = 0, end = shards->rows, array;
+    cgam_status status = CGAM_OK;
+    bank->Z = (cgam_rows){NULL,      shards->dtype, shards->rows,    shards->d,
+                          shards->d, NULL,          cgam_cpu_best(), NULL};
+    if (ranks) {
+        cgam_ranks_cut(shards->rows, shards->d, ranks->ranks, ranks->rank, &begin, &end);
+        status = cgam_bank_same(env, shards, ranks, path);
+        if (status == CGAM_OK) status = cgam_shard_new(env, ranks, &bank->Z, &bank->shard);
+        if (status != CGAM_OK) return status;
+    }
+    bank->Z.shard = bank->shard;
+    if (bank->shard) bank->shard->first = begin;
+    if (shards->count == 1) { /* the bank takes the array over */
+        bank->Z.data = cgam_shards_row(shards, begin < end ? begin : 0, &array);
+        bank->array = shards->arrays[0];
+        shards->arrays[0] = (cgam_array){0};
+        return CGAM_OK;
+    }
+    bank->owned = cgam_alloc(env, (size_t)(end - begin) + 1,
+                             (size_t)shards->d * cgam_dtype_size(shards->dtype));
+    if (!bank->owned) return cgam_fail_nomem(env, "rows of several files");
+    cgam_shards_copy(shards, begin, end, bank->owned);
+    bank->Z.data = bank->owned;
+    return CGAM_OK;
+}
+
 cgam_status cgam_bank_load(cgam_env *env, const char *path, const cgam_bank_opts *opts,
                            cgam_bank **out)
 {
@@ -210,27 +242,34 @@ cgam_status cgam_bank_load(cgam_env *env, const char *path, const cgam_bank_opts
     cgam_bank_opts o = opts ? *opts : cgam_bank_opts_default();
     cgam_bank *bank = cgam_zalloc(env, 1, sizeof *bank);
     if (!bank) return cgam_fail_nomem(env, "a bank");
+    cgam_shards shards;
     bank->env = env;
-    cgam_status status = cgam_array_open(env, path, &bank->array);
-    const cgam_array *a = &bank->array;
-    if (status == CGAM_OK && a->ndim != 2)
-        status = cgam_fail(env, CGAM_E_SHAPE, "%s: a bank has 2 dimensions, this array has %d",
-                           path, a->ndim);
-    if (status == CGAM_OK) status = cgam_array_reals(env, path, &bank->array);
-    if (status == CGAM_OK) status = check_shape(env, path, a->shape[0], a->shape[1]);
-    if (status == CGAM_OK) {
-        bank->Z = (cgam_rows){a->data,     a->dtype, a->shape[0],    a->shape[1],
-                              a->shape[1], NULL,     cgam_cpu_best(), NULL};
-        status = cgam_bank_finish(bank, &o, path);
-    }
+    cgam_status status = cgam_shards_open(env, path, &shards);
+    if (status == CGAM_OK && shards.mixed)
+        status = cgam_fail(env, CGAM_E_SHAPE,
+                           "%s: arrays of several types; bank pack with a dtype joins them", path);
+    if (status == CGAM_OK) status = cgam_bank_shape(env, path, shards.rows, shards.d);
+    if (status == CGAM_OK) status = take_rows(bank, &shards, o.ranks, path);
+    cgam_shards_close(env, &shards);
+    if (status == CGAM_OK) status = cgam_bank_finish(bank, &o, path);
     if (status == CGAM_OK) *out = bank;
     else cgam_bank_free(bank);
     return status;
 }
 
+cgam_status cgam_bank_alone(const cgam_bank *bank, const char *what)
+{
+    if (!bank->shard) return CGAM_OK;
+    return cgam_fail(bank->env, CGAM_E_UNSUPPORTED,
+                     "%s needs all memories in one process, and this bank is spread over ranks",
+                     what);
+}
+
 cgam_status cgam_bank_sketch(cgam_bank *bank)
 {
     if (bank->sketch) return CGAM_OK;
+    cgam_status status = cgam_bank_alone(bank, "a sketch");
+    if (status != CGAM_OK) return status;
     return cgam_sketch_new(bank->env, &bank->Z, bank->info.norm_max, &bank->sketch);
 }
 

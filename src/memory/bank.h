@@ -5,6 +5,7 @@
 #include <cgam/bank.h>
 #include <cgam/io.h>
 
+#include "io/shards.h"
 #include "num/ranks.h"
 #include "num/sketch.h"
 
@@ -20,6 +21,7 @@ struct cgam_bank {
     bool unread;       /* nobody has looked at the rows: they may hold what is no number */
     int64_t *number;   /* [n] ascending: rows of a whole bank that these are, or NULL */
     int64_t whole;     /* how many that has; else n */
+    cgam_shard *shard; /* of Z, with ranks; or NULL */
     cgam_bank_info info;
 };
 
@@ -29,6 +31,15 @@ cgam_status cgam_bank_survey(cgam_bank *bank, const char *name);
 cgam_status cgam_bank_look(cgam_bank *bank, const char *name); /* the survey, with room for norms */
 cgam_status cgam_bank_settle(cgam_bank *bank, const cgam_bank_opts *opts, const char *name);
 cgam_status cgam_bank_finish(cgam_bank *bank, const cgam_bank_opts *opts, const char *name);
+/* Can a bank have this shape? */
+cgam_status cgam_bank_shape(cgam_env *env, const char *name, int64_t n, int64_t d);
+/* bank_ranks.c: a bank of the rows that each rank gives; and do all ranks have the same files? */
+cgam_status cgam_bank_gather(cgam_env *env, const void *data, cgam_dtype dtype, int64_t n,
+                             int64_t d, const cgam_bank_opts *opts, cgam_bank **out);
+cgam_status cgam_bank_same(cgam_env *env, const cgam_shards *shards, cgam_ranks *ranks,
+                           const char *name);
+/* CGAM_E_UNSUPPORTED, naming `what`, for a bank that is spread over ranks. */
+cgam_status cgam_bank_alone(const cgam_bank *bank, const char *what);
 /* The row whose number in the whole bank is given; -1 = it is not among these. */
 int64_t cgam_bank_place(const cgam_bank *bank, int64_t number);
 

@@ -259,6 +259,9 @@ cgam_status cgam_bank_only(const cgam_bank *bank, const uint64_t *mask, cgam_ban
     cgam_env *env = bank->env;
     int64_t count = 0, n = bank->Z.n;
     for (int64_t i = 0; i < n; i++) count += bit(mask, i);
+    if (bank->shard)
+        return cgam_fail(env, CGAM_E_UNSUPPORTED,
+                         "only: some rows of a bank that is spread over ranks");
     if (count == 0)
         return cgam_fail(env, CGAM_E_ARG, "none of the %lld memories is to count", (long long)n);
     cgam_bank *some = cgam_zalloc(env, 1, sizeof *some);

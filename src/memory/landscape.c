@@ -354,6 +354,8 @@ static void in_order(search *x)
 cgam_status cgam_landscape_find(const cgam_recall *plan, const double *q, const double *c,
                                 const cgam_landscape_opts *opts, cgam_landscape *out)
 {
+    cgam_status alone = cgam_bank_alone(plan->bank, "a landscape");
+    if (alone != CGAM_OK) return alone;
     cgam_landscape_opts o = opts ? *opts : cgam_landscape_opts_default();
     cgam_env *env = plan->bank->env;
     int64_t n = plan->bank->Z.n;

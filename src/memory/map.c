@@ -89,6 +89,8 @@ cgam_status cgam_map_energy(const cgam_bank *bank, const cgam_plane *plane, cons
                             const cgam_map_opts *opts, int64_t nx, const double *x, int64_t ny,
                             const double *y, double *energy)
 {
+    cgam_status alone = cgam_bank_alone(bank, "a map");
+    if (alone != CGAM_OK) return alone;
     cgam_map_opts o = opts ? *opts : cgam_map_opts_default();
     cgam_recall *plan;
     cgam_status status = plan_of(bank, &o, &plan);
@@ -196,6 +198,8 @@ static void sort(int64_t found, int64_t d, double *q, cgam_attractor *list, doub
 cgam_status cgam_map_attractors(const cgam_bank *bank, const double *c, const cgam_map_opts *opts,
                                 int64_t count, double *q, cgam_attractor *list, int64_t *found)
 {
+    cgam_status alone = cgam_bank_alone(bank, "a map");
+    if (alone != CGAM_OK) return alone;
     cgam_env *env = bank->env;
     int64_t d = bank->Z.d;
     cgam_map_opts o = opts ? *opts : cgam_map_opts_default();

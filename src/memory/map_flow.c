@@ -65,6 +65,8 @@ cgam_status cgam_map_flow(const cgam_bank *bank, const cgam_plane *plane, const 
                           const cgam_map_flow_opts *flow_opts, cgam_map_moment *moments,
                           int64_t *count, cgam_end *end)
 {
+    cgam_status alone = cgam_bank_alone(bank, "a map");
+    if (alone != CGAM_OK) return alone;
     cgam_env *env = bank->env;
     cgam_map_opts o = opts ? *opts : cgam_map_opts_default();
     cgam_map_flow_opts f = flow_opts ? *flow_opts : cgam_map_flow_opts_default();

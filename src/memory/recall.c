@@ -130,6 +130,8 @@ cgam_status cgam_recall_new(const cgam_bank *bank, const cgam_recall_opts *opts,
     cgam_env *env = bank->env;
     cgam_recall_opts o = opts ? *opts : cgam_recall_opts_default();
     cgam_status status = check(env, &o);
+    if (status == CGAM_OK && (o.fast || o.mode == CGAM_FLOW))
+        status = cgam_bank_alone(bank, o.fast ? "a fast recall" : "a flow");
     if (status == CGAM_OK && o.W && bank->Z.n > INT32_MAX)
         status = cgam_fail(env, CGAM_E_SHAPE, "gate weights for %lld memories, at most %d",
                            (long long)bank->Z.n, INT32_MAX);

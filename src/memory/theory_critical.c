@@ -61,6 +61,8 @@ static cgam_status lead_by(const cgam_spectrum *sp, const double *w, cgam_winner
 cgam_status cgam_supercritical_winner(const cgam_spectrum *spectrum, double alpha, const double *u,
                                       const double *s0, cgam_winner *out)
 {
+    cgam_status alone = cgam_bank_alone(cgam_spectrum_bank(spectrum), "a winner");
+    if (alone != CGAM_OK) return alone;
     const cgam_bank *bank = cgam_spectrum_bank(spectrum);
     int64_t n = bank->Z.n;
     cgam_spectrum_info info = cgam_spectrum_describe(spectrum);
@@ -196,6 +198,8 @@ cgam_status cgam_supercritical_horizon(const cgam_spectrum *spectrum, double alp
                                        double beta, double delta, const double *u, bool use_rest,
                                        cgam_horizon *out)
 {
+    cgam_status alone = cgam_bank_alone(cgam_spectrum_bank(spectrum), "a horizon");
+    if (alone != CGAM_OK) return alone;
     const cgam_bank *bank = cgam_spectrum_bank(spectrum);
     cgam_spectrum_info info = cgam_spectrum_describe(spectrum);
     *out = (cgam_horizon){.time = INFINITY, .winner = -1, .closed_form = true};

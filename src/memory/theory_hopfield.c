@@ -31,6 +31,8 @@ static cgam_status check_beta(const cgam_bank *bank, double beta)
 cgam_status cgam_hopfield_energy(const cgam_bank *bank, double beta, const double *xi,
                                  double *energy)
 {
+    cgam_status alone = cgam_bank_alone(bank, "a Hopfield network");
+    if (alone != CGAM_OK) return alone;
     cgam_status status = check_beta(bank, beta);
     if (status != CGAM_OK) return status;
     double *p = cgam_alloc(bank->env, (size_t)bank->Z.n, sizeof *p), lse = 0;
@@ -45,6 +47,8 @@ cgam_status cgam_hopfield_energy(const cgam_bank *bank, double beta, const doubl
 
 cgam_status cgam_hopfield_update(const cgam_bank *bank, double beta, const double *xi, double *out)
 {
+    cgam_status alone = cgam_bank_alone(bank, "a Hopfield network");
+    if (alone != CGAM_OK) return alone;
     cgam_status status = check_beta(bank, beta);
     if (status != CGAM_OK) return status;
     double *p = cgam_alloc(bank->env, (size_t)bank->Z.n, sizeof *p);
@@ -58,6 +62,8 @@ cgam_status cgam_hopfield_update(const cgam_bank *bank, double beta, const doubl
 cgam_status cgam_hopfield_settle(const cgam_bank *bank, double beta, const double *xi, double tol,
                                  int64_t max_iter, double *out, int64_t *iterations, double *change)
 {
+    cgam_status alone = cgam_bank_alone(bank, "a Hopfield network");
+    if (alone != CGAM_OK) return alone;
     int64_t d = bank->Z.d;
     double *next = cgam_alloc(bank->env, (size_t)d, sizeof *next), moved = INFINITY;
     if (!next) return cgam_fail_nomem(bank->env, "a fixed point");
@@ -88,6 +94,8 @@ static double distance(int64_t d, const double *x, const double *y)
 cgam_status cgam_hopfield_bound(const cgam_bank *bank, double beta, int64_t i, const double *xi,
                                 const double *x_star, cgam_hopfield_bounds *out)
 {
+    cgam_status alone = cgam_bank_alone(bank, "a Hopfield network");
+    if (alone != CGAM_OK) return alone;
     int64_t n = bank->Z.n, d = bank->Z.d;
     *out = (cgam_hopfield_bounds){.fixed_point = NAN};
     cgam_status status = check_beta(bank, beta);

@@ -1,0 +1,176 @@
+/* bank_ranks.c: banks whose rows come from several ranks: given by each, or of a file that all of them see. */
+#include "memory/bank.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What a rank says of its part. */
+typedef struct part {
+    int64_t n, d, dtype;
+    uint64_t print;
+    char cpu[32];
+} part;
+
+/* What all ranks say; free it with cgam_free. NULL: *status says why. */
+static part *ask_all(cgam_env *env, cgam_ranks *ranks, part mine, cgam_status *status)
+{
+    size_t count = (size_t)ranks->ranks;
+    part *all = cgam_zalloc(env, count, sizeof *all);
+    size_t *at = cgam_alloc(env, count + 1, sizeof *at);
+    for (size_t r = 0; at && r <= count; r++) at[r] = r * sizeof *all;
+    snprintf(mine.cpu, sizeof mine.cpu, "%s", cgam_cpu_best()->name);
+    if (all) all[ranks->rank] = mine;
+    *status = !all || !at ? cgam_fail_nomem(env, "parts of a bank") : CGAM_OK;
+    if (*status == CGAM_OK) *status = cgam_ranks_share(env, ranks, all, at);
+    cgam_free(env, at);
+    if (*status == CGAM_OK) return all;
+    cgam_free(env, all);
+    return NULL;
+}
+
+/* Bits are those of the loops that a CPU takes. */
+static cgam_status check_cpu(cgam_env *env, const part *all, int rank)
+{
+    if (strcmp(all[0].cpu, all[rank].cpu) == 0) return CGAM_OK;
+    return cgam_fail(env, CGAM_E_UNSUPPORTED, "the CPU computes as %s, that of rank 0 as %s",
+                     all[rank].cpu, all[0].cpu);
+}
+
+enum { LOOKED_AT = 64 };
+
+/* A number that tells files apart: of rows from all over the bank. */
+static uint64_t print_of(const cgam_shards *s)
+{
+    size_t bytes = (size_t)s->d * cgam_dtype_size(s->dtype);
+    uint64_t print = 1469598103934665603u;
+    int64_t array;
+    for (int64_t k = 0; k < LOOKED_AT && k < s->rows; k++) {
+        const unsigned char *row =
+            cgam_shards_row(s, k == 0 ? s->rows - 1 : s->rows * k / LOOKED_AT, &array);
+        for (size_t i = 0; i < bytes; i++) print = (print ^ row[i]) * 1099511628211u;
+    }
+    return print;
+}
+
+cgam_status cgam_bank_same(cgam_env *env, const cgam_shards *shards, cgam_ranks *ranks,
+                           const char *name)
+{
+    part mine = {shards->rows, shards->d, shards->dtype, print_of(shards), ""};
+    cgam_status status;
+    part *all = ask_all(env, ranks, mine, &status);
+    if (!all) return status;
+    const part *first = &all[0];
+    status = check_cpu(env, all, ranks->rank);
+    if (mine.n != first->n || mine.d != first->d || mine.dtype != first->dtype)
+        status = cgam_fail(
+            env, CGAM_E_SHAPE, "%s: %s %lld x %lld, the file of rank 0 holds %s %lld x %lld", name,
+            cgam_dtype_name(shards->dtype), (long long)mine.n, (long long)mine.d,
+            cgam_dtype_name((cgam_dtype)first->dtype), (long long)first->n, (long long)first->d);
+    else if (mine.print != first->print)
+        status = cgam_fail(env, CGAM_E_VALUE, "%s: other numbers than in the file of rank 0", name);
+    cgam_free(env, all);
+    return status;
+}
+
+/* ---- Rows given by each rank ----------------------------------------------------------------------- */
+typedef struct giving {
+    cgam_ranks *ranks;
+    const part *all;
+    int64_t n, d;
+    const char *data; /* ours */
+    size_t step, row; /* bytes from row to row there, and of a row */
+    char *to;         /* rows [begin, end) of all go here */
+    int64_t begin, end;
+} giving;
+
+/* Rows [from, to) of all, which rank `source` gave, to whom they belong; all take part in the same order. */
+static bool pass_on(const giving *g, int source, int64_t given, int target, int64_t from,
+                    int64_t to, char *room)
+{
+    int me = g->ranks->rank;
+    size_t bytes = (size_t)(to - from) * g->row;
+    if (from >= to || (me != source && me != target)) return true;
+    char *into = me == target ? g->to + (size_t)(from - g->begin) * g->row : room;
+    for (int64_t i = from; me == source && i < to; i++)
+        memcpy(into + (size_t)(i - from) * g->row, g->data + (size_t)(i - given) * g->step, g->row);
+    if (source == target) return true;
+    return me == source ? g->ranks->send(g->ranks->user, target, into, bytes)
+                        : g->ranks->receive(g->ranks->user, source, into, bytes);
+}
+
+/* Every rank gets the rows that it is to have. */
+static cgam_status spread_rows(cgam_env *env, const giving *g)
+{
+    int ranks = g->ranks->ranks;
+    bool fine = true;
+    char *room = cgam_alloc(env, (size_t)g->all[g->ranks->rank].n + 1, g->row);
+    if (!room) return cgam_fail_nomem(env, "rows on their way to other ranks");
+    int64_t given = 0;
+    for (int source = 0; source < ranks && fine; source++) {
+        int64_t last = given + g->all[source].n;
+        for (int target = 0; target < ranks && fine; target++) {
+            int64_t begin, end;
+            cgam_ranks_cut(g->n, g->d, ranks, target, &begin, &end);
+            fine = pass_on(g, source, given, target, begin > given ? begin : given,
+                           end < last ? end : last, room);
+        }
+        given = last;
+    }
+    cgam_free(env, room);
+    return fine ? CGAM_OK : cgam_fail(env, CGAM_E_IO, "a message between ranks was lost");
+}
+
+static cgam_status check_parts(cgam_env *env, const part *all, int rank, int64_t n)
+{
+    cgam_status status = check_cpu(env, all, rank);
+    if (status == CGAM_OK && (all[rank].d != all[0].d || all[rank].dtype != all[0].dtype))
+        status = cgam_fail(env, CGAM_E_SHAPE, "rows of %lld %s, those of rank 0 are %lld %s",
+                           (long long)all[rank].d, cgam_dtype_name((cgam_dtype)all[rank].dtype),
+                           (long long)all[0].d, cgam_dtype_name((cgam_dtype)all[0].dtype));
+    return status == CGAM_OK ? cgam_bank_shape(env, "bank", n, all[0].d) : status;
+}
+
+cgam_status cgam_bank_gather(cgam_env *env, const void *data, cgam_dtype dtype, int64_t n,
+                             int64_t d, const cgam_bank_opts *opts, cgam_bank **out)
+{
+    cgam_ranks *ranks = opts->ranks;
+    cgam_status status;
+    part *all = ask_all(env, ranks, (part){.n = n, .d = d, .dtype = dtype}, &status);
+    if (!all) return status;
+    cgam_bank *bank = cgam_zalloc(env, 1, sizeof *bank);
+    if (!bank) {
+        cgam_free(env, all);
+        return cgam_fail_nomem(env, "a bank");
+    }
+    bank->env = env;
+    giving g = {.ranks = ranks, .all = all, .d = d, .data = data};
+    for (int r = 0; r < ranks->ranks; r++) g.n += all[r].n;
+    status = check_parts(env, all, ranks->rank, g.n);
+    if (status == CGAM_OK) {
+        int64_t stride = opts->stride ? opts->stride : d;
+        bank->Z = (cgam_rows){data, dtype, g.n, d, stride, NULL, cgam_cpu_best(), NULL};
+        g.row = (size_t)d * cgam_dtype_size(dtype);
+        g.step = (size_t)stride * cgam_dtype_size(dtype);
+        cgam_ranks_cut(g.n, d, ranks->ranks, ranks->rank, &g.begin, &g.end);
+        status = cgam_shard_new(env, ranks, &bank->Z, &bank->shard);
+    }
+    if (status == CGAM_OK) status = cgam_ranks_agree(env, ranks);
+    if (status == CGAM_OK) {
+        bank->owned = cgam_alloc(env, (size_t)(g.end - g.begin) + 1, g.row);
+        g.to = bank->owned;
+        status = bank->owned ? CGAM_OK : cgam_fail_nomem(env, "rows of a rank");
+    }
+    if (status == CGAM_OK) status = cgam_ranks_agree(env, ranks);
+    if (status == CGAM_OK) status = spread_rows(env, &g);
+    if (status == CGAM_OK) {
+        bank->Z.data = bank->owned;
+        bank->Z.stride = d;
+        bank->Z.shard = bank->shard;
+        if (bank->shard) bank->shard->first = g.begin;
+        status = cgam_bank_finish(bank, opts, "bank");
+    }
+    cgam_free(env, all);
+    if (status == CGAM_OK) *out = bank;
+    else cgam_bank_free(bank);
+    return status;
+}
