@@ -62,6 +62,9 @@ CGAM_API int64_t cgam_bank_number(const cgam_bank *bank, int64_t i);
 typedef struct cgam_row_names cgam_row_names;
 CGAM_API CGAM_NODISCARD cgam_status cgam_row_names_load(cgam_env *env, const char *path,
                                                         cgam_row_names **out);
+/* The same from memory, [size] bytes, which it copies. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_row_names_new(cgam_env *env, const char *text, size_t size,
+                                                       cgam_row_names **out);
 CGAM_API void cgam_row_names_free(cgam_row_names *names); /* NULL is fine */
 CGAM_API int64_t cgam_row_names_count(const cgam_row_names *names);
 CGAM_API const char *cgam_row_names_at(const cgam_row_names *names,
@@ -69,6 +72,10 @@ CGAM_API const char *cgam_row_names_at(const cgam_row_names *names,
 /* The lowest row of that name, and the next after row i that is called as it is; -1 = there is none. */
 CGAM_API int64_t cgam_row_names_find(const cgam_row_names *names, const char *name);
 CGAM_API int64_t cgam_row_names_next(const cgam_row_names *names, int64_t i);
+/* Names that begin with a text, ASCII letters in either case: first the name that is the text, then in the order of
+ * rows, each once, by its lowest row. Fills row [room]; how many there are of these. */
+CGAM_API int64_t cgam_row_names_search(const cgam_row_names *names, const char *text, int64_t room,
+                                       int64_t *row);
 
 /* Words of a mask for n rows. */
 static inline int64_t cgam_mask_words(int64_t n) { return (n + 63) / 64; }

@@ -33,6 +33,9 @@ cgam_status cgam_bank_settle(cgam_bank *bank, const cgam_bank_opts *opts, const 
 cgam_status cgam_bank_finish(cgam_bank *bank, const cgam_bank_opts *opts, const char *name);
 /* Can a bank have this shape? */
 cgam_status cgam_bank_shape(cgam_env *env, const char *name, int64_t n, int64_t d);
+/* Names that stand one a line in a text, of the rows number[..] of `whole` (NULL: of all, in their order). */
+cgam_status cgam_row_names_read(cgam_env *env, const char *name, const void *text, size_t size,
+                                const int64_t *number, int64_t whole, cgam_row_names **out);
 /* bank_ranks.c: a bank of the rows that each rank gives; and do all ranks have the same files? */
 cgam_status cgam_bank_gather(cgam_env *env, const void *data, cgam_dtype dtype, int64_t n,
                              int64_t d, const cgam_bank_opts *opts, cgam_bank **out);

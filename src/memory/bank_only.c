@@ -5,6 +5,7 @@
 #include "num/cpu/widen.h"
 
 #include <string.h>
+#include <strings.h>
 
 /* ---- Names --------------------------------------------------------------------------------- */
 struct cgam_row_names {
@@ -51,57 +52,88 @@ int64_t cgam_row_names_find(const cgam_row_names *names, const char *name)
 
 int64_t cgam_row_names_next(const cgam_row_names *names, int64_t i) { return names->next[i]; }
 
-/* Cuts names->text [size] into lines. */
-static cgam_status cut(cgam_row_names *names, size_t size, const char *path)
+/* Cuts names->text [size] into lines, those of the rows number[lines] of `whole`; NULL: of all. */
+static cgam_status cut(cgam_row_names *names, size_t size, const char *path, const int64_t *number,
+                       int64_t whole)
 {
+    int64_t lines = size > 0 && names->text[size - 1] != '\n';
     for (size_t i = 0; i < size; i++) {
-        names->count += names->text[i] == '\n';
+        lines += names->text[i] == '\n';
         if (!names->text[i])
             return cgam_fail(names->env, CGAM_E_FORMAT, "%s: a zero byte at byte %zu", path, i);
     }
-    names->count += size > 0 && names->text[size - 1] != '\n';
+    names->count = number ? whole : lines;
     names->slots = 2 * names->count + 1;
     names->name = cgam_alloc(names->env, (size_t)names->count, sizeof *names->name);
     names->table = cgam_alloc(names->env, (size_t)names->slots, sizeof *names->table);
     names->next = cgam_alloc(names->env, (size_t)names->count, sizeof *names->next);
     if (!names->name || !names->table || !names->next) return cgam_fail_nomem(names->env, "names");
     for (int64_t k = 0; k < names->slots; k++) names->table[k] = -1;
+    for (int64_t k = 0; k < names->count; k++) names->name[k] = "";
     char *line = names->text;
-    for (int64_t k = 0; k < names->count; k++) {
+    for (int64_t k = 0; k < lines; k++) {
         size_t length = strcspn(line, "\n");
-        names->name[k] = line;
+        names->name[number ? number[k] : k] = line;
         bool returns = length > 0 && line[length - 1] == '\r';
         line[length] = 0;
         if (returns) line[length - 1] = 0;
         line += length + 1;
     }
-    for (int64_t k = names->count; k-- > 0;) {
-        int64_t *slot = slot_of(names, names->name[k]);
-        names->next[k] = *slot;
-        *slot = k;
+    for (int64_t k = lines; k-- > 0;) {
+        int64_t row = number ? number[k] : k, *slot = slot_of(names, names->name[row]);
+        names->next[row] = *slot;
+        *slot = row;
     }
     return CGAM_OK;
+}
+
+cgam_status cgam_row_names_read(cgam_env *env, const char *name, const void *text, size_t size,
+                                const int64_t *number, int64_t whole, cgam_row_names **out)
+{
+    *out = NULL;
+    cgam_row_names *names = cgam_zalloc(env, 1, sizeof *names);
+    if (!names) return cgam_fail_nomem(env, "names");
+    names->env = env;
+    names->text = cgam_alloc(env, size + 1, 1);
+    cgam_status status = names->text ? CGAM_OK : cgam_fail_nomem(env, "names");
+    if (status == CGAM_OK) {
+        if (size > 0) memcpy(names->text, text, size);
+        names->text[size] = 0;
+        status = cut(names, size, name, number, whole);
+    }
+    if (status == CGAM_OK) *out = names;
+    else cgam_row_names_free(names);
+    return status;
+}
+
+cgam_status cgam_row_names_new(cgam_env *env, const char *text, size_t size, cgam_row_names **out)
+{
+    return cgam_row_names_read(env, "names", text, size, NULL, 0, out);
 }
 
 cgam_status cgam_row_names_load(cgam_env *env, const char *path, cgam_row_names **out)
 {
     *out = NULL;
     cgam_file file = {0};
-    cgam_row_names *names = cgam_zalloc(env, 1, sizeof *names);
-    if (!names) return cgam_fail_nomem(env, "names");
-    names->env = env;
     cgam_status status = cgam_file_map(env, path, &file);
-    if (status == CGAM_OK) names->text = cgam_alloc(env, file.size + 1, 1);
-    if (status == CGAM_OK && !names->text) status = cgam_fail_nomem(env, "names");
-    if (status == CGAM_OK) {
-        if (file.size > 0) memcpy(names->text, file.bytes, file.size);
-        names->text[file.size] = 0;
-        status = cut(names, file.size, cgam_file_name(path));
-    }
+    if (status == CGAM_OK)
+        status =
+            cgam_row_names_read(env, cgam_file_name(path), file.bytes, file.size, NULL, 0, out);
     cgam_file_unmap(&file);
-    if (status == CGAM_OK) *out = names;
-    else cgam_row_names_free(names);
     return status;
+}
+
+int64_t cgam_row_names_search(const cgam_row_names *names, const char *text, int64_t room,
+                              int64_t *row)
+{
+    size_t length = strlen(text);
+    int64_t count = 0, equal = names->count > 0 ? cgam_row_names_find(names, text) : -1;
+    if (equal >= 0 && room > 0) row[count++] = equal;
+    for (int64_t i = 0; i < names->count && count < room; i++)
+        if (strncasecmp(names->name[i], text, length) == 0 && i != equal &&
+            cgam_row_names_find(names, names->name[i]) == i)
+            row[count++] = i;
+    return count;
 }
 
 /* ---- Masks --------------------------------------------------------------------------------- */

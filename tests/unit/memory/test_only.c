@@ -153,6 +153,12 @@ static void names_and_masks_come_from_files(void **state)
     assert_int_equal(cgam_row_names_next(names, 2), -1);
     assert_int_equal(cgam_row_names_find(names, "blue"), 4);
     assert_int_equal(cgam_row_names_find(names, "re"), -1);
+    int64_t found[3];
+    assert_int_equal(cgam_row_names_search(names, "R", 3, found), 1);
+    assert_int_equal(found[0], 0);
+    assert_int_equal(cgam_row_names_search(names, "", 3, found), 3); /* the one that is "" first */
+    assert_true(found[0] == 3 && found[1] == 0 && found[2] == 1);
+    assert_int_equal(cgam_row_names_search(names, "red wine", 3, found), 0);
     path = file_of(".txt", "blue\nred\n", 9);
     CHECK_STATUS(env, cgam_mask_load(env, path, 5, names, &mask));
     assert_int_equal(mask[0], 1 | 4 | 16);
@@ -177,6 +183,9 @@ static void names_and_masks_come_from_files(void **state)
     CHECK_FAILS(env, CGAM_E_VALUE, cgam_mask_load(env, path, 5, NULL, &mask));
     CHECK_MESSAGE(env, "memory 5 at place 0, memories are 0 to 4");
     unlink(path);
+    cgam_row_names_free(names);
+    CHECK_STATUS(env, cgam_row_names_new(env, "", 0, &names));
+    assert_int_equal(cgam_row_names_search(names, "", 3, found), 0);
     cgam_row_names_free(names);
     cgam_env_free(env);
 }
