@@ -231,6 +231,19 @@ void cgam_tensor_table_free(cgam_env *env, cgam_tensor_table *table)
     *table = (cgam_tensor_table){0};
 }
 
+const char *cgam_tensor_table_note(const cgam_tensor_table *table, const char *key)
+{
+    return json_string_value(
+        json_object_get(json_object_get((json_t *)table->header, "__metadata__"), key));
+}
+
+const cgam_tensor *cgam_tensor_table_find(const cgam_tensor_table *table, const char *name)
+{
+    for (int64_t i = 0; i < table->count; i++)
+        if (strcmp(table->tensors[i].name, name) == 0) return &table->tensors[i];
+    return NULL;
+}
+
 /* ---- the reader ---------------------------------------------------------------------------- */
 
 static const char *name_at(const void *from, int64_t i)

@@ -5,6 +5,8 @@
 #include "io/array.h"
 #include "io/file.h"
 
+#include <jansson.h>
+
 /* Element types by the file's names. `dtype` is -1 for those that are listed but not opened;
  * `item` is then still known, so that their offsets can be checked. */
 typedef struct cgam_tensor_type {
@@ -14,6 +16,10 @@ typedef struct cgam_tensor_type {
     char whole; /* as in a layout */
 } cgam_tensor_type;
 extern const cgam_tensor_type cgam_tensor_types[]; /* ends with name NULL */
+
+/* What a header says of an array; NULL when out of memory. */
+json_t *cgam_tensor_entry(const char *type, int ndim, const int64_t *shape, uint64_t begin,
+                          uint64_t bytes);
 
 typedef struct cgam_tensor {
     const char *name; /* shares the table's memory */
@@ -34,6 +40,9 @@ CGAM_NODISCARD cgam_status cgam_tensor_table_parse(cgam_env *env, const char *na
                                                    const uint8_t *bytes, size_t size,
                                                    cgam_tensor_table *out);
 void cgam_tensor_table_free(cgam_env *env, cgam_tensor_table *table);
+/* The text of the metadata under a key, and the array of a name; NULL where there is none. They belong to the table. */
+const char *cgam_tensor_table_note(const cgam_tensor_table *table, const char *key);
+const cgam_tensor *cgam_tensor_table_find(const cgam_tensor_table *table, const char *name);
 
 /* A file with its header, to which the data are to be written: array i at begins[i] of the file.
  * *out is NULL after a failure. */

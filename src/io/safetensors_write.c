@@ -5,7 +5,6 @@
 #include "io/json.h"
 #include "io/safetensors.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,16 +27,23 @@ static void lay_out(int count, const cgam_layout *layouts, uint64_t *begins)
         }
 }
 
-static json_t *describe(const cgam_layout *layout, uint64_t begin)
+json_t *cgam_tensor_entry(const char *type, int ndim, const int64_t *shape, uint64_t begin,
+                          uint64_t bytes)
 {
-    json_t *shape = json_array();
-    for (int k = 0; k < layout->ndim; k++)
-        if (json_array_append_new(shape, json_integer(layout->shape[k])) != 0) {
-            json_decref(shape);
+    json_t *sides = json_array();
+    for (int k = 0; k < ndim; k++)
+        if (json_array_append_new(sides, json_integer(shape[k])) != 0) {
+            json_decref(sides);
             return NULL;
         }
-    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", type_name(layout->dtype), "shape", shape,
-                     "data_offsets", (json_int_t)begin, (json_int_t)(begin + layout->bytes));
+    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", type, "shape", sides, "data_offsets",
+                     (json_int_t)begin, (json_int_t)(begin + bytes));
+}
+
+static json_t *describe(const cgam_layout *layout, uint64_t begin)
+{
+    return cgam_tensor_entry(type_name(layout->dtype), layout->ndim, layout->shape, begin,
+                             layout->bytes);
 }
 
 static cgam_status build_header(cgam_env *env, const char *name, int count,
