@@ -35,7 +35,8 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_bank_new(cgam_env *env, const void *dat
                                                   int64_t n, int64_t d, const cgam_bank_opts *opts,
                                                   cgam_bank **out);
 
-/* A bank from FILE or FILE:MEMBER (.npy, .npz, .safetensors, .csv), two-dimensional; see io.h. From several files of one width and type: those that a pattern
+/* A bank from FILE or FILE:MEMBER (.npy, .npz, .safetensors, .csv), two-dimensional; see io.h. A packed one (pack.h) is
+ * opened without reading its rows, and brings its sketch. From several files of one width and type: those that a pattern
  * of the shell matches, 'Z-*.npy' or 'Z-*.npz:MEMBER'; or the arrays of an index INDEX.json, whose "weight_map" says which
  * .safetensors file beside it has which array, INDEX.json:NAME being one. Rows come in the order of names, where Z-2 is
  * before Z-10, and are copied into memory. */
@@ -47,8 +48,8 @@ CGAM_API void cgam_bank_free(cgam_bank *bank); /* NULL is fine */
  * memory, in the time of some four recalls. Before the bank is shared; once is enough. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_bank_sketch(cgam_bank *bank);
 
-/* A bank of those rows of another whose bits are set: mask has a bit for every row, row i in bit i % 64 of word
- * i / 64. To recalls it is a bank of fewer memories in every sum and bound; winners, targets and lists keep
+/* A bank of those rows of another whose bits are set: mask has a bit for every number of a memory (info.whole of them), that
+ * of memory i is bit i % 64 of word i / 64. To recalls it is a bank of fewer memories in every sum and bound; winners, targets and lists keep
  * the numbers of the whole bank, while p, s and r have an entry for each memory that counts. Rows side by side are
  * borrowed, others copied, in either case until the new bank is freed `bank` must live; a sketch is taken along.
  * CGAM_E_ARG when no bit is set. */
@@ -91,7 +92,8 @@ CGAM_API void cgam_mask_free(cgam_env *env, uint64_t *mask); /* NULL is fine */
 
 typedef struct cgam_bank_info {
     int64_t n, d;
-    int64_t whole; /* memories of the bank these were taken from (cgam_bank_only); else n */
+    int64_t whole; /* memories of the bank these were taken from (cgam_bank_only), or that were ever
+                      in it (pack.h); else n. Numbers are below it */
     cgam_dtype dtype;
     double norm_min, norm_max; /* |zeta|, after normalising if that was asked for */
     bool equal_norms;          /* to working precision; then the spectral forms apply */

@@ -25,6 +25,7 @@
 #include <cgam/lm_study.h>
 #include <cgam/map.h>
 #include <cgam/net.h>
+#include <cgam/pack.h>
 #include <cgam/probe.h>
 #include <cgam/prompt_file.h>
 #include <cgam/ranks.h>

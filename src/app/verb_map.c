@@ -69,6 +69,10 @@ static cgam_status open_job(job *j)
     cgam_status status = cgam_input_bank(j->call, &j->bank);
     if (status != CGAM_OK) return status;
     j->info = cgam_bank_describe(j->bank);
+    if (j->info.n < j->info.whole)
+        return cgam_fail(j->call->env, CGAM_E_ARG,
+                         "bank: memories were dropped from it; bank pack --from numbers the others "
+                         "anew, for a map");
     j->opts = (cgam_map_opts){.alpha = cgam_args_real(args, "alpha"),
                               .beta = cgam_args_real(args, "beta"),
                               .lambda = cgam_args_real(args, "lambda"),

@@ -1,7 +1,7 @@
 /* bank.c: rows become memories. One pass checks every number and measures every row; a bank that
  * is to be normalised keeps its rows as they are and a factor per row, so that a mapped file stays
  * mapped. */
-#include "memory/bank.h"
+#include "memory/pack.h"
 
 #include "base/blas.h"
 #include "num/cpu/widen.h"
@@ -17,7 +17,8 @@ void cgam_bank_free(cgam_bank *bank)
     if (!bank) return;
     cgam_env *env = bank->env;
     cgam_array_close(env, &bank->array);
-    cgam_sketch_free(env, bank->sketch);
+    if (!bank->packed || bank->sketch != &bank->packed->sketch) cgam_sketch_free(env, bank->sketch);
+    cgam_packed_free(bank->packed);
     cgam_free(env, bank->owned);
     cgam_vectors_free(env, &bank->Z, bank->norm2);
     cgam_vectors_free(env, &bank->Z, bank->scale);
@@ -149,7 +150,7 @@ cgam_status cgam_bank_settle(cgam_bank *bank, const cgam_bank_opts *opts, const 
     /* 16 ulp: what d additions of a row's squares leave when the row was normalised in double */
     bank->info.equal_norms = high - low <= 16 * 0x1p-52 * high;
     bank->info.unit = bank->info.equal_norms && fabs(high - 1) <= 16 * 0x1p-52;
-    bank->info.mapped = bank->array.mapped;
+    bank->info.mapped = bank->array.mapped || bank->packed;
     if (bank->info.equal_norms) /* one value, so that what follows from it is exact */
         cgam_vectors_fill(&bank->Z, bank->norm2, bank->info.unit ? 1 : high);
     return CGAM_OK;
@@ -240,11 +241,20 @@ cgam_status cgam_bank_load(cgam_env *env, const char *path, const cgam_bank_opts
 {
     *out = NULL;
     cgam_bank_opts o = opts ? *opts : cgam_bank_opts_default();
+    cgam_packed *packed;
+    cgam_status status = cgam_packed_open(env, path, &packed);
+    if (packed && o.ranks) {
+        cgam_packed_free(packed);
+        return cgam_fail(env, CGAM_E_UNSUPPORTED,
+                         "%s: a packed bank is for one process; ranks take its rows as .npy", path);
+    }
+    if (status != CGAM_OK || packed)
+        return status == CGAM_OK ? cgam_packed_bank(packed, path, &o, out) : status;
     cgam_bank *bank = cgam_zalloc(env, 1, sizeof *bank);
     if (!bank) return cgam_fail_nomem(env, "a bank");
     cgam_shards shards;
     bank->env = env;
-    cgam_status status = cgam_shards_open(env, path, &shards);
+    status = cgam_shards_open(env, path, &shards);
     if (status == CGAM_OK && shards.mixed)
         status = cgam_fail(env, CGAM_E_SHAPE,
                            "%s: arrays of several types; bank pack with a dtype joins them", path);

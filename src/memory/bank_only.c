@@ -290,10 +290,10 @@ cgam_status cgam_bank_only(const cgam_bank *bank, const uint64_t *mask, cgam_ban
     *out = NULL;
     cgam_env *env = bank->env;
     int64_t count = 0, n = bank->Z.n;
-    for (int64_t i = 0; i < n; i++) count += bit(mask, i);
     if (bank->shard)
         return cgam_fail(env, CGAM_E_UNSUPPORTED,
                          "only: some rows of a bank that is spread over ranks");
+    for (int64_t i = 0; i < n; i++) count += bit(mask, cgam_bank_number(bank, i));
     if (count == 0)
         return cgam_fail(env, CGAM_E_ARG, "none of the %lld memories is to count", (long long)n);
     cgam_bank *some = cgam_zalloc(env, 1, sizeof *some);
@@ -303,7 +303,7 @@ cgam_status cgam_bank_only(const cgam_bank *bank, const uint64_t *mask, cgam_ban
     cgam_status status = CGAM_OK;
     if (!some || !at || !some->number) status = cgam_fail_nomem(env, "rows that count");
     for (int64_t i = 0, k = 0; i < n && status == CGAM_OK; i++)
-        if (bit(mask, i)) {
+        if (bit(mask, cgam_bank_number(bank, i))) {
             at[k] = i;
             some->number[k++] = cgam_bank_number(bank, i);
         }

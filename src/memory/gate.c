@@ -2,6 +2,7 @@
  * algebra. What is known of alpha_crit and eta_min comes from the norms where they suffice and
  * from an eigenvalue where that is asked for or cheap:
  *     omega_min = lambda_min(G - diag G),  alpha_crit = -1 / omega_min,  eta_min = 1 + alpha omega_min. */
+#include "memory/pack.h"
 #include "memory/spectrum.h"
 #include "memory/twins.h"
 
@@ -240,11 +241,12 @@ cgam_status cgam_gate_new(const cgam_bank *bank, double alpha, const cgam_gate_o
                          "alpha is %g and the longest memory has norm %g: alpha norm^2 leaves the "
                          "range of double",
                          alpha, bank->info.norm_max);
+    cgam_status status = cgam_packed_gate(bank, alpha, &o, out); /* made before */
+    if (status != CGAM_OK || *out) return status;
     cgam_gate *gate = cgam_zalloc(env, 1, sizeof *gate);
     if (!gate) return cgam_fail_nomem(env, "a gate operator");
     gate->bank = bank;
     gate->info.alpha = alpha;
-    cgam_status status = CGAM_OK;
     gate->a = bank->Z.n > 1 ? alpha : 0;
     cgam_dplr_spec spec = cgam_gate_hessian(gate, 1, 0, NULL);
     spec.gram = o.spectrum ? cgam_spectrum_gram(o.spectrum) : NULL;
@@ -295,6 +297,10 @@ cgam_status cgam_gate_new(const cgam_bank *bank, double alpha, const cgam_gate_o
     return CGAM_OK;
 fail:
     cgam_gate_free(gate);
+    if (status == CGAM_E_INTERNAL && bank->unread)
+        status = cgam_fail(env, CGAM_E_VALUE,
+                           "a product of memories is not finite: the bank may be damaged, see bank "
+                           "show --check");
     return status;
 }
 

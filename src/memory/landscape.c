@@ -183,7 +183,7 @@ static cgam_status settle(search *x, const cgam_query *m, double error, bool des
                 out->points[at] = (cgam_point){.minimum = index == 0,
                                                .index = index,
                                                .energy = m->energy_end,
-                                               .winner = r.winner,
+                                               .winner = cgam_bank_number(x->plan->bank, r.winner),
                                                .p = r.p,
                                                .neff_entropy = r.neff_entropy,
                                                .fold_margin = r.fold_margin,

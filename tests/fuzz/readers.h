@@ -31,6 +31,36 @@ static inline void must_be_one_line(const cgam_env *env)
     must(message[0] && !strchr(message, '\n'));
 }
 
+/* The bytes of a file that a target has made itself. */
+static inline uint8_t *fuzz_take(const char *path, size_t *size)
+{
+    cgam_file file;
+    must(cgam_file_map(fuzz_env(), path, &file) == CGAM_OK);
+    uint8_t *bytes = malloc(*size = file.size);
+    must(bytes != NULL);
+    memcpy(bytes, file.bytes, file.size);
+    cgam_file_unmap(&file);
+    return bytes;
+}
+
+/* A sound file with some of its bytes replaced, or any bytes at all. Input: an even first byte, then five bytes a replacement
+ * (place, value); an odd one, then the file. *length: that of the sound file, and then of what comes back, which is for free(). */
+static inline uint8_t *fuzz_damage(const uint8_t *data, size_t size, const uint8_t *sound,
+                                   size_t *length)
+{
+    bool raw = data[0] & 1;
+    if (raw) *length = size - 1;
+    uint8_t *bytes = aligned_alloc(64, (*length + 64) / 64 * 64);
+    must(bytes != NULL);
+    memcpy(bytes, raw ? data + 1 : sound, *length);
+    for (size_t i = 1; !raw && i + 5 <= size; i += 5) {
+        uint32_t place;
+        memcpy(&place, data + i, sizeof place);
+        bytes[place % *length] = data[i + 4];
+    }
+    return bytes;
+}
+
 /* Opens one array and reads every element of it. */
 static inline void fuzz_open(const cgam_format *format, const uint8_t *data, size_t size,
                              const char *member, uint64_t most)
@@ -82,7 +112,7 @@ static inline int fuzz_reader(const cgam_format *format, const uint8_t *data, si
     if (size == 0) return 0; /* files without bytes are turned away before any reader */
     fuzz_file f = {format, data, size, most, 4};
     const cgam_file file = cgam_file_borrow(data, size);
-    if (format->recognise) (void)format->recognise(&file);
+    (void)format->recognise(&file);
     if (format->list(fuzz_env(), "fuzz", &file, fuzz_visit, &f) != CGAM_OK)
         must_be_one_line(fuzz_env());
     fuzz_open(format, data, size, NULL, most);

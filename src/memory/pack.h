@@ -1,0 +1,62 @@
+/* pack.h (inside): a packed bank as it lies in its file.
+ *
+ *   rows          [live, d]        the rows, in the bank's type
+ *   norm2         F64 [live]       |row|^2
+ *   number        I64 [live]       which memories they are, ascending; absent: 0, 1, ...
+ *   sketch.rows   I8  [live, d]    num/sketch.h, with sketch.scale F32 [live, blocks], sketch.hat and
+ *                                  sketch.rest F32 [live]
+ *   names         U8               one a line, in the order of the rows
+ *   twins.begin   I64, twins.member I64: families of equal memories (twins.h); absent: none
+ *   gateK.*       A(alpha) of the K-th alpha: num/dplr.h, "kept"
+ * and in the metadata "format", "n", "normalize", "alphaK". Sizes and whatever memory is addressed by are checked when
+ * the file is read; numbers are taken as they are. */
+#ifndef CGAM_SRC_MEMORY_PACK_H
+#define CGAM_SRC_MEMORY_PACK_H
+
+#include "io/sealed.h"
+#include "memory/gate.h"
+
+#include <cgam/pack.h>
+
+#define CGAM_PACKED_FORMAT "cgam bank 1"
+
+typedef struct cgam_packed {
+    cgam_env *env;
+    cgam_file file;
+    cgam_tensor_table table;
+    int64_t n, live, d; /* numbers that were given, memories, columns */
+    cgam_dtype dtype;
+    bool normalize;
+    const void *rows;
+    const double *norm2;
+    const int64_t *number; /* or NULL */
+    const char *names;     /* or NULL */
+    int64_t names_size;
+    cgam_sketch sketch; /* rows NULL: there is none */
+    int64_t families;   /* of equal memories, where alphas > 0 */
+    const int64_t *family, *member;
+    int64_t members;
+    int64_t alphas;
+    double alpha[CGAM_PACK_ALPHAS_MAX];
+} cgam_packed;
+
+/* *out is NULL where the path is not that of a packed bank: no such file is for others to say. */
+cgam_status cgam_packed_open(cgam_env *env, const char *path, cgam_packed **out);
+/* The same from a file at hand, which is taken over where *out is not NULL. */
+cgam_status cgam_packed_read(cgam_env *env, const char *name, cgam_file *file, cgam_packed **out);
+void cgam_packed_free(cgam_packed *packed); /* NULL is fine */
+/* A bank over it, which owns it from now on, come what may. */
+cgam_status cgam_packed_bank(cgam_packed *packed, const char *name, const cgam_bank_opts *opts,
+                             cgam_bank **out);
+
+/* An array of it; *out is NULL where it has none of that name. shape: of so many dimensions, -1 = any, filled in. */
+cgam_status cgam_packed_part(const cgam_packed *packed, const char *name, const char *type,
+                             int ndim, int64_t *shape, const void **out);
+
+/* Writes A(alpha), the index-th, unless there is nothing that would be worth it. */
+cgam_status cgam_packed_gate_write(cgam_sealed *file, int index, const cgam_gate *gate);
+/* The gate that was kept for alpha, or NULL: none was, or more is asked for than it knows. It borrows from the bank. */
+cgam_status cgam_packed_gate(const cgam_bank *bank, double alpha, const cgam_gate_opts *opts,
+                             cgam_gate **out);
+
+#endif
