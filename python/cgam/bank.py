@@ -181,16 +181,18 @@ class Bank:
         return out
 
     def plan(self, mode: Optional[str] = None, *, alpha: Optional[float] = None,
-             beta: Optional[float] = None, lam: Optional[float] = None, projection: Any = None,
-             gate_weights: Any = None, top: Optional[int] = None, **options: Any) -> Plan:
+             beta: Optional[float] = None, lam: Optional[float] = None,
+             activation: Optional[str] = None, projection: Any = None, gate_weights: Any = None,
+             top: Optional[int] = None, **options: Any) -> Plan:
         """Prepares recalls of one mode.
 
         mode          "first" (default), "coupled", "flow" or "anneal"
         alpha         penalty between similar memories, 0 or more; default 0
         beta          inverse temperature, above 0; default 1
         lam           coupling of gates and retrieval, 0 or more; default 1
+        activation    "softmax" (default), "sparsemax", "entmax15" or "entmax:A", 1 < A <= 2
         projection    P (d, d_c): gates see Z P c;   gate_weights  W (N, d_c): gates see W c
-        options       certify, tol, max_iter, plain, memory_max; mode flow: tau_c, tau_s, tau_r, tau_q,
+        options       certify, tol, max_iter, plain, memory_max; mode anneal: beta_start; mode flow: tau_c, tau_s, tau_r, tau_q,
                       t_max, steady, free_context, free_query (include/cgam/recall.h says what they are)
         """
         if alpha is not None:
@@ -199,6 +201,8 @@ class Bank:
             options["beta"] = beta
         if lam is not None:
             options["lam"] = lam
+        if activation is not None:
+            options["entmax"] = _core.activation_order(activation)
         return Plan(self, mode, projection=projection, gate_weights=gate_weights, top=top, **options)
 
     def recall(self, query: Any, context: Any = None, *, target: Any = None, top: Optional[int] = None,

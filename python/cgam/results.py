@@ -53,6 +53,8 @@ class Recall(Shown):
     log_p: float
     neff_entropy: float  #: exp(entropy of p)
     neff_ipr: float  #: 1 / sum of p squared
+    support: int  #: memories with p > 0; with softmax all of them
+    exact: bool  #: with a sparse activation: p of the focus is proved to be 1
     gap: float  #: lead in score over the best competitor
     gap_raw: float
     gap_gate: float

@@ -14,6 +14,7 @@ static field option_fields[] = {
     OPTION("alpha", 'd', alpha),
     OPTION("beta", 'd', beta),
     OPTION("lam", 'd', lambda),
+    OPTION("entmax", 'd', entmax),
     OPTION("certify", 'b', certify),
     OPTION("tol", 'd', tol),
     OPTION("max_iter", 'q', max_iter),
@@ -44,6 +45,8 @@ static field result_fields[] = {
     RESULT(log_p, 'd', NULL),
     RESULT(neff_entropy, 'd', NULL),
     RESULT(neff_ipr, 'd', NULL),
+    RESULT(support, 'q', NULL),
+    RESULT(exact, 'b', NULL),
     RESULT(gap, 'd', NULL),
     RESULT(gap_raw, 'd', NULL),
     RESULT(gap_gate, 'd', NULL),
@@ -275,6 +278,21 @@ static PyObject *plan_route(PyObject *self, PyObject *args)
                          (long long)route.group);
 }
 
+/* activation_order(name): what cgam_recall_opts.entmax is for it */
+static PyObject *activation_order(PyObject *self, PyObject *name)
+{
+    (void)self;
+    double order;
+    const char *text = text_of(name);
+    if (!text) return NULL;
+    if (cgam_activation_find(text, &order)) return PyFloat_FromDouble(order);
+    return PyErr_Format(
+        PyExc_ValueError,
+        "activation is '%s', there are softmax, sparsemax, entmax15 and entmax:A with "
+        "1 < A <= 2",
+        text);
+}
+
 static PyObject *result_layout(PyObject *self, PyObject *none)
 {
     (void)self, (void)none;
@@ -317,6 +335,7 @@ PyMethodDef recall_methods[] = {
     {"plan_run", (PyCFunction)(void (*)(void))plan_run, METH_FASTCALL, NULL},
     {"plan_route", plan_route, METH_VARARGS, NULL},
     {"plan_context_margin", plan_context_margin, METH_O, NULL},
+    {"activation_order", activation_order, METH_O, NULL},
     {"result_dict", result_dict, METH_O, NULL},
     {"result_layout", result_layout, METH_NOARGS, NULL},
     {"end_names", end_names, METH_NOARGS, NULL},

@@ -63,6 +63,10 @@ static void print_query(const json_t *q, bool coupled, bool flow, FILE *to)
                "memories in play, exp(entropy)");
     print_line(to, "N_eff, 1/sum p^2", cgam_json_get_real(q, "neff_ipr"),
                "memories in play, by collision");
+    if (json_object_get(q, "support"))
+        fprintf(to, "  %-18s %-14lld %s\n", "support", (long long)cgam_json_get_int(q, "support"),
+                json_is_true(json_object_get(q, "exact")) ? "memories with p > 0: exact, proved"
+                                                          : "memories with p > 0");
     if (coupled || flow) {
         fprintf(to, "  %-18s %-14lld ended: %s\n", flow ? "steps" : "iterations",
                 (long long)cgam_json_get_int(q, "iterations"), cgam_json_get_text(q, "end"));
@@ -104,10 +108,14 @@ void cgam_recall_print(const json_t *doc, FILE *to)
     bool coupled = !strcmp(mode, "coupled") || !strcmp(mode, "anneal"),
          flow = !strcmp(mode, "flow");
     double crit = cgam_json_get_real(doc, "alpha_crit");
-    fprintf(to, "%lld memories in %lld dimensions, mode %s: alpha %g, beta %g, lambda %g\n",
+    const char *activation = cgam_json_get_text(doc, "activation");
+    if (json_object_get(doc, "among"))
+        fprintf(to, "%lld of ", (long long)cgam_json_get_int(doc, "among"));
+    fprintf(to, "%lld memories in %lld dimensions, mode %s%s%s: alpha %g, beta %g, lambda %g\n",
             (long long)cgam_json_get_int(doc, "n"), (long long)cgam_json_get_int(doc, "d"),
-            cgam_json_get_text(doc, "mode"), cgam_json_get_real(doc, "alpha"),
-            cgam_json_get_real(doc, "beta"), cgam_json_get_real(doc, "lambda"));
+            cgam_json_get_text(doc, "mode"), *activation ? ", " : "", activation,
+            cgam_json_get_real(doc, "alpha"), cgam_json_get_real(doc, "beta"),
+            cgam_json_get_real(doc, "lambda"));
     fprintf(to, "gates %s", cgam_json_get_text(doc, "regime"));
     if (!isnan(crit)) fprintf(to, ", alpha_crit %.8g", crit);
     const json_t *stable = json_object_get(doc, "context_stable");

@@ -38,6 +38,10 @@ static const cgam_param params[] = {
         "beta-start", "X", NULL, CGAM_ABOVE_0, INFINITY,
         "mode anneal: where the branch begins; without it half the beta below which the "
         "fixed point is unique"),
+    CGAM_PARAM(
+        CGAM_TEXT, "activation", "NAME", "softmax", 0, 0,
+        "how scores become weights: softmax, sparsemax, entmax15, or entmax:A with 1 < A <= 2; "
+        "all but softmax give most memories the weight 0, and exact answers from a margin on"),
     CGAM_PARAM_NORMALIZE,
     CGAM_PARAM_INT("top", "K", "5", 0, 1e9, "how many of the most probable memories to list"),
     CGAM_PARAM_TEXT("target", "FILE|INDEX",
@@ -158,6 +162,15 @@ static cgam_status options(cgam_call *call, cgam_recall_opts *out)
     if (cgam_args_given(call->args, "tol-p")) o.tol_p = cgam_args_real(call->args, "tol-p");
     o.none = cgam_args_given(call->args, "none");
     if (o.none) o.none_score = cgam_args_real(call->args, "none");
+    const char *activation = cgam_args_text(call->args, "activation");
+    if (!cgam_activation_find(activation, &o.entmax))
+        return cgam_fail(
+            call->env, CGAM_E_ARG,
+            "activation: '%s' is none of softmax, sparsemax, entmax15, and entmax:A with "
+            "1 + 1e-9 <= A <= 2",
+            activation);
+    if (o.entmax > 0 && cgam_args_flag(call->args, "marks"))
+        return cgam_fail(call->env, CGAM_E_ARG, "marks are those of softmax: leave out activation");
     o.tau_c = cgam_args_real(call->args, "tau-c");
     o.tau_s = cgam_args_real(call->args, "tau-s");
     o.tau_r = cgam_args_real(call->args, "tau-r");
@@ -361,6 +374,14 @@ static void put_extras(const job *j, const cgam_result *r, json_t *doc)
     if (none) cgam_json_put_real(doc, "p_none_to", r->p_none_to);
 }
 
+/* What only a sparse activation has. */
+static void put_sparse(const job *j, const cgam_result *r, json_t *doc)
+{
+    if (cgam_args_is(j->call->args, "activation", "softmax")) return;
+    cgam_json_put_int(doc, "support", r->support);
+    cgam_json_put_bool(doc, "exact", r->exact);
+}
+
 static void put_index(json_t *doc, const char *name, int64_t index)
 {
     cgam_json_put(doc, name, index < 0 ? json_null() : json_integer(index));
@@ -421,6 +442,7 @@ static json_t *result_doc(const job *j, int64_t k)
     }
     cgam_json_put_real(doc, "neff_entropy", r->neff_entropy);
     cgam_json_put_real(doc, "neff_ipr", r->neff_ipr);
+    put_sparse(j, r, doc);
     cgam_json_put_real(doc, "gap", r->gap);
     cgam_json_put_real(doc, "gap_raw", r->gap_raw);
     cgam_json_put_real(doc, "gap_gate", r->gap_gate);
@@ -461,6 +483,8 @@ static void job_doc(job *j)
     if (j->some) cgam_json_put_int(doc, "among", cgam_bank_describe(j->some).n);
     cgam_json_put_int(doc, "d", bank.d);
     cgam_json_put_text(doc, "mode", cgam_args_text(j->call->args, "mode"));
+    if (!cgam_args_is(j->call->args, "activation", "softmax"))
+        cgam_json_put_text(doc, "activation", cgam_args_text(j->call->args, "activation"));
     cgam_json_put_real(doc, "alpha", gate.alpha);
     cgam_json_put_real(doc, "beta", cgam_args_real(j->call->args, "beta"));
     cgam_json_put_real(doc, "lambda", cgam_args_real(j->call->args, "lambda"));
@@ -529,7 +553,12 @@ const cgam_verb cgam_verb_recall = {
         "without it, p is an interval. Where that would cost more, all rows are read and fast.fallback "
         "says so. --none X adds a ghost memory of score X to every sum, gap and bound; where it wins, "
         "winner is null. Both serve mode first: the others need every score, and a ghost has no gate. --only makes it a "
-        "recall among some of the memories, in every mode.",
+        "recall among some of the memories, in every mode.\n\n"
+        "--activation sparsemax, entmax15 or entmax:A puts alpha-entmax of order A (2, 1.5) in the place "
+        "of softmax: p = [1 + (A-1)(beta r - tau)]_+^(1/(A-1)). support counts the memories with p > 0; "
+        "exact is true where p is proved to be 1 for the winner and 0 for all others, which a gap of "
+        "1 / ((A-1) beta) does. All bounds are then those of the activation. It runs in double; --fast, "
+        "--none and --marks are softmax's.",
     .example = "cgam recall --bank Z.npy --query q.npy --context c.npy --lambda 2 --beta 4",
     .params = params,
     .run = run,

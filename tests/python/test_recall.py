@@ -66,7 +66,9 @@ def same(document, recall):
         else:
             assert ours == theirs, (key, ours, theirs)
     assert document["top"] == [[i, p] for i, p in recall.top]
-    assert document["top_log_p"] == recall.top_log_p.tolist()
+    assert document["top_log_p"] == [x if np.isfinite(x) else None for x in recall.top_log_p.tolist()]
+    for key in ("support", "exact"):
+        assert document.get(key, getattr(recall, key)) == getattr(recall, key), key
     assert {k: v == "proved" for k, v in document["certificates"].items()} == recall.proved
 
 
@@ -81,6 +83,8 @@ def random_call(rng):
     options = dict(alpha=float(rng.uniform(0, 0.8 * crit if np.isfinite(crit) else 1)) if rng.integers(3) else 0.0,
                    beta=float(rng.uniform(0.1, 5)), lam=float(rng.uniform(0, 1)),
                    mode=["first", "coupled", "flow"][rng.integers(3)], certify=bool(rng.integers(2)))
+    if rng.integers(4) == 0:
+        options["activation"] = ["sparsemax", "entmax15", "entmax:1.25"][rng.integers(3)]
     width = d
     if rng.integers(3) == 0:
         width = int(rng.integers(1, 6))
@@ -116,6 +120,59 @@ def test_bits_of_the_program(rng, program, tmp_path):
         for query, recall in zip(document["queries"], recalls):
             same(query, recall)
         assert (status == 1) == any(r.end not in ("direct", "converged", "horizon") for r in recalls)
+
+
+def test_packed_banks_open(rng, program, tmp_path):
+    Z, q = rng.normal(size=(30, 5)), rng.normal(size=(2, 5))
+    np.save(tmp_path / "Z.npy", Z)
+    program("bank", "pack", "--from", tmp_path / "Z.npy", "--alpha", "0.02", "--out", tmp_path / "Z.safetensors")
+    packed, plain = cgam.Bank.open(tmp_path / "Z.safetensors"), cgam.Bank(Z)
+    for mode in "first", "coupled":
+        for a, b in zip(packed.recall(q, alpha=0.02, mode=mode), plain.recall(q, alpha=0.02, mode=mode)):
+            assert a.winner == b.winner and a.p == b.p and a.gap == b.gap
+
+
+def test_activations(rng):
+    bank, q = cgam.Bank(np.eye(4)), np.array([0.0, 2.0, 0.0, 0.0])
+    found = bank.recall(q, activation="sparsemax", vectors=True)
+    assert found.exact and found.support == 1 and found.p_all.tolist() == [0, 1, 0, 0]
+    assert bank.recall(q, activation="softmax").support == 4
+    with pytest.raises(ValueError, match="activation is 'relu'"):
+        bank.plan(activation="relu")
+    with pytest.raises(ValueError, match="order of entmax is 3"):
+        bank.plan(entmax=3.0)
+
+
+def test_landscape_and_branch_are_the_programs(rng, program, tmp_path):
+    Z, q, c = rng.standard_normal((12, 4)), rng.standard_normal(4), rng.standard_normal(4)
+    for name, x in (("Z", Z), ("q", q), ("c", c)):
+        np.save(tmp_path / f"{name}.npy", x)
+    files = ("--bank", tmp_path / "Z.npy", "--query", tmp_path / "q.npy", "--context", tmp_path / "c.npy",
+             "--beta", 6)
+    bank = cgam.Bank(Z)
+    document, _ = program("landscape", *files, "--starts", 9, "--seed", 3)
+    found = bank.plan("coupled", beta=6, certify=True).landscape(q, c, starts=9, seed=3)
+    assert len(found) == len(document["points"]) == len(found.p)
+    for point, want in zip(found.points, document["points"]):
+        for key in ("index", "energy", "winner", "p", "neff_entropy", "basin", "fold_margin", "p_error"):
+            assert point[key] == want[key], key
+        assert point["minimum"] == (want["kind"] == "minimum")
+    np.testing.assert_allclose(found.p.max(axis=1), found.points["p"], rtol=1e-12)
+    for key in ("unique", "unique_proved", "starts", "unresolved", "euler"):
+        assert getattr(found, key) == document[key], key
+    document, _ = program("recall", *files, "--mode", "anneal")
+    branch = bank.plan("anneal", beta=6).branch(q, c)
+    want = document["queries"][0]
+    assert len(branch.path) == len(want["path"]) > 1
+    for point, there in zip(branch.path, want["path"]):
+        assert all(point[key] == there[key] for key in there)
+    assert branch.transitions == [(t["beta"], t["kind"]) for t in want["transitions"]]
+    assert branch.path["beta"][-1] == 6
+    for wrong in (lambda: bank.plan("first").landscape(q), lambda: bank.plan("first").branch(q),
+                  lambda: bank.plan("coupled").landscape(q[:3]), lambda: bank.plan("anneal").branch(q, c[:2]),
+                  lambda: bank.plan("coupled").landscape(q, starts=-1)):
+        with pytest.raises(ValueError):
+            wrong()
 
 
 def test_inspect_is_the_programs(rng, program, tmp_path):

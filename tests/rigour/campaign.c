@@ -24,7 +24,10 @@
 static const double SHARE_LOST = 0.01;
 /* Of coupled instances there, at most: 0.18 % were seen in 5606, whose queries come up to 64 at once. */
 static const double SHARE_STALLED = 0.004;
-enum { STALLS_MEAN = 2000 };                           /* instances for that */
+enum {
+    STALLS_MEAN = 2000, /* instances for that */
+    LOOKED = 20
+};                                                     /* every how many have a landscape */
 static const int64_t ENOUGH[SIZES] = {10000, 100, 32}; /* for coverage, a quarter for shares */
 static const double TIME_SHARE[SIZES] = {0.6, 0.2, 0.2};
 
@@ -67,7 +70,25 @@ static void spoil(int what, cgam_gate_info *g, int64_t queries, answer *answers)
         if (what == LOCAL_CONTRACTION) r->local_contraction = lower(r->local_contraction);
         if (what == P_ERROR) r->p_error = lower(r->p_error);
         if (what == ENERGY) r->energy_end = higher(r->energy_end);
+        if (what == EXACT && r->p > 0.99) r->exact = true;
     }
+}
+
+/* The landscape of the first query, for some coupled recalls of small banks. */
+static bool look_around(const instance *x, const cgam_recall *plan, int broken,
+                        cgam_landscape *land)
+{
+    cgam_landscape_opts o = {.starts = 4, .seed = x->number};
+    *land = (cgam_landscape){0};
+    bool wanted = x->size == SMALL && x->opts.mode == CGAM_COUPLED && x->number % LOOKED == 0;
+    if (!wanted || x->opts.entmax > 0) return false;
+    if (cgam_landscape_find(plan, x->q, x->context ? x->c : NULL, &o, land) != CGAM_OK)
+        return false;
+    for (int64_t k = 0; k < land->count && broken == POINT;
+         k++) /* most bounds have room to spare */
+        land->points[k].p_error *= 1e-6;
+    if (broken == SEVERAL && land->unique == 1 && !(land->unique = 0)) land->unique_proved = true;
+    return true;
 }
 
 typedef struct run_opts {
@@ -84,6 +105,8 @@ static void note(const instance *x, const cgam_recall *plan, const cgam_recall_i
     t->normalized += x->normalize;
     t->projected += x->opts.P != NULL;
     t->weighted += x->opts.W != NULL;
+    t->sparse += x->opts.entmax > 0;
+    t->annealed += x->opts.mode == CGAM_ANNEAL;
     t->paths[cgam_recall_route(plan, in, out).path]++;
 }
 
@@ -129,15 +152,19 @@ static void run(cgam_env *env, bank_size size, uint64_t number, const run_opts *
     }
     t->refused += status != CGAM_OK;
     for (int64_t k = 0; k < x.queries; k++)
-        answers[k] =
-            (answer){results[k], room ? room + k * x.n : NULL, room ? room + all + k * x.n : NULL,
-                     room ? room + 2 * all + k * x.n : NULL};
+        answers[k] = (answer){.result = results[k],
+                              .p = room ? room + k * x.n : NULL,
+                              .s = room ? room + all + k * x.n : NULL,
+                              .r = room ? room + 2 * all + k * x.n : NULL};
+    cgam_landscape land;
+    bool around = status == CGAM_OK && look_around(&x, plan, o->broken, &land);
     const cgam_gate *shown = plan ? cgam_recall_gate(plan) : gate;
     if (shown) {
         cgam_gate_info info = cgam_gate_describe(shown);
         if (o->broken >= 0) spoil(o->broken, &info, x.queries, answers);
-        judge(&x, &info, status == CGAM_OK ? answers : NULL, t);
+        judge(&x, &info, status == CGAM_OK ? answers : NULL, around ? &land : NULL, t);
     }
+    if (around) cgam_landscape_free(env, &land);
     cgam_gate_free(gate);
     cgam_recall_free(plan);
     cgam_bank_free(bank);
@@ -169,7 +196,7 @@ static void print_coverage(bank_size size, const tally *t)
         if (t->ends[e]) printf(" (%lld)", (long long)t->ordinary_ends[e]);
     }
     printf("; ways:");
-    for (int w = 0; w <= CGAM_PATH_FLOW; w++) {
+    for (int w = 0; w <= CGAM_PATH_ANNEAL; w++) {
         bool can = w == CGAM_PATH_VECTORS || w == CGAM_PATH_COUPLED || w == CGAM_PATH_PASS ||
                    (w == CGAM_PATH_FLOW ? small : size == LARGE);
         counted(cgam_path_name((cgam_path)w), t->paths[w], enough && can);
@@ -184,6 +211,9 @@ static void print_coverage(bank_size size, const tally *t)
     counted("normalised", t->normalized, enough);
     counted("P", t->projected, enough && size != LARGE);
     counted("W", t->weighted, enough && size != LARGE);
+    counted("entmax", t->sparse, enough);
+    counted("annealed", t->annealed, enough && small);
+    counted("saddles", t->saddles, enough && small);
     printf("\n");
 }
 

@@ -46,7 +46,14 @@ void instance_free(instance *x);
 typedef struct answer {
     cgam_result result;
     const double *p, *s, *r; /* NULL where they were not asked for */
+    int64_t points;          /* of a landscape, whose p are at p */
 } answer;
+
+/* Does the coupled energy rule what came out? */
+static inline bool couples(const instance *x)
+{
+    return x->opts.mode == CGAM_COUPLED || x->opts.mode == CGAM_ANNEAL;
+}
 
 typedef enum claim {
     ALPHA_BOUNDS,
@@ -63,6 +70,9 @@ typedef enum claim {
     P_SUM,
     CONVERGED,
     ENERGY,
+    EXACT,   /* entmax: the answer is one-hot */
+    POINT,   /* a point of a landscape, its p_error */
+    SEVERAL, /* of a landscape: unique, no, proved */
     CLAIMS
 } claim;
 extern const char *const claim_names[CLAIMS];
@@ -73,15 +83,17 @@ typedef struct tally {
     int64_t wrong[CLAIMS], open[CLAIMS];
     int64_t ordinary[CLAIMS]; /* proved in ordinary ranges */
     int64_t lost[CLAIMS];     /* an estimate there, and proved if rounding were not counted */
-    int64_t instances, refused, queries, judged, edges, normalized, projected, weighted;
+    int64_t instances, refused, queries, judged, edges, normalized, projected, weighted, sparse;
+    int64_t annealed, saddles;
     int64_t settled, stalled; /* coupled, in ordinary ranges; the second where a query stalled */
     int64_t ends[16], ordinary_ends[16], paths[8], dtypes[8], regimes[4];
     double seconds;
 } tally;
 
-/* Decides everything that `gate` and the answers claim; prints what is wrong. Of a batch of a bank
- * that is not small a few queries are judged. */
-void judge(const instance *x, const cgam_gate_info *gate, const answer *answers, tally *t);
+/* Decides everything that `gate`, the answers and the landscape of the first query, unless NULL, claim;
+ * prints what is wrong. Of a batch of a bank that is not small a few queries are judged. */
+void judge(const instance *x, const cgam_gate_info *gate, const answer *answers,
+           const cgam_landscape *land, tally *t);
 void judge_leaves(void); /* gives back what Arb keeps between calls */
 
 #endif

@@ -10,10 +10,23 @@ enum {
     FOLLOWED = 16, /* and every how many the plain iteration is followed on */
 };
 
-const char *const claim_names[CLAIMS] = {
-    "alpha_crit_bounds", "alpha_crit", "eta_min",          "regime",      "p_lower_bound",
-    "contraction",       "unique",     "two fixed points", "fold_margin", "local_contraction",
-    "p_error",           "sum of p",   "converged",        "energy"};
+const char *const claim_names[CLAIMS] = {"alpha_crit_bounds",
+                                         "alpha_crit",
+                                         "eta_min",
+                                         "regime",
+                                         "p_lower_bound",
+                                         "contraction",
+                                         "unique",
+                                         "two fixed points",
+                                         "fold_margin",
+                                         "local_contraction",
+                                         "p_error",
+                                         "sum of p",
+                                         "converged",
+                                         "energy",
+                                         "exact",
+                                         "point",
+                                         "several"};
 
 /* ---- The gate --------------------------------------------------------------------------------- */
 
@@ -74,20 +87,21 @@ static verdict decide_lower_bound(court *c, const answer *a)
     if (!court_scores(c, a)) return OPEN;
     arb_neg(c->t, c->p + r->focus);
     verdict is = at_most(c->t, -r->p_lower_bound);
-    if (is != RIGHT || c->x->opts.mode != CGAM_COUPLED || !r->p_error_proved) return is;
+    if (is != RIGHT || !couples(c->x) || !r->p_error_proved) return is;
     if (!court_settled(c, a)) return OPEN;
     arb_neg(c->t, c->settled + r->focus);
     return at_most(c->t, -r->p_lower_bound);
 }
 
-/* L A - beta lambda^2 / 2 >= 0; unique: with L = 1, and the contraction really below 1. */
+/* L A - beta lambda^2 / 2 >= 0, with entmax beta lambda^2; unique: with L = 1, and the contraction really
+ * below 1. */
 static verdict decide_contraction(court *c, double L)
 {
     arb_t half, level, a;
     arb_init(half);
     arb_init(level);
     arb_init(a);
-    arb_mul_2exp_si(half, c->l2b, -1);
+    arb_mul_2exp_si(half, c->l2b, c->x->opts.entmax > 0 ? 0 : -1);
     arb_set_d(level, L);
     arb_mul(a, level, c->alpha, c->prec);
     verdict is = smallest(c, level, a, c->zero, NULL, half, false);
@@ -97,14 +111,48 @@ static verdict decide_contraction(court *c, double L)
     return is;
 }
 
+/* Is the smallest eigenvalue of level A - lambda^2 beta J(p) at least x? J = diag p - pp', or entmax's. */
+static verdict curved(court *c, const arb_t level, arb_srcptr p, const arb_t x, bool above)
+{
+    bool sparse = c->x->opts.entmax > 0;
+    arb_ptr pi = _arb_vec_init(c->n);
+    arb_t a, factor;
+    arb_init(a);
+    arb_init(factor);
+    arb_mul(a, level, c->alpha, c->prec);
+    arb_set(factor, c->l2b);
+    if (sparse) court_slopes(c, p, pi, factor);
+    verdict is = smallest(c, level, a, factor, sparse ? pi : p, x, above);
+    arb_clear(a);
+    arb_clear(factor);
+    _arb_vec_clear(pi, c->n);
+    return is;
+}
+
+/* The same for every p: level A - lambda^2 beta |J| with |J| = 1/2, or 1. */
+static verdict curved_most(court *c, const arb_t level, const arb_t x)
+{
+    arb_t a, y;
+    arb_init(a);
+    arb_init(y);
+    arb_mul(a, level, c->alpha, c->prec);
+    arb_mul_2exp_si(y, c->l2b, c->x->opts.entmax > 0 ? 0 : -1);
+    arb_add(y, y, x, c->prec);
+    verdict is = smallest(c, level, a, c->zero, NULL, y, false);
+    arb_clear(a);
+    arb_clear(y);
+    return is;
+}
+
 static verdict margin_at(court *c, const cgam_result *r, arb_srcptr p, bool exactly)
 {
     arb_t x;
     arb_init(x);
     arb_set_d(x, r->fold_margin);
-    verdict is = smallest(c, c->one, c->alpha, c->l2b, p, x, false);
+    verdict is = c->x->opts.entmax > 0 && !exactly ? curved_most(c, c->one, x) : OPEN;
+    if (is != RIGHT) is = curved(c, c->one, p, x, false);
     arb_set_d(x, r->fold_margin + 1.001e-9 * fmax(1, fabs(r->fold_margin)));
-    if (exactly && is == RIGHT) is = smallest(c, c->one, c->alpha, c->l2b, p, x, true);
+    if (exactly && is == RIGHT) is = curved(c, c->one, p, x, true);
     arb_clear(x);
     return is;
 }
@@ -121,28 +169,26 @@ static verdict decide_margin(court *c, const answer *a)
     if (is != RIGHT) return is;
     if (court_scores(c, a)) return margin_at(c, r, c->p, false);
     /* A is singular, and nothing is known of p: true for every p, or not at all */
-    arb_mul_2exp_si(c->t, c->l2b, -1);
     arb_set_d(c->w, r->fold_margin);
-    arb_add(c->w, c->w, c->t, c->prec);
-    return smallest(c, c->one, c->alpha, c->zero, NULL, c->w, false);
+    return curved_most(c, c->one, c->w);
 }
 
 static verdict decide_local(court *c, const answer *a)
 {
     verdict is = RIGHT;
-    arb_t level, factor;
+    arb_t level;
     arb_init(level);
-    arb_init(factor);
     arb_set_d(level, a->result.local_contraction);
-    arb_mul(factor, level, c->alpha, c->prec);
+    if (c->x->opts.entmax > 0 && curved_most(c, level, c->zero) == RIGHT) {
+        arb_clear(level);
+        return RIGHT;
+    }
     if (a->p) {
         court_doubles(c, a->p, c->given);
-        is = smallest(c, level, factor, c->l2b, c->given, c->zero, false);
+        is = curved(c, level, c->given, c->zero, false);
     }
-    if (is == RIGHT)
-        is = court_scores(c, a) ? smallest(c, level, factor, c->l2b, c->p, c->zero, false) : OPEN;
+    if (is == RIGHT) is = court_scores(c, a) ? curved(c, level, c->p, c->zero, false) : OPEN;
     arb_clear(level);
-    arb_clear(factor);
     return is;
 }
 
@@ -290,7 +336,8 @@ static verdict decide_energy(court *c, const answer *a, double eta)
         arb_add(off, off, work, c->prec);
         arb_set_d(c->t, products(c, eta));
         arb_add(off, off, c->t, c->prec);
-        is = both(apart(c, energy, r->energy_end, off), apart(c, first, r->energy_start, off));
+        is = apart(c, energy, r->energy_end, off);
+        if (c->x->opts.mode == CGAM_COUPLED) is = both(is, apart(c, first, r->energy_start, off));
         if (!(r->energy_rise <= 0)) {
             arb_set_d(c->t, r->energy_rise);
             arb_add(off, off, gates, c->prec);
@@ -331,6 +378,51 @@ static verdict decide_two(court *c, const answer *a)
     return is;
 }
 
+/* One-hot at the exact scores, or at the fixed point; certainly not: something else certainly weighs. */
+static verdict decide_exact(court *c, const answer *a)
+{
+    slong focus = (slong)a->result.focus;
+    bool coupled = couples(c->x);
+    if (coupled ? !court_settled(c, a) : !court_scores(c, a)) return OPEN;
+    if (coupled) _arb_vec_set(c->p, c->settled, c->n);
+    if (court_one_hot(c, focus)) return RIGHT;
+    for (slong i = 0; i < c->n; i++)
+        if (i != focus && arb_is_positive(c->p + i)) return WRONG;
+    return OPEN;
+}
+
+/* The fixed point beside p of a landscape: c->p encloses its p, and c->given is p. */
+static bool point_settled(court *c, const double *p)
+{
+    court_doubles(c, p, c->given);
+    for (slong i = 0; i < c->n; i++) {
+        arb_mul(c->g + i, c->lambda, c->given + i, c->prec);
+        arb_add(c->g + i, c->g + i, c->u + i, c->prec);
+    }
+    return c->kind->solve(c, c->zero, NULL, c->g, c->s, false) && court_fixed_point(c);
+}
+
+static verdict decide_point(court *c, const answer *a)
+{
+    if (!point_settled(c, a->p)) return OPEN;
+    court_distance(c, c->given, c->p, c->t);
+    return at_most(c->t, a->result.p_error);
+}
+
+/* a->p: all points, of which there are a->points. */
+static verdict decide_several(court *c, const answer *a)
+{
+    bool first = true;
+    for (int64_t k = 0; k < a->points; k++) {
+        if (!point_settled(c, a->p + k * c->n)) continue;
+        if (first) _arb_vec_set(c->settled, c->p, c->n);
+        court_distance(c, c->settled, c->p, c->t);
+        if (!first && arb_is_positive(c->t)) return RIGHT;
+        first = false;
+    }
+    return OPEN;
+}
+
 static verdict decide(court *c, const cgam_gate_info *g, int64_t k, const answer *a, claim what)
 {
     if (what > REGIME) court_ask(c, k);
@@ -345,6 +437,9 @@ static verdict decide(court *c, const cgam_gate_info *g, int64_t k, const answer
     case P_SUM: return decide_sum(c, a);
     case CONVERGED: return decide_converged(c, a);
     case ENERGY: return decide_energy(c, a, g->eta_min);
+    case EXACT: return decide_exact(c, a);
+    case POINT: return decide_point(c, a);
+    case SEVERAL: return decide_several(c, a);
     default: return decide_gate(c, g, what);
     }
 }
@@ -382,14 +477,15 @@ typedef struct trial {
 /* Would this claim, which is an estimate, be proved in exact arithmetic? */
 static bool lost(court *c, const cgam_gate_info *g, int64_t k, const answer *a, claim what)
 {
-    if (what == TWO) return false; /* depends on a search */
-    if (what != UNIQUE && what != P_ERROR) return true;
+    if (what == TWO || what == SEVERAL) return false; /* depends on a search */
+    if (what != UNIQUE && what != P_ERROR && what != EXACT) return true;
     court_ask(c, k);
+    if (what == EXACT) return a->result.support == 1 && decide_exact(c, a) == RIGHT;
     if (decide_contraction(c, 1) == RIGHT) return true;
     const cgam_result *r = &a->result;
     const cgam_recall_opts *o = &c->x->opts;
     double theta = r->local_contraction, eta = g->eta_min;
-    if (what == UNIQUE || !(theta < 1) || !(eta > 0)) return false;
+    if (what == UNIQUE || !(theta < 1) || !(eta > 0) || o->entmax > 0) return false;
     court_doubles(c, a->s, c->s); /* the basin lemma, at |grad E| as it is */
     court_softmax(c, c->s, c->p);
     court_gradient(c);
@@ -424,7 +520,7 @@ static void claimed(const trial *j, int64_t k, const answer *a, claim what, bool
 static void judge_answer(const trial *j, int64_t k, const answer *a)
 {
     const cgam_result *r = &a->result;
-    bool coupled = j->c->x->opts.mode == CGAM_COUPLED;
+    bool coupled = couples(j->c->x);
     j->t->judged++;
     if (!isnan(r->p_lower_bound)) claimed(j, k, a, P_LOWER_BOUND, r->p_lower_bound_proved);
     if (!isnan(r->contraction)) claimed(j, k, a, CONTRACTION, r->contraction_proved);
@@ -437,6 +533,19 @@ static void judge_answer(const trial *j, int64_t k, const answer *a)
     if (a->p) claimed(j, k, a, P_SUM, true);
     if (coupled && r->end == CGAM_END_CONVERGED) claimed(j, k, a, CONVERGED, true);
     if (coupled && r->end == CGAM_END_CONVERGED) claimed(j, k, a, ENERGY, true);
+    if (j->c->x->opts.entmax > 0) claimed(j, k, a, EXACT, r->exact);
+}
+
+static void judge_landscape(const trial *j, const cgam_landscape *land)
+{
+    answer all = {.p = land->p, .points = land->count};
+    if (land->unique == 1) claimed(j, 0, &all, UNIQUE, true);
+    if (land->unique == 0) claimed(j, 0, &all, SEVERAL, land->unique_proved);
+    for (int64_t k = 0; k < land->count; k++) {
+        answer a = {.result = {.p_error = land->points[k].p_error}, .p = land->p + k * j->c->n};
+        claimed(j, 0, &a, POINT, land->points[k].p_error_proved);
+        j->t->saddles += !land->points[k].minimum && land->points[k].p_error_proved;
+    }
 }
 
 static bool is_ordinary(const instance *x, const cgam_gate_info *g)
@@ -446,7 +555,7 @@ static bool is_ordinary(const instance *x, const cgam_gate_info *g)
 }
 
 static void judge_in(const court_kind *kind, const instance *x, const cgam_gate_info *g,
-                     const answer *answers, tally *t)
+                     const answer *answers, const cgam_landscape *land, tally *t)
 {
     court c;
     court_open(&c, kind, x);
@@ -459,13 +568,15 @@ static void judge_in(const court_kind *kind, const instance *x, const cgam_gate_
     int64_t step = x->queries <= judged ? 1 : x->queries / judged + 1;
     for (int64_t k = 0; answers && k < x->queries; k += step) /* the first and the middle one */
         if (answers[k].result.end != CGAM_END_DIVERGED) judge_answer(&j, k, &answers[k]);
+    if (land) judge_landscape(&j, land);
     court_close(&c);
 }
 
-void judge(const instance *x, const cgam_gate_info *g, const answer *answers, tally *t)
+void judge(const instance *x, const cgam_gate_info *g, const answer *answers,
+           const cgam_landscape *land, tally *t)
 {
     t->regimes[g->regime]++;
-    bool stalled = false, coupled = x->opts.mode == CGAM_COUPLED && is_ordinary(x, g);
+    bool stalled = false, coupled = couples(x) && is_ordinary(x, g);
     for (int64_t k = 0; answers && k < x->queries; k++) {
         stalled |= answers[k].result.end == CGAM_END_STALLED;
         t->ends[answers[k].result.end]++;
@@ -474,10 +585,10 @@ void judge(const instance *x, const cgam_gate_info *g, const answer *answers, ta
     }
     t->stalled += answers && coupled && stalled;
     t->settled += answers && coupled && !stalled;
-    judge_in(x->size == SMALL ? &court_small : &court_tall, x, g, answers, t);
+    judge_in(x->size == SMALL ? &court_small : &court_tall, x, g, answers, land, t);
     if (x->size != SMALL || x->number % TWICE) return;
     tally again = {0}; /* the courts judge each other; a D_i of 0 is beyond this one */
-    judge_in(&court_tall, x, g, answers, &again);
+    judge_in(&court_tall, x, g, answers, NULL, &again);
     for (int k = 0; k < CLAIMS; k++) t->wrong[k] += again.wrong[k];
 }
 

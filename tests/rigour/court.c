@@ -168,6 +168,10 @@ static void weights(court *c, arb_srcptr s, arb_ptr p)
 
 void court_softmax(court *c, arb_srcptr s, arb_ptr p)
 {
+    if (c->x->opts.entmax > 0) {
+        court_entmax(c, s, p, NULL);
+        return;
+    }
     weights(c, s, p);
     arb_inv(c->v, c->v, c->prec);
     for (slong i = 0; i < c->n; i++) arb_mul(p + i, p + i, c->v, c->prec);
@@ -194,9 +198,13 @@ void court_energy(court *c, arb_srcptr s, arb_t energy, arb_t size)
     arb_sub(energy, energy, c->t, c->prec);
     arb_abs(c->t, c->t);
     arb_add(size, size, c->t, c->prec);
-    weights(c, s, room);
-    arb_log(c->v, c->v, c->prec);
-    arb_add(c->t, c->v, c->w, c->prec);
+    if (c->x->opts.entmax > 0) {
+        court_entmax(c, s, room, c->t);
+    } else {
+        weights(c, s, room);
+        arb_log(c->v, c->v, c->prec);
+        arb_add(c->t, c->v, c->w, c->prec);
+    }
     arb_div(c->t, c->t, c->beta, c->prec);
     arb_sub(energy, energy, c->t, c->prec);
     arb_abs(c->t, c->t);
@@ -212,7 +220,7 @@ bool court_scores(court *c, const answer *a)
         c->query = -1;
         return true;
     }
-    if (c->x->opts.mode == CGAM_COUPLED) court_doubles(c, a->s, c->s);
+    if (couples(c->x)) court_doubles(c, a->s, c->s);
     else if (c->x->opts.lambda == 0 || _arb_vec_is_zero(c->u, c->n)) _arb_vec_zero(c->s, c->n);
     else if (!c->kind->solve(c, c->zero, NULL, c->u, c->s, true)) return false;
     court_softmax(c, c->s, c->p);
@@ -233,19 +241,41 @@ static void middle(arb_ptr x, slong n)
     for (slong i = 0; i < n; i++) arb_get_mid_arb(x + i, x + i);
 }
 
+/* H = A - lambda^2 beta (diag p - pp') at c->p: 0 < m <= 1 / |H^-1|, by its sign, or where it has
+ * both by the columns of its inverse. */
+static bool steep(court *c, arb_t m)
+{
+    for (slong bits = 2; bits < c->prec / 2; bits *= 2) {
+        arb_one(m);
+        arb_mul_2exp_si(m, m, -bits);
+        if (c->kind->sign(c, c->one, c->alpha, c->l2b, c->p, m) == 1) return true;
+    }
+    if (c->n > MEMORIES_MAX) return false;
+    arb_ptr e = _arb_vec_init(c->n);
+    bool solved = true;
+    arb_zero(m);
+    for (slong j = 0; j < c->n && solved; j++) {
+        _arb_vec_zero(e, c->n);
+        arb_one(e + j);
+        solved = c->kind->solve(c, c->l2b, c->p, e, c->step, true);
+        if (solved) arb_dot(m, m, 0, c->step, 1, c->step, 1, c->n, c->prec);
+    }
+    _arb_vec_clear(e, c->n);
+    arb_sqrtpos(m, m, c->prec);
+    arb_inv(m, m, c->prec);
+    return solved && arb_is_positive(m);
+}
+
 /* Kantorovich's argument at c->s, whose p is c->p and gradient c->g: rho in c->t. */
 static bool settles(court *c)
 {
     arb_t m, size;
-    bool yes = false;
     arb_init(m);
     arb_init(size);
     arb_dot(size, NULL, 0, c->g, 1, c->g, 1, c->n, c->prec);
     arb_sqrtpos(size, size, c->prec);
-    for (slong bits = 2; bits < c->prec / 2 && !yes; bits *= 2) {
-        arb_one(m);
-        arb_mul_2exp_si(m, m, -bits);
-        if (c->kind->sign(c, c->one, c->alpha, c->l2b, c->p, m) != 1) continue;
+    bool yes = steep(c, m);
+    if (yes) {
         arb_div(c->t, size, m, c->prec);
         arb_mul_2exp_si(c->t, c->t, 1);
         arb_mul(c->v, c->l2b, c->beta, c->prec); /* 3 l2b (beta lambda / 2) rho / m <= 1/2 */
@@ -254,7 +284,6 @@ static bool settles(court *c)
         arb_mul(c->v, c->v, c->t, c->prec);
         arb_div(c->v, c->v, m, c->prec);
         yes = arb_le(c->v, c->one);
-        break;
     }
     arb_clear(m);
     arb_clear(size);
@@ -263,6 +292,7 @@ static bool settles(court *c)
 
 bool court_fixed_point(court *c)
 {
+    if (c->x->opts.entmax > 0) return court_entmax_fixed_point(c);
     mag_t size;
     mag_init(size);
     _arb_vec_get_mag(size, c->s, c->n);

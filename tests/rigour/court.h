@@ -57,9 +57,16 @@ verdict at_most(const arb_t x, double y); /* x <= y? */
 /* Is the smallest eigenvalue of T at least x, or (above) at most x? An equality counts as true. */
 verdict smallest(court *c, const arb_t level, const arb_t a, const arb_t factor, arb_srcptr p,
                  const arb_t x, bool above);
-void court_ask(court *c, int64_t query);                   /* b and u */
-void court_softmax(court *c, arb_srcptr s, arb_ptr p);     /* p = softmax(beta (b + lambda s)) */
-void court_doubles(court *c, const double *x, arb_ptr to); /* exactly */
+void court_ask(court *c, int64_t query); /* b and u */
+void court_softmax(court *c, arb_srcptr s,
+                   arb_ptr p); /* p = softmax(beta (b + lambda s)), or entmax */
+/* Entmax (entmax.c): p, and L(beta (b + lambda s)) unless NULL. */
+void court_entmax(court *c, arb_srcptr s, arb_ptr p, arb_t value);
+/* lambda^2 beta J(p) = factor (diag pi - pi pi'). pi is not p. */
+void court_slopes(court *c, arb_srcptr p, arb_ptr pi, arb_t factor);
+bool court_one_hot(const court *c, slong winner); /* is c->p certainly 0 but for this one? */
+bool court_entmax_fixed_point(court *c);          /* as court_fixed_point */
+void court_doubles(court *c, const double *x, arb_ptr to);           /* exactly */
 void court_distance(court *c, arb_srcptr p, arb_srcptr q, arb_t to); /* |p - q|_2 */
 void court_gradient(court *c);                                       /* g = A s - u - lambda p */
 /* E(s) = s'As / 2 - u's - log sum exp(beta (b + lambda s)) / beta, and the size of its terms. */

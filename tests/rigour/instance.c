@@ -163,6 +163,21 @@ static void choose_edge(cgam_rng *rng, instance *x)
     if (cgam_rng_below(rng, 3) == 0) choose_units(rng, x);
 }
 
+/* Every fourth is sparse, in a draw of its own; powers of 1 / (A - 1) that are whole are the quick ones. */
+static void choose_activation(cgam_rng rng, instance *x)
+{
+    if (cgam_rng_below(&rng, 4) || (x->size == LARGE && x->tame)) return;
+    double any = x->size == SMALL && cgam_rng_below(&rng, 4) == 0;
+    x->opts.entmax = any ? 1.02 + 0.98 * cgam_rng_uniform(&rng) : PICK(&rng, 2, 1.5, 1.25, 2, 1.5);
+}
+
+/* Of small coupled recalls every sixteenth is annealed, in a draw of its own as well. */
+static void choose_mode(cgam_rng rng, instance *x)
+{
+    if (x->size != SMALL || x->opts.mode != CGAM_COUPLED || x->queries > 2) return;
+    if (cgam_rng_below(&rng, 16) == 0) x->opts.mode = CGAM_ANNEAL;
+}
+
 /* Shape and rows. */
 static void choose_bank(cgam_rng *rng, cgam_rng *hostile, instance *x)
 {
@@ -248,6 +263,8 @@ bool instance_make(cgam_env *env, bank_size size, uint64_t seed, uint64_t number
     if (x->tame) o.alpha *= 0.8; /* well away from critical */
     x->opts = o;
     if (x->edge) choose_edge(&hostile, x);
+    choose_activation(cgam_rng_stream(seed + (1ull << 40), stream), x);
+    choose_mode(cgam_rng_stream(seed + (1ull << 41), stream), x);
     x->vectors = o.mode != CGAM_FIRST || (cgam_rng_below(&rng, 2) == 1 && !x->tame);
     x->ordinary = !wild && !x->edge && !flows && o.alpha * longest * longest <= 10;
     return true;
@@ -266,12 +283,12 @@ void instance_print(const instance *x)
 {
     const cgam_recall_opts *o = &x->opts;
     printf(
-        "  instance %s from=%llu seed=%llu: %lld x %lld %s%s, %s, alpha %.17g, beta %.17g, lambda "
-        "%.17g%s%s%s, %lld queries%s\n",
+        "  instance %s from=%llu seed=%llu: %lld x %lld %s%s, %s, entmax %.17g, alpha %.17g, beta "
+        "%.17g, lambda %.17g%s%s%s, %lld queries%s\n",
         size_names[x->size], (unsigned long long)x->number, (unsigned long long)x->seed,
         (long long)x->n, (long long)x->d, cgam_dtype_name(x->dtype),
-        x->normalize ? " normalised" : "", cgam_mode_name(o->mode), o->alpha, o->beta, o->lambda,
-        o->certify ? ", certify" : "",
+        x->normalize ? " normalised" : "", cgam_mode_name(o->mode), o->entmax, o->alpha, o->beta,
+        o->lambda, o->certify ? ", certify" : "",
         o->W   ? ", W"
         : o->P ? ", P"
                : "",

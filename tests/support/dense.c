@@ -223,19 +223,59 @@ static void softmax_long(int64_t n, double beta, const long double *r, long doub
     for (int64_t i = 0; i < n; i++) p[i] /= sum;
 }
 
-void dense_softmax(int64_t n, double beta, const double *r, double *p)
+/* p = [1 + k (beta (r - top) + t)]_+^(1/k), k = order - 1, with t by halving until no number of long
+ * double is left between. order 0: softmax. */
+static void activate_long(int64_t n, double order, long double beta, const long double *r,
+                          long double *p)
+{
+    if (order == 0) {
+        softmax_long(n, beta, r, p);
+        return;
+    }
+    long double k = (long double)order - 1, top = r[0], low = -1 / k, high = 0;
+    for (int64_t i = 1; i < n; i++) top = fmaxl(top, r[i]);
+    for (bool more = true; more;) {
+        long double t = (low + high) / 2, sum = 0;
+        more = t > low && t < high;
+        for (int64_t i = 0; i < n; i++) {
+            long double v = k * (beta * (r[i] - top) + (more ? t : high));
+            p[i] = v > -1 ? expl(log1pl(v) / k) : 0;
+            sum += p[i];
+        }
+        *(sum > 1 ? &high : &low) = t;
+    }
+}
+
+static void activate(int64_t n, double order, double beta, const double *r, double *p)
 {
     long double *x = malloc((size_t)(2 * n) * sizeof *x);
     assert_non_null(x);
     for (int64_t i = 0; i < n; i++) x[i] = r[i];
-    softmax_long(n, beta, x, x + n);
+    activate_long(n, order, beta, x, x + n);
     for (int64_t i = 0; i < n; i++) p[i] = (double)x[n + i];
     free(x);
+}
+
+void dense_softmax(int64_t n, double beta, const double *r, double *p)
+{
+    activate(n, 0, beta, r, p);
+}
+
+void dense_entmax(int64_t n, double order, double beta, const double *r, double *p)
+{
+    activate(n, order, beta, r, p);
 }
 
 double dense_coupled(int64_t n, const long double *inverse, double beta, double lambda,
                      const double *b, const double *u, const double *start, double tol,
                      int64_t most, double *p)
+{
+    return dense_coupled_entmax(n, 0, inverse, beta, lambda, b, u, start, tol, most, p);
+}
+
+double dense_coupled_entmax(int64_t n, double order, const long double *inverse, double beta,
+                            double lambda, const double *b, const double *u, const double *start,
+                            double tol, int64_t most, double *p)
 {
     long double *a = malloc((size_t)(4 * n) * sizeof *a), l = lambda, moved = INFINITY;
     assert_non_null(a);
@@ -244,14 +284,14 @@ double dense_coupled(int64_t n, const long double *inverse, double beta, double 
         a[i] = b[i];
         for (int64_t j = 0; u && j < n; j++) a[i] += l * inverse[i * n + j] * u[j];
     }
-    softmax_long(n, beta, a, now);
+    activate_long(n, order, beta, a, now);
     for (int64_t i = 0; start && i < n; i++) now[i] = start[i];
     for (int64_t k = 0; k < most && moved > tol; k++) {
         for (int64_t i = 0; i < n; i++) {
             r[i] = a[i];
             for (int64_t j = 0; j < n; j++) r[i] += l * l * inverse[i * n + j] * now[j];
         }
-        softmax_long(n, beta, r, next);
+        activate_long(n, order, beta, r, next);
         moved = 0;
         for (int64_t i = 0; i < n; i++) {
             moved = fmaxl(moved, fabsl(next[i] - now[i]));

@@ -58,8 +58,9 @@ double dense_backward(int64_t n, const double *A, double norm, const double *x, 
 void dense_score(int64_t n, int64_t d, const double *Z, const double *x, double *out);
 void dense_combine(int64_t n, int64_t d, const double *Z, const double *w, double *out);
 
-/* p = softmax(beta r). */
+/* p = softmax(beta r), or entmax of this order, its threshold by halving. */
 void dense_softmax(int64_t n, double beta, const double *r, double *p);
+void dense_entmax(int64_t n, double order, double beta, const double *r, double *p);
 
 /* Plain iteration p <- softmax(beta (b + lambda A^-1 u + lambda^2 A^-1 p)) in long double, from
  * `start` (NULL = no feedback), until p moves by less than tol or after `most` steps; returns the
@@ -67,6 +68,10 @@ void dense_softmax(int64_t n, double beta, const double *r, double *p);
 double dense_coupled(int64_t n, const long double *inverse, double beta, double lambda,
                      const double *b, const double *u, const double *start, double tol,
                      int64_t most, double *p);
+/* The same with entmax of this order. */
+double dense_coupled_entmax(int64_t n, double order, const long double *inverse, double beta,
+                            double lambda, const double *b, const double *u, const double *start,
+                            double tol, int64_t most, double *p);
 
 double dense_distance(int64_t n, const double *x, const double *y); /* |x - y|_2 */
 double dense_largest(int64_t n, const double *x, const double *y);  /* max |x - y| */

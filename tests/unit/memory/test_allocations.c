@@ -17,6 +17,7 @@ typedef struct scene {
     const double *W;
     int64_t d_c;
     bool coupled, certify, own_context, newton;
+    double entmax;
     size_t memory_max;
 } scene;
 
@@ -97,6 +98,7 @@ static int a_recall(cgam_env *env, void *arg)
     opts.alpha = x->alpha;
     opts.lambda = x->lambda;
     opts.certify = x->certify;
+    opts.entmax = x->entmax;
     opts.memory_max = x->memory_max;
     opts.W = x->W;
     opts.d_c = x->d_c;
@@ -205,6 +207,8 @@ static void recalls_give_back_what_they_had(void **state)
         }
         if (x.certify) x.lambda = 2; /* not unique by the constant: a second point is looked for */
         if (k == 14) x.memory_max = 1;
+        assert_true(check_every_allocation(a_recall, &x) > 10);
+        x.entmax = k % 3 ? 1.5 : 2;
         assert_true(check_every_allocation(a_recall, &x) > 10);
         dense_reset();
     }
