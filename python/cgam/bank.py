@@ -7,7 +7,7 @@ import numpy as np
 from . import _core
 from ._arrays import F64, I64, Array, as_array, f64, stored, vector
 from .gate import Gate, GateInfo, Spectrum
-from .results import RESULT_DTYPE, Inspection, Recall, Recalls, make
+from .results import PATH_DTYPE, POINT_DTYPE, RESULT_DTYPE, Branch, Inspection, Landscape, Recall, Recalls, make
 from .verbs import default
 
 _empty = np.empty
@@ -84,6 +84,27 @@ class Plan:
         _run(self._handle, B, k, self._dc, q, c, target, results.view(np.uint8), index, p,
                        log_p, p_all, s, r, out)
         return Recalls(results, index, p, log_p, p_all, s, r, out)
+
+    def landscape(self, query: Any, context: Any = None, *, starts: Optional[int] = None,
+                  seed: int = 0) -> Landscape:
+        """The fixed points of one recall, as many as starts reveal: minima, saddles, basins. Mode "coupled".
+
+        starts   random ones, beside those that are tried in any case; default 64
+        """
+        count = int(default("landscape", "starts")) if starts is None else _count(starts, "starts")
+        points, p, rest = _core.plan_landscape(self._handle, *self._one(query, context), count,
+                                               _count(seed, "seed"))
+        found = np.frombuffer(points, POINT_DTYPE)
+        return Landscape(found, np.frombuffer(p, F64).reshape(len(found), -1), **rest)
+
+    def branch(self, query: Any, context: Any = None) -> Branch:
+        """The branch that a recall of mode "anneal" follows from small beta up to the plan's."""
+        path, transitions = _core.plan_branch(self._handle, *self._one(query, context))
+        return Branch(np.frombuffer(path, PATH_DTYPE), transitions)
+
+    def _one(self, query: Any, context: Any) -> Tuple[int, Array, Optional[Array]]:
+        c = None if context is None else vector(context, "context", self._dc)
+        return self._dc, vector(query, "query", self.bank.d), c
 
     @property
     def gate(self) -> GateInfo:

@@ -215,6 +215,53 @@ class Inspection(Shown):
     _short = ("n", "d", "alpha_crit", "regime", "contraction")
 
 
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class Landscape(Shown):
+    """The fixed points of one coupled recall, by rising energy."""
+
+    points: NDArray[Any]  #: (count,) minimum, index, energy, winner, p, neff_entropy, basin, fold_margin, p_error
+    p: Array  #: (count, N)
+    unique: Optional[bool]  #: True proved, False there are several, None not decided
+    unique_proved: bool
+    starts: int  #: descents in all
+    unresolved: int  #: of those, ended at no point that could be told from others
+    euler: int  #: sum of (-1)^index: 1 where all points are found and none is degenerate
+
+    _short = ("points", "unique", "euler")
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    @property
+    def minima(self) -> NDArray[Any]:
+        """Where recalls end."""
+        minima: NDArray[Any] = self.points[self.points["minimum"]]
+        return minima
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class Branch(Shown):
+    """Fixed points followed by rising beta, and where the branch folds, forks or changes its leader."""
+
+    path: NDArray[Any]  #: (points,) beta, energy, winner, p, fold_margin
+    transitions: List[Tuple[float, str]]  #: (beta, "fold", "pitchfork" or "winner")
+
+    _short = ("path", "transitions")
+
+    def plot(self, ax: Any = None) -> Any:
+        """p of the leader along the branch; needs matplotlib."""
+        ax = axes(ax)
+        ax.plot(self.path["beta"], self.path["p"])
+        for beta, kind in self.transitions:
+            ax.axvline(beta, linestyle=":", color="black", label=kind)
+        ax.set_xscale("log")
+        ax.set_xlabel("beta")
+        ax.set_ylabel("p of the leader")
+        if self.transitions:
+            ax.legend()
+        return ax
+
+
 def axes(ax: Any) -> Any:
     if ax is not None:
         return ax
@@ -229,6 +276,7 @@ from . import _core  # noqa: E402
 
 _END_NAMES: List[str] = _core.end_names()
 RESULT_DTYPE = np.dtype(_core.result_layout())
+POINT_DTYPE, PATH_DTYPE = (np.dtype(layout) for layout in _core.landscape_layouts())
 _NUMBERS: Tuple[str, ...] = RESULT_DTYPE.names or ()
 _TOP = ("top_index", "top_p", "top_log_p")
 _FIELDS = frozenset(f.name for f in dataclasses.fields(Recall))

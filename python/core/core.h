@@ -103,8 +103,8 @@ int fields_set(field *fields, PyObject *dict, void *into);
 PyObject *fields_layout(const field *fields, size_t size); /* for a structured dtype */
 
 /* ---- the functions, by file ------------------------------------------------------------------- */
-extern PyMethodDef bank_methods[], recall_methods[], gate_methods[], theory_methods[],
-    run_methods[], net_methods[], lm_methods[], lens_methods[];
+extern PyMethodDef bank_methods[], recall_methods[], landscape_methods[], gate_methods[],
+    theory_methods[], run_methods[], net_methods[], lm_methods[], lens_methods[];
 
 /* ---- nets, between net.c, op.c and flow.c ------------------------------------------------------- */
 /* Weights as an operator that lives with the net: a matrix, or a tuple for a convolution. NULL: an

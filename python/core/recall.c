@@ -19,6 +19,7 @@ static field option_fields[] = {
     OPTION("tol", 'd', tol),
     OPTION("max_iter", 'q', max_iter),
     OPTION("plain", 'b', plain),
+    OPTION("beta_start", 'd', beta_start),
     OPTION("memory_max", 'z', memory_max),
     OPTION("tau_c", 'd', tau_c),
     OPTION("tau_s", 'd', tau_s),

@@ -1,0 +1,138 @@
+/* landscape.c: the fixed points of a recall, and the branch that annealing follows. */
+#include "core.h"
+
+#define FIELD(of, name, type)                                                                      \
+    {                                                                                              \
+#name, type, offsetof(of, name), NULL, NULL                                                \
+    }
+static const field point_fields[] = {
+    FIELD(cgam_point, minimum, 'b'),
+    FIELD(cgam_point, index, 'q'),
+    FIELD(cgam_point, energy, 'd'),
+    FIELD(cgam_point, winner, 'q'),
+    FIELD(cgam_point, p, 'd'),
+    FIELD(cgam_point, neff_entropy, 'd'),
+    FIELD(cgam_point, basin, 'd'),
+    FIELD(cgam_point, fold_margin, 'd'),
+    FIELD(cgam_point, fold_margin_proved, 'b'),
+    FIELD(cgam_point, p_error, 'd'),
+    FIELD(cgam_point, p_error_proved, 'b'),
+    {NULL, 0, 0, NULL, NULL},
+};
+static field landscape_fields[] = {
+    FIELD(cgam_landscape, unique, 't'), FIELD(cgam_landscape, unique_proved, 'b'),
+    FIELD(cgam_landscape, starts, 'q'), FIELD(cgam_landscape, unresolved, 'q'),
+    FIELD(cgam_landscape, euler, 'q'),  {NULL, 0, 0, NULL, NULL},
+};
+static const field path_fields[] = {
+    FIELD(cgam_anneal_point, beta, 'd'),        FIELD(cgam_anneal_point, energy, 'd'),
+    FIELD(cgam_anneal_point, winner, 'q'),      FIELD(cgam_anneal_point, p, 'd'),
+    FIELD(cgam_anneal_point, fold_margin, 'd'), {NULL, 0, 0, NULL, NULL},
+};
+
+/* One query and its context, [d] and [d_c]. */
+static int query_of(arrays *a, const handle *plan, long long d_c, PyObject *query,
+                    PyObject *context, const double **q, const double **c)
+{
+    cgam_bank_info info = cgam_bank_describe(((handle *)plan->keep)->it);
+    *q = array_in(a, query, "query", info.d, NULL);
+    *c = *q ? array_in(a, context, "context", d_c, NULL) : NULL;
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+static PyObject *bytes_of(const void *from, int64_t count, size_t size)
+{
+    return PyBytes_FromStringAndSize(from, (Py_ssize_t)((size_t)count * size));
+}
+
+/* plan_landscape(plan, d_c, query, context, starts, seed) -> (points, p, the rest as a dict) */
+static PyObject *plan_landscape(PyObject *self, PyObject *args)
+{
+    (void)self;
+    PyObject *object, *query, *context, *answer = NULL;
+    long long d_c;
+    long long starts;
+    unsigned long long seed;
+    if (!PyArg_ParseTuple(args, "OLOOLK:plan_landscape", &object, &d_c, &query, &context, &starts,
+                          &seed))
+        return NULL;
+    handle *plan = handle_of(object, PLAN);
+    if (!plan) return NULL;
+    arrays a = {0};
+    const double *q, *c;
+    if (query_of(&a, plan, d_c, query, context, &q, &c) == 0) {
+        cgam_landscape found = {0};
+        cgam_landscape_opts opts = {.starts = starts, .seed = seed};
+        call at;
+        call_begin(&at);
+        cgam_status status = cgam_landscape_find(plan->it, q, c, &opts, &found);
+        call_end(&at);
+        if (status == CGAM_OK) {
+            int64_t n = cgam_bank_describe(((handle *)plan->keep)->it).n;
+            answer =
+                Py_BuildValue("(NNN)", bytes_of(found.points, found.count, sizeof *found.points),
+                              bytes_of(found.p, found.count * n, sizeof *found.p),
+                              fields_dict(landscape_fields, &found));
+        } else raise_status(plan->box->env, status);
+        cgam_landscape_free(plan->box->env, &found);
+    }
+    arrays_release(&a);
+    return answer;
+}
+
+static PyObject *branch_of(const cgam_anneal *branch)
+{
+    if (branch->points == 0)
+        return PyErr_Format(PyExc_ValueError, "branch: only a plan of mode anneal has one");
+    PyObject *turns = PyList_New(0);
+    for (int64_t i = 0; turns && i < branch->transitions; i++) {
+        const cgam_transition *t = &branch->transition[i];
+        PyObject *turn = Py_BuildValue("ds", t->beta, cgam_transition_kind_name(t->kind));
+        if (!turn || PyList_Append(turns, turn) != 0) Py_CLEAR(turns);
+        Py_XDECREF(turn);
+    }
+    if (!turns) return NULL;
+    return Py_BuildValue("(NN)", bytes_of(branch->path, branch->points, sizeof *branch->path),
+                         turns);
+}
+
+/* plan_branch(plan, d_c, query, context) -> (path, [(beta, kind)]) */
+static PyObject *plan_branch(PyObject *self, PyObject *args)
+{
+    (void)self;
+    PyObject *object, *query, *context, *answer = NULL;
+    long long d_c;
+    if (!PyArg_ParseTuple(args, "OLOO:plan_branch", &object, &d_c, &query, &context)) return NULL;
+    handle *plan = handle_of(object, PLAN);
+    if (!plan) return NULL;
+    arrays a = {0};
+    cgam_recall_in in = {.queries = 1};
+    if (query_of(&a, plan, d_c, query, context, &in.q, &in.c) == 0) {
+        cgam_result result;
+        cgam_anneal branch = {0};
+        cgam_recall_out out = {.results = &result, .anneal = &branch};
+        call at;
+        call_begin(&at);
+        cgam_status status = cgam_recall_run(plan->it, &in, &out);
+        call_end(&at);
+        answer = status == CGAM_OK ? branch_of(&branch) : raise_status(plan->box->env, status);
+        cgam_anneal_free(plan->box->env, &branch);
+    }
+    arrays_release(&a);
+    return answer;
+}
+
+/* -> what points of a landscape and of a branch are made of */
+static PyObject *landscape_layouts(PyObject *self, PyObject *none)
+{
+    (void)self, (void)none;
+    return Py_BuildValue("(NN)", fields_layout(point_fields, sizeof(cgam_point)),
+                         fields_layout(path_fields, sizeof(cgam_anneal_point)));
+}
+
+PyMethodDef landscape_methods[] = {
+    {"plan_landscape", plan_landscape, METH_VARARGS, NULL},
+    {"plan_branch", plan_branch, METH_VARARGS, NULL},
+    {"landscape_layouts", landscape_layouts, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
