@@ -74,7 +74,8 @@ typedef struct cgam_recall_opts {
     double
         tol_p; /* with fast: goes on until the interval of p is that narrow; default 0 = as it comes */
     /* Mode first. A ghost memory of this score, which stands for none of the others: it has a part in every
-     * sum, gap and bound, but no gate and no row. Default false. */
+     * sum, gap and bound, but no gate and no row; so not where p acts on gates, and not with certify, which is
+     * about the map in which it does. Default false. */
     bool none;
     double none_score;
     size_t memory_max; /* see gate.h; default 0 */

@@ -8,6 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of a verb that may have it. */
+static bool flag(const cgam_call *call, const char *name)
+{
+    return cgam_args_known(call->args, name) && cgam_args_flag(call->args, name);
+}
+
 cgam_status cgam_input_bank(cgam_call *call, cgam_bank **out)
 {
     const char *path = cgam_args_text(call->args, "bank");
@@ -21,10 +27,17 @@ cgam_status cgam_input_bank(cgam_call *call, cgam_bank **out)
         return cgam_demo_bank(call->env, (uint64_t)seed, out);
     }
     cgam_bank_opts opts = cgam_bank_opts_default();
-    opts.normalize = cgam_args_flag(call->args, "normalize");
-    return cgam_shelf_has(call->shelf, path)
-               ? cgam_shelf_bank(call->shelf, path, opts.normalize, out)
-               : cgam_bank_load(call->env, path, &opts, out);
+    opts.normalize = flag(call, "normalize");
+    cgam_status status =
+        cgam_shelf_has(call->shelf, path)
+            ? cgam_shelf_bank(call->shelf, path, opts.normalize, out)
+            : cgam_bank_load(call->env, path, &opts, out);
+    if (status != CGAM_OK || !flag(call, "check")) return status;
+    const char *damaged;
+    status = cgam_pack_check(*out, &damaged);
+    if (status != CGAM_OK || !damaged) return status;
+    return cgam_fail(call->env, CGAM_E_FORMAT, "%s: damaged: the digest of '%.60s' is wrong", path,
+                     damaged);
 }
 
 void cgam_input_bank_done(cgam_call *call, cgam_bank *bank)

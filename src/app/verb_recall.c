@@ -62,10 +62,13 @@ static const cgam_param params[] = {
                     "recall among these memories: .npy of booleans (N) or of row numbers, any "
                     "other file has names, one a line; rows keep their numbers",
                     .input = CGAM_INPUT_NUMBERS),
-    CGAM_PARAM_TEXT("names", "FILE",
-                    "list names beside numbers: a file with one a line; without FILE that of the "
-                    "bank, X.names beside X.npy",
-                    .bare = CGAM_NAMES_BESIDE, .input = CGAM_INPUT_TEXT),
+    CGAM_PARAM_TEXT(
+        "names", "FILE",
+        "list names beside numbers: a file with one a line; without FILE those of the "
+        "bank, in it where it is packed, else X.names beside X.npy. Names in rows:.. and "
+        "--only are these",
+        .bare = CGAM_NAMES_BESIDE, .input = CGAM_INPUT_TEXT),
+    CGAM_PARAM_FLAG("check", "a packed bank: read all of it and compare the digests first"),
     CGAM_PARAM_REAL("min-p", "X", NULL, 0, 1, "leave out of the list what is less probable"),
     CGAM_PARAM_FLAG("explain", "the scores of the top memories in parts: query evidence, context "
                                "bias, feedback"),
@@ -222,7 +225,7 @@ static cgam_status job_open(job *j)
     if (W && status == CGAM_OK) {
         status = cgam_input_matrix(env, W, &j->W);
         if (status == CGAM_OK)
-            status = shape(env, "gate-weights", "rows are", j->W.rows, "memories are", bank.n);
+            status = shape(env, "gate-weights", "rows are", j->W.rows, "memories are", bank.whole);
         d_c = j->W.columns;
     }
     if (context && status == CGAM_OK) {
@@ -235,7 +238,7 @@ static cgam_status job_open(job *j)
     }
     if (status == CGAM_OK) status = cgam_input_only(call, j->bank, &j->names, &j->some);
     if (target && status == CGAM_OK)
-        status = cgam_input_indices(env, "target", target, j->q.rows, bank.n, &j->target);
+        status = cgam_input_indices(env, "target", target, j->q.rows, bank.whole, &j->target);
     if (status != CGAM_OK) return status;
 
     cgam_recall_opts o;
@@ -243,8 +246,8 @@ static cgam_status job_open(job *j)
     if (status != CGAM_OK) return status;
     o.P = j->P.data;
     o.W = j->W.data; /* of what counts */
-    for (int64_t i = 0; j->some && o.W && i < cgam_bank_describe(j->some).n; i++)
-        memmove(j->W.data + i * d_c, j->W.data + cgam_bank_number(j->some, i) * d_c,
+    for (int64_t i = 0; o.W && i < cgam_bank_describe(counts(j)).n; i++)
+        memmove(j->W.data + i * d_c, j->W.data + cgam_bank_number(counts(j), i) * d_c,
                 (size_t)d_c * sizeof *j->W.data);
     o.d_c = d_c;
     if (!j->some) status = cgam_shelf_gate(call->shelf, j->bank, &o, &j->gate);
@@ -269,14 +272,15 @@ static cgam_status job_room(job *j)
     bool explain = cgam_args_flag(j->call->args, "explain");
     bool want_p = p || (explain && !cgam_args_is(j->call->args, "mode", "first"));
     if (want_p) j->p = cgam_alloc(env, (size_t)piece * (size_t)bank.n, sizeof *j->p);
-    if (p && j->some) j->p_whole = cgam_zalloc(env, (size_t)bank.whole, sizeof *j->p_whole);
+    bool fewer = bank.n < bank.whole;
+    if (p && fewer) j->p_whole = cgam_zalloc(env, (size_t)bank.whole, sizeof *j->p_whole);
     if (explain) j->parts = cgam_alloc(env, (size_t)(B * j->top), sizeof *j->parts);
     if (readout) j->readout = cgam_alloc(env, (size_t)piece * (size_t)bank.d, sizeof *j->readout);
     bool anneals = cgam_args_is(j->call->args, "mode", "anneal");
     if (anneals) j->anneal = cgam_zalloc(env, (size_t)B, sizeof *j->anneal);
     if (!j->results || (anneals && !j->anneal) || !j->top_index || !j->top_p || !j->top_log_p ||
         (want_p && !j->p) || (readout && !j->readout) || (explain && !j->parts) ||
-        (p && j->some && !j->p_whole))
+        (p && fewer && !j->p_whole))
         return cgam_fail_nomem(env, "results");
     cgam_status status = CGAM_OK;
     if (p) status = cgam_npy_begin(env, p, CGAM_F64, 2, (int64_t[]){B, bank.whole}, &j->save_p);
@@ -306,10 +310,10 @@ static cgam_status job_save_p(job *j, int64_t count)
 {
     cgam_bank_info bank = cgam_bank_describe(counts(j));
     cgam_status status = CGAM_OK;
-    if (!j->some) return cgam_npy_append(j->save_p, j->p, count * bank.n);
+    if (!j->p_whole) return cgam_npy_append(j->save_p, j->p, count * bank.n);
     for (int64_t k = 0; k < count && status == CGAM_OK; k++) {
         for (int64_t i = 0; i < bank.n; i++)
-            j->p_whole[cgam_bank_number(j->some, i)] = j->p[k * bank.n + i];
+            j->p_whole[cgam_bank_number(counts(j), i)] = j->p[k * bank.n + i];
         status = cgam_npy_append(j->save_p, j->p_whole, bank.whole);
     }
     return status;
@@ -479,8 +483,9 @@ static void job_doc(job *j)
     json_t *doc = j->call->doc, *queries = json_array(), *route = json_object();
     cgam_bank_info bank = cgam_bank_describe(j->bank);
     cgam_gate_info gate = cgam_gate_describe(cgam_recall_gate(j->plan));
-    cgam_json_put_int(doc, "n", bank.n);
-    if (j->some) cgam_json_put_int(doc, "among", cgam_bank_describe(j->some).n);
+    cgam_json_put_int(doc, "n", bank.whole);
+    if (j->some || bank.n < bank.whole)
+        cgam_json_put_int(doc, "among", cgam_bank_describe(counts(j)).n);
     cgam_json_put_int(doc, "d", bank.d);
     cgam_json_put_text(doc, "mode", cgam_args_text(j->call->args, "mode"));
     if (!cgam_args_is(j->call->args, "activation", "softmax"))
@@ -552,7 +557,8 @@ const cgam_verb cgam_verb_recall = {
         "and scores only rows that its proved bounds leave open: winner, list and gaps are those "
         "without it, p is an interval. Where that would cost more, all rows are read and fast.fallback "
         "says so. --none X adds a ghost memory of score X to every sum, gap and bound; where it wins, "
-        "winner is null. Both serve mode first: the others need every score, and a ghost has no gate. --only makes it a "
+        "winner is null. Both serve mode first: the others need every score, and p acts on gates, of which a ghost has "
+        "none (docs/guide/banks.md has a row for it that serves all modes). --only makes it a "
         "recall among some of the memories, in every mode.\n\n"
         "--activation sparsemax, entmax15 or entmax:A puts alpha-entmax of order A (2, 1.5) in the place "
         "of softmax: p = [1 + (A-1)(beta r - tau)]_+^(1/(A-1)). support counts the memories with p > 0; "

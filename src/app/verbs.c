@@ -8,6 +8,11 @@
 /* clang-format off */
 const cgam_verb *const cgam_verbs[] = {
     &cgam_verb_recall,
+    &cgam_verb_bank_pack,
+    &cgam_verb_bank_add,
+    &cgam_verb_bank_put,
+    &cgam_verb_bank_drop,
+    &cgam_verb_bank_show,
     &cgam_verb_inspect,
     &cgam_verb_map,
     &cgam_verb_landscape,

@@ -5,6 +5,11 @@
 #include "app/verb.h"
 
 extern const cgam_verb cgam_verb_recall;
+extern const cgam_verb cgam_verb_bank_pack;
+extern const cgam_verb cgam_verb_bank_add;
+extern const cgam_verb cgam_verb_bank_put;
+extern const cgam_verb cgam_verb_bank_drop;
+extern const cgam_verb cgam_verb_bank_show;
 extern const cgam_verb cgam_verb_inspect;
 extern const cgam_verb cgam_verb_map;
 extern const cgam_verb cgam_verb_landscape;

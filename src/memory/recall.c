@@ -57,12 +57,15 @@ static cgam_status check(cgam_env *env, const cgam_recall_opts *o)
                          (long long)o->max_iter);
     if ((o->fast || o->none) && o->mode != CGAM_FIRST)
         return cgam_fail(env, CGAM_E_ARG,
-                         o->fast ? "fast serves mode first: mode %s needs every score"
-                                 : "none serves mode first: the ghost has no gate, and in mode %s "
-                                   "p acts on gates",
+                         o->fast
+                             ? "fast serves mode first: mode %s needs every score"
+                             : "none serves mode first: in mode %s p acts on gates, and the ghost "
+                               "has none; give the bank a row for it",
                          cgam_mode_name(o->mode));
     if (o->none && o->certify)
-        return cgam_fail(env, CGAM_E_ARG, "none and certify exclude each other");
+        return cgam_fail(env, CGAM_E_ARG,
+                         "none and certify exclude each other: certify is about the coupled map, "
+                         "in which the ghost has no part");
     if (o->none && !isfinite(o->none_score))
         return cgam_fail(env, CGAM_E_ARG, "none is %g, it must be finite", o->none_score);
     if (!(o->tol_p >= 0) || (o->tol_p > 0 && !o->fast))
