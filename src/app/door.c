@@ -41,6 +41,8 @@ cgam_status cgam_call_run(cgam_call *call)
     size_t there = out ? cgam_folder_there(out) : 0;
     (void)cgam_json_ran_short(); /* others */
     cgam_status status = call->verb->run(call);
+    cgam_row_names_free(call->names);
+    call->names = NULL;
     if (status != CGAM_OK && out) cgam_folder_unmake(out, there); /* a refusal leaves nothing */
     if (status == CGAM_OK && cgam_json_ran_short())
         status = cgam_fail_nomem(call->env, "the document");

@@ -1,6 +1,8 @@
 /* input.c: banks, matrices and indices from the command line's words. */
 #include "app/input.h"
 #include "base/env.h"
+#include "io/file.h"
+#include "memory/bank.h"
 #include "num/cpu/widen.h"
 
 #include <errno.h>
@@ -45,36 +47,64 @@ void cgam_input_bank_done(cgam_call *call, cgam_bank *bank)
     if (!cgam_shelf_owns(call->shelf, bank)) cgam_bank_free(bank);
 }
 
-/* FILE.npy has FILE.names beside it. */
-static cgam_status bank_names(const cgam_call *call, char *path, size_t size)
+/* ---- names --------------------------------------------------------------------------------------- */
+
+cgam_status cgam_names_beside(cgam_env *env, const char *bank, char *path, size_t size)
 {
-    const char *bank = cgam_args_text(call->args, "bank"), *ending = strrchr(bank, '.');
+    const char *slash = strrchr(bank, '/'), *ending = strrchr(slash ? slash : bank, '.');
     int length = (int)(ending ? (size_t)(ending - bank) : strlen(bank));
     if (snprintf(path, size, "%.*s" CGAM_NAMES_BESIDE, length, bank) < (int)size) return CGAM_OK;
-    return cgam_fail(call->env, CGAM_E_ARG, "names: the bank's path is too long");
+    return cgam_fail(env, CGAM_E_ARG, "names: the bank's path is too long");
 }
 
-cgam_status cgam_input_only(cgam_call *call, const cgam_bank *bank, cgam_row_names **names,
+/* Those that the bank has of itself, in its file or beside it. A shelf says which: no file is looked for on behalf of
+ * others. */
+static cgam_status own_names(cgam_call *call, const cgam_bank *packed)
+{
+    const char *bank = cgam_args_text(call->args, "bank");
+    char path[4096];
+    if (strncmp(bank, CGAM_DEMO_PREFIX, strlen(CGAM_DEMO_PREFIX)) == 0)
+        return cgam_demo_names(call->env, &call->names);
+    cgam_status status = cgam_pack_names(packed, &call->names);
+    if (status != CGAM_OK || call->names) return status;
+    status = cgam_names_beside(call->env, bank, path, sizeof path);
+    if (status == CGAM_OK && (call->shelf || !cgam_file_exists(path)))
+        return cgam_fail(call->env, CGAM_E_ARG, "bank: it has no names%s%s",
+                         call->shelf ? "" : "; they would be in ", call->shelf ? "" : path);
+    return status == CGAM_OK ? cgam_row_names_load(call->env, path, &call->names) : status;
+}
+
+cgam_status cgam_input_names(cgam_call *call, const cgam_bank *bank, const cgam_row_names **out)
+{
+    const char *file =
+        cgam_args_known(call->args, "names") ? cgam_args_text(call->args, "names") : NULL;
+    bool own = !file || strcmp(file, CGAM_NAMES_BESIDE) == 0;
+    int64_t n = cgam_bank_describe(bank).whole;
+    cgam_status status = CGAM_OK;
+    *out = own ? cgam_shelf_names(call->shelf, cgam_args_text(call->args, "bank")) : NULL;
+    if (*out) return CGAM_OK;
+    if (!call->names)
+        status = own ? own_names(call, bank) : cgam_row_names_load(call->env, file, &call->names);
+    if (status == CGAM_OK && cgam_row_names_count(call->names) != n)
+        status = cgam_fail(call->env, CGAM_E_SHAPE, "%s: %lld names, memories are %lld",
+                           own ? "the bank's names" : file,
+                           (long long)cgam_row_names_count(call->names), (long long)n);
+    *out = status == CGAM_OK ? call->names : NULL;
+    return status;
+}
+
+cgam_status cgam_input_only(cgam_call *call, const cgam_bank *bank, const cgam_row_names **names,
                             cgam_bank **some)
 {
     cgam_env *env = call->env;
-    const char *file = cgam_args_text(call->args, "names");
     const char *only = cgam_args_text(call->args, "only");
-    int64_t n = cgam_bank_describe(bank).n;
-    char path[4096];
+    int64_t n = cgam_bank_describe(bank).whole;
     uint64_t *mask = NULL;
     cgam_status status = CGAM_OK;
-    bool array = true;
-    if (!file && only) status = cgam_mask_is_array(env, only, &array);
-    if (!file && !array) file = CGAM_NAMES_BESIDE;
-    if (file && status == CGAM_OK && strcmp(file, CGAM_NAMES_BESIDE) == 0) {
-        status = bank_names(call, path, sizeof path);
-        file = path;
-    }
-    if (file && status == CGAM_OK) status = cgam_row_names_load(env, file, names);
-    if (file && status == CGAM_OK && cgam_row_names_count(*names) != n)
-        status = cgam_fail(env, CGAM_E_SHAPE, "%s: %lld names, memories are %lld", file,
-                           (long long)cgam_row_names_count(*names), (long long)n);
+    bool wanted = cgam_args_given(call->args, "names"), array = true;
+    *names = NULL;
+    if (!wanted && only) status = cgam_mask_is_array(env, only, &array);
+    if (status == CGAM_OK && (wanted || !array)) status = cgam_input_names(call, bank, names);
     if (!only || status != CGAM_OK) return status;
     status = cgam_mask_load(env, only, n, *names, &mask);
     if (status == CGAM_OK) status = cgam_bank_only(bank, mask, some);
@@ -82,35 +112,78 @@ cgam_status cgam_input_only(cgam_call *call, const cgam_bank *bank, cgam_row_nam
     return status;
 }
 
+/* ---- vectors ------------------------------------------------------------------------------------- */
+
+/* The memory at *text: its number, or its name, in quotes where it begins like a number or has one of
+ * +-*;' in it; '' in these is one quote. */
+static cgam_status find_row(cgam_call *call, const cgam_bank *bank, const char *option,
+                            const char **text, int64_t *row)
+{
+    enum { NAME_MAX = 1024 };
+    cgam_env *env = call->env;
+    const char *at = *text;
+    char name[NAME_MAX], *end;
+    size_t length = 0;
+    int64_t n = cgam_bank_describe(bank).whole;
+    bool quoted = *at == '\'', ended = false;
+    errno = 0;
+    if (*at >= '0' && *at <= '9') {
+        *row = strtoll(at, &end, 10);
+        *text = end;
+        if (errno == 0 && *row < n) return CGAM_OK;
+        return cgam_fail(env, CGAM_E_ARG, "%s: memory %.*s, memories are 0 to %lld", option,
+                         (int)strspn(at, "0123456789"), at, (long long)n - 1);
+    }
+    for (at += quoted; *at && !ended && length + 1 < NAME_MAX;) {
+        ended = quoted ? *at == '\'' && *++at != '\'' : strchr("+-*;'", *at) != NULL;
+        if (!ended) name[length++] = *at++;
+    }
+    name[length] = 0;
+    if (!ended && (quoted || *at))
+        return cgam_fail(env, CGAM_E_ARG, "%s: the name at '%.20s' %s", option, *text,
+                         *at ? "is too long" : "has no quote at its end");
+    if (length == 0)
+        return cgam_fail(env, CGAM_E_ARG, "%s: a memory's number or name is expected at '%.20s'",
+                         option, *text);
+    const cgam_row_names *names;
+    cgam_status status = cgam_input_names(call, bank, &names);
+    *row = status == CGAM_OK ? cgam_row_names_find(names, name) : -1;
+    *text = at;
+    return status != CGAM_OK || *row >= 0
+               ? status
+               : cgam_fail(env, CGAM_E_ARG, "%s: no memory is called '%.100s'", option, name);
+}
+
 /* Adds the terms at *text up to ';' or the end to sum[d]; row [d] is room. */
-static cgam_status add_rows(const cgam_bank *bank, cgam_env *env, const char *option,
+static cgam_status add_rows(cgam_call *call, const cgam_bank *bank, const char *option,
                             const char **text, double *row, double *sum)
 {
-    cgam_bank_info info = cgam_bank_describe(bank);
+    cgam_env *env = call->env;
+    int64_t d = cgam_bank_describe(bank).d, index;
     const char *at = *text;
     do {
         double weight = *at == '-' ? -1 : 1;
         if (*at == '-' || *at == '+') at++;
-        char *end;
-        errno = 0;
-        long long index = *at >= '0' && *at <= '9' ? strtoll(at, &end, 10) : -1;
-        if (index < 0 || errno != 0)
-            return cgam_fail(env, CGAM_E_ARG, "%s: the number of a memory is expected at '%.20s'",
-                             option, at);
-        if (index >= info.n)
-            return cgam_fail(env, CGAM_E_ARG, "%s: memory %lld, memories are 0 to %lld", option,
-                             index, (long long)info.n - 1);
-        if (*end == '*') {
-            const char *factor = end + 1;
+        cgam_status status = find_row(call, bank, option, &at, &index);
+        if (status == CGAM_OK && *at == '*') {
+            const char *factor = at + 1;
+            char *end;
             weight *= strtod(factor, &end);
             if (end == factor || !isfinite(weight))
                 return cgam_fail(env, CGAM_E_ARG, "%s: a factor is expected at '%.20s'", option,
                                  factor);
+            at = end;
         }
-        at = end;
-        cgam_status status = cgam_bank_row(bank, index, row);
+        if (status == CGAM_OK && cgam_bank_place(bank, index) < 0)
+            return cgam_fail(env, CGAM_E_ARG, "%s: the bank has no memory %lld any more", option,
+                             (long long)index);
+        if (status == CGAM_OK) status = cgam_bank_row(bank, cgam_bank_place(bank, index), row);
         if (status != CGAM_OK) return status;
-        for (int64_t j = 0; j < info.d; j++) sum[j] += weight * row[j];
+        bool finite = true;
+        for (int64_t j = 0; j < d; j++) finite &= isfinite(sum[j] += weight * row[j]) != 0;
+        if (!finite)
+            return cgam_fail(env, CGAM_E_VALUE, "%s: the sum is not finite after memory %lld",
+                             option, (long long)index);
     } while (*at == '+' || *at == '-');
     if (*at && *at != ';')
         return cgam_fail(env, CGAM_E_ARG, "%s: +, -, * or ; is expected at '%.20s'", option, at);
@@ -118,20 +191,32 @@ static cgam_status add_rows(const cgam_bank *bank, cgam_env *env, const char *op
     return CGAM_OK;
 }
 
-cgam_status cgam_input_vectors(const cgam_bank *bank, cgam_env *env, const char *option,
+/* How many sums there are: one more than ; outside of quotes. */
+static int64_t count_sums(const char *text)
+{
+    int64_t count = 1;
+    bool quoted = false;
+    for (; *text; text++) {
+        quoted ^= *text == '\'';
+        count += *text == ';' && !quoted;
+    }
+    return count;
+}
+
+cgam_status cgam_input_vectors(cgam_call *call, const cgam_bank *bank, const char *option,
                                const char *text, cgam_matrix *out)
 {
+    cgam_env *env = call->env;
     size_t prefix = strlen(CGAM_ROWS_PREFIX);
     if (strncmp(text, CGAM_ROWS_PREFIX, prefix) != 0) return cgam_input_matrix(env, text, out);
     text += prefix;
-    *out = (cgam_matrix){.columns = cgam_bank_describe(bank).d, .rows = 1};
-    for (const char *at = text; *at; at++) out->rows += *at == ';';
+    *out = (cgam_matrix){.columns = cgam_bank_describe(bank).d, .rows = count_sums(text)};
     out->vector = out->rows == 1;
     double *row = cgam_alloc(env, (size_t)out->columns, sizeof *row);
     out->data = cgam_zalloc(env, (size_t)(out->rows * out->columns), sizeof *out->data);
     cgam_status status = row && out->data ? CGAM_OK : cgam_fail_nomem(env, option);
     for (int64_t k = 0; k < out->rows && status == CGAM_OK; k++, text++)
-        status = add_rows(bank, env, option, &text, row, out->data + k * out->columns);
+        status = add_rows(call, bank, option, &text, row, out->data + k * out->columns);
     cgam_free(env, row);
     if (status != CGAM_OK) {
         cgam_free(env, out->data);
@@ -173,7 +258,7 @@ cgam_status cgam_input_option(cgam_call *call, const cgam_bank *bank, const char
     const char *text = cgam_args_text(call->args, option);
     int64_t d = cgam_bank_describe(bank).d;
     if (!text) return CGAM_OK;
-    cgam_status status = cgam_input_vectors(bank, call->env, option, text, out);
+    cgam_status status = cgam_input_vectors(call, bank, option, text, out);
     if (status == CGAM_OK && out->columns != d)
         status = cgam_fail(call->env, CGAM_E_SHAPE, "%s: d = %lld, the bank has %lld", option,
                            (long long)out->columns, (long long)d);

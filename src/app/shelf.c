@@ -5,6 +5,7 @@
 
 #include "base/env.h"
 
+#include <cgam/pack.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@ typedef struct stand {
     struct stand *next;
     cgam_bank *bank;
     _Atomic(cgam_bank *) unit; /* normalised; NULL until it is asked for */
+    cgam_row_names *names;             /* or NULL */
     char name[];
 } stand;
 
@@ -63,6 +65,7 @@ void cgam_shelf_free(cgam_shelf *shelf)
         next = s->next;
         cgam_bank_free(s->bank);
         cgam_bank_free(s->unit);
+        cgam_row_names_free(s->names);
         cgam_free(shelf->env, s);
     }
     pthread_mutex_destroy(&shelf->lock);
@@ -97,7 +100,30 @@ cgam_status cgam_shelf_add(cgam_shelf *shelf, const char *name, cgam_bank *bank)
     s->next = shelf->stands;
     shelf->stands = s;
     shelf->info.banks++;
-    return CGAM_OK;
+    return cgam_pack_names(bank, &s->names);
+}
+
+cgam_status cgam_shelf_name(cgam_shelf *shelf, const char *name, cgam_row_names *names)
+{
+    stand *s = find(shelf, name);
+    long long n = s ? (long long)cgam_bank_describe(s->bank).whole : 0;
+    long long count = (long long)cgam_row_names_count(names);
+    cgam_status status = CGAM_OK;
+    if (!s || s->names)
+        status = cgam_fail(shelf->env, CGAM_E_ARG, "names: %s %s", name,
+                           s ? "has names already" : "is no bank");
+    else if (count != n)
+        status = cgam_fail(shelf->env, CGAM_E_SHAPE, "names: %lld names, memories of %s are %lld",
+                           count, name, n);
+    if (status == CGAM_OK) s->names = names;
+    else cgam_row_names_free(names);
+    return status;
+}
+
+const cgam_row_names *cgam_shelf_names(const cgam_shelf *shelf, const char *name)
+{
+    const stand *s = shelf ? find(shelf, name) : NULL;
+    return s ? s->names : NULL;
 }
 
 bool cgam_shelf_has(const cgam_shelf *shelf, const char *name)

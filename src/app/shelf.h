@@ -15,6 +15,11 @@ void cgam_shelf_free(cgam_shelf *shelf);
 /* Before the shelf is shared. Puts a bank on it under the name that calls give it by: a file, which is loaded, or a bank, which
  * is the shelf's then, come what may. CGAM_E_ARG: the name is taken. */
 CGAM_NODISCARD cgam_status cgam_shelf_add(cgam_shelf *shelf, const char *name, cgam_bank *bank);
+/* The names of its memories, which are the shelf's then, come what may. CGAM_E_SHAPE: there are not as many. */
+CGAM_NODISCARD cgam_status cgam_shelf_name(cgam_shelf *shelf, const char *name,
+                                           cgam_row_names *names);
+/* NULL: there are none. */
+const cgam_row_names *cgam_shelf_names(const cgam_shelf *shelf, const char *name);
 bool cgam_shelf_has(const cgam_shelf *shelf, const char *name);
 /* The bank, normalised if asked for; the shelf's. The first who asks for the latter waits for it. */
 CGAM_NODISCARD cgam_status cgam_shelf_bank(cgam_shelf *shelf, const char *name, bool normalize,

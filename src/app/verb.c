@@ -8,7 +8,8 @@ bool cgam_param_positional(const cgam_param *p) { return isupper((unsigned char)
 
 const char *cgam_input_name(cgam_input input)
 {
-    static const char *const names[] = {"", "numbers", "bank", "store", "model", "text", "json"};
+    static const char *const names[] = {"",      "numbers", "rows", "vectors", "bank",
+                                        "store", "model",   "text", "json"};
     return names[input];
 }
 

@@ -31,6 +31,8 @@ typedef enum cgam_param_kind {
 typedef enum cgam_input {
     CGAM_INPUT_NONE,
     CGAM_INPUT_NUMBERS, /* an array */
+    CGAM_INPUT_ROWS,    /* an array of row numbers or booleans, or names, one a line */
+    CGAM_INPUT_VECTORS, /* likewise, or sums of the bank's memories, "rows:.." */
     CGAM_INPUT_BANK,
     CGAM_INPUT_STORE,
     CGAM_INPUT_MODEL,
@@ -68,7 +70,9 @@ typedef struct cgam_call {
     bool negative;      /* set: done, but the answer is no (exit status 1) */
     cgam_tell progress; /* who hears of it */
     cgam_shelf *shelf;  /* banks and gates that stay between calls; NULL: none do */
-    FILE *out;          /* where a verb that goes on may say that it has begun; NULL: nowhere */
+    cgam_row_names
+        *names; /* of the bank, once they were asked for and are not the shelf's; the call's */
+    FILE *out;  /* where a verb that goes on may say that it has begun; NULL: nowhere */
     FILE *
         live; /* a terminal that the printer will write to: text may be shown as it comes; or NULL */
 } cgam_call;

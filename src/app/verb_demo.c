@@ -44,6 +44,17 @@ cgam_status cgam_demo_bank(cgam_env *env, uint64_t seed, cgam_bank **out)
     return cgam_bank_new(env, Z, CGAM_F64, N, D, &opts, out);
 }
 
+cgam_status cgam_demo_names(cgam_env *env, cgam_row_names **out)
+{
+    static const char words[] =
+        "anchor\napple\narrow\nbasket\nbell\nboat\nbridge\ncandle\ncastle\nchair\nclock\ncloud\n"
+        "coin\ncomb\ncrown\ndesk\ndoor\ndrum\nfeather\nfence\nfield\nflute\nforest\nglass\n"
+        "glove\nhammer\nharbour\nhat\nisland\nkettle\nkey\nkite\nladder\nlamp\nleaf\nlemon\n"
+        "letter\nmap\nmirror\nmoon\nneedle\nocean\norange\npaper\npencil\npepper\npiano\npillow\n"
+        "river\nrope\nsaddle\nsalt\nshell\nspoon\nstone\ntable\ntower\nviolin\nwheel\nwindow\n";
+    return cgam_row_names_new(env, words, sizeof words - 1, out);
+}
+
 static cgam_status recall(cgam_call *call, const cgam_bank *bank, const double *q, const double *C)
 {
     static const char *const names[ROWS] = {"none", "near 7", "near 23", "near 41"};

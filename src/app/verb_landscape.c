@@ -14,9 +14,9 @@
 static const cgam_param params[] = {
     CGAM_PARAM_BANK,
     CGAM_PARAM_TEXT("query", "FILE[:NAME]", "one query (d), or rows:7*0.5+23", .required = true,
-                    .input = CGAM_INPUT_NUMBERS),
+                    .input = CGAM_INPUT_VECTORS),
     CGAM_PARAM_TEXT("context", "FILE[:NAME]", "one context (d), or rows:..; without it c = 0",
-                    .input = CGAM_INPUT_NUMBERS),
+                    .input = CGAM_INPUT_VECTORS),
     CGAM_PARAM_LAMBDA("1"),
     CGAM_PARAM_ALPHA("0"),
     CGAM_PARAM_BETA("1"),

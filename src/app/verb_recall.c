@@ -15,14 +15,15 @@
 static const cgam_param params[] = {
     CGAM_PARAM_BANK,
     CGAM_PARAM_TEXT("query", "FILE[:NAME]",
-                    "one query (d) or several (B,d); or a sum of memories, "
-                    "rows:7*0.5+23*0.5, several separated by ;",
-                    .required = true, .input = CGAM_INPUT_NUMBERS),
+                    "one query (d) or several (B,d); or a sum of memories by number or name, "
+                    "rows:7*0.5+king*0.5, several separated by ;, 'in quotes' where a name has "
+                    "one of +-*;' in it or begins with a digit",
+                    .required = true, .input = CGAM_INPUT_VECTORS),
     CGAM_PARAM_TEXT(
         "context", "FILE[:NAME]",
         "one context (d_c) for all queries, or one for each (B,d_c), or rows:.. as for a "
         "query; without it c = 0",
-        .input = CGAM_INPUT_NUMBERS),
+        .input = CGAM_INPUT_VECTORS),
     CGAM_PARAM_TEXT("projection", "FILE[:NAME]", "P (d,d_c): gates see Z P c; without it P = I",
                     .input = CGAM_INPUT_NUMBERS),
     CGAM_PARAM_TEXT("gate-weights", "FILE[:NAME]", "W (N,d_c): gates see W c instead",
@@ -61,7 +62,7 @@ static const cgam_param params[] = {
     CGAM_PARAM_TEXT("only", "FILE",
                     "recall among these memories: .npy of booleans (N) or of row numbers, any "
                     "other file has names, one a line; rows keep their numbers",
-                    .input = CGAM_INPUT_NUMBERS),
+                    .input = CGAM_INPUT_ROWS),
     CGAM_PARAM_TEXT(
         "names", "FILE",
         "list names beside numbers: a file with one a line; without FILE those of the "
@@ -99,9 +100,9 @@ static const cgam_param params[] = {
 /* Everything a call opens, so that one function closes it. */
 typedef struct job {
     cgam_call *call;
-    cgam_bank *bank, *some; /* the whole, and with --only what counts; else NULL */
-    cgam_row_names *names;  /* or NULL */
-    double *p_whole;        /* [n] with --only and --save-p */
+    cgam_bank *bank, *some;      /* the whole, and with --only what counts; else NULL */
+    const cgam_row_names *names; /* or NULL */
+    double *p_whole;             /* [n] with --save-p where not all of them count */
     cgam_recall *plan;
     const cgam_gate *gate; /* on the call's shelf, shared by plans; NULL: none */
     cgam_matrix q, c, P, W;
@@ -123,7 +124,6 @@ static void job_close(job *j)
     cgam_npy_abandon(j->save_readout);
     cgam_recall_free(j->plan);
     cgam_bank_free(j->some);
-    cgam_row_names_free(j->names);
     cgam_free(env, j->p_whole);
     cgam_shelf_gate_done(j->call->shelf, j->gate);
     cgam_input_bank_done(j->call, j->bank);
@@ -211,7 +211,7 @@ static cgam_status job_open(job *j)
     cgam_status status = cgam_input_bank(call, &j->bank);
     if (status != CGAM_OK) return status;
     cgam_bank_info bank = cgam_bank_describe(j->bank);
-    status = cgam_input_vectors(j->bank, env, "query", cgam_args_text(call->args, "query"), &j->q);
+    status = cgam_input_vectors(call, j->bank, "query", cgam_args_text(call->args, "query"), &j->q);
     if (status == CGAM_OK)
         status = shape(env, "query", "queries have d =", j->q.columns, "the bank has", bank.d);
     int64_t d_c = bank.d;
@@ -229,7 +229,7 @@ static cgam_status job_open(job *j)
         d_c = j->W.columns;
     }
     if (context && status == CGAM_OK) {
-        status = cgam_input_vectors(j->bank, env, "context", context, &j->c);
+        status = cgam_input_vectors(call, j->bank, "context", context, &j->c);
         if (status == CGAM_OK)
             status =
                 shape(env, "context", "contexts have d_c =", j->c.columns, "the gates expect", d_c);

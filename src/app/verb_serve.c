@@ -9,6 +9,9 @@ static const cgam_param params[] = {
         "a bank that requests may name; ID is the file's name without its ending if not "
         "given. The bank demo is always there",
         .many = true),
+    CGAM_PARAM_TEXT("names", "[ID=]FILE",
+                    "names of the memories of bank ID, one a line; without it X.names beside X.npy",
+                    .many = true),
     CGAM_PARAM_TEXT("store", "[ID=]FILE", "a store of states that requests may name", .many = true),
     CGAM_PARAM_TEXT("model", "[ID=]FILE",
                     "a GGUF model that requests may name; the first is taken where they name none",

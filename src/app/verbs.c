@@ -16,6 +16,7 @@ const cgam_verb *const cgam_verbs[] = {
     &cgam_verb_inspect,
     &cgam_verb_map,
     &cgam_verb_landscape,
+    &cgam_verb_bank_names,
     &cgam_verb_report,
     &cgam_verb_study,
     STUDY(SEPARATION),

@@ -13,6 +13,7 @@ extern const cgam_verb cgam_verb_bank_show;
 extern const cgam_verb cgam_verb_inspect;
 extern const cgam_verb cgam_verb_map;
 extern const cgam_verb cgam_verb_landscape;
+extern const cgam_verb cgam_verb_bank_names;
 extern const cgam_verb cgam_verb_report;
 extern const cgam_verb cgam_verb_study;
 extern cgam_verb cgam_verb_study_kinds[]; /* by cgam_study_kind; made before main */

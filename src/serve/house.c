@@ -91,17 +91,64 @@ static char *default_id(const char *path)
     return strndup(name, length);
 }
 
-/* [ID=]FILE. */
-static cgam_status add_text(cgam_house *house, cgam_input kind, const char *text)
+/* [ID=]FILE: gives the id for free(), NULL without memory, and where the path begins. */
+static char *split(const char *text, const char **path)
 {
     const char *equals = strchr(text, '=');
     bool named = equals && !memchr(text, '/', (size_t)(equals - text));
-    const char *path = named ? equals + 1 : text;
-    if (!*path)
-        return cgam_fail(house->env, CGAM_E_ARG, "%s: ID=FILE has no FILE", cgam_input_name(kind));
-    return add(house, kind, named ? strndup(text, (size_t)(equals - text)) : default_id(path),
-               absolute(path));
+    *path = named ? equals + 1 : text;
+    return named ? strndup(text, (size_t)(equals - text)) : default_id(*path);
 }
+
+static cgam_status add_text(cgam_house *house, cgam_input kind, const char *text)
+{
+    const char *path;
+    char *id = split(text, &path);
+    if (*path) return add(house, kind, id, absolute(path));
+    free(id);
+    return cgam_fail(house->env, CGAM_E_ARG, "%s: ID=FILE has no FILE", cgam_input_name(kind));
+}
+
+/* ---- names of memories ------------------------------------------------------------------------- */
+
+static cgam_status name_bank(cgam_house *house, const cgam_tenant *bank, const char *path)
+{
+    cgam_row_names *names;
+    cgam_status status = cgam_row_names_load(house->env, path, &names);
+    return status == CGAM_OK ? cgam_shelf_name(house->shelf, bank->path, names) : status;
+}
+
+/* [ID=]FILE of --names. */
+static cgam_status name_text(cgam_house *house, const char *text)
+{
+    const char *path;
+    char *id = split(text, &path);
+    const cgam_tenant *bank = id ? cgam_house_find(house, CGAM_INPUT_BANK, id) : NULL;
+    cgam_status status = CGAM_OK;
+    if (!id) status = cgam_fail_nomem(house->env, "an id");
+    else if (!bank) status = cgam_fail(house->env, CGAM_E_ARG, "names: there is no bank '%s'", id);
+    free(id);
+    return status == CGAM_OK ? name_bank(house, bank, path) : status;
+}
+
+/* Names that the call gives, and for banks that have none then, those that lie beside them. */
+static cgam_status name_banks(cgam_call *call, cgam_house *house)
+{
+    const char *const *texts;
+    char path[PATH_MAX];
+    cgam_status status = CGAM_OK;
+    int64_t count = cgam_args_words(call->args, "names", &texts);
+    for (int64_t i = 0; i < count && status == CGAM_OK; i++) status = name_text(house, texts[i]);
+    for (int i = 0; i < house->count && status == CGAM_OK; i++) {
+        const cgam_tenant *t = &house->tenants[i];
+        if (t->kind != CGAM_INPUT_BANK || cgam_shelf_names(house->shelf, t->path)) continue;
+        status = cgam_names_beside(house->env, t->path, path, sizeof path);
+        if (status == CGAM_OK && cgam_file_exists(path)) status = name_bank(house, t, path);
+    }
+    return status;
+}
+
+/* ---- opening ----------------------------------------------------------------------------------- */
 
 /* A file that is there, for those that are opened only when they are asked for. */
 static cgam_status look(cgam_house *house, const cgam_tenant *t)
@@ -118,8 +165,11 @@ static cgam_status add_demo(cgam_house *house)
 {
     if (cgam_house_find(house, CGAM_INPUT_BANK, "demo")) return CGAM_OK;
     cgam_bank *bank;
+    cgam_row_names *names;
     cgam_status status = cgam_demo_bank(house->env, 1, &bank);
     if (status == CGAM_OK) status = cgam_shelf_add(house->shelf, CGAM_DEMO_PREFIX, bank);
+    if (status == CGAM_OK) status = cgam_demo_names(house->env, &names);
+    if (status == CGAM_OK) status = cgam_shelf_name(house->shelf, CGAM_DEMO_PREFIX, names);
     if (status == CGAM_OK)
         status = add(house, CGAM_INPUT_BANK, strdup("demo"), strdup(CGAM_DEMO_PREFIX));
     return status;
@@ -147,6 +197,7 @@ cgam_status cgam_house_open(cgam_call *call, cgam_env *env, cgam_house *house)
             if (status == CGAM_OK) status = look(house, &house->tenants[house->count - 1]);
         }
     }
+    if (status == CGAM_OK) status = name_banks(call, house);
     if (status == CGAM_OK) status = add_demo(house);
     if (status == CGAM_OK && root) status = open_root(house, root);
     return status;
@@ -234,6 +285,7 @@ static json_t *describe(const cgam_house *house, const cgam_tenant *t)
     cgam_json_put_int(one, "n", info.n);
     cgam_json_put_int(one, "d", info.d);
     cgam_json_put_text(one, "dtype", cgam_dtype_name(info.dtype));
+    cgam_json_put_bool(one, "names", cgam_shelf_names(house->shelf, t->path) != NULL);
     return one;
 }
 

@@ -1,7 +1,9 @@
 /* request.c: from the JSON object of a request to the options of its verb. By the table of parameters:
  *
  *   a bank, store or model   its id becomes the path it stands for; a bank may be numbers too
- *   numbers                  nested lists, {"npy": base64}, or a sum of memories, "rows:7*0.5+23"
+ *   numbers                  nested lists, {"npy": base64}
+ *   rows                     likewise, or names as a text
+ *   vectors                  likewise, or a sum of memories, "rows:7*0.5+king"
  *   text, json               {"text": ".."}, the object itself
  *   what is written          out is a name below the root; all else is refused
  *   any other file           refused
@@ -222,8 +224,9 @@ static bool follows(const char *text, const char *prefix, const char *letters)
 static bool literal(const cgam_param *p, const char *text)
 {
     int64_t index;
-    if (p->input == CGAM_INPUT_NUMBERS && follows(text, CGAM_ROWS_PREFIX, "0123456789.*+-;eE"))
-        return true;
+    if (p->input == CGAM_INPUT_VECTORS &&
+        strncmp(text, CGAM_ROWS_PREFIX, strlen(CGAM_ROWS_PREFIX)) == 0)
+        return true; /* never a path: names may have any letters */
     if (p->input == CGAM_INPUT_BANK && follows(text, CGAM_DEMO_PREFIX, "0123456789")) return true;
     for (const char *word = p->value; *word; word += strcspn(word, "|"), word += *word == '|') {
         size_t length = strcspn(word, "|");
@@ -254,13 +257,16 @@ static cgam_status take_file(cgam_wish *w, const cgam_param *p, json_t *value, j
     const char *name = NULL, *text = json_string_value(value);
     bool named =
         p->input == CGAM_INPUT_BANK || p->input == CGAM_INPUT_STORE || p->input == CGAM_INPUT_MODEL;
-    bool numbers = p->input == CGAM_INPUT_NUMBERS || p->input == CGAM_INPUT_BANK;
+    bool numbers = p->input == CGAM_INPUT_NUMBERS || p->input == CGAM_INPUT_ROWS ||
+                   p->input == CGAM_INPUT_VECTORS || p->input == CGAM_INPUT_BANK;
+    bool texts = p->input == CGAM_INPUT_TEXT || p->input == CGAM_INPUT_ROWS;
     const json_t *as = json_object_get(value, "as"), *npy = json_object_get(value, "npy");
     const json_t *list = json_object_get(value, "values");
     const json_t *lines = json_object_get(value, "text");
     cgam_status status = CGAM_OK;
     if (named && text && !literal(p, text)) return by_id(w, p, text, out);
-    if ((text && literal(p, text)) || (json_is_integer(value) && strstr(p->value, "INDEX"))) {
+    if ((text && literal(p, text)) || (json_is_integer(value) && strstr(p->value, "INDEX")) ||
+        (json_is_true(value) && p->bare && !p->writes)) {
         *out = json_incref(value);
         return CGAM_OK;
     }
@@ -269,7 +275,7 @@ static cgam_status take_file(cgam_wish *w, const cgam_param *p, json_t *value, j
                       numbers ? "a path cannot be given here, the numbers can"
                               : "a path cannot be given here");
     if (p->input == CGAM_INPUT_JSON) status = from_json(w, p, value, &name);
-    else if (p->input == CGAM_INPUT_TEXT && json_is_string(lines))
+    else if (texts && json_is_string(lines))
         status = from_text(w, p, json_string_value(lines), json_string_length(lines), &name);
     else if (numbers && npy) status = from_base64(w, p, npy, &name);
     else if (numbers && (list || json_is_array(value)))

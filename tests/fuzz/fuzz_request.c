@@ -29,7 +29,9 @@ static bool lent(const cgam_wish *wish, const char *text)
 static bool harmless(const cgam_wish *wish, const cgam_param *p, const char *text)
 {
     int64_t index;
-    return lent(wish, text) || strncmp(text, CGAM_ROWS_PREFIX, strlen(CGAM_ROWS_PREFIX)) == 0 ||
+    return lent(wish, text) || (p->bare && strcmp(text, p->bare) == 0) ||
+           (p->input == CGAM_INPUT_VECTORS &&
+            strncmp(text, CGAM_ROWS_PREFIX, strlen(CGAM_ROWS_PREFIX)) == 0) ||
            (p->input == CGAM_INPUT_BANK &&
             strncmp(text, CGAM_DEMO_PREFIX, strlen(CGAM_DEMO_PREFIX)) == 0) ||
            (strstr(p->value, "INDEX") && cgam_text_is_int(text, &index)) ||
