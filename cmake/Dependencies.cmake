@@ -66,3 +66,9 @@ if(llama_include AND NOT EXISTS "${llama_include}/ggml.h")
   message(STATUS "${llama_include}/llama.h has no ggml.h beside it; building without it")
   unset(llama_include)
 endif()
+
+# MPI carries the messages of `cgam-mpi` and libcgam_mpi; without it they are not built.
+find_package(MPI QUIET COMPONENTS C)
+if(NOT MPI_C_FOUND)
+  message(STATUS "without MPI (libopenmpi-dev) cgam-mpi and libcgam_mpi are not built")
+endif()

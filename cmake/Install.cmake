@@ -11,6 +11,11 @@ install(DIRECTORY include/cgam DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
 if(TARGET cgam)
   install(TARGETS cgam RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 endif()
+if(TARGET cgam-mpi)
+  install(TARGETS cgam-mpi RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+  install(TARGETS cgam_mpi EXPORT cgam_mpi LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  install(EXPORT cgam_mpi NAMESPACE cgam:: DESTINATION "${package_dir}")
+endif()
 if(TARGET man)
   install(DIRECTORY "${PROJECT_BINARY_DIR}/man/" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1"
           FILES_MATCHING PATTERN "*.1")
@@ -29,7 +34,7 @@ endif()
 # Documents lie to each other as in the tree, so that links between them hold.
 install(FILES README.md CHANGELOG.md LICENSE CITATION.cff DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 install(DIRECTORY docs examples DESTINATION "${CMAKE_INSTALL_DOCDIR}" FILES_MATCHING
-        PATTERN "*.md" PATTERN "*.json" PATTERN "*.png" PATTERN "*.svg" PATTERN "examples/*.c" PATTERN "*.ipynb" PATTERN "gallery.py" PATTERN "hamux_numbers.py")
+        PATTERN "*.md" PATTERN "*.json" PATTERN "*.jsonl" PATTERN "*.png" PATTERN "*.svg" PATTERN "examples/*.c" PATTERN "mpi/*.c" PATTERN "*.ipynb" PATTERN "gallery.py" PATTERN "hamux_numbers.py")
 install(FILES docs/format/network.schema.json DESTINATION "${CMAKE_INSTALL_DATADIR}/cgam")
 
 # CMake package: cgam::cgam needs nothing else; cgam::cgam_static is there when its own
@@ -56,4 +61,8 @@ if(net_sources)
   string(PREPEND pc_libs "${pc_sundials} ")
 endif()
 configure_file(cmake/cgam.pc.in "${PROJECT_BINARY_DIR}/cgam.pc" @ONLY)
+if(TARGET cgam_mpi)
+  configure_file(cmake/cgam_mpi.pc.in "${PROJECT_BINARY_DIR}/cgam_mpi.pc" @ONLY)
+  install(FILES "${PROJECT_BINARY_DIR}/cgam_mpi.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+endif()
 install(FILES "${PROJECT_BINARY_DIR}/cgam.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")

@@ -4,6 +4,7 @@
 #   tests/rigour/*.c             one program that decides certificates in ball arithmetic
 #   tests/system/*.sh            scripts; exit 77 means skipped
 #   tests/serve/test_*.py        clients of `cgam serve`
+#   tests/rank/*                 scripts that start ranks by mpirun, and a program for them
 #   tests/fuzz/fuzz_*.c          fuzz targets, fed by tests/fuzz/standalone.c
 #   examples/*.c                 built against the public headers and the shared library, and run
 #
@@ -120,6 +121,21 @@ foreach(source ${serve_tests})
   register_test(serve/${name} "${source}" COMMAND /usr/bin/python3 -B "${source}")
 endforeach()
 
+# ---- ranks, by mpirun ----------------------------------------------------------------------------
+if(TARGET cgam-mpi AND NOT CGAM_SANITIZE STREQUAL "thread")
+  add_test_program(rank_same rank/same tests/rank/same.c ${rank_sources})
+  target_link_libraries(rank_same PRIVATE MPI::MPI_C)
+  file(GLOB rank_tests CONFIGURE_DEPENDS tests/rank/*.sh tests/rank/test_*.py)
+  foreach(source ${rank_tests})
+    get_filename_component(name ${source} NAME_WE)
+    if(source MATCHES "py$")
+      register_test(rank/${name} "${source}" COMMAND /usr/bin/python3 -B "${source}")
+    else()
+      register_test(rank/${name} "${source}" COMMAND bash "${source}")
+    endif()
+  endforeach()
+endif()
+
 # ---- fuzz targets: a short run with any compiler, and with libFuzzer where there is clang ------
 file(GLOB fuzz_sources CONFIGURE_DEPENDS tests/fuzz/fuzz_*.c)
 find_program(CGAM_CLANG NAMES clang)
@@ -178,6 +194,7 @@ else()
   set(header_kinds c)
 endif()
 file(GLOB public_headers CONFIGURE_DEPENDS include/cgam/*.h)
+list(FILTER public_headers EXCLUDE REGEX "/mpi\\.h$") # tests/rank includes it
 foreach(kind ${header_kinds})
   foreach(header ${public_headers})
     get_filename_component(name ${header} NAME_WE)

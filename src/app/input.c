@@ -30,6 +30,7 @@ cgam_status cgam_input_bank(cgam_call *call, cgam_bank **out)
     }
     cgam_bank_opts opts = cgam_bank_opts_default();
     opts.normalize = flag(call, "normalize");
+    opts.ranks = call->verb->ranks == CGAM_RANKS_ALL ? call->ranks : NULL;
     cgam_status status =
         cgam_shelf_has(call->shelf, path)
             ? cgam_shelf_bank(call->shelf, path, opts.normalize, out)

@@ -69,6 +69,7 @@ typedef struct cgam_call {
     json_t *doc;        /* an object to fill */
     bool negative;      /* set: done, but the answer is no (exit status 1) */
     cgam_tell progress; /* who hears of it */
+    cgam_ranks *ranks;  /* that make the same call; NULL: one process */
     cgam_shelf *shelf;  /* banks and gates that stay between calls; NULL: none do */
     cgam_row_names
         *names; /* of the bank, once they were asked for and are not the shelf's; the call's */
@@ -77,12 +78,24 @@ typedef struct cgam_call {
         live; /* a terminal that the printer will write to: text may be shown as it comes; or NULL */
 } cgam_call;
 
+/* What ranks do with a verb. */
+typedef enum cgam_verb_ranks {
+    CGAM_RANKS_NONE,  /* nothing: it is for one process */
+    CGAM_RANKS_FIRST, /* rank 0 runs it alone */
+    CGAM_RANKS_ALL,   /* all run it, and share the rows of its bank */
+    CGAM_RANKS_TRIALS /* all run it, and share its trials; rank 0 writes */
+} cgam_verb_ranks;
+
+/* Is it this process that writes files? */
+#define CGAM_CALL_WRITES(call) (!(call)->ranks || (call)->ranks->rank == 0)
+
 struct cgam_verb {
     const char *name; /* "recall", "net run" */
     const char *summary;
     const char *about; /* paragraphs, separated by empty lines */
     const char *example;
     const cgam_param *params; /* NULL: only the common ones */
+    cgam_verb_ranks ranks;
     bool local; /* only for the user of this machine: it fetches, or talks to a terminal */
     cgam_status (*run)(cgam_call *call);
     void (*print)(const json_t *doc, FILE *to);

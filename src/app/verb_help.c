@@ -73,6 +73,7 @@ static void text_print(const json_t *doc, FILE *to)
 
 const cgam_verb cgam_verb_help = {
     .name = "help",
+    .ranks = CGAM_RANKS_FIRST,
     .summary = "explain the program or one verb",
     .about = "Without a verb, lists them all; with the first word of several (lm, net, study), "
              "those. `cgam VERB --help` is the same. With --json it is the table of verbs and "
@@ -108,6 +109,7 @@ static cgam_status completion_run(cgam_call *call)
 
 const cgam_verb cgam_verb_completion = {
     .name = "completion",
+    .ranks = CGAM_RANKS_FIRST,
     .local = true,
     .summary = "print the completion of a shell",
     .about = "Prints a script that lets bash, zsh or fish complete verbs, options, choices and "
@@ -132,6 +134,7 @@ static void version_print(const json_t *doc, FILE *to)
 
 const cgam_verb cgam_verb_version = {
     .name = "version",
+    .ranks = CGAM_RANKS_FIRST,
     .summary = "print the version",
     .about = "Prints the version of the program and library.",
     .run = version_run,

@@ -94,6 +94,7 @@ const cgam_verb cgam_verb_inspect = {
              "Lanczos' method and proved by counting eigenvalues.",
     .example = "cgam inspect --bank Z.npy --alpha 0.3 --lambda 0.5 --beta 4",
     .params = params,
+    .ranks = CGAM_RANKS_ALL,
     .run = run,
     .print = print,
 };

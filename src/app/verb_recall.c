@@ -4,6 +4,7 @@
 #include "app/recall_print.h"
 #include "app/verbs.h"
 #include "base/env.h"
+#include "num/ranks.h"
 
 #include <math.h>
 #include <string.h>
@@ -259,6 +260,7 @@ static cgam_status job_room(job *j)
 {
     cgam_env *env = j->call->env;
     cgam_bank_info bank = cgam_bank_describe(counts(j));
+    bool writes = CGAM_CALL_WRITES(j->call);
     const char *p = cgam_args_text(j->call->args, "save-p");
     const char *readout = cgam_args_text(j->call->args, "save-readout");
     int64_t B = j->q.rows, piece = B < CGAM_RECALL_GROUP ? B : CGAM_RECALL_GROUP;
@@ -283,8 +285,9 @@ static cgam_status job_room(job *j)
         (p && fewer && !j->p_whole))
         return cgam_fail_nomem(env, "results");
     cgam_status status = CGAM_OK;
-    if (p) status = cgam_npy_begin(env, p, CGAM_F64, 2, (int64_t[]){B, bank.whole}, &j->save_p);
-    if (readout && status == CGAM_OK)
+    if (p && writes)
+        status = cgam_npy_begin(env, p, CGAM_F64, 2, (int64_t[]){B, bank.whole}, &j->save_p);
+    if (readout && writes && status == CGAM_OK)
         status =
             cgam_npy_begin(env, readout, CGAM_F64, 2, (int64_t[]){B, bank.d}, &j->save_readout);
     return status;
@@ -343,9 +346,11 @@ static cgam_status job_recall(job *j)
         status = cgam_recall_run(j->plan, &in, &out);
         if (status == CGAM_OK && j->save_p) status = job_save_p(j, count);
         if (status == CGAM_OK && j->parts) status = job_explain(j, &in, from);
-        if (status == CGAM_OK && j->readout)
+        if (status == CGAM_OK && j->save_readout)
             status = cgam_npy_append(j->save_readout, j->readout, count * bank.d);
     }
+    if (status == CGAM_OK && j->call->ranks)
+        status = cgam_ranks_agree(j->call->env, j->call->ranks); /* before anything is named */
     if (status == CGAM_OK && j->save_p) {
         status = cgam_npy_finish(j->save_p);
         j->save_p = NULL;
@@ -567,6 +572,7 @@ const cgam_verb cgam_verb_recall = {
         "--none and --marks are softmax's.",
     .example = "cgam recall --bank Z.npy --query q.npy --context c.npy --lambda 2 --beta 4",
     .params = params,
+    .ranks = CGAM_RANKS_ALL,
     .run = run,
     .print = cgam_recall_print,
 };

@@ -35,8 +35,15 @@ foreign=$(nm --defined-only --extern-only "$archive" | awk 'NF == 3 && $3 !~ /^c
 [ -z "$foreign" ] || die "global in libcgam.a without the prefix: $foreign"
 
 # Every function the public headers promise is there, and nothing is exported that they do not.
-promised=$(cat "$CGAM_SRC"/include/cgam/*.h | grep -v '^#' | tr '\n' ' ' | grep -oE 'CGAM_API [^;{]*' |
-    sed -E 's/^[^(]*[ *](cgam_[a-z0-9_]+) *\(.*/\1/; s/.*[ *](cgam_[a-z0-9_]+)(\[.*)?$/\1/' | sort -u)
+promises() { # HEADER..: the functions they promise
+    cat "$@" | grep -v '^#' | tr '\n' ' ' | grep -oE 'CGAM_API [^;{]*' |
+    sed -E 's/^[^(]*[ *](cgam_[a-z0-9_]+) *\(.*/\1/; s/.*[ *](cgam_[a-z0-9_]+)(\[.*)?$/\1/' | sort -u
+}
+headers=()
+for header in "$CGAM_SRC"/include/cgam/*.h; do
+    case $header in */mpi.h) ;; *) headers+=("$header") ;; esac
+done
+promised=$(promises "${headers[@]}")
 difference=$(diff <(echo "$promised") <(sort -u <<<"$exported")) ||
     die "headers (<) and library (>) differ:"$'\n'"$difference"
 
@@ -72,6 +79,19 @@ for example in "$CGAM_SRC"/examples/*.c; do
     ${CC:-cc} -std=c11 "${strict[@]}" "${flags[@]}" -o "$stage/example" "$example" "${shared[@]}" -lm
     (cd "$stage" && ./example >/dev/null) || die "$(basename "$example") fails against the installed tree"
 done
+
+# Ranks: the library, its package, and the example, with mpicc.
+if [ -e "$root/bin/cgam-mpi" ]; then
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    exported_mpi=$(nm -D --defined-only "$libdir/libcgam_mpi.so" | awk 'NF == 3 { print $3 }' | sort -u)
+    difference=$(diff <(promises "$CGAM_SRC/include/cgam/mpi.h") <(echo "$exported_mpi")) ||
+        die "mpi.h (<) and libcgam_mpi (>) differ:"$'\n'"$difference"
+    read -ra ranks <<<"$(pkg-config --cflags --libs cgam_mpi)"
+    mpicc -std=c11 -Wall -Wextra -Werror -o "$stage/ranks" "$CGAM_SRC/examples/mpi/spread_bank.c" "${ranks[@]}"
+    mpirun --oversubscribe -n 3 "$stage/ranks" | grep -q '^3 ranks: memory 4321 ' ||
+        die "spread_bank.c fails against the installed tree"
+    [ -x "$stage/project/mpi_cgam" ] || die "find_package gives no cgam::cgam_mpi"
+fi
 
 # The program and a man page per verb.
 [ "$("$root/bin/cgam" version | head -n 1)" = "cgam $version" ] || die "bin/cgam gives another version"

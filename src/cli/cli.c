@@ -1,0 +1,199 @@
+/* cli.c: the command line. Words in, one document or one readable page out; messages go to
+ * standard error, one line each; the exit status is the verdict. */
+#include "cli/cli.h"
+
+#include "app/verbs.h"
+#include "base/blas.h"
+#include "base/env.h"
+
+#include <locale.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { DONE = 0, NEGATIVE = 1, BAD_INPUT = 2, MACHINE = 3 };
+
+static atomic_bool stopping; /* set on whatever thread the signal finds, read on all */
+static cgam_ranks *team;     /* NULL: one process */
+
+/* Does this process speak for all? */
+static bool speaks(void) { return !team || team->rank == 0; }
+
+static void on_signal(int number)
+{
+    (void)number;
+    stopping = true;
+}
+
+static bool interrupted(void *user)
+{
+    (void)user;
+    return stopping;
+}
+
+/* Ctrl-C and a polite kill ask to stop; a second one does what it always does. */
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    signal(SIGPIPE, SIG_IGN); /* writes fail instead, and are reported */
+    signal(SIGXFSZ, SIG_IGN);
+}
+
+static int verdict(cgam_status status, bool negative)
+{
+    switch (status) {
+    case CGAM_OK: return negative ? NEGATIVE : DONE;
+    case CGAM_E_NOMEM:
+    case CGAM_E_IO:
+    case CGAM_E_INTERRUPTED:
+    case CGAM_E_INTERNAL: return MACHINE;
+    default: return BAD_INPUT;
+    }
+}
+
+/* One line on standard error. Help speaks for the program: what it lacks is a verb. */
+static int complain(const cgam_verb *verb, cgam_env *env, cgam_status status)
+{
+    const char *message = "";
+    if (env) message = cgam_env_message(env);
+    else if (status == CGAM_E_NOT_FOUND) cgam_blas_load(&message); /* there is no env without it */
+    bool colours = cgam_help_colours(stderr), named = verb && verb != &cgam_verb_help;
+    if ((status == CGAM_E_INTERRUPTED && !team) || !*message) message = cgam_status_text(status);
+    if (speaks() || !env) { /* who has no env can tell nobody else */
+        fprintf(stderr, "%scgam%s%s%s:%s ", colours ? "\033[1;31m" : "", team ? "-mpi" : "",
+                named ? " " : "", named ? verb->name : "", colours ? "\033[0m" : "");
+        if (!env && team) fprintf(stderr, "rank %d: ", team->rank);
+        cgam_help_message(status == CGAM_E_NOMEM ? NULL : verb, message, stderr);
+        fputc('\n', stderr);
+    }
+    return verdict(status, false);
+}
+
+/* --threads is needed before there is an env to parse with, so it is looked up by hand; the real
+ * parser checks it again. */
+static int threads_wanted(int argc, const char *const *argv)
+{
+    for (int i = 0; i < argc; i++) {
+        const char *value = "";
+        int64_t threads;
+        if (strncmp(argv[i], "--threads=", 10) == 0) value = argv[i] + 10;
+        else if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc) value = argv[i + 1];
+        if (cgam_text_is_int(value, &threads) && threads >= 1 && threads <= 4096)
+            return (int)threads;
+    }
+    return 0;
+}
+
+/* How many ranks there were, and what went between them in an iteration. */
+static void put_ranks(json_t *doc)
+{
+    if (!team) return;
+    const cgam_traffic *t = &team->traffic;
+    double many = t->iterations > 0 ? (double)t->iterations : 1;
+    json_t *traffic = json_object();
+    cgam_json_put_int(doc, "ranks", team->ranks);
+    cgam_json_put_real(traffic, "bytes_per_iteration", (double)t->iteration_bytes / many);
+    cgam_json_put_real(traffic, "messages_per_iteration", (double)t->iteration_messages / many);
+    cgam_json_put_int(traffic, "bytes", t->bytes);
+    cgam_json_put_int(traffic, "messages", t->messages);
+    cgam_json_put(doc, "traffic", traffic);
+}
+
+/* Runs a verb and prints its document. */
+static int run(const cgam_verb *verb, int argc, const char *const *argv, FILE *to)
+{
+    cgam_env *env = NULL;
+    cgam_env_opts opts = cgam_env_opts_default();
+    opts.threads = threads_wanted(argc, argv);
+    opts.interrupted = interrupted;
+    cgam_status status = cgam_env_new(&opts, &env);
+    if (status != CGAM_OK) return complain(verb, NULL, status);
+    cgam_args *args = NULL;
+    cgam_call call = {.verb = verb, .env = env, .doc = json_object(), .out = to, .ranks = team};
+    call.progress.line = speaks();
+    status = cgam_args_parse(env, verb, argc, argv, &args);
+    call.args = args;
+    if (status == CGAM_OK && team && verb->ranks == CGAM_RANKS_NONE)
+        status = cgam_fail(env, CGAM_E_UNSUPPORTED,
+                           "ranks do not share this work; cgam does it in one process");
+    if (status == CGAM_OK && isatty(fileno(to)) && !cgam_args_flag(args, "json")) call.live = to;
+    if (status == CGAM_OK && (speaks() || verb->ranks >= CGAM_RANKS_ALL))
+        status = cgam_call_run(&call);
+    if (status == CGAM_OK && verb->ranks >= CGAM_RANKS_ALL) put_ranks(call.doc);
+    status = cgam_ranks_end(env, team, status);
+    int code = verdict(status, call.negative);
+    if (status != CGAM_OK) {
+        complain(verb, env, status);
+    } else if (!speaks()) {
+        code = DONE; /* rank 0 has the answer */
+    } else if (cgam_args_flag(args, "json")) {
+        (void)cgam_json_write(to, call.doc, 1); /* finish() asks whether it went well */
+        fputc('\n', to);
+    } else {
+        const char *missing = cgam_json_get_text(call.doc, "figures_missing");
+        verb->print(call.doc, to);
+        if (*missing) fprintf(to, "%s: figures are left out, all else is complete\n", missing);
+    }
+    json_decref(call.doc);
+    cgam_args_free(args);
+    cgam_env_free(env);
+    return code;
+}
+
+/* The last word on everything that was printed. */
+static int finish(int code)
+{
+    bool failed = ferror(stdout) != 0;
+    failed |= fclose(stdout) != 0;
+    if (!failed || code == BAD_INPUT || code == MACHINE) return code;
+    fprintf(stderr, "cgam: cannot write to standard output\n");
+    return MACHINE;
+}
+
+static bool is(const char *word, const char *one, const char *other)
+{
+    return strcmp(word, one) == 0 || strcmp(word, other) == 0;
+}
+
+/* Help on the verb or group that the words begin with. */
+static int help(int count, const char *const *words, FILE *to)
+{
+    const char *asked[4];
+    int used, n = 0;
+    if (!speaks()) return DONE;
+    (void)cgam_verb_find(count, words, &used);
+    if (used == 0 && count > 0) used = cgam_verb_group(words[0]) && count > 1 ? 2 : 1;
+    for (int i = 0; i < used && *words[i] != '-'; i++) asked[n++] = words[i];
+    bool json = false;
+    for (int i = 0; i < count; i++) json |= strcmp(words[i], "--json") == 0;
+    if (json && to == stdout) asked[n++] = "--json";
+    return run(&cgam_verb_help, n, asked, to);
+}
+
+static int answer(int count, const char *const *words)
+{
+    int used;
+    const cgam_verb *verb = cgam_verb_find(count, words, &used);
+    if (count > 0 && is(words[0], "--version", "-V"))
+        return run(&cgam_verb_version, count - 1, words + 1, stdout);
+    for (int i = 0; i < count && strcmp(words[i], "--") != 0; i++)
+        if (is(words[i], "--help", "-h")) return help(count, words, stdout);
+    if (verb) return run(verb, count - used, words + used, stdout);
+    if (!speaks()) return BAD_INPUT;
+    /* No verb, or half of one: what there is, as a complaint. */
+    int code = help(count, words, stderr);
+    return code == DONE ? BAD_INPUT : code;
+}
+
+int cgam_cli(int argc, char **argv, cgam_ranks *ranks)
+{
+    team = ranks;
+    setlocale(LC_NUMERIC, "C");
+    catch_signals();
+    return finish(answer(argc > 1 ? argc - 1 : 0, (const char *const *)argv + 1));
+}
