@@ -82,6 +82,9 @@ typedef struct cgam_study_opts {
     cgam_axis x, y;        /* of the map; they differ */
     const cgam_bank *bank; /* recall from these memories, d is theirs; NULL = random unit vectors */
     cgam_progress progress; /* told the share done; default: nobody */
+    /* Ranks (ranks.h) that make the same call and share the trials; each ends it with cgam_ranks_end and has the whole
+     * study then. Rank 0 alone keeps progress, is heard of, and should write. A bank is whole on every rank. Default NULL. */
+    struct cgam_ranks *ranks;
 } cgam_study_opts;
 
 CGAM_API cgam_study_opts cgam_study_opts_default(cgam_study_kind kind);

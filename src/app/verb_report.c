@@ -59,6 +59,7 @@ static cgam_status run(cgam_call *call)
     o.scale = cgam_args_real(call->args, "scale");
     o.figures = strcmp(cgam_args_text(call->args, "figures"), "yes") == 0;
     o.progress = cgam_line_begin(&bar, call->progress);
+    o.ranks = call->ranks;
     cgam_report *r;
     cgam_status status = cgam_report_make(call->env, &o, &r);
     cgam_line_clear(&bar);
@@ -124,11 +125,12 @@ const cgam_verb cgam_verb_report = {
         "writes all of it into one HTML file that needs nothing else, with the tables as CSV "
         "beside it.\n\n"
         "A report that was stopped (Ctrl-C, a kill) continues where it was when the same call is "
-        "made again, and ends with the same numbers. Studies of language models in the folder (`cgam "
+        "made again, and ends with the same numbers. `cgam-mpi` splits the trials among its ranks. Studies of language models in the folder (`cgam "
         "lm study --report DIR`) become a section of the page. Without gnuplot there are no figures, "
         "everything else is complete, and the exit status is 0.",
     .example = "cgam report --out report",
     .params = params,
+    .ranks = CGAM_RANKS_TRIALS,
     .run = run,
     .print = print,
 };

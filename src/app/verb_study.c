@@ -174,17 +174,19 @@ static cgam_status run_kind(cgam_call *call, cgam_study_kind kind)
     const char *out =
         cgam_args_is(call->args, "files", "yes") ? cgam_args_text(call->args, "out") : NULL;
     cgam_status status = take_options(call, kind, &o, &bank);
-    bool single = cgam_args_given(call->args, "only-trial");
+    bool single = cgam_args_given(call->args, "only-trial"), writes = CGAM_CALL_WRITES(call);
     cgam_line bar;
     o.out = out;
     o.progress = cgam_line_begin(&bar, call->progress);
+    o.ranks = call->ranks;
     if (status == CGAM_OK && single) {
-        status = one_trial(call, &o);
+        if (writes) status = one_trial(call, &o);
         cgam_input_bank_done(call, bank);
         return status;
     }
     if (status == CGAM_OK) status = cgam_study_run(call->env, &o, &study);
     cgam_line_clear(&bar);
+    if (!writes) out = NULL;
     if (status == CGAM_OK && out) status = cgam_results_write(study, out);
     if (status == CGAM_OK) status = merge(call, cgam_study_json(study));
     if (status == CGAM_OK && out && cgam_args_is(call->args, "figures", "yes"))
@@ -193,7 +195,7 @@ static cgam_status run_kind(cgam_call *call, cgam_study_kind kind)
         if (kind == CGAM_STUDY_THEOREMS) call->negative = violated(study);
         if (out) cgam_json_put_text(call->doc, "out", out);
         cgam_json_put_real(call->doc, "seconds", cgam_clock() - begun);
-        cgam_study_forget(study);
+        if (writes) cgam_study_forget(study);
     }
     cgam_study_free(study);
     cgam_input_bank_done(call, bank);
@@ -219,7 +221,7 @@ __attribute__((constructor)) static void make_verbs(void)
             v->about, sizeof v->about,
             "%s\n\nThe same seed and options give the same numbers whatever the number of threads. "
             "A run that was stopped (Ctrl-C, a kill) continues when the same call is made again, "
-            "and ends with the same bits. Without gnuplot there are no figures, everything else is "
+            "and ends with the same bits. `cgam-mpi` splits the trials among its ranks. Without gnuplot there are no figures, everything else is "
             "complete, and the exit status is 0.",
             cgam_study_words(kind));
         assert(length < (int)sizeof v->about);
@@ -229,6 +231,7 @@ __attribute__((constructor)) static void make_verbs(void)
                                                .about = v->about,
                                                .example = v->example,
                                                .params = v->params,
+                                               .ranks = CGAM_RANKS_TRIALS,
                                                .run = run,
                                                .print = cgam_study_print};
     }
@@ -279,6 +282,7 @@ const cgam_verb cgam_verb_study = {
              "them all.",
     .example = "cgam study",
     .params = list_params,
+    .ranks = CGAM_RANKS_FIRST,
     .run = list_run,
     .print = list_print,
 };

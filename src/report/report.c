@@ -4,6 +4,7 @@
 #include "base/env.h"
 #include "io/folder.h"
 #include "io/table.h"
+#include "num/ranks.h"
 #include "report/models.h"
 #include "report/text.h"
 
@@ -63,6 +64,8 @@ static cgam_study_opts options(const cgam_report *r, int run)
     return o;
 }
 
+static bool writes(const cgam_report *r) { return !r->opts.ranks || r->opts.ranks->rank == 0; }
+
 /* One study: computed, written, and its figures' scripts beside it. */
 static cgam_status run_one(cgam_report *r, int run)
 {
@@ -73,8 +76,10 @@ static cgam_status run_one(cgam_report *r, int run)
     snprintf(one->folder, sizeof one->folder, "%s", list[run].folder);
     o.out = folder;
     o.progress = r->opts.progress;
+    o.ranks = r->opts.ranks;
     cgam_status status = cgam_path_join(r->env, r->opts.out, one->folder, folder);
     if (status == CGAM_OK) status = cgam_study_run(r->env, &o, &one->study);
+    if (status == CGAM_OK && !writes(r)) return CGAM_OK;
     if (status == CGAM_OK) status = cgam_results_write(one->study, folder);
     if (status == CGAM_OK) status = cgam_figures_write(one->study, folder, &one->figures);
     one->seconds = cgam_clock() - begun;
@@ -104,21 +109,14 @@ void cgam_report_free(cgam_report *r)
     cgam_free(r->env, r);
 }
 
-cgam_status cgam_report_make(cgam_env *env, const cgam_report_opts *opts, cgam_report **out)
+/* Figures, claims and the page of studies that are done. */
+static cgam_status write_report(cgam_report *r, double begun)
 {
-    *out = NULL;
-    if (!(opts->scale > 0 && opts->scale <= 1e4))
-        return cgam_fail(env, CGAM_E_ARG, "scale is %.17g, it must be above 0 and at most 10000",
-                         opts->scale);
-    cgam_report *r = cgam_zalloc(env, 1, sizeof *r);
-    if (!r) return cgam_fail_nomem(env, "a report");
-    r->env = env;
-    r->opts = *opts;
-    double begun = cgam_clock();
-    cgam_status status = cgam_folder_make(env, opts->out);
-    for (int i = 0; i < CGAM_RUNS && status == CGAM_OK; i++) status = run_one(r, i);
+    cgam_env *env = r->env;
+    const cgam_report_opts *opts = &r->opts;
     double drawing = cgam_clock();
-    if (status == CGAM_OK && opts->figures) {
+    cgam_status status = CGAM_OK;
+    if (opts->figures) {
         cgam_progress_tell(
             &opts->progress,
             (cgam_progress_at){.phase = "figures", .total = 1, .unit = "", .seconds_left = NAN});
@@ -131,13 +129,29 @@ cgam_status cgam_report_make(cgam_env *env, const cgam_report_opts *opts, cgam_r
     if (status == CGAM_OK)
         status = cgam_models_claims_write(env, opts->out, r->models, &r->model_claims);
     r->seconds = cgam_clock() - begun;
-    if (status == CGAM_OK) status = cgam_report_page(r);
+    return status == CGAM_OK ? cgam_report_page(r) : status;
+}
+
+cgam_status cgam_report_make(cgam_env *env, const cgam_report_opts *opts, cgam_report **out)
+{
+    *out = NULL;
+    if (!(opts->scale > 0 && opts->scale <= 1e4))
+        return cgam_fail(env, CGAM_E_ARG, "scale is %.17g, it must be above 0 and at most 10000",
+                         opts->scale);
+    cgam_report *r = cgam_zalloc(env, 1, sizeof *r);
+    if (!r) return cgam_fail_nomem(env, "a report");
+    r->env = env;
+    r->opts = *opts;
+    double begun = cgam_clock();
+    cgam_status status = writes(r) ? cgam_folder_make(env, opts->out) : CGAM_OK;
+    for (int i = 0; i < CGAM_RUNS && status == CGAM_OK; i++) status = run_one(r, i);
+    if (status == CGAM_OK && writes(r)) status = write_report(r, begun);
     if (status != CGAM_OK) {
         cgam_report_free(r);
         return status;
     }
     /* only now: a report that is stopped before its end goes on from what its studies have done */
-    for (int i = 0; i < CGAM_RUNS; i++) cgam_study_forget(r->runs[i].study);
+    for (int i = 0; i < CGAM_RUNS && writes(r); i++) cgam_study_forget(r->runs[i].study);
     *out = r;
     return CGAM_OK;
 }

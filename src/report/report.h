@@ -64,11 +64,12 @@ const char *cgam_verdict_text(const cgam_claim *claim, char *text);
 
 /* ---- The report ------------------------------------------------------------------------------ */
 typedef struct cgam_report_opts {
-    const char *out;        /* folder; index.html is made in it */
-    uint64_t seed;          /* default 1 */
-    double scale;           /* of all numbers of trials, default 1 */
-    bool figures;           /* default true */
-    cgam_progress progress; /* told the share done of each study; default: nobody */
+    const char *out;          /* folder; index.html is made in it */
+    uint64_t seed;            /* default 1 */
+    double scale;             /* of all numbers of trials, default 1 */
+    bool figures;             /* default true */
+    cgam_progress progress;   /* told the share done of each study; default: nobody */
+    struct cgam_ranks *ranks; /* that share the trials; rank 0 writes; default NULL */
 } cgam_report_opts;
 
 typedef struct cgam_report {
@@ -83,7 +84,7 @@ typedef struct cgam_report {
 } cgam_report;
 
 cgam_report_opts cgam_report_opts_default(void);
-/* Runs everything and writes it; gives *out, free it with cgam_report_free. */
+/* Runs everything and writes it; gives *out, free it with cgam_report_free. Ranks above 0 have the studies alone. */
 cgam_status cgam_report_make(cgam_env *env, const cgam_report_opts *opts, cgam_report **out);
 void cgam_report_free(cgam_report *report); /* NULL is fine */
 

@@ -4,6 +4,7 @@
  * seed, vector code, a given bank's rows). */
 #include "io/folder.h"
 #include "io/journal.h"
+#include "num/ranks.h"
 #include "study/study.h"
 
 #include <math.h>
@@ -156,8 +157,98 @@ static cgam_status one_block(void *arg, int64_t i)
     return status;
 }
 
+/* ---- Ranks: blocks are dealt out in turns by index, and all hear of all of them after each turn ------ */
+static const double TURN_SECONDS = 0.5;
+
+typedef struct turn {
+    run *r;
+    const int64_t *blocks;
+} turn;
+
+static cgam_status block_of_turn(void *arg, int64_t i)
+{
+    const turn *t = arg;
+    return one_block(t->r, t->blocks[i]);
+}
+
+/* Do all want the same study? Then rank 0 says what an earlier run did. */
+static cgam_status spread_begin(run *r)
+{
+    cgam_study *study = r->study;
+    cgam_env *env = study->env;
+    cgam_blocks *b = r->b;
+    cgam_ranks *ranks = study->opts.ranks;
+    uint64_t mine, first;
+    cgam_status status = fingerprint(study, b, &mine);
+    first = mine;
+    if (status == CGAM_OK) status = cgam_ranks_tell(env, ranks, &first, sizeof first);
+    if (status == CGAM_OK && first != mine)
+        status = cgam_fail(env, CGAM_E_ARG, "other options, memories or CPU than on rank 0");
+    if (status == CGAM_OK) status = cgam_ranks_tell(env, ranks, &r->before, sizeof r->before);
+    if (status != CGAM_OK || r->before == 0) return status;
+    r->finished = r->before;
+    status = cgam_ranks_tell(env, ranks, r->done, (size_t)b->count * sizeof *r->done);
+    return status != CGAM_OK ? status
+                             : cgam_ranks_tell(env, ranks, b->records,
+                                               (size_t)(b->count * b->record) * sizeof(double));
+}
+
+/* blocks[count], up to `each` for every rank: ours are computed, the others' arrive. */
+static cgam_status spread_turn(run *r, int64_t each, const int64_t *blocks, int64_t count)
+{
+    cgam_study *study = r->study;
+    cgam_env *env = study->env;
+    cgam_ranks *ranks = study->opts.ranks;
+    size_t size = (size_t)r->b->record * sizeof(double);
+    int64_t begin = ranks->rank * each < count ? ranks->rank * each : count;
+    int64_t end = begin + each < count ? begin + each : count;
+    char *all = cgam_alloc(env, (size_t)count, size);
+    size_t *at = cgam_alloc(env, (size_t)ranks->ranks + 1, sizeof *at);
+    cgam_status status = all && at ? CGAM_OK : cgam_fail_nomem(env, "results");
+    if (status == CGAM_OK)
+        status = cgam_parallel(env, end - begin, block_of_turn, &(turn){r, blocks + begin});
+    for (int64_t i = begin; i < end && status == CGAM_OK; i++)
+        memcpy(all + (size_t)i * size, r->b->records + blocks[i] * r->b->record, size);
+    for (int64_t k = 0; at && k <= ranks->ranks; k++)
+        at[k] = (size_t)(k * each < count ? k * each : count) * size;
+    if (status == CGAM_OK) status = cgam_ranks_share(env, ranks, all, at);
+    for (int64_t i = 0; i < count && status == CGAM_OK; i++) {
+        if (i >= begin && i < end) continue;
+        memcpy(r->b->records + blocks[i] * r->b->record, all + (size_t)i * size, size);
+        status = progress_note(r, blocks[i]);
+    }
+    cgam_free(env, all);
+    cgam_free(env, at);
+    return status;
+}
+
+/* Turns take about TURN_SECONDS of rank 0, which is what a kill can cost. */
+static cgam_status run_spread(run *r)
+{
+    cgam_study *study = r->study;
+    cgam_ranks *ranks = study->opts.ranks;
+    int64_t left = 0, each = cgam_env_threads(study->env);
+    int64_t *blocks = cgam_alloc(study->env, (size_t)r->b->count, sizeof *blocks);
+    cgam_status status = blocks ? spread_begin(r) : cgam_fail_nomem(study->env, "results");
+    for (int64_t i = 0; i < r->b->count && status == CGAM_OK; i++)
+        if (!r->done[i]) blocks[left++] = i;
+    for (int64_t at = 0; at < left && status == CGAM_OK;) {
+        double begun = cgam_clock();
+        status = cgam_ranks_tell(study->env, ranks, &each, sizeof each);
+        int64_t count = left - at < each * ranks->ranks ? left - at : each * ranks->ranks;
+        if (status == CGAM_OK)
+            status = spread_turn(r, (count + ranks->ranks - 1) / ranks->ranks, blocks + at, count);
+        at += count;
+        if (cgam_clock() - begun > TURN_SECONDS) each = each > 1 ? each / 2 : 1;
+        else if (each < left) each *= 2;
+    }
+    cgam_free(study->env, blocks);
+    return status;
+}
+
 cgam_status cgam_blocks_run(cgam_study *study, cgam_blocks *b)
 {
+    const cgam_ranks *ranks = study->opts.ranks;
     run *r = cgam_zalloc(study->env, 1, sizeof *r);
     b->records = cgam_zalloc(study->env, (size_t)b->count * (size_t)b->record, sizeof(double));
     bool *done = cgam_zalloc(study->env, (size_t)b->count, sizeof *done);
@@ -166,9 +257,10 @@ cgam_status cgam_blocks_run(cgam_study *study, cgam_blocks *b)
     if (status == CGAM_OK) {
         *r = (run){.study = study, .b = b, .done = done};
         pthread_mutex_init(&r->lock, NULL);
-        if (study->progress) status = progress_open(r);
+        if (study->progress && (!ranks || ranks->rank == 0)) status = progress_open(r);
         r->begun = r->told = cgam_clock();
-        if (status == CGAM_OK) status = cgam_parallel(study->env, b->count, one_block, r);
+        if (status == CGAM_OK)
+            status = ranks ? run_spread(r) : cgam_parallel(study->env, b->count, one_block, r);
         for (int i = 0; i < r->rooms; i++) room_free(r, r->room[i]);
         cgam_journal_close(study->journal);
         study->journal = NULL;
