@@ -74,6 +74,7 @@ bench: build ## every claim about speed, as ratios
 	@$(compile) $(BUILD) -j $(JOBS) --target bench_programs
 	@set -e; for name in $(basename $(wildcard bench/bench_*.c)); do $(BUILD)/$$name; done
 	@bench/compare $(BUILD)/cgam
+	@[ ! -x $(BUILD)/cgam-mpi ] || bench/ranks.py $(BUILD)
 	@python=$$(sed -n 's/^CGAM_PYTHON:FILEPATH=//p' $(BUILD)/CMakeCache.txt); [ -z "$$python" ] || $$python bench/python.py $(BUILD)
 
 python: build ## a wheel of the Python package in build/python/dist, for any CPython from 3.11 on
