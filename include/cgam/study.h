@@ -25,7 +25,10 @@ typedef enum cgam_study_kind {
     CGAM_STUDY_THEOREMS,    /* every theorem on random instances */
     CGAM_STUDY_CAPACITY,    /* accuracy against N/d */
     CGAM_STUDY_PHASE,       /* accuracy over any two of N/d, lambda, alpha, sigma_q */
-    CGAM_STUDY_KINDS        /* how many there are */
+    CGAM_STUDY_CONVERGENCE, /* where flows and iterations end, from random starts */
+    CGAM_STUDY_ANNEALING,   /* plain and annealed recalls beside the best energy found */
+    CGAM_STUDY_SPARSE, /* support and exactness of sparse recalls, without and with a context */
+    CGAM_STUDY_KINDS   /* how many there are */
 } cgam_study_kind;
 
 CGAM_API const char *cgam_study_kind_name(cgam_study_kind kind); /* "separation" */
@@ -67,12 +70,14 @@ typedef struct cgam_study_opts {
     cgam_list lambda;      /* couplings */
     cgam_list sigma_q;     /* query noise */
     cgam_list alphas;      /* penalties, where a study takes several */
+    cgam_list betas;       /* inverse temperatures, where a study takes several */
     cgam_list load;        /* N/d; 0 = all rows of a given bank */
     cgam_list ratio;       /* tau_r/tau_s */
     double centre, spread; /* norm of a cluster's centre, sigma around it */
     double t_cap;          /* longest time of a transient */
     double delta;          /* t* is when the winner should have 1 - delta */
     double noise;          /* standard deviation of r(0) */
+    int64_t starts;        /* random starts of each problem */
     int64_t max_iter;
     double tol;
     int64_t fold_trials;   /* the fold is followed in this many trials */

@@ -102,21 +102,58 @@ static void print_theorems(const json_t *doc, FILE *to)
     }
 }
 
-static void print_grid(const json_t *doc, FILE *to)
+/* The first rows of a table that the document has as arrays, and where the others are. */
+typedef struct columns {
+    const char *const *keys; /* NULL ends */
+    const int *digits;
+    const char *file;
+} columns;
+
+static void print_columns(const json_t *doc, const columns *c, FILE *to)
 {
-    static const char *const keys[] = {"load",   "n",        "alpha",      "sigma_q",
-                                       "lambda", "accuracy", "accuracy_se"};
-    size_t rows = json_array_size(json_object_get(doc, "load")), shown = rows < 40 ? rows : 40;
-    for (size_t k = 0; k < 7; k++) fprintf(to, "%12s", keys[k]);
+    size_t rows = json_array_size(json_object_get(doc, c->keys[0])), shown = rows < 40 ? rows : 40;
+    for (size_t k = 0; c->keys[k]; k++) fprintf(to, "%13s", c->keys[k]);
     fprintf(to, "\n");
     for (size_t i = 0; i < shown; i++) {
-        for (size_t k = 0; k < 7; k++) {
-            double value = cgam_json_nth(doc, keys[k], (int64_t)i);
-            number(to, 12, k == 1 ? 0 : k < 5 ? 3 : 4, value);
-        }
+        for (size_t k = 0; c->keys[k]; k++)
+            number(to, 13, c->digits[k], cgam_json_nth(doc, c->keys[k], (int64_t)i));
         fprintf(to, "\n");
     }
-    if (shown < rows) fprintf(to, "  ... %zu rows in all, in accuracy.csv\n", rows);
+    if (shown < rows) fprintf(to, "  ... %zu rows in all, in %s\n", rows, c->file);
+}
+
+static void print_grid(const json_t *doc, FILE *to)
+{
+    static const char *const keys[] = {"load",   "n",        "alpha",       "sigma_q",
+                                       "lambda", "accuracy", "accuracy_se", NULL};
+    static const int digits[] = {3, 0, 3, 3, 3, 4, 4};
+    print_columns(doc, &(columns){keys, digits, "accuracy.csv"}, to);
+}
+
+static void print_convergence(const json_t *doc, FILE *to)
+{
+    static const char *const keys[] = {"alpha",  "lambda", "beta",       "rested",  "rose", "same",
+                                       "limits", "time",   "iterations", "refuted", NULL};
+    static const int digits[] = {2, 2, 1, 3, 0, 3, 3, 1, 1, 0};
+    print_columns(doc, &(columns){keys, digits, "cells.csv"}, to);
+}
+
+static void print_annealing(const json_t *doc, FILE *to)
+{
+    static const char *const keys[] = {"lambda",       "beta",   "context", "plain_best",
+                                       "anneal_best",  "lower",  "higher",  "plain_right",
+                                       "anneal_right", "minima", NULL};
+    static const int digits[] = {2, 1, 0, 3, 3, 3, 3, 3, 3, 2};
+    print_columns(doc, &(columns){keys, digits, "cells.csv"}, to);
+}
+
+static void print_sparse(const json_t *doc, FILE *to)
+{
+    static const char *const keys[] = {"sigma_q",   "order",    "context", "accuracy",
+                                       "support",   "neff",     "exact",   "exact_right",
+                                       "certified", "narrowed", "widened", NULL};
+    static const int digits[] = {2, 1, 0, 3, 2, 2, 3, 3, 3, 0, 0};
+    print_columns(doc, &(columns){keys, digits, "cells.csv"}, to);
 }
 
 void cgam_study_print(const json_t *doc, FILE *to)
@@ -130,7 +167,10 @@ void cgam_study_print(const json_t *doc, FILE *to)
                 {"timescale", print_timescale},
                 {"theorems", print_theorems},
                 {"capacity", print_grid},
-                {"phase", print_grid}};
+                {"phase", print_grid},
+                {"convergence", print_convergence},
+                {"annealing", print_annealing},
+                {"sparse", print_sparse}};
     const char *study = cgam_json_get_text(doc, "study");
     if (json_object_get(doc, "trial")) { /* --only-trial: the document is the answer */
         cgam_json_write(to, doc, 1);

@@ -23,7 +23,10 @@ enum {
     CGAM_STREAM_TIMESCALE = 4,
     CGAM_STREAM_THEOREMS = 5,
     CGAM_STREAM_CAPACITY = 6,
-    CGAM_STREAM_PHASE = 7
+    CGAM_STREAM_PHASE = 7,
+    CGAM_STREAM_CONVERGENCE = 8,
+    CGAM_STREAM_ANNEALING = 9,
+    CGAM_STREAM_SPARSE = 10
 };
 enum {
     CGAM_STREAM_BANK = 1,    /* memories; for clusters the centre first */

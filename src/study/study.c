@@ -66,6 +66,27 @@ static const struct {
          cgam_grid_run, cgam_grid_trial, cgam_grid_check,
          "As capacity, drawn as a heat map over any two of N/d, lambda, alpha and "
          "sigma_q; the other two take their first value."},
+    [CGAM_STUDY_CONVERGENCE] =
+        {"convergence", "where flows and iterations end, from any start", "--lambda 3 --beta 8",
+         cgam_convergence_run, cgam_convergence_trial, cgam_convergence_check,
+         "At every alpha, lambda and beta, flows of the four layers from random gates and "
+         "retrieval, and the plain iteration from the same weights: do they come to rest, does "
+         "the energy ever rise, at how many different points do they end, and is it one where a "
+         "theorem promises one."},
+    [CGAM_STUDY_ANNEALING] =
+        {"annealing",
+         "does annealing find the deepest minimum, and what a context does to their number",
+         "--lambda 2 --beta 4,8,16", cgam_annealing_run, cgam_annealing_trial, NULL,
+         "At every lambda and beta, without and with the context: the plain coupled recall, the "
+         "annealed one and the landscape of fixed points. How often each ends at the lowest energy "
+         "that anyone found, which of the two is lower, how often the target wins, and how many "
+         "minima there are."},
+    [CGAM_STUDY_SPARSE] =
+        {"sparse", "does a context narrow the set that is searched, with sparse activations",
+         "--mode coupled --lambda 0.5", cgam_sparse_run, cgam_sparse_trial, NULL,
+         "Noisy queries recalled with softmax, 1.5-entmax and sparsemax, without and with a noisy "
+         "context, on the same draws: does the target win, how many memories keep a weight, how "
+         "often is the answer one memory exactly, and how often is that proved."},
 };
 
 const char *cgam_study_kind_name(cgam_study_kind kind)

@@ -42,9 +42,13 @@ CGAM_STUDY_PART(competition);
 CGAM_STUDY_PART(coupled);
 CGAM_STUDY_PART(timescale);
 CGAM_STUDY_PART(theorems);
+CGAM_STUDY_PART(convergence);
+CGAM_STUDY_PART(annealing);
+CGAM_STUDY_PART(sparse);
 CGAM_STUDY_PART(grid); /* capacity and phase */
 /* What the ranges of single parameters do not say. */
 cgam_status cgam_competition_check(cgam_env *env, const cgam_study_opts *opts);
+cgam_status cgam_convergence_check(cgam_env *env, const cgam_study_opts *opts);
 cgam_status cgam_grid_check(cgam_env *env, const cgam_study_opts *opts);
 
 /* ---- Blocks: run.c --------------------------------------------------------------------------- */

@@ -27,15 +27,10 @@ static cgam_status problem_open(cgam_case *c, double strength, problem *p)
     return status == CGAM_OK ? cgam_gate_new(c->bank, p->alpha, NULL, &p->gate) : status;
 }
 
-/* out = softmax(beta (b + lambda A^-1 (u + lambda p))), through room x[6], x[7]. */
+/* One step of the plain iteration, through room x[6], x[7]. */
 static cgam_status map(cgam_case *c, const problem *p, const double *from, double *out)
 {
-    double *in = c->x[6], *s = c->x[7];
-    for (int64_t i = 0; i < c->n; i++) in[i] = c->x[1][i] + p->lambda * from[i];
-    cgam_status status = cgam_gate_solve(p->gate, in, s, NULL);
-    for (int64_t i = 0; i < c->n; i++) in[i] = c->x[0][i] + p->lambda * s[i];
-    cgam_trial_softmax(c->n, p->beta, in, out);
-    return status;
+    return cgam_trial_map(p->gate, c->n, p->beta, p->lambda, c->x[0], c->x[1], from, c->x[6], out);
 }
 
 static cgam_status contraction(cgam_case *c, double *margin)

@@ -5,6 +5,8 @@
 #include "study/stream.h"
 #include "study/study.h"
 
+#include <cgam/gate.h>
+
 /* How many of the study's trials are in block i, of `block` trials each. */
 static inline int64_t cgam_block_trials(const cgam_study_opts *o, int64_t block, int64_t i)
 {
@@ -32,6 +34,24 @@ typedef struct cgam_cues {
 } cgam_cues;
 /* Trials first .. first + width - 1, one a lane. */
 void cgam_trial_cues(const cgam_study *study, const cgam_cues *u, int64_t first);
+
+/* A trial by itself: memories of its own, a target, a query and a context, the bank over them, and what
+ * both say to it. All plain; close copes with {0}. */
+typedef struct cgam_problem {
+    int64_t n, d, target;
+    double *Z, *q, *c, *b, *u; /* [n, d], [d], [d], Z q [n], Z c [n] */
+    cgam_bank *bank;
+} cgam_problem;
+/* Memories are those of (stream, trial), the noise is that of the cell too. */
+cgam_status cgam_problem_open(const cgam_study *study, int stream, double sigma_q, int64_t cell,
+                              int64_t trial, cgam_problem *p);
+void cgam_problem_close(const cgam_study *study, cgam_problem *p);
+void cgam_problem_put(const cgam_problem *p, json_t *doc); /* target, Z, q, c */
+
+/* out = softmax(beta (b + lambda A^-1 (u + lambda p))), which may be p; room [2, n]. */
+cgam_status cgam_trial_map(const cgam_gate *gate, int64_t n, double beta, double lambda,
+                           const double *b, const double *u, const double *p, double *room,
+                           double *out);
 
 /* Arrays of [size] per lane, zero, in one block. */
 typedef struct cgam_slice {

@@ -38,6 +38,9 @@ keys theorems "all({'name', 'cases', 'violations', 'worst_margin'} <= set(c) for
 keys timescale "len(d['ratio']) == len(d['accuracy']) == 9" --trials 8
 keys capacity "len(d['load']) == len(d['accuracy']) == 36" --trials 20
 keys phase "len(d['accuracy']) == 21 * 13" --trials 10
+keys convergence "len(d['limits']) == len(d['rested']) == 18 and d['rested'] == [1] * 18 and sum(d['refuted']) == 0 == sum(d['rose'])" --trials 1 --starts 2
+keys sparse "len(d['support']) == 48 and d['order'][:6] == [1, 1, 1.5, 1.5, 2, 2] and min(d['support'][2:6]) >= 1" --trials 4
+keys annealing "len(d['minima']) == len(d['lower']) == 24 and d['context'] == [0, 1] * 12" --trials 1
 "$CGAM" study separation --only-trial 5 --trials 6 --json | /usr/bin/python3 -c "import json, sys
 d = json.load(sys.stdin)
 assert d['trial'] == 5 and len(d['Z']) == 50 and len(d['cells']) == 12 and len(d['cells'][0]['recalls'][0]['p']) == 50"
@@ -88,6 +91,7 @@ limited() { # limited KIBIBYTES COMMAND...
     (
         trap '' XFSZ
         ulimit -f "$1"
+        export LLVM_PROFILE_FILE=/dev/null # counts of make coverage are a file too
         shift
         exec "$@"
     )

@@ -253,6 +253,103 @@ def timescale(trial, *words):
         assert flow["right"] == (out.y[N : 2 * N, -1].argmax() == doc["target"])
 
 
+def plain_map(A, b, u, lam, beta, p):
+    return softmax(beta * (b + lam * np.linalg.solve(A, u + lam * p)))
+
+
+def settle(A, b, u, lam, beta, p):
+    """Where the plain iteration ends, and E there."""
+    for _ in range(200000):
+        new = plain_map(A, b, u, lam, beta, p)
+        done = np.abs(new - p).max() < 1e-14
+        p = new
+        if done:
+            break
+    s = np.linalg.solve(A, u + lam * p)
+    return p, 0.5 * s @ A @ s - u @ s - lse(beta * (b + lam * s)) / beta
+
+
+def distinct(ends):
+    kept = []
+    for p in ends:
+        if all(np.linalg.norm(p - k) > 1e-4 for k in kept):
+            kept.append(p)
+    return len(kept)
+
+
+def convergence(trial, *words):
+    doc = run("convergence", "--only-trial", str(trial), *words)
+    Z, q, c = (np.array(doc[k]) for k in "Zqc")
+    for cell in doc["cells"]:
+        A, lam, beta = operator(Z, cell["alpha"]), cell["lambda"], cell["beta"]
+        b, u = Z @ q, Z @ c
+        eta = np.linalg.eigvalsh(A)[0]
+        assert cell["unique"] == (beta * lam**2 / (2 * eta) < 1), cell
+        for start in cell["starts"]:
+            flow, plain = np.array(start["p_flow"]), np.array(start["p_iterated"])
+            assert start["flow"] == "steady" and start["iterations"] > 0, start
+            left = np.linalg.norm(plain_map(A, b, u, lam, beta, flow) - flow)
+            close("convergence: residual", start["residual"], left, 1e-10)
+            close("convergence: a flow ends at a fixed point", left, 0, 1e-5)
+            close("convergence: so does an iteration", plain_map(A, b, u, lam, beta, plain), plain, 1e-11)
+        assert cell["limits"] == distinct([np.array(s["p_flow"]) for s in cell["starts"]]), cell
+        assert cell["limits"] == 1 or not cell["unique"]
+
+
+def annealing(trial, *words):
+    doc = run("annealing", "--only-trial", str(trial), *words)
+    Z, q, c, rng = *(np.array(doc[k]) for k in "Zqc"), np.random.default_rng(trial)
+    A, b, N = operator(Z, doc["parameters"]["alpha"]), Z @ q, len(Z)
+    for cell in doc["cells"]:
+        lam, beta = cell["lambda"], cell["beta"]
+        u = Z @ c if cell["context"] else np.zeros(N)
+        first = softmax(beta * (b + lam * np.linalg.solve(A, u)))
+        p, energy = settle(A, b, u, lam, beta, first)
+        close("annealing: plain energy", cell["energy_plain"], energy, 1e-10)
+        assert cell["winner_plain"] == p.argmax()
+        starts = [first, *np.eye(N), *(softmax(rng.normal(size=N) * 4) for _ in range(40))]
+        ends = [settle(A, b, u, lam, beta, start) for start in starts]
+        close("annealing: nobody is lower", min(0, min(E for _, E in ends) - cell["energy_best"]), 0, 1e-10)
+        assert cell["energy_best"] <= min(cell["energy_anneal"], cell["energy_plain"]) + 1e-12
+        assert cell["minima"] >= distinct([p for p, _ in ends]), cell
+        assert cell["minima"] <= N, cell
+
+
+def entmax(x, order):
+    """By bisection of the threshold; order 1 is softmax."""
+    if order == 1:
+        return softmax(x)
+    y = (order - 1) * (x - x.max())
+    low, high = -1.0, 0.0
+    for _ in range(200):
+        tau = 0.5 * (low + high)
+        if (np.maximum(y - tau, 0) ** (1 / (order - 1))).sum() >= 1:
+            low = tau
+        else:
+            high = tau
+    p = np.maximum(y - low, 0) ** (1 / (order - 1))
+    return p / p.sum()
+
+
+def sparse(trial, *words):
+    doc = run("sparse", "--only-trial", str(trial), *words)
+    p = doc["parameters"]
+    beta, lam = p["beta"], p["lambda"]
+    for cell in doc["cells"]:
+        Z, q, c = (np.array(cell[k]) for k in "Zqc")
+        A, b, N = operator(Z, p["alpha"]), Z @ q, len(Z)
+        for recall in cell["recalls"]:
+            u, got, order = Z @ c if recall["context"] else np.zeros(N), np.array(recall["p"]), recall["order"]
+            back = lam * got if p["mode"] == "coupled" else 0
+            r = b + lam * np.linalg.solve(A, u + back)
+            want = entmax(beta * r, order)
+            close(f"sparse: p of order {order}", got, want, 1e-9)
+            first, second = np.sort(r)[::-1][:2]
+            close("sparse: gap", recall["gap"], first - second, 1e-9)
+            assert recall["support"] == (want > 1e-12).sum() or np.abs(want[want < 1e-9]).max() > 0
+            assert recall["exact"] == (order > 1 and beta * (first - second) >= 1 / (order - 1)), recall
+
+
 separation(0)
 separation(4711, "--context-noise", "vector", "--seed", "9")
 separation(3, "--mode", "coupled", "--lambda", "0,0.5,1", "--sigma-q", "0.3,1")
@@ -271,5 +368,12 @@ timescale(1, "--ratio", "0.1,1,10")
 timescale(2, "--ratio", "0.3,3", "--query", "free")
 timescale(2, "--ratio", "0.3,3", "--query", "free", "--n", "5", "--d", "9")
 timescale(3, "--ratio", "5", "--start", "query")
+convergence(0, "--lambda", "0.5,2", "--beta", "1,8")
+convergence(3, "--n", "4", "--d", "8", "--alpha", "0.4", "--starts", "5")
+annealing(0, "--lambda", "0.5,1.5", "--beta", "2,8")
+annealing(7, "--n", "5", "--d", "9", "--alpha", "0.2")
+for trial in range(4):
+    sparse(trial)
+    sparse(trial, "--mode", "coupled", "--lambda", "0.5")
 for what, off in worst.items():
     print(f"  {what:34s} largest difference {off:.1e}")

@@ -30,6 +30,20 @@ static cgam_study_opts small(cgam_study_kind kind)
         o.ratio = (cgam_list){ratios, 2};
         break;
     case CGAM_STUDY_THEOREMS: o.trials = 4; break;
+    case CGAM_STUDY_SPARSE:
+        o.trials = 20;
+        o.sigma_q = (cgam_list){noise, 2};
+        break;
+    case CGAM_STUDY_CONVERGENCE:
+    case CGAM_STUDY_ANNEALING:
+        o.trials = 3;
+        o.n = 4;
+        o.d = 3;
+        o.starts = 1;
+        o.alphas = (cgam_list){noise, 1};
+        o.lambda = (cgam_list){two + 1, 1};
+        o.betas = (cgam_list){loads, 2};
+        break;
     case CGAM_STUDY_CAPACITY:
     case CGAM_STUDY_PHASE:
         o.load = (cgam_list){loads, 2};
@@ -647,8 +661,9 @@ static void every_allocation_may_fail(void **state)
     (void)state;
     for (int k = 0; k < CGAM_STUDY_KINDS; k++) {
         cgam_study_kind kind = (cgam_study_kind)k;
-        if (kind == CGAM_STUDY_THEOREMS) continue; /* thousands, all of them in other layers */
-        assert_true(check_every_allocation(scenario, &kind) > 5);
+        if (kind == CGAM_STUDY_THEOREMS) continue;  /* thousands, all of them in other layers */
+        bool many = kind >= CGAM_STUDY_CONVERGENCE; /* most too */
+        assert_true(check_some_allocations(scenario, &kind, many ? 101 : 1) > 5);
     }
 }
 
