@@ -17,8 +17,10 @@ void cgam_claims_state(cgam_claims *c, const cgam_statement *list, int count,
             outcomes[i] = list->decide(readings[i].study, claim, readings[i].name);
             under[i] = readings[i].under;
         }
-        cgam_claim_decide(claim, cgam_study_options(readings[0].study)->trials, count, outcomes,
-                          under);
+        const cgam_study_opts *o = cgam_study_options(readings[0].study);
+        int64_t trials = o->trials; /* of convergence, every start is one */
+        if (o->kind == CGAM_STUDY_CONVERGENCE) trials *= o->starts;
+        cgam_claim_decide(claim, trials, count, outcomes, under);
     }
 }
 
@@ -30,5 +32,6 @@ void cgam_claims_decide(const cgam_run runs[CGAM_RUNS], cgam_claims *out)
     cgam_outcome apart = cgam_claims_coupled(runs, out);
     cgam_claims_timescale(runs, out);
     cgam_claims_theorems(runs, out, apart);
+    cgam_claims_points(runs, out);
     cgam_claims_tidy(out);
 }

@@ -63,6 +63,7 @@ void cgam_claims_competition(const cgam_run *runs, cgam_claims *c);
 /* Gives whether the theorem's threshold is off on these banks, which are not balanced. */
 cgam_outcome cgam_claims_coupled(const cgam_run *runs, cgam_claims *c);
 void cgam_claims_timescale(const cgam_run *runs, cgam_claims *c);
+void cgam_claims_points(const cgam_run *runs, cgam_claims *c);
 /* apart: the threshold with feedback is off where banks are not balanced. */
 void cgam_claims_theorems(const cgam_run *runs, cgam_claims *c, cgam_outcome apart);
 

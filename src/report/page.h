@@ -50,4 +50,12 @@ typedef struct cgam_figure_script {
 } cgam_figure_script;
 extern const cgam_figure_script cgam_figure_scripts[];
 
+/* ---- Of fixed points: figure_points.c -------------------------------------------------------- */
+void cgam_figure_limits(const cgam_study *study, FILE *to);
+void cgam_figure_rest(const cgam_study *study, FILE *to);
+void cgam_figure_minima(const cgam_study *study, FILE *to);
+void cgam_figure_best(const cgam_study *study, FILE *to);
+void cgam_figure_support(const cgam_study *study, FILE *to);
+void cgam_figure_exact(const cgam_study *study, FILE *to);
+
 #endif

@@ -34,6 +34,10 @@ static const struct {
     [CGAM_RUN_CAPACITY] = {CGAM_STUDY_CAPACITY, "capacity"},
     [CGAM_RUN_PHASE] = {CGAM_STUDY_PHASE, "phase"},
     [CGAM_RUN_PHASE_PENALTY] = {CGAM_STUDY_PHASE, "phase-penalty"},
+    [CGAM_RUN_CONVERGENCE] = {CGAM_STUDY_CONVERGENCE, "convergence"},
+    [CGAM_RUN_ANNEALING] = {CGAM_STUDY_ANNEALING, "annealing"},
+    [CGAM_RUN_SPARSE] = {CGAM_STUDY_SPARSE, "sparse"},
+    [CGAM_RUN_SPARSE_COUPLED] = {CGAM_STUDY_SPARSE, "sparse-coupled"},
 };
 
 cgam_report_opts cgam_report_opts_default(void)
@@ -51,6 +55,10 @@ static cgam_study_opts options(const cgam_report *r, int run)
     case CGAM_RUN_COMPETITION_UNCAPPED: o.t_cap = NO_CAP; break;
     case CGAM_RUN_TIMESCALE_STARTED: o.start_query = true; break;
     case CGAM_RUN_TIMESCALE_FREE: o.query_free = true; break;
+    case CGAM_RUN_SPARSE_COUPLED:
+        o.coupled = true;
+        o.lambda = (cgam_list){half, 1};
+        break;
     case CGAM_RUN_PHASE_PENALTY:
         o.x = CGAM_AXIS_ALPHA;
         o.y = CGAM_AXIS_LOAD;

@@ -21,6 +21,10 @@ enum {
     CGAM_RUN_CAPACITY,
     CGAM_RUN_PHASE,
     CGAM_RUN_PHASE_PENALTY, /* alpha against load */
+    CGAM_RUN_CONVERGENCE,
+    CGAM_RUN_ANNEALING,
+    CGAM_RUN_SPARSE,
+    CGAM_RUN_SPARSE_COUPLED, /* with feedback */
     CGAM_RUNS
 };
 
