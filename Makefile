@@ -13,6 +13,7 @@ DEPS    ?= tools/deps
 FUZZ_SECONDS ?= 60
 SOAK_SECONDS ?= 600
 RIGOUR ?= 10000000
+MODELS ?= 4000
 # What `make run` asks of the default language model: as much as fits into a few minutes.
 LM ?= --shots 0,4 --queries 32 --demos shared --exact
 
@@ -95,6 +96,7 @@ soak: build ## tests under ASan and UBSan again and again, then fuzzing, SOAK_SE
 	@$(compile) $(BUILD) -j $(JOBS) --target serve_crowd
 	@CGAM=$(CGAM_BUILD)/cgam CGAM_SRC=$(CURDIR) CGAM_CROWD=100000 /usr/bin/python3 -B tests/serve/test_crowd.py
 	@CGAM=$(CGAM_BUILD)/cgam CGAM_SRC=$(CURDIR) CGAM_KERNELS=all bash tests/system/kernels.sh
+	@CGAM=$(CGAM_BUILD)/cgam CGAM_SRC=$(CURDIR) /usr/bin/python3 -B tests/system/hostile_models.py $(MODELS) $$(date +%s)
 	@$(configure) -B $(BUILD)/asan -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCGAM_SANITIZE=address >/dev/null
 	@$(compile) $(BUILD)/asan -j $(JOBS)
 	@tools/soak $(BUILD)/asan $(SOAK_SECONDS)

@@ -5,12 +5,11 @@
 #define CGAM_SRC_LM_LLAMA_H
 
 #include "base/env.h"
-#include "io/file.h"
+#include "io/gguf.h"
 #include "lm/edit_plan.h"
 #include "lm/iq2.h"
 
 #include <cgam/lm.h>
-#include <gguf.h>
 #include <llama.h>
 
 /* What we call. */
@@ -20,20 +19,6 @@
     X(ggml_backend_tensor_set)                                                                     \
     X(ggml_get_type_traits)                                                                        \
     X(ggml_log_set)                                                                                \
-    X(ggml_row_size)                                                                               \
-    X(gguf_find_key)                                                                               \
-    X(gguf_find_tensor)                                                                            \
-    X(gguf_free)                                                                                   \
-    X(gguf_get_data_offset)                                                                        \
-    X(gguf_get_kv_type)                                                                            \
-    X(gguf_get_tensor_ne)                                                                          \
-    X(gguf_get_tensor_offset)                                                                      \
-    X(gguf_get_tensor_size)                                                                        \
-    X(gguf_get_tensor_type)                                                                        \
-    X(gguf_get_val_f32)                                                                            \
-    X(gguf_get_val_str)                                                                            \
-    X(gguf_get_val_u32)                                                                            \
-    X(gguf_init_from_file)                                                                         \
     X(llama_backend_init)                                                                          \
     X(llama_chat_apply_template)                                                                   \
     X(llama_context_default_params)                                                                \
@@ -84,8 +69,8 @@ struct cgam_lm {
     char *path;
     struct llama_model *model;
     const struct llama_vocab *vocab;
-    struct gguf_context *gguf; /* what the file says of itself */
     cgam_file file;
+    cgam_gguf gguf; /* what it says of itself */
     cgam_lm_info info;
     char sha256[65]; /* "" until asked for */
 };
@@ -97,6 +82,7 @@ typedef struct cgam_weights {
     enum ggml_type type;
     int64_t rows, columns;
     size_t row_bytes;
+    int block, block_bytes; /* numbers of a block, and its bytes */
 } cgam_weights;
 
 /* The tensor of that name; CGAM_E_NOT_FOUND, or CGAM_E_FORMAT when it does not lie within the
@@ -169,6 +155,8 @@ CGAM_NODISCARD cgam_status cgam_prompts_check(cgam_lm *lm, int64_t count,
  * follow it; then of token k of candidate c, from those after the token before. */
 void cgam_running_first(const cgam_running *r, int64_t i, const float *scores);
 void cgam_running_next(const cgam_running *r, int64_t c, int64_t k, const float *scores);
+/* Hands a span over, unless there are numbers in it that are not finite: CGAM_E_VALUE. */
+CGAM_NODISCARD cgam_status cgam_running_hand(const cgam_running *r, const cgam_lm_span *span);
 void cgam_running_tell(const cgam_running *r, const char *what, double done);
 
 /* The two ways to run prompts. */

@@ -75,6 +75,26 @@ void cgam_running_tell(const cgam_running *r, const char *what, double done)
                                           .seconds_left = NAN});
 }
 
+/* A model whose weights or header are damaged computes no numbers; what is made of those is worse than nothing. */
+static cgam_status not_finite(const cgam_lm *lm)
+{
+    return cgam_fail(
+        lm->env, CGAM_E_VALUE,
+        "%s computes numbers that are not finite: it is damaged, or what was put into it is too large",
+        lm->info.file);
+}
+
+cgam_status cgam_running_hand(const cgam_running *r, const cgam_lm_span *span)
+{
+    const cgam_lm_info *info = &r->lm->info;
+    int64_t states = span->states ? r->layers_count * span->count * info->width : 0;
+    int64_t scores = span->scores ? span->count * info->vocab : 0;
+    float zero = 0; /* of what is finite: 0 times it */
+    for (int64_t i = 0; i < states; i++) zero += 0.0F * span->states[i];
+    for (int64_t i = 0; i < scores; i++) zero += 0.0F * span->scores[i];
+    return zero == 0 ? r->sink(r->user, span) : not_finite(r->lm);
+}
+
 typedef struct handing {
     cgam_running *r;
     float *states,
@@ -103,7 +123,7 @@ static cgam_status hand_over(handing *h, cgam_decoder *d, int64_t which, int64_t
     }
     span.states = r->layers_count == 0 ? NULL : whole ? d->states : h->states;
     span.scores = r->opts->scores ? h->scores : NULL;
-    return r->sink(r->user, &span);
+    return cgam_running_hand(r, &span);
 }
 
 /* What a piece has finished; what several prompts begin with is each one's. */
@@ -478,6 +498,8 @@ cgam_status cgam_lm_score(cgam_lm *lm, int64_t count, const cgam_lm_prompt *prom
                       .first = first,
                       .log_p = out};
     if (status == CGAM_OK) status = carry_out(&r, CGAM_SEQUENCES_MAX - 2, cgam_llama_score);
+    for (int64_t c = 0; c < candidates && status == CGAM_OK; c++)
+        if (isnan(out[c])) status = not_finite(lm);
     cgam_free(env, first);
     return status;
 }

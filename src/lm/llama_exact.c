@@ -41,7 +41,7 @@ static cgam_status shape_of(const cgam_lm *lm, shape *s)
     if (cgam_gguf_real(lm, "rope.scaling.factor", &factor) ||
         cgam_gguf_real(lm, "rope.scale_linear", &factor) ||
         cgam_gguf_real(lm, "attention.scale", &factor) ||
-        lm->f->gguf_find_tensor(lm->gguf, "blk.0.attn_q.bias") >= 0)
+        cgam_gguf_tensor_find(&lm->gguf, "blk.0.attn_q.bias"))
         return cgam_fail(env, CGAM_E_UNSUPPORTED,
                          "exact does not know this model's scaling of positions or its biases");
     if (!cgam_gguf_uint(lm, "attention.head_count", &s->heads) || s->heads < 1 ||
@@ -461,7 +461,7 @@ cgam_status cgam_exact_new(pass *p, cgam_lm *lm, int64_t tokens, int64_t segment
     }
     if (!fine) return cgam_fail_nomem(env, "the activations of a batch");
     cgam_weights w;
-    if (lm->f->gguf_find_tensor(lm->gguf, "rope_freqs.weight") >= 0) {
+    if (cgam_gguf_tensor_find(&lm->gguf, "rope_freqs.weight")) {
         status = cgam_weights_find(lm, "rope_freqs.weight", &w);
         if (status == CGAM_OK && w.columns != p->s.head / 2)
             status = cgam_fail(env, CGAM_E_FORMAT, "rope_freqs.weight has %lld factors for %lld",

@@ -230,7 +230,7 @@ static cgam_status hand_over(batch *b, int64_t g, int64_t which, int64_t prompts
                    (size_t)(n * d) * sizeof *b->states);
         if (r->opts->scores) status = score_rows(b, g, n, seg->begin + t, prompts, &span.scores);
         span.states = r->layers_count > 0 ? b->span_states : NULL;
-        if (status == CGAM_OK) status = r->sink(r->user, &span);
+        if (status == CGAM_OK) status = cgam_running_hand(r, &span);
     }
     return status;
 }

@@ -1,6 +1,7 @@
 /* llama_model.c: a GGUF file as a model - what it says of itself, its words, its matrices. */
 #include "io/folder.h"
 #include "lm/llama.h"
+#include "lm/model_check.h"
 
 #include <sodium.h>
 #include <stdio.h>
@@ -12,76 +13,59 @@ void cgam_lm_close(cgam_lm *lm)
     if (!lm) return;
     cgam_env *env = lm->env;
     if (lm->model) lm->f->llama_model_free(lm->model);
-    if (lm->gguf) lm->f->gguf_free(lm->gguf);
+    cgam_gguf_free(env, &lm->gguf);
     cgam_file_unmap(&lm->file);
     cgam_free(env, lm->path);
     cgam_free(env, lm);
 }
 
-static int64_t key_of(const cgam_lm *lm, const char *name, enum gguf_type type)
+static const cgam_gguf_value *value_of(const cgam_lm *lm, const char *name, cgam_gguf_kind kind)
 {
-    char key[128];
-    snprintf(key, sizeof key, "%s.%s", lm->info.architecture, name);
-    int64_t id = lm->f->gguf_find_key(lm->gguf, key);
-    return id >= 0 && lm->f->gguf_get_kv_type(lm->gguf, id) == type ? id : -1;
+    char key[2 * CGAM_GGUF_NAME];
+    snprintf(key, sizeof key, "%s.%s", lm->gguf.architecture, name);
+    const cgam_gguf_value *v = cgam_gguf_find(&lm->gguf, key);
+    return v && v->kind == kind && !v->array ? v : NULL;
 }
 
 bool cgam_gguf_uint(const cgam_lm *lm, const char *name, int64_t *out)
 {
-    int64_t id = key_of(lm, name, GGUF_TYPE_UINT32);
-    if (id >= 0) *out = lm->f->gguf_get_val_u32(lm->gguf, id);
-    return id >= 0;
+    const cgam_gguf_value *v = value_of(lm, name, CGAM_GGUF_U32);
+    if (v) *out = (int64_t)cgam_gguf_number(v, 0);
+    return v;
 }
 
 bool cgam_gguf_real(const cgam_lm *lm, const char *name, double *out)
 {
-    int64_t id = key_of(lm, name, GGUF_TYPE_FLOAT32);
-    if (id >= 0) *out = (double)lm->f->gguf_get_val_f32(lm->gguf, id);
-    return id >= 0;
-}
-
-static void text_of(const cgam_lm *lm, const char *key, char *text, size_t size)
-{
-    int64_t id = lm->f->gguf_find_key(lm->gguf, key);
-    bool there = id >= 0 && lm->f->gguf_get_kv_type(lm->gguf, id) == GGUF_TYPE_STRING;
-    snprintf(text, size, "%s", there ? lm->f->gguf_get_val_str(lm->gguf, id) : "");
+    const cgam_gguf_value *v = value_of(lm, name, CGAM_GGUF_F32);
+    if (v) *out = cgam_gguf_number(v, 0);
+    return v;
 }
 
 cgam_status cgam_weights_find(const cgam_lm *lm, const char *name, cgam_weights *out)
 {
-    const cgam_llama *f = lm->f;
+    const cgam_gguf_tensor *t = cgam_gguf_tensor_find(&lm->gguf, name);
     *out = (cgam_weights){.lm = lm};
-    int64_t id = f->gguf_find_tensor(lm->gguf, name);
-    if (id < 0)
+    if (!t)
         return cgam_fail(lm->env, CGAM_E_NOT_FOUND, "%s: no tensor %s", cgam_path_tail(lm->path),
                          name);
-    const int64_t *ne = f->gguf_get_tensor_ne(lm->gguf, id);
-    size_t offset = f->gguf_get_tensor_offset(lm->gguf, id),
-           base = f->gguf_get_data_offset(lm->gguf);
-    size_t size = f->gguf_get_tensor_size(lm->gguf, id);
-    out->type = f->gguf_get_tensor_type(lm->gguf, id);
-    out->columns = ne[0];
-    out->rows = ne[1];
-    out->row_bytes = f->ggml_row_size(out->type, ne[0]);
-    if (ne[2] != 1 || ne[3] != 1 || ne[0] < 1 || ne[1] < 1)
+    if (t->shape[2] != 1 || t->shape[3] != 1 || t->size < 1)
         return cgam_fail(lm->env, CGAM_E_FORMAT, "%s: tensor %s is no matrix",
                          cgam_path_tail(lm->path), name);
-    size_t end;
-    if (__builtin_add_overflow(offset, base, &offset) ||
-        __builtin_add_overflow(offset, size, &end) || end > lm->file.size ||
-        size / out->row_bytes < (size_t)out->rows)
-        return cgam_fail(lm->env, CGAM_E_FORMAT, "%s: tensor %s lies beyond the end of the file",
-                         cgam_path_tail(lm->path), name);
-    if (out->type != GGML_TYPE_F32 && !f->ggml_get_type_traits(out->type)->to_float)
+    out->type = (enum ggml_type)t->type;
+    out->columns = t->shape[0];
+    out->rows = t->shape[1];
+    out->row_bytes = (size_t)t->bytes / (size_t)out->rows;
+    out->block = cgam_gguf_block(t->type, &out->block_bytes);
+    if (out->type != GGML_TYPE_F32 && !lm->f->ggml_get_type_traits(out->type)->to_float)
         return cgam_fail(lm->env, CGAM_E_UNSUPPORTED, "%s: tensor %s has a type without a reading",
                          cgam_path_tail(lm->path), name);
-    out->data = lm->file.bytes + offset;
+    out->data = lm->file.bytes + t->begin;
     return CGAM_OK;
 }
 
 const void *cgam_weights_at(const cgam_weights *w, int64_t row, int64_t from)
 {
-    return w->data + (size_t)row * w->row_bytes + w->lm->f->ggml_row_size(w->type, from);
+    return w->data + (size_t)row * w->row_bytes + (size_t)(from / w->block * w->block_bytes);
 }
 
 void cgam_weights_part(const cgam_weights *w, int64_t row, int64_t from, int64_t count, float *out)
@@ -107,7 +91,7 @@ static cgam_status survey(cgam_lm *lm)
     cgam_status status = cgam_weights_find(lm, "token_embd.weight", &embedding);
     if (status == CGAM_OK) status = cgam_weights_find(lm, "output_norm.weight", &norm);
     if (status != CGAM_OK) return status;
-    info->tied = lm->f->gguf_find_tensor(lm->gguf, "output.weight") < 0;
+    info->tied = !cgam_gguf_tensor_find(&lm->gguf, "output.weight");
     status = info->tied ? CGAM_OK : cgam_weights_find(lm, "output.weight", &output);
     if (info->tied) output = embedding;
     if (status == CGAM_OK && (output.rows != info->vocab || output.columns != info->width ||
@@ -128,18 +112,18 @@ static cgam_status open_model(cgam_lm *lm)
     const char *name = cgam_path_tail(lm->path);
     cgam_status status = cgam_file_map(env, lm->path, &lm->file);
     if (status != CGAM_OK) return status;
-    if (lm->file.size < 24 || memcmp(lm->file.bytes, "GGUF", 4) != 0)
-        return cgam_fail(env, CGAM_E_FORMAT, "%s: not a GGUF file", name);
+    status = cgam_gguf_parse(env, name, lm->file.bytes, lm->file.size, &lm->gguf);
+    if (status == CGAM_OK) status = cgam_model_check(env, name, &lm->gguf);
+    if (status != CGAM_OK) return status;
+    snprintf(lm->info.architecture, sizeof lm->info.architecture, "%s", lm->gguf.architecture);
+    const cgam_gguf_value *title = cgam_gguf_find(&lm->gguf, "general.name");
+    if (title && title->kind == CGAM_GGUF_TEXT && title->count > 0) {
+        const uint8_t *at = title->items;
+        cgam_gguf_text text = cgam_gguf_next(&at);
+        snprintf(lm->info.name, sizeof lm->info.name, "%.*s",
+                 (int)(text.length < 255 ? text.length : 255), text.at);
+    }
     cgam_llama_complaint_reset();
-    lm->gguf = f->gguf_init_from_file(lm->path, (struct gguf_init_params){.no_alloc = true});
-    if (!lm->gguf)
-        return cgam_fail(env, CGAM_E_FORMAT, "%s: not a sound GGUF file: %s", name,
-                         cgam_llama_complaint());
-    text_of(lm, "general.architecture", lm->info.architecture, sizeof lm->info.architecture);
-    text_of(lm, "general.name", lm->info.name, sizeof lm->info.name);
-    if (!lm->info.architecture[0])
-        return cgam_fail(env, CGAM_E_FORMAT, "%s: a GGUF file, but not of a language model", name);
-
     struct llama_model_params params = f->llama_model_default_params();
     lm->model = f->llama_model_load_from_file(lm->path, params);
     if (!lm->model)
@@ -283,7 +267,7 @@ static cgam_status optional(cgam_lm *lm, const char *name, int64_t size, float *
 {
     cgam_weights w;
     memset(out, 0, (size_t)size * sizeof *out);
-    *there = lm->f->gguf_find_tensor(lm->gguf, name) >= 0;
+    *there = cgam_gguf_tensor_find(&lm->gguf, name) != NULL;
     if (!*there) return CGAM_OK;
     cgam_status status = cgam_weights_find(lm, name, &w);
     if (status == CGAM_OK && (w.rows != 1 || w.columns != size))

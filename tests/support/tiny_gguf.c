@@ -17,8 +17,8 @@ const char *const tiny_words[] = {"negative", "positive", "Review", "Sentiment",
 enum { SPECIAL = 3, BYTES = 256, ALIGN = 32 };
 
 /* The tokenizer joins neighbours to pieces it knows, so every beginning of a word is one. Calls
- * each(f, text) for them in order and returns how many there are. */
-static int pieces(void (*each)(FILE *f, const char *text), FILE *f)
+ * each(f, blank, text) for them in order, where blank stands for a blank before the text, and returns how many there are. */
+static int pieces(void (*each)(FILE *f, const char *blank, const char *text), FILE *f, bool bpe)
 {
     int n = 0;
     for (int whole = 1; whole >= 0; whole--)
@@ -26,7 +26,7 @@ static int pieces(void (*each)(FILE *f, const char *text), FILE *f)
             int length = (int)strlen(tiny_words[i]);
             for (int k = whole ? length : 0; k < (whole ? length + 1 : length); k++) {
                 char text[48];
-                bool seen = false;
+                bool seen = bpe && k == 0; /* a blank is among the bytes */
                 for (int j = 0; tiny_words[j]; j++) {
                     bool begins = strncmp(tiny_words[j], tiny_words[i], (size_t)k) == 0;
                     bool earlier = j < i && begins;
@@ -34,15 +34,17 @@ static int pieces(void (*each)(FILE *f, const char *text), FILE *f)
                     seen = seen || (!whole && (earlier || is_word));
                 }
                 if (seen) continue;
-                snprintf(text, sizeof text, "\xe2\x96\x81%.*s", k, tiny_words[i]);
-                if (each) each(f, text);
+                snprintf(text, sizeof text, "%.*s", k, tiny_words[i]);
+                if (each) each(f, bpe ? "\xc4\xa0" : "\xe2\x96\x81", text);
                 n++;
             }
         }
     return n;
 }
 
-int tiny_vocab(void) { return SPECIAL + BYTES + pieces(NULL, NULL); }
+static int vocab(bool bpe) { return SPECIAL + BYTES + pieces(NULL, NULL, bpe); }
+
+int tiny_vocab(void) { return vocab(false); }
 
 tiny_shape tiny_shape_default(void)
 {
@@ -105,22 +107,54 @@ static void key_array(FILE *f, const char *name, uint32_t type, int n)
     put_u64(f, (uint64_t)n);
 }
 
-static void put_vocabulary(FILE *f)
+static void put_piece(FILE *f, const char *blank, const char *text)
 {
-    int n = tiny_vocab();
+    put_u64(f, strlen(blank) + strlen(text));
+    put(f, blank, strlen(blank));
+    put(f, text, strlen(text));
+}
+
+/* How a piece is made: all of it but the last letter, and that. */
+static void put_merge(FILE *f, const char *blank, const char *text)
+{
+    size_t length = strlen(text);
+    put_u64(f, strlen(blank) + length + 1);
+    put(f, blank, strlen(blank));
+    put(f, text, length - 1);
+    put(f, " ", 1);
+    put(f, text + length - 1, 1);
+}
+
+/* A byte as a text: its number, or the letter that GPT-2 has for it, which is never a blank. */
+static void put_byte(FILE *f, int byte, bool bpe, int *others)
+{
+    char text[16];
+    bool plain = (byte > 32 && byte < 127) || (byte > 160 && byte != 173);
+    int letter = plain || !bpe ? byte : 256 + (*others)++;
+    if (!bpe) snprintf(text, sizeof text, "<0x%02X>", byte);
+    else if (letter < 128) snprintf(text, sizeof text, "%c", letter);
+    else snprintf(text, sizeof text, "%c%c", 0xc0 | letter >> 6, 0x80 | (letter & 63));
+    put_text(f, text);
+}
+
+static void put_vocabulary(FILE *f, bool bpe)
+{
+    int n = vocab(bpe), others = 0;
     key_array(f, "tokenizer.ggml.tokens", T_STRING, n);
     put_text(f, "<unk>"), put_text(f, "<s>"), put_text(f, "</s>");
-    for (int i = 0; i < BYTES; i++) {
-        char text[16];
-        snprintf(text, sizeof text, "<0x%02X>", i);
-        put_text(f, text);
-    }
-    pieces(put_text, f);
-    key_array(f, "tokenizer.ggml.scores", T_F32, n);
-    for (int i = 0; i < n; i++) put(f, &(float){i < SPECIAL + BYTES ? 0.0F : (float)-i}, 4);
+    for (int i = 0; i < BYTES; i++) put_byte(f, i, bpe, &others);
+    pieces(put_piece, f, bpe);
     key_array(f, "tokenizer.ggml.token_type", T_I32, n);
     for (int i = 0; i < n; i++)
-        put_u32(f, i == 0 ? 2U : i < SPECIAL ? 3U : i < SPECIAL + BYTES ? 6U : 1U);
+        put_u32(f, i == 0 ? 2U : i < SPECIAL ? 3U : i < SPECIAL + BYTES && !bpe ? 6U : 1U);
+    if (bpe) {
+        key_array(f, "tokenizer.ggml.merges", T_STRING, n - SPECIAL - BYTES);
+        pieces(put_merge, f, bpe);
+        key_text(f, "tokenizer.ggml.pre", "default");
+    } else {
+        key_array(f, "tokenizer.ggml.scores", T_F32, n);
+        for (int i = 0; i < n; i++) put(f, &(float){i < SPECIAL + BYTES ? 0.0F : (float)-i}, 4);
+    }
 }
 
 /* ---- Tensors ------------------------------------------------------------------------------ */
@@ -193,14 +227,14 @@ static int list_tensors(tensor *list, tiny_shape s)
                  {"attn_v", 1, 2},    {"attn_output", 1, 1}, {"ffn_norm", 1, 0},
                  {"ffn_gate", 1, 3},  {"ffn_up", 1, 3},      {"ffn_down", 3, 1}};
     const int sizes[] = {0, s.width, s.width / s.heads * s.heads_kv, s.ff};
-    int n = add(list, 0, "token_embd.weight", s.width, tiny_vocab(), s.type);
+    int n = add(list, 0, "token_embd.weight", s.width, vocab(s.bpe), s.type);
     list[0].spread = 1;
     n = add(list, n, "output_norm.weight", s.width, 0, s.type);
     if (layer_norms(s)) {
         n = add(list, n, "output_norm.bias", s.width, 0, s.type);
         list[n - 1].mean = 0.1F;
     }
-    if (!s.tied) n = add(list, n, "output.weight", s.width, tiny_vocab(), s.type);
+    if (!s.tied) n = add(list, n, "output.weight", s.width, vocab(s.bpe), s.type);
     if (s.rope_factors) n = add(list, n, "rope_freqs.weight", s.width / s.heads / 2, 0, s.type);
     for (int l = 0; l < s.layers; l++)
         for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
@@ -227,7 +261,7 @@ void tiny_write(const char *path, tiny_shape s)
     put(f, "GGUF", 4);
     put_u32(f, 3);
     put_u64(f, (uint64_t)n);
-    put_u64(f, 17);
+    put_u64(f, s.bpe ? 18 : 17);
     key_text(f, "general.architecture", arch);
     key_text(f, "general.name", "tiny");
     key_u32(f, arch, "context_length", (uint32_t)s.context);
@@ -241,8 +275,8 @@ void tiny_write(const char *path, tiny_shape s)
             layer_norms(s) ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon",
             1e-5F);
     key_f32(f, arch, "rope.freq_base", 10000);
-    key_text(f, "tokenizer.ggml.model", "llama");
-    put_vocabulary(f); /* three keys */
+    key_text(f, "tokenizer.ggml.model", s.bpe ? "gpt2" : "llama");
+    put_vocabulary(f, s.bpe); /* three keys, four with bpe */
     key_u32(f, NULL, "tokenizer.ggml.bos_token_id", 1);
     key_u32(f, NULL, "tokenizer.ggml.eos_token_id", 2);
     uint64_t offset = 0;

@@ -14,6 +14,7 @@ typedef struct tiny_shape {
     tiny_type type;
     bool tied;
     bool rope_factors;        /* with a table that divides the rotary angles */
+    bool bpe;                 /* the words by merges, as GPT-2 has them, instead of scores */
     const char *architecture; /* NULL: llama; "stablelm" has layer norms with a bias */
     uint64_t seed;
 } tiny_shape;
@@ -21,7 +22,7 @@ typedef struct tiny_shape {
 tiny_shape tiny_shape_default(void);
 /* The words after the bytes, in order; NULL ends. Each is written with a blank before it. */
 extern const char *const tiny_words[];
-int tiny_vocab(void);
+int tiny_vocab(void); /* without bpe */
 
 /* Fails the test when the file cannot be written. */
 void tiny_write(const char *path, tiny_shape shape);

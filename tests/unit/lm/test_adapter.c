@@ -14,6 +14,9 @@
 #if __has_include(<llama.h>)
 #include "lm/llama.h"
 
+#include <dlfcn.h>
+#include <gguf.h>
+
 enum { MOST = 16 };
 
 static cgam_env *env;
@@ -30,10 +33,45 @@ static int tear_down(void **state)
     return scratch_teardown(state);
 }
 
+/* ggml's reader of headers, which the library does without: found where another function of ggml lies. */
+#define READER(X)                                                                                  \
+    X(gguf_init_from_file)                                                                         \
+    X(gguf_free)                                                                                   \
+    X(gguf_find_key)                                                                               \
+    X(gguf_get_val_str)                                                                            \
+    X(gguf_find_tensor)                                                                            \
+    X(gguf_get_tensor_type)                                                                        \
+    X(gguf_get_tensor_size)                                                                        \
+    X(gguf_get_tensor_offset)                                                                      \
+    X(gguf_get_data_offset)
+
+typedef struct reader {
+#define FIELD(name) __typeof__(&name) name;
+    READER(FIELD)
+} reader;
+
+static reader find_reader(const cgam_llama *f)
+{
+    reader r;
+    Dl_info where;
+    void *known, *found;
+    memcpy(&known, &f->ggml_log_set, sizeof known);
+    assert_int_not_equal(dladdr(known, &where), 0);
+    void *handle = dlopen(where.dli_fname, RTLD_NOW | RTLD_NOLOAD);
+    assert_non_null(handle);
+#define FIND(name)                                                                                 \
+    found = dlsym(handle, #name);                                                                  \
+    assert_non_null(found);                                                                        \
+    memcpy(&r.name, &found, sizeof found);
+    READER(FIND)
+    dlclose(handle);
+    return r;
+}
+
 /* direction.1 .. direction.L-1 one after the other, as llama_set_adapter_cvec takes them; how many. */
 static int read_directions(const cgam_lm *lm, const char *path, float *data)
 {
-    const cgam_llama *f = lm->f;
+    const reader ggml = find_reader(lm->f), *f = &ggml;
     struct gguf_context *g =
         f->gguf_init_from_file(path, (struct gguf_init_params){.no_alloc = true});
     FILE *file = fopen(path, "rb");
