@@ -225,6 +225,10 @@ static cgam_status find_embedding(cgam_decoder *d)
     return status;
 }
 
+/* libllama's threads wait for each other by spinning, some ten times a layer. A smaller model than this has less
+ * to share than that costs, and beside other work every wait takes a time slice. */
+enum { SHARED_PARAMETERS = 10000000 };
+
 cgam_status cgam_decoder_open(cgam_lm *lm, const cgam_decoder_opts *opts, cgam_decoder *d)
 {
     cgam_env *env = lm->env;
@@ -244,7 +248,8 @@ cgam_status cgam_decoder_open(cgam_lm *lm, const cgam_decoder_opts *opts, cgam_d
     p.n_ctx = (uint32_t)(d->o.cells > least ? d->o.cells : least);
     p.n_batch = p.n_ubatch = (uint32_t)(CGAM_PIECE > least ? CGAM_PIECE : least);
     p.n_seq_max = (uint32_t)least;
-    p.n_threads = p.n_threads_batch = cgam_env_threads(env);
+    p.n_threads = p.n_threads_batch =
+        f->llama_model_n_params(lm->model) < SHARED_PARAMETERS ? 1 : cgam_env_threads(env);
     p.kv_unified = true; /* tokens then stay in our order, and copying a prefix is free */
     p.type_k = p.type_v = GGML_TYPE_F32;
     p.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;

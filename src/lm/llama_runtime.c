@@ -12,7 +12,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static cgam_llama table;
 static bool loaded;
-static char complaint[256];
+static _Thread_local char complaint[256]; /* libllama complains on the thread that asked it */
 
 const char *cgam_llama_complaint(void) { return complaint; }
 
@@ -67,10 +67,23 @@ static cgam_status find(cgam_env *env, char *folder, char *library)
     return status;
 }
 
+/* The builds of libllama that are fetched look for libraries beside them, then in the current folder (their RUNPATH
+ * is "$ORIGIN:"), and only then where the system has them: who could put a libstdc++.so.6 there would be run. A library
+ * that is loaded already is not looked for. */
+static cgam_status load_system(cgam_env *env)
+{
+    static const char *const names[] = {"libm.so.6", "libgcc_s.so.1", "libstdc++.so.6"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!dlopen(names[i], RTLD_NOW | RTLD_LOCAL)) /* never closed, as libllama is not */
+            return cgam_fail(env, CGAM_E_NOT_FOUND, "libllama cannot be loaded: %s", dlerror());
+    return CGAM_OK;
+}
+
 static cgam_status load(cgam_env *env)
 {
     char folder[CGAM_PATH_ROOM], library[CGAM_PATH_ROOM];
     cgam_status status = find(env, folder, library);
+    if (status == CGAM_OK) status = load_system(env);
     if (status != CGAM_OK) return status;
     void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
     if (!handle) return cgam_fail(env, CGAM_E_FORMAT, "libllama cannot be loaded: %s", dlerror());
