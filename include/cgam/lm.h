@@ -146,6 +146,10 @@ typedef struct cgam_lm_capture_opts {
     /* Called every few seconds, when states that belong together have been handed over: now is the
      * time to keep them. A stop that the env asks for is answered within a second. */
     cgam_status (*batch_end)(void *user);
+    /* [count prompts] whose states somebody has already: batches of such alone are not run. What else is in a batch
+     * moves libllama's states by a rounding, so who goes on with what was stopped names all prompts again, not those
+     * that are left. NULL: none */
+    const bool *there;
     cgam_lm_edits edits; /* of every prompt; default none */
     const cgam_lm_edits
         *edits_each; /* [count prompts] after those, each prompt's own; NULL: none */

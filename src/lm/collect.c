@@ -17,8 +17,9 @@ typedef struct collection {
     cgam_state_key key;
     const cgam_lm_prompt *prompts; /* all of them */
     const char *const *texts;
-    int64_t *missing; /* which are run */
-    int64_t numbers;  /* of one prompt's states */
+    int64_t *chosen; /* which are run */
+    bool *there;     /* [all] in the store */
+    int64_t numbers; /* of one prompt's states */
     float *out;
     void *stored; /* one prompt's states, or a span of them, as they are stored */
     double *wide;
@@ -49,7 +50,8 @@ static const void *narrow(collection *c, const float *states, int64_t numbers)
 static cgam_status take(void *user, int64_t which, const float *states)
 {
     collection *c = user;
-    int64_t i = c->missing[which];
+    int64_t i = c->chosen[which];
+    if (c->there[i]) return CGAM_OK;
     cgam_dtype dtype = c->key.dtype;
     const void *data = narrow(c, states, c->numbers);
     cgam_status status = CGAM_OK;
@@ -70,7 +72,8 @@ static cgam_status take(void *user, int64_t which, const float *states)
 static cgam_status take_span(void *user, const cgam_lm_span *span)
 {
     collection *c = user;
-    int64_t i = c->missing[span->which], numbers = c->numbers * span->count, rest;
+    int64_t i = c->chosen[span->which], numbers = c->numbers * span->count, rest;
+    if (c->there[i]) return CGAM_OK;
     if (numbers > c->room) {
         cgam_env *env = cgam_lm_env(c->lm);
         cgam_free(env, c->stored);
@@ -119,25 +122,30 @@ static int by_tokens(const void *a, const void *b)
     return x->which < y->which ? -1 : 1;
 }
 
-/* Brings prompts that begin alike next to each other: what they share is computed once. */
-static cgam_status sort_missing(collection *c, int64_t missing, cgam_lm_prompt *run)
+/* What is to be run, if anything is missing: all prompts, since batches must be those of a run that finds nothing;
+ * those that are missing, where what is in a batch does not matter. Prompts that begin alike come next to each other:
+ * what they share is computed once. */
+static cgam_status choose(collection *c, int64_t count, int64_t missing, bool *there,
+                          cgam_lm_prompt *run, int64_t *chosen)
 {
     cgam_env *env = cgam_lm_env(c->lm);
-    pending *all = cgam_alloc(env, (size_t)missing + 1, sizeof *all);
+    pending *all = cgam_alloc(env, (size_t)count + 1, sizeof *all);
     if (!all) return cgam_fail_nomem(env, "prompts");
-    for (int64_t k = 0; k < missing; k++) all[k] = (pending){run[k], c->missing[k]};
-    if (missing > 0) qsort(all, (size_t)missing, sizeof *all, by_tokens);
-    for (int64_t k = 0; k < missing; k++) {
+    for (int64_t i = 0; i < count && missing > 0; i++)
+        if (!c->there[i] || !c->opts->capture.exact) all[(*chosen)++] = (pending){c->prompts[i], i};
+    if (*chosen > 0) qsort(all, (size_t)*chosen, sizeof *all, by_tokens);
+    for (int64_t k = 0; k < *chosen; k++) {
         run[k] = all[k].prompt;
-        c->missing[k] = all[k].which;
+        c->chosen[k] = all[k].which;
+        there[k] = c->there[all[k].which];
     }
     cgam_free(env, all);
     return CGAM_OK;
 }
 
-/* Those that the store has go to out; the others are listed. Equal prompts are run once each: a
- * few more rows cost less than looking for them. */
-static cgam_status look_up(collection *c, int64_t count, cgam_lm_prompt *run, int64_t *missing)
+/* Those that the store has go to out. Equal prompts are run once each: a few more rows cost less than looking for
+ * them. */
+static cgam_status look_up(collection *c, int64_t count, int64_t *missing)
 {
     cgam_status status = CGAM_OK;
     for (int64_t i = 0; i < count && status == CGAM_OK; i++) {
@@ -155,11 +163,9 @@ static cgam_status look_up(collection *c, int64_t count, cgam_lm_prompt *run, in
             if (status == CGAM_OK)
                 status = cgam_store_put_place(c->store, &c->key, &c->opts->places[i]);
         }
-        if (found) c->report->found++;
-        else {
-            run[*missing] = c->prompts[i];
-            c->missing[(*missing)++] = i;
-        }
+        c->there[i] = found;
+        c->report->found += found;
+        *missing += !found;
     }
     return status;
 }
@@ -194,26 +200,29 @@ cgam_status cgam_lm_collect(cgam_lm *lm, cgam_store *store, int64_t count,
     if (status == CGAM_OK && store) status = cgam_lm_sha256(lm, &c.key.model);
     if (status != CGAM_OK) return status;
 
-    int64_t missing = 0;
+    int64_t missing = 0, chosen = 0;
     cgam_lm_prompt *run = cgam_alloc(env, (size_t)count, sizeof *run);
-    c.missing = cgam_alloc(env, (size_t)count, sizeof *c.missing);
+    bool *there = cgam_alloc(env, (size_t)count, sizeof *there);
+    c.chosen = cgam_alloc(env, (size_t)count, sizeof *c.chosen);
+    c.there = cgam_zalloc(env, (size_t)count, sizeof *c.there);
     c.stored = cgam_alloc(env, (size_t)c.numbers, sizeof(float));
     c.wide = cgam_alloc(env, (size_t)c.numbers, sizeof *c.wide);
     c.last = cgam_alloc(env, (size_t)c.numbers, sizeof *c.last);
     c.room = c.numbers;
-    if (!run || !c.missing || !c.stored || !c.wide || !c.last)
+    if (!run || !there || !c.chosen || !c.there || !c.stored || !c.wide || !c.last)
         status = cgam_fail_nomem(env, "states");
-    if (status == CGAM_OK) status = look_up(&c, count, run, &missing);
-    if (status == CGAM_OK) status = sort_missing(&c, missing, run);
+    if (status == CGAM_OK) status = look_up(&c, count, &missing);
+    if (status == CGAM_OK) status = choose(&c, count, missing, there, run, &chosen);
     if (status == CGAM_OK) status = commit(&c);
     if (status == CGAM_OK && missing > 0) {
         double start = cgam_clock();
         o.capture.batch_end = commit;
+        o.capture.there = there;
         cgam_lm_observe_opts all = cgam_lm_observe_opts_default();
         all.run = o.capture;
         all.all_tokens = true;
-        status = o.all_tokens ? cgam_lm_observe(lm, missing, run, &all, take_span, &c)
-                              : cgam_lm_capture(lm, missing, run, &o.capture, take, &c);
+        status = o.all_tokens ? cgam_lm_observe(lm, chosen, run, &all, take_span, &c)
+                              : cgam_lm_capture(lm, chosen, run, &o.capture, take, &c);
         c.report->seconds = cgam_clock() - start;
     }
     if (c.open) { /* the batch in flight failed */
@@ -223,7 +232,9 @@ cgam_status cgam_lm_collect(cgam_lm *lm, cgam_store *store, int64_t count,
             cgam_fail(env, status, "%s", message);
     }
     cgam_free(env, run);
-    cgam_free(env, c.missing);
+    cgam_free(env, there);
+    cgam_free(env, c.chosen);
+    cgam_free(env, c.there);
     cgam_free(env, c.stored);
     cgam_free(env, c.wide);
     cgam_free(env, c.last);
