@@ -6,6 +6,7 @@
 #include "num/cpu/widen.h"
 
 #include <sodium.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -13,12 +14,18 @@ enum { APPLICATION = 0x6367616d, VERSION = 3 }; /* "cgam" */
 
 cgam_status cgam_store_fail(cgam_store *store, int code)
 {
+    const char *said = store->db ? sqlite3_errmsg(store->db) : sqlite3_errstr(code);
     cgam_status status = CGAM_E_IO;
-    if (code == SQLITE_NOTADB || code == SQLITE_CORRUPT) status = CGAM_E_FORMAT;
     if (code == SQLITE_CANTOPEN) status = CGAM_E_NOT_FOUND;
     if (code == SQLITE_NOMEM) status = CGAM_E_NOMEM;
-    return cgam_fail(store->env, status, "%s: %s", cgam_path_tail(store->path),
-                     store->db ? sqlite3_errmsg(store->db) : sqlite3_errstr(code));
+    if (code == SQLITE_NOTADB)
+        return cgam_fail(store->env, CGAM_E_FORMAT, "%s: %s", cgam_path_tail(store->path), said);
+    /* What we ask is right for what we make, so that an error in it is one of the file. */
+    if (code == SQLITE_CORRUPT || code == SQLITE_ERROR || code == SQLITE_MISMATCH ||
+        code == SQLITE_CONSTRAINT || code == SQLITE_TOOBIG || code == SQLITE_RANGE)
+        return cgam_fail(store->env, CGAM_E_FORMAT, "%s: a damaged store of states: %.*s",
+                         cgam_path_tail(store->path), (int)strcspn(said, "\r\n"), said);
+    return cgam_fail(store->env, status, "%s: %s", cgam_path_tail(store->path), said);
 }
 
 cgam_status cgam_store_do(cgam_store *store, const char *sql)
@@ -129,16 +136,31 @@ static cgam_status prepare_statements(cgam_store *store)
     return status;
 }
 
+/* Views, triggers, virtual tables and columns that are computed are programs; a store has none. */
+static const char strange[] =
+    "SELECT (SELECT count(*) FROM sqlite_master WHERE type NOT IN ('table', 'index') OR"
+    " (type = 'index' AND sql IS NOT NULL) OR (type = 'table' AND (rootpage = 0 OR"
+    " name NOT IN ('model', 'state', 'place', 'span')))) + (SELECT count(*) FROM sqlite_master m,"
+    " pragma_table_xinfo(m.name) x WHERE m.type = 'table' AND x.hidden <> 0)";
+
 static cgam_status prepare(cgam_store *store)
 {
-    int64_t application = 0, version = 0, tables = 0;
+    int64_t application = 0, version = 0, tables = 0, others = 0;
     sqlite3_busy_timeout(store->db, 10000);
+    sqlite3_db_config(store->db, SQLITE_DBCONFIG_DEFENSIVE, 1, (int *)NULL);
+    sqlite3_db_config(store->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, (int *)NULL);
     cgam_status status = number(store, "SELECT count(*) FROM sqlite_master", &tables);
     if (status == CGAM_OK) status = number(store, "PRAGMA application_id", &application);
     if (status == CGAM_OK) status = number(store, "PRAGMA user_version", &version);
     if (status != CGAM_OK) return status;
     if (tables > 0 && application != APPLICATION)
         return cgam_fail(store->env, CGAM_E_FORMAT, "%s: a database, but not a store of states",
+                         cgam_path_tail(store->path));
+    status = number(store, strange, &others);
+    if (status != CGAM_OK) return status;
+    if (others > 0)
+        return cgam_fail(store->env, CGAM_E_FORMAT,
+                         "%s: a damaged store of states: it has tables that none has",
                          cgam_path_tail(store->path));
     if (version < 0 || version > VERSION)
         return cgam_fail(store->env, CGAM_E_UNSUPPORTED,
@@ -253,11 +275,22 @@ cgam_status cgam_store_put_place(cgam_store *store, const cgam_state_key *key,
     return cgam_store_finish(store, ids);
 }
 
+size_t cgam_store_bytes(int64_t layers, int64_t width, const char *dtype_name)
+{
+    enum { LAYERS_MAX = 1 << 12, WIDTH_MAX = 1 << 20 };
+    cgam_dtype dtype;
+    if (layers < 0 || layers > LAYERS_MAX || width < 1 || width > WIDTH_MAX || !dtype_name ||
+        !cgam_dtype_find(dtype_name, &dtype) ||
+        (dtype != CGAM_F32 && dtype != CGAM_F16 && dtype != CGAM_BF16))
+        return 0;
+    return (size_t)(layers + 1) * (size_t)width * cgam_dtype_size(dtype);
+}
+
 bool cgam_store_sound(sqlite3_stmt *row, size_t bytes)
 {
     uint8_t digest[crypto_hash_sha256_BYTES];
     const void *data = sqlite3_column_blob(row, 0), *want = sqlite3_column_blob(row, 1);
-    if (!data || !want || sqlite3_column_bytes(row, 1) != sizeof digest ||
+    if (!data || !want || bytes == 0 || sqlite3_column_bytes(row, 1) != sizeof digest ||
         (size_t)sqlite3_column_bytes(row, 0) != bytes)
         return false;
     crypto_hash_sha256(digest, data, bytes);
@@ -300,6 +333,12 @@ void cgam_store_widen(cgam_dtype dtype, const void *data, int64_t n, float *out)
 }
 
 /* ---- Looking in --------------------------------------------------------------------------- */
+static void copy(sqlite3_stmt *row, int column, char *to, size_t size)
+{
+    const unsigned char *text = sqlite3_column_text(row, column);
+    snprintf(to, size, "%s", text ? (const char *)text : "");
+}
+
 cgam_status cgam_store_list(cgam_store *store,
                             cgam_status (*each)(void *user, const cgam_store_group *g), void *user)
 {
@@ -321,14 +360,27 @@ cgam_status cgam_store_list(cgam_store *store,
                               .rows = sqlite3_column_int64(ask, 5),
                               .bytes = sqlite3_column_int64(ask, 6) + sqlite3_column_int64(ask, 8),
                               .all_tokens = sqlite3_column_int64(ask, 7)};
-        snprintf(g.model, sizeof g.model, "%s", (const char *)sqlite3_column_text(ask, 0));
-        snprintf(g.name, sizeof g.name, "%s", (const char *)sqlite3_column_text(ask, 1));
-        snprintf(g.engine, sizeof g.engine, "%s", (const char *)sqlite3_column_text(ask, 2));
-        status = each(user, &g);
+        copy(ask, 0, g.model, sizeof g.model);
+        copy(ask, 1, g.name, sizeof g.name);
+        copy(ask, 2, g.engine, sizeof g.engine);
+        if (cgam_store_bytes(g.layers, g.width, "f32") == 0)
+            status =
+                cgam_fail(store->env, CGAM_E_FORMAT,
+                          "%s: a damaged store of states: a model of %lld layers and width %lld",
+                          cgam_path_tail(store->path), (long long)g.layers, (long long)g.width);
+        else status = each(user, &g);
     }
     if (status == CGAM_OK && code != SQLITE_DONE) status = cgam_store_fail(store, code);
     sqlite3_finalize(ask);
     return status;
+}
+
+/* Did the machine fail to read, and not the store to hold? SQLite's check tells of it among what it finds. */
+static bool not_read(const char *said)
+{
+    const char *at = said ? strstr(said, "error code") : NULL;
+    int code = at ? (int)strtol(at + strlen("error code"), NULL, 10) & 255 : 0;
+    return code == SQLITE_IOERR || code == SQLITE_NOMEM;
 }
 
 cgam_status cgam_store_check(cgam_store *store, cgam_store_verdict *out)
@@ -340,7 +392,9 @@ cgam_status cgam_store_check(cgam_store *store, cgam_store_verdict *out)
     int code = sqlite3_step(ask);
     const char *said = code == SQLITE_ROW ? (const char *)sqlite3_column_text(ask, 0) : NULL;
     out->sound = said && strcmp(said, "ok") == 0;
+    bool failed = (code & 255) == SQLITE_IOERR || not_read(said);
     sqlite3_finalize(ask);
+    if (failed) return cgam_store_fail(store, SQLITE_IOERR);
     status =
         cgam_store_ask(store,
                        "SELECT s.data, s.digest, s.id, s.dtype, m.layers, m.width FROM state s "
@@ -348,11 +402,10 @@ cgam_status cgam_store_check(cgam_store *store, cgam_store_verdict *out)
                        &ask);
     if (status != CGAM_OK) return status;
     while ((code = sqlite3_step(ask)) == SQLITE_ROW) {
-        const char *dtype = (const char *)sqlite3_column_text(ask, 3);
-        int64_t numbers = (sqlite3_column_int64(ask, 4) + 1) * sqlite3_column_int64(ask, 5);
-        size_t size = dtype && strcmp(dtype, "f32") == 0 ? 4 : 2;
+        size_t bytes = cgam_store_bytes(sqlite3_column_int64(ask, 4), sqlite3_column_int64(ask, 5),
+                                        (const char *)sqlite3_column_text(ask, 3));
         out->rows++;
-        if (!cgam_store_sound(ask, (size_t)numbers * size) && out->bad++ == 0)
+        if (!cgam_store_sound(ask, bytes) && out->bad++ == 0)
             out->first_bad = sqlite3_column_int64(ask, 2);
     }
     sqlite3_finalize(ask);

@@ -44,6 +44,8 @@ void cgam_store_widen(cgam_dtype dtype, const void *data, int64_t n, float *out)
 void cgam_store_bind(sqlite3_stmt *s, const cgam_state_key *key);
 /* Runs a statement that gives no rows, and lets go of what is bound. */
 cgam_status cgam_store_finish(cgam_store *store, sqlite3_stmt *s);
+/* Bytes of the states of a token; 0: no model has such, or that is no type of states. */
+size_t cgam_store_bytes(int64_t layers, int64_t width, const char *dtype);
 /* Whether a row whose first columns are data and digest holds so many bytes, and those. */
 bool cgam_store_sound(sqlite3_stmt *row, size_t bytes);
 

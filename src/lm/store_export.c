@@ -49,12 +49,12 @@ cgam_status cgam_store_pick(cgam_store *store, const cgam_store_group *group, cg
 }
 
 /* ---- Rows --------------------------------------------------------------------------------- */
-enum { DATA, DTYPE, TOKENS, ID, SOURCE, DEMOS, LABEL, SEED, SHOTS, QUERY, IDS, TEXT };
+enum { DATA, DIGEST, DTYPE, TOKENS, ID, SOURCE, DEMOS, LABEL, SEED, SHOTS, QUERY, IDS, TEXT };
 
 #define WHICH " FROM state s LEFT JOIN place p ON p.state = s.id WHERE s.model = ? AND s.engine = ?"
 static const char count_rows[] = "SELECT count(*), coalesce(sum(length(s.ids)) / 4, 0)" WHICH;
 static const char each_row[] =
-    "SELECT s.data, s.dtype, s.tokens, s.id, coalesce(p.source, ''), coalesce(p.demos, ''),"
+    "SELECT s.data, s.digest, s.dtype, s.tokens, s.id, coalesce(p.source, ''), coalesce(p.demos, ''),"
     " coalesce(p.label, ''), coalesce(p.seed, -1), coalesce(p.shots, -1), coalesce(p.query, -1),"
     " s.ids, coalesce(s.text, '')" WHICH
     " ORDER BY min(p.id) OVER (PARTITION BY p.source, p.seed, p.demos, p.shots), p.query, s.id";
@@ -166,14 +166,17 @@ static cgam_status take_row(sheet *s, sqlite3_stmt *row)
 {
     int64_t numbers = (s->group->layers + 1) * s->group->width, i = s->rows;
     const char *name = (const char *)sqlite3_column_text(row, DTYPE);
-    cgam_dtype dtype = CGAM_F32;
-    if (name) cgam_dtype_find(name, &dtype);
-    const void *data = sqlite3_column_blob(row, DATA), *ids = sqlite3_column_blob(row, IDS);
+    size_t bytes = cgam_store_bytes(s->group->layers, s->group->width, name);
+    const void *ids = sqlite3_column_blob(row, IDS), *data = sqlite3_column_blob(row, DATA);
     int64_t words = sqlite3_column_bytes(row, IDS) / (int64_t)sizeof *s->ids;
-    if (!data || sqlite3_column_bytes(row, DATA) != numbers * (int64_t)cgam_dtype_size(dtype) ||
-        s->words + words > s->words_room)
-        return cgam_fail(s->store->env, CGAM_E_FORMAT, "%s: row %lld has another size",
-                         cgam_path_tail(s->store->path), (long long)sqlite3_column_int64(row, ID));
+    if (!cgam_store_sound(row, bytes) || s->words + words > s->words_room)
+        return cgam_fail(
+            s->store->env, CGAM_E_FORMAT,
+            "%s: row %lld is damaged: it is not what its digest says. lm store --check "
+            "counts such rows, lm capture makes them anew",
+            cgam_path_tail(s->store->path), (long long)sqlite3_column_int64(row, ID));
+    cgam_dtype dtype = CGAM_F32;
+    cgam_dtype_find(name, &dtype);
     cgam_store_widen(dtype, data, numbers, s->states + i * numbers);
     if (words > 0) memcpy(s->ids + s->words, ids, (size_t)words * sizeof *s->ids);
     s->first[i] = s->words;

@@ -95,11 +95,11 @@ cgam_status cgam_store_check_tokens(cgam_store *store, cgam_store_verdict *out)
     if (status != CGAM_OK) return status;
     int code;
     while ((code = sqlite3_step(ask)) == SQLITE_ROW) {
-        const char *dtype = (const char *)sqlite3_column_text(ask, 3);
-        int64_t one = (sqlite3_column_int64(ask, 4) + 1) * sqlite3_column_int64(ask, 5);
-        size_t size = dtype && strcmp(dtype, "f32") == 0 ? 4 : 2;
+        size_t one = cgam_store_bytes(sqlite3_column_int64(ask, 4), sqlite3_column_int64(ask, 5),
+                                      (const char *)sqlite3_column_text(ask, 3));
+        int64_t count = sqlite3_column_int64(ask, 6);
         out->rows++;
-        if (!cgam_store_sound(ask, (size_t)(one * sqlite3_column_int64(ask, 6)) * size) &&
+        if (!cgam_store_sound(ask, count > 0 && count <= INT32_MAX ? one * (size_t)count : 0) &&
             out->bad++ == 0)
             out->first_bad = sqlite3_column_int64(ask, 2);
     }
@@ -170,14 +170,18 @@ static cgam_status take_row(collected *c, sqlite3_stmt *row)
     cgam_env *env = c->store->env;
     int64_t i = c->count, n = sqlite3_column_bytes(row, 0) / (int64_t)sizeof(int32_t);
     const char *dtype = (const char *)sqlite3_column_text(row, 1);
+    const void *ids = sqlite3_column_blob(row, 0);
+    if (!ids || n < 1 || cgam_store_bytes(c->group->layers, c->group->width, dtype) == 0)
+        return cgam_fail(env, CGAM_E_FORMAT, "%s: prompt %lld is damaged",
+                         cgam_path_tail(c->store->path), (long long)i);
     cgam_state_key *key = &c->keys[i];
     *key = (cgam_state_key){.model = c->group->model,
                             .exact = strcmp(c->group->engine, "exact") == 0,
                             .dtype = CGAM_F32};
-    if (dtype) cgam_dtype_find(dtype, &key->dtype);
+    cgam_dtype_find(dtype, &key->dtype);
     int32_t *tokens = cgam_alloc(env, (size_t)n, sizeof *tokens);
     if (!tokens) return cgam_fail_nomem(env, "an export");
-    memcpy(tokens, sqlite3_column_blob(row, 0), (size_t)n * sizeof *tokens);
+    memcpy(tokens, ids, (size_t)n * sizeof *tokens);
     key->prompt = (cgam_lm_prompt){tokens, n};
     c->count++;
     snprintf(c->names[i][0], sizeof c->names[i][0], "p%lld", (long long)i);

@@ -223,6 +223,11 @@ static void damage_is_noticed_and_mended(void **state)
     assert_false(verdict.sound);
     assert_int_equal(verdict.bad, 1);
     assert_int_equal(verdict.first_bad, 3);
+    int64_t rows;
+    CHECK_FAILS(env, CGAM_E_FORMAT, cgam_store_export(store, NULL, "/tmp/cgam-damaged.npy", &rows));
+    CHECK_MESSAGE(env, "row 3 is damaged");
+    assert_int_not_equal(access("/tmp/cgam-damaged.npy", F_OK), 0);
+    assert_int_not_equal(access("/tmp/cgam-damaged.index.csv", F_OK), 0);
     CHECK_STATUS(env, cgam_lm_collect(lm, store, 5, prompts, NULL, NULL, NULL, &report));
     assert_int_equal(report.computed, 1);
     CHECK_STATUS(env, cgam_store_check(store, &verdict));
@@ -251,6 +256,57 @@ static void files_that_are_no_stores_are_refused(void **state)
     fclose(f);
     CHECK_FAILS(env, CGAM_E_FORMAT, cgam_store_open(env, path, true, &store));
     assert_null(store);
+    cgam_env_free(env);
+}
+
+/* Statements that damage the tables of a store, and what is said of it then. */
+static const struct {
+    const char *sql, *said;
+} damages[] = {
+    {"ALTER TABLE state RENAME COLUMN ids TO ids2", "damaged store"},
+    {"DROP TABLE span", "damaged store"},
+    {"PRAGMA user_version = 1", "damaged store"},
+    {"UPDATE model SET layers = -7", "a model of -7 layers"},
+    {"UPDATE model SET width = 9223372036854775807", "damaged store"},
+    {"CREATE VIEW v AS SELECT 1", "tables that none has"},
+    {"CREATE TRIGGER t AFTER INSERT ON place BEGIN SELECT 1; END", "tables that none has"},
+    {"ALTER TABLE place ADD COLUMN x AS (zeroblob(1000000000))", "tables that none has"},
+    {"PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql = 'CREATE TABLE state (a, b'"
+     " WHERE name = 'state'",
+     "damaged store"}};
+
+static cgam_status look(cgam_env *env)
+{
+    cgam_store *store;
+    cgam_store_verdict verdict;
+    int64_t rows;
+    cgam_status status = cgam_store_open(env, path, false, &store);
+    if (status == CGAM_OK) status = cgam_store_export(store, NULL, "/tmp/cgam-damaged.npy", &rows);
+    if (status == CGAM_OK) status = cgam_store_check(store, &verdict);
+    cgam_store_close(store);
+    return status;
+}
+
+static void tables_that_are_damaged_are_bad_input(void **state)
+{
+    (void)state;
+    cgam_env *env = object_env(1);
+    cgam_lm *lm = open_model(env);
+    for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) {
+        cgam_store *store;
+        sqlite3 *db;
+        remove_store();
+        CHECK_STATUS(env, cgam_store_open(env, path, true, &store));
+        CHECK_STATUS(env, cgam_lm_collect(lm, store, 1, prompts, NULL, NULL, NULL, NULL));
+        cgam_store_close(store);
+        assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+        assert_int_equal(sqlite3_exec(db, damages[i].sql, NULL, NULL, NULL), SQLITE_OK);
+        sqlite3_close(db);
+        CHECK_FAILS(env, CGAM_E_FORMAT, look(env));
+        CHECK_MESSAGE(env, damages[i].said);
+    }
+    remove_store();
+    cgam_lm_close(lm);
     cgam_env_free(env);
 }
 
@@ -509,6 +565,7 @@ int main(void)
         cmocka_unit_test(states_come_back_as_they_went_in),
         cmocka_unit_test(damage_is_noticed_and_mended),
         cmocka_unit_test(files_that_are_no_stores_are_refused),
+        cmocka_unit_test(tables_that_are_damaged_are_bad_input),
         cmocka_unit_test(states_are_exported_with_names_and_shapes),
         cmocka_unit_test(an_index_says_what_each_row_is),
         cmocka_unit_test(states_of_all_tokens_come_back),
