@@ -50,7 +50,12 @@ typedef struct cgam_gates_input {
     int64_t labels;
     const int32_t *tokens; /* [labels] rows of the bank, -1: not to be compared with */
     const int32_t *target; /* [queries] labels; -1: the query is left out of every choice */
-    cgam_sweep_over over;  /* whose right answers a coupling is chosen by */
+    /* Labels that go on after their row, and may share it: [queries, labels] what that adds to a label's
+     * score, whatever alpha and lambda; NULL: nothing. */
+    const double *after;
+    /* [queries] over the vocabulary: does the right one go on with what is first of all there? NULL: yes */
+    const bool *goes_on;
+    cgam_sweep_over over; /* whose right answers a coupling is chosen by */
 } cgam_gates_input;
 
 typedef struct cgam_gates_asked cgam_gates_asked;

@@ -28,6 +28,8 @@ typedef enum cgam_lm_answer {
     CGAM_ANSWER_FIRST, /* by its first token; queries whose answer begins as another one does are left
                              out */
     CGAM_ANSWER_SEQUENCE, /* the log-probability of all its tokens is the largest of the task's answers */
+    CGAM_ANSWER_DISTINCT, /* the same of its tokens up to where it parts from all others: of one token where
+                             no other begins so */
     CGAM_ANSWER_GENERATE /* greedy text up to a line's end, the same but for case, outer blanks and stops */
 } cgam_lm_answer;
 CGAM_API const char *cgam_lm_answer_name(cgam_lm_answer answer); /* "first", .. */
@@ -60,7 +62,7 @@ typedef struct cgam_lm_study_opts {
     bool exact;            /* states by the plain f32 pass; default false: libllama's */
     bool all_tokens;       /* keep states of all tokens too, which needs a store; default false */
     bool answer_given;     /* default false: FIRST, or SEQUENCE where classes begin alike */
-    cgam_lm_answer answer; /* of sweeping and steering, read if answer_given: FIRST or SEQUENCE */
+    cgam_lm_answer answer; /* of sweep, steer, gates; read if answer_given: FIRST or SEQUENCE */
     cgam_dtype dtype;      /* how states are stored: f32 (default), f16, bf16 */
     cgam_progress progress; /* default silence */
     int64_t turn,
@@ -175,7 +177,8 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_lm_inject_suite(cgam_env *env,
 /* Retrieval over the whole vocabulary under the gate operator (gates.h): alpha from 0 to just below
  * alpha_crit, without and with the feedback of p on the gates. The final norm acts on the states, the
  * bank is the unembedding; couplings are chosen on one half of the queries, in mode first, and counted
- * on the other. */
+ * on the other. Of answers of several tokens the gates recall the first, and the model without
+ * demonstrations says how probable the others are after it. */
 typedef struct cgam_lm_gates_opts {
     bool unit;                 /* rows at unit length; default false: as they are */
     const double *alphas;      /* [n_alphas]; 0 is always run; default NULL = the grid of gates.h */

@@ -90,11 +90,16 @@ void cgam_lm_put_files(json_t *doc, const char *out, json_t *files)
     else json_decref(files);
 }
 
+int64_t cgam_lm_counted(const json_t *doc)
+{
+    return cgam_json_get_int(json_array_get(json_object_get(doc, "shots"), 0), "queries");
+}
+
 void cgam_lm_print_none(const json_t *doc, FILE *to)
 {
     fprintf(to,
             "none of %lld answers can be told from the others by its first token: nothing is "
-            "measured; take --answer sequence\n",
+            "measured; take --answer distinct or sequence\n",
             (long long)cgam_json_get_int(doc, "queries"));
 }
 

@@ -17,10 +17,11 @@
     CGAM_PARAM_FIGURES("draw the figures beside the tables (SVG, PNG, PDF; needs gnuplot)")
 
 #define CGAM_PARAM_LM_ANSWER                                                                       \
-    CGAM_PARAM_CHOICE("answer", "first|sequence", NULL,                                            \
+    CGAM_PARAM_CHOICE("answer", "first|sequence|distinct", NULL,                                   \
                       "answers are compared by their first token, those that share it left out, "  \
-                      "or by the probability of all their tokens; first, or sequence where "       \
-                      "classes begin alike")
+                      "by the probability of all their tokens, or of those up to where each "      \
+                      "parts from the others; first, or sequence where classes begin alike")
+
 
 #define CGAM_PARAM_LM_REPORT                                                                       \
     CGAM_PARAM_TEXT("report", "DIR",                                                               \
@@ -80,6 +81,8 @@ cgam_status cgam_lm_leave(cgam_call *call, const char *out, cgam_lm_part part,
                           const cgam_lm_result *result, json_t *doc, json_t *files);
 /* Puts "out" and "files" where anything was written; takes the reference. */
 void cgam_lm_put_files(json_t *doc, const char *out, json_t *files);
+/* How many queries count, of a document with `shots`: the same for every number of them. */
+int64_t cgam_lm_counted(const json_t *doc);
 /* No answer counts: says so. */
 void cgam_lm_print_none(const json_t *doc, FILE *to);
 void cgam_lm_print_files(const json_t *doc, FILE *to);

@@ -7,6 +7,7 @@
 
 static const cgam_param params[] = {
     CGAM_PARAMS_LM(false),
+    CGAM_PARAM_LM_ANSWER,
     CGAM_PARAM_CHOICE("rows", "raw|unit", "raw", "the unembedding as it is, or at unit length"),
     CGAM_PARAM_REALS("alphas", "auto|A,A,..", "auto", 0, 1e300,
                      "penalties below alpha_crit; 0 is always run. auto: closely around 1/mu_max, "
@@ -47,15 +48,10 @@ static cgam_status gates(cgam_lm_study *study, const cgam_args *args, cgam_lm_re
     return cgam_lm_gates(study, &opts, out);
 }
 
-static int64_t counted(const json_t *doc)
-{
-    return cgam_json_get_int(json_array_get(json_object_get(doc, "shots"), 0), "queries");
-}
-
 static cgam_status run(cgam_call *call)
 {
     cgam_status status = cgam_lm_run_reported(call, CGAM_LM_GATES, gates);
-    call->negative = status == CGAM_OK && counted(call->doc) == 0;
+    call->negative = status == CGAM_OK && cgam_lm_counted(call->doc) == 0;
     return status;
 }
 
@@ -104,7 +100,7 @@ static void print(const json_t *doc, FILE *to)
             cgam_json_get_text(doc, "dataset"), cgam_json_get_text(doc, "rows"),
             cgam_json_get_real(doc, "alpha_crit"), 1 / cgam_json_get_real(doc, "mu_max"),
             100 * cgam_json_get_real(doc, "mu_share"));
-    if (counted(doc) == 0) cgam_lm_print_none(doc, to);
+    if (cgam_lm_counted(doc) == 0) cgam_lm_print_none(doc, to);
     else json_array_foreach(json_object_get(doc, "shots"), i, entry) print_entry(to, entry);
     cgam_lm_print_files(doc, to);
 }
@@ -120,6 +116,10 @@ const cgam_verb cgam_verb_lm_gates = {
         "Layers come from a sweep unless they are given. lambda is chosen anew at each alpha, in mode "
         "first, from an exact step function: on one half of the queries, with the context of that half, "
         "and all that is shown is counted on the other, both ways. `lambda` is the mean of the two.\n\n"
+        "Answers of several tokens (--answer sequence, distinct, or classes that begin alike): the gates "
+        "recall the first token, and the model without demonstrations goes on from there; labels are compared by the "
+        "log-probability of all their tokens, and over words each must be the first of all in its place. "
+        "N_eff, changed and p_max are of the first.\n\n"
         "N_eff: geometric mean of exp(entropy). changed: queries whose best word differs, in mode first "
         "from that at alpha = 0, in mode coupled from that of mode first at the same alpha and lambda. "
         "p_max: mean probability of the best word. unique: queries whose coupled answer is proved to "

@@ -14,9 +14,10 @@ static const cgam_param params[] = {
     CGAM_PARAM_INTS("layers", "all|L,L,..", "all", 0, 10000,
                     "after which layers; 0 is the embedding"),
     CGAM_PARAM_REALS("scales", "X,X,..", "1", -1e6, 1e6, "factors of the vectors"),
-    CGAM_PARAM_CHOICE("answer", "first|sequence|generate", "first",
+    CGAM_PARAM_CHOICE("answer", "first|sequence|distinct|generate", "first",
                       "judged by the first token among all words, by the whole answer's "
-                      "log-probability among the task's, or by greedy text"),
+                      "log-probability among the task's, by that of its tokens up to where it "
+                      "parts from the others, or by greedy text"),
     CGAM_PARAM_OUT(NULL, "write inject.json, inject.csv and figures here"),
     CGAM_PARAM_LM_REPORT,
     CGAM_PARAM_LM_FIGURES,
@@ -181,7 +182,7 @@ const cgam_verb cgam_verb_lm_inject = {
         "query's prompt with its demonstrations has (task vectors, Hendel et al. 2023). Beside it: "
         "no edit, demonstrations in the prompt, and the additive score of `lm sweep` on the same "
         "queries: of first tokens over all words, of whole answers among the task's with --answer "
-        "sequence, of every token in its place with generate.\n\n"
+        "sequence or distinct, of every token in its place with generate.\n\n"
         "Vectors come from the other half of the queries. Kind, layer and scale are chosen on one "
         "half under its own vectors, and the other half is counted there under those; of cells "
         "that do equally well the latest layer is taken, then the smallest scale, then add. "

@@ -73,7 +73,8 @@ const cgam_verb cgam_verb_lm_steer = {
         "(0 is first), how often it is first, the probability of all objects together, and the log "
         "odds of the answer against the other objects, both with what they gain over no "
         "context. Where no answer can be told from the others by its first token nothing is measured: "
-        "exit status 1. In "
+        "exit status 1. With --answer sequence or distinct all tokens of the answer count: its rank is the "
+        "worst of theirs, the other objects are those that begin with another token. In "
         "steer.csv contexts are 0, 1, 2 in the order above.",
     .example = "cgam lm steer --dataset facts --shots 4 --queries 30 --store s.db --out steer",
     .params = params,

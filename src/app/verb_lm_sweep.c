@@ -34,16 +34,10 @@ static cgam_status sweep(cgam_lm_study *study, const cgam_args *args, cgam_lm_re
     return cgam_lm_sweep(study, &opts, out);
 }
 
-/* How many queries count: the same for every number of shots. */
-static int64_t counted(const json_t *doc)
-{
-    return cgam_json_get_int(json_array_get(json_object_get(doc, "shots"), 0), "queries");
-}
-
 static cgam_status run(cgam_call *call)
 {
     cgam_status status = cgam_lm_run(call, CGAM_LM_SWEEP, sweep);
-    call->negative = status == CGAM_OK && counted(call->doc) == 0;
+    call->negative = status == CGAM_OK && cgam_lm_counted(call->doc) == 0;
     return status;
 }
 
@@ -118,7 +112,7 @@ static void print(const json_t *doc, FILE *to)
             json_is_true(json_object_get(doc, "exact_lambda")) ? "exact" : "read on a grid",
             json_is_true(json_object_get(doc, "in_sample")) ? "from the same queries"
                                                             : "from the other half of the queries");
-    if (counted(doc) == 0) cgam_lm_print_none(doc, to);
+    if (cgam_lm_counted(doc) == 0) cgam_lm_print_none(doc, to);
     else json_array_foreach(json_object_get(doc, "shots"), i, entry) print_entry(to, entry);
     cgam_lm_print_files(doc, to);
 }
@@ -141,8 +135,8 @@ const cgam_verb cgam_verb_lm_sweep = {
         "replacement, the choice of the pair left as it is.\n\n"
         "A bias after the final norm makes no coupling exact: such a model is read through its "
         "norm on a grid of lambda, and the document says so (exact_lambda).\n\n"
-        "Answers of several tokens (--answer sequence, or classes that begin alike): over the labels "
-        "the log-probabilities of all tokens are compared, each with the context in its place, on a "
+        "Answers of several tokens (--answer sequence, distinct, or classes that begin alike): over "
+        "the labels the log-probabilities of all tokens are compared, each with the context in its place, on a "
         "grid of lambda; over the vocabulary each token must be the first of all, which is exact.\n\n"
         "Over the labels alone a shared context can only move the borders between classes. The "
         "baselines say how far that carries: centred zero-shot scores, the best threshold (two "

@@ -53,6 +53,34 @@ static cgam_status read_words(const cgam_lm_study *study, const cgam_lm_task *ta
     return status;
 }
 
+/* How many tokens of a label no other begins with; all of them where another goes on from there. */
+static int64_t apart(const cgam_answers *a, int64_t label, const int64_t *whole)
+{
+    for (int64_t count = 1; count < whole[label]; count++) {
+        bool alone = true;
+        for (int64_t k = 0; k < a->labels && alone; k++)
+            alone = k == label || whole[k] < count ||
+                    memcmp(a->word[label].tokens, a->word[k].tokens,
+                           (size_t)count * sizeof(int32_t)) != 0;
+        if (alone) return count;
+    }
+    return whole[label];
+}
+
+static cgam_status cut(cgam_answers *a)
+{
+    int64_t *whole = cgam_alloc(a->env, (size_t)a->labels, sizeof *whole);
+    if (!whole) return cgam_fail_nomem(a->env, "answers");
+    for (int64_t i = 0; i < a->labels; i++) whole[i] = a->word[i].count;
+    a->longest = 0;
+    for (int64_t i = 0; i < a->labels; i++) {
+        a->word[i].count = apart(a, i, whole);
+        if (a->word[i].count > a->longest) a->longest = a->word[i].count;
+    }
+    cgam_free(a->env, whole);
+    return CGAM_OK;
+}
+
 /* The beginning with the first `count` tokens of a label, found or made. */
 static int64_t beginning_of(cgam_answers *a, int64_t label, int64_t count)
 {
@@ -66,12 +94,16 @@ static int64_t beginning_of(cgam_answers *a, int64_t label, int64_t count)
 }
 
 cgam_status cgam_answers_open(const cgam_lm_study *study, const cgam_lm_task *task,
-                              cgam_answers *out)
+                              cgam_lm_answer how, cgam_answers *out)
 {
     cgam_answers *a = out;
-    *a = (cgam_answers){
-        .env = study->env, .lm = study->lm, .labels = task->labels, .queries = task->queries};
+    *a = (cgam_answers){.env = study->env,
+                        .lm = study->lm,
+                        .how = how,
+                        .labels = task->labels,
+                        .queries = task->queries};
     cgam_status status = read_words(study, task, a);
+    if (status == CGAM_OK && how == CGAM_ANSWER_DISTINCT) status = cut(a);
     size_t cells = (size_t)(a->labels * a->longest);
     if (status == CGAM_OK) {
         a->tokens = cgam_alloc(a->env, cells, sizeof *a->tokens);
@@ -94,13 +126,15 @@ cgam_status cgam_answers_states(const cgam_answers *answers, cgam_lm_study *stud
                                 const float **after)
 {
     const int64_t room = (int64_t)6 << 30; /* bytes of states */
+    *after = NULL;
+    if (!answers) return cgam_lm_states(study, task, k, demos, out);
     int64_t one = (study->info.layers + 1) * study->info.width;
     int64_t each = answers->beginnings - 1, endings = answers->queries * each;
     *out = NULL;
     if ((double)(answers->queries + endings) * (double)one * sizeof **out > (double)room)
         return cgam_fail(answers->env, CGAM_E_ARG,
                          "answer sequence: %lld queries after %lld beginnings of answers have more "
-                         "than 6 GB of states; take fewer queries or answer first",
+                         "than 6 GB of states; take fewer queries, answer distinct or first",
                          (long long)answers->queries, (long long)each);
     cgam_lm_ending *ending = cgam_alloc(answers->env, (size_t)endings + 1, sizeof *ending);
     if (!ending) return cgam_fail_nomem(answers->env, "answers");
@@ -110,7 +144,7 @@ cgam_status cgam_answers_states(const cgam_answers *answers, cgam_lm_study *stud
                                      answers->beginning[b].count};
     }
     cgam_status status = cgam_lm_states_after(study, task, k, demos, endings, ending, out);
-    if (after) *after = status == CGAM_OK && each > 0 ? *out + answers->queries * one : NULL;
+    if (status == CGAM_OK && each > 0) *after = *out + answers->queries * one;
     cgam_free(answers->env, ending);
     return status;
 }
@@ -119,7 +153,7 @@ cgam_status cgam_answers_states(const cgam_answers *answers, cgam_lm_study *stud
 typedef struct reading {
     const cgam_answers *answers;
     int64_t vocab, from;        /* from: the first query of the piece */
-    const float *roots, *after; /* [piece, vocab], [piece, beginnings - 1, vocab] */
+    const float *roots, *after; /* [piece, vocab] or NULL, [piece, beginnings - 1, vocab] */
     double *log_p;              /* [queries, labels] or NULL */
     cgam_whole *out;
 } reading;
@@ -135,18 +169,18 @@ static cgam_status read_one(void *arg, int64_t i)
 {
     const reading *r = arg;
     const cgam_answers *a = r->answers;
-    int64_t query = r->from + i, target = a->target[query];
+    int64_t query = r->from + i, target = a->target[query], begin = r->roots ? 0 : 1;
     if (cgam_interrupted(a->env)) return CGAM_E_INTERRUPTED;
     cgam_softmax *all = cgam_alloc(a->env, (size_t)a->beginnings, sizeof *all);
     if (!all) return cgam_fail_nomem(a->env, "answers");
-    for (int64_t b = 0; b < a->beginnings; b++)
+    for (int64_t b = begin; b < a->beginnings; b++)
         all[b] = cgam_scores_softmax(scores_at(r, i, b), r->vocab);
     cgam_whole w = {.label = -1, .greedy = true};
-    w.top = (int32_t)cgam_scores_top(scores_at(r, i, 0), r->vocab);
+    w.top = r->roots ? (int32_t)cgam_scores_top(r->roots + i * r->vocab, r->vocab) : -1;
     double best = 0;
     for (int64_t k = 0; k < a->labels; k++) {
         double log_p = 0;
-        for (int64_t t = 0; t < a->word[k].count; t++) {
+        for (int64_t t = begin; t < a->word[k].count; t++) {
             int32_t at = a->at[k * a->longest + t], token = a->tokens[k * a->longest + t];
             const float *scores = scores_at(r, i, at);
             log_p += cgam_scores_log_p(&all[at], (double)scores[token]);
@@ -172,11 +206,16 @@ cgam_status cgam_answers_read(const cgam_answers *answers, const cgam_lens *lens
     int64_t each = answers->beginnings - 1, n = answers->queries, vocab = cgam_lens_vocab(lens);
     int64_t piece = AT_ONCE / answers->beginnings > 0 ? AT_ONCE / answers->beginnings : 1;
     float *scores = cgam_alloc(env, (size_t)(piece * answers->beginnings * vocab), sizeof *scores);
-    reading r = {answers, vocab, 0, scores, scores ? scores + piece * vocab : NULL, log_p, out};
+    reading r = {.answers = answers,
+                 .vocab = vocab,
+                 .roots = x ? scores : NULL,
+                 .after = scores ? scores + piece * vocab : NULL,
+                 .log_p = log_p,
+                 .out = out};
     cgam_status status = scores ? CGAM_OK : cgam_fail_nomem(env, "scores");
     for (r.from = 0; r.from < n && status == CGAM_OK; r.from += piece) {
         int64_t m = n - r.from < piece ? n - r.from : piece;
-        status = cgam_lens_scores(lens, kind, m, x + r.from * stride, stride, scores);
+        if (x) status = cgam_lens_scores(lens, kind, m, x + r.from * stride, stride, scores);
         if (status == CGAM_OK && each > 0)
             status = cgam_lens_scores(lens, kind, m * each, after + r.from * each * after_stride,
                                       after_stride, scores + piece * vocab);

@@ -15,8 +15,9 @@
 typedef struct cgam_answers {
     cgam_env *env;
     cgam_lm *lm;
+    cgam_lm_answer how;
     int64_t labels, longest; /* tokens of the longest */
-    cgam_lm_tokens *word;    /* [labels] */
+    cgam_lm_tokens *word;    /* [labels]; of distinct answers as many tokens as tell them apart */
     int32_t *tokens,
         *at; /* [labels, longest] each token, -1 behind the last; the beginning before it */
     int32_t *first, *heads; /* [labels] the first token; the same, -1 where an earlier one has it */
@@ -27,14 +28,26 @@ typedef struct cgam_answers {
     } * beginning;            /* [beginnings] */
 } cgam_answers;
 
+/* Are answers compared by the log-probability of several tokens? */
+static inline bool cgam_lm_answer_whole(cgam_lm_answer how)
+{
+    return how == CGAM_ANSWER_SEQUENCE || how == CGAM_ANSWER_DISTINCT;
+}
+/* How a labelled task compares them. */
+static inline cgam_lm_answer cgam_lm_task_answer(const cgam_lm_task *task)
+{
+    return task->answers ? task->answers->how : CGAM_ANSWER_FIRST;
+}
+
 /* Opens the answers of a task; close them with cgam_answers_close, which copes with half-open. Two
  * labels with the same tokens, or one without any, are refused. */
 CGAM_NODISCARD cgam_status cgam_answers_open(const cgam_lm_study *study, const cgam_lm_task *task,
-                                             cgam_answers *out);
+                                             cgam_lm_answer how, cgam_answers *out);
 void cgam_answers_close(cgam_answers *answers);
 
 /* States of every query with k demonstrations, [queries, L + 1, d], and behind them, at *after, those
- * after each beginning but the empty one, [queries, beginnings - 1, L + 1, d]. Gives *out; cgam_free. */
+ * after each beginning but the empty one, [queries, beginnings - 1, L + 1, d]. answers NULL: first tokens are
+ * compared, *after is NULL. Gives *out; cgam_free. */
 CGAM_NODISCARD cgam_status cgam_answers_states(const cgam_answers *answers, cgam_lm_study *study,
                                                const cgam_lm_task *task, int64_t k,
                                                cgam_demos demos, float **out, const float **after);
@@ -49,7 +62,8 @@ typedef struct cgam_whole {
 } cgam_whole;
 
 /* out [queries] from the state of query i, x + i stride, and that after beginning b > 0,
- * after + (i (beginnings - 1) + b - 1) after_stride. log_p [queries, labels] of each answer, or NULL. */
+ * after + (i (beginnings - 1) + b - 1) after_stride. log_p [queries, labels] of each answer, or NULL. x NULL: all
+ * is said of what comes after each answer's first token, top excepted. */
 CGAM_NODISCARD cgam_status cgam_answers_read(const cgam_answers *answers, const cgam_lens *lens,
                                              cgam_lens_kind kind, const float *x, int64_t stride,
                                              const float *after, int64_t after_stride,

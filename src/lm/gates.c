@@ -162,14 +162,17 @@ static cgam_status choose_one(void *arg, int64_t k)
     const double *b = a->b[job->half] + i * n, *t = a->t[job->half];
     double factor = in->factor[job->half][i];
     cgam_interval x = {0, INFINITY};
-    bool left = label >= 0;
+    bool left = label >= 0, all = in->over == CGAM_OVER_VOCABULARY;
     int64_t y = left ? in->tokens[label] : 0;
-    for (int64_t j = 0; j < in->labels && left; j++) {
+    const double *after = in->after ? in->after + i * in->labels : NULL;
+    for (int64_t j = 0; j < in->labels && left && !all; j++) {
         int64_t m = in->tokens[j];
-        if (m >= 0 && j != label)
-            left = cgam_sweep_narrow(b[m] - b[y], factor * (t[y] - t[m]), j < label, &x);
+        if (m < 0 || j == label) continue;
+        double gap = b[m] - b[y] + (after ? after[j] - after[label] : 0);
+        left = cgam_sweep_narrow(gap, factor * (t[y] - t[m]), j < label, &x);
     }
-    for (int64_t m = 0; m < n && left && in->over == CGAM_OVER_VOCABULARY; m++)
+    if (all && left && in->goes_on) left = in->goes_on[i];
+    for (int64_t m = 0; m < n && left && all; m++)
         if (m != y) left = cgam_sweep_narrow(b[m] - b[y], factor * (t[y] - t[m]), m < y, &x);
     job->of[k] = left ? x : (cgam_interval){INFINITY, -INFINITY};
     return CGAM_OK;
@@ -193,16 +196,21 @@ static cgam_status choose(const cgam_gates_asked *a, int half, cgam_gates_answer
 }
 
 /* ---- Answers ------------------------------------------------------------------------------ */
-/* What scores say; the rest of *to is left as it is. */
-static cgam_status read_scores(const cgam_gates_asked *a, const double *r, cgam_gates_answer *to)
+/* What the scores of query i say; the rest of *to is left as it is. */
+static cgam_status read_scores(const cgam_gates_asked *a, int64_t i, const double *r,
+                               cgam_gates_answer *to)
 {
     const cgam_gates_input *in = &a->in;
     int64_t n = a->gates->bank->Z.n, best = -1;
+    double most = 0;
     to->winner = 0;
     for (int64_t m = 1; m < n; m++)
         if (r[m] > r[to->winner]) to->winner = m;
-    for (int64_t k = 0; k < in->labels; k++)
-        if (in->tokens[k] >= 0 && (best < 0 || r[in->tokens[k]] > r[in->tokens[best]])) best = k;
+    for (int64_t k = 0; k < in->labels; k++) {
+        if (in->tokens[k] < 0) continue;
+        double score = r[in->tokens[k]] + (in->after ? in->after[i * in->labels + k] : 0);
+        if (best < 0 || score > most) best = k, most = score;
+    }
     to->label = best;
     cgam_softmax all = cgam_softmax_from(r[to->winner]);
     for (int64_t m = 0; m < n; m++) cgam_softmax_take(&all, 1, r[m]);
@@ -233,7 +241,7 @@ static cgam_status answer_one(void *arg, int64_t i)
     for (int64_t m = 0; m < n; m++) r[m] = b[m] + scale * t[m];
     cgam_gates_answer *to = &job->out->first[i];
     *to = (cgam_gates_answer){.unique = true, .settled = true};
-    cgam_status status = cgam_interrupted(env) ? CGAM_E_INTERRUPTED : read_scores(a, r, to);
+    cgam_status status = cgam_interrupted(env) ? CGAM_E_INTERRUPTED : read_scores(a, i, r, to);
     cgam_free(env, r);
     return status;
 }
@@ -256,7 +264,7 @@ static cgam_status read_one(void *arg, int64_t k)
     *to = (cgam_gates_answer){.unique = x->unique == 1 && x->unique_proved,
                               .settled = x->end == CGAM_END_CONVERGED || x->end == CGAM_END_STALLED,
                               .iterations = x->iterations};
-    return read_scores(g->asked, g->r + k * g->asked->gates->bank->Z.n, to);
+    return read_scores(g->asked, g->query[k], g->r + k * g->asked->gates->bank->Z.n, to);
 }
 
 static cgam_status run_group(const cgam_recall *plan, int half, group *g)

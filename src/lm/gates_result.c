@@ -43,15 +43,15 @@ static means means_of(int64_t n, const cgam_gates_answer *now, const cgam_gates_
 static void put_mode(gating *g, gated *s, double alpha, const cgam_gates_answers *out, bool coupled,
                      const cgam_gates_answer *now, const cgam_gates_answer *before)
 {
-    const cgam_lm_task *task = g->trial.task;
     json_t *o = json_object();
     means m = means_of(g->n, now, before);
     bool *right[2] = {s->right + 4 * g->n, s->right + 5 * g->n};
     cgam_share share[2];
     for (int64_t i = 0; i < g->n; i++) {
-        int64_t target = task->target[i];
+        int64_t target = g->trial.target[i];
         right[0][i] = target >= 0 && now[i].label == target;
-        right[1][i] = target >= 0 && now[i].winner == task->tokens[target];
+        right[1][i] =
+            target >= 0 && now[i].winner == g->tokens[target] && (!g->goes_on || g->goes_on[i]);
     }
     for (int over = 0; over < 2; over++) share[over] = cgam_trial_share(&g->trial, right[over]);
     double unique = coupled ? m.unique : (double)NAN, settled = coupled ? m.settled : (double)NAN;
@@ -109,8 +109,8 @@ static json_t *shot_json(gating *g, gated *s)
 {
     json_t *entry = json_object(), *layers = json_array();
     cgam_json_put_int(entry, "k", s->k);
-    cgam_json_put_int(entry, "queries", g->trial.task->counted);
-    cgam_json_put_int(entry, "left_out", g->n - g->trial.task->counted);
+    cgam_json_put_int(entry, "queries", g->trial.counted);
+    cgam_json_put_int(entry, "left_out", g->n - g->trial.counted);
     for (int h = 0; h < 2; h++) {
         json_t *o = json_object();
         cgam_json_put_int(o, "context_layer", s->layer[h].context);
@@ -145,6 +145,7 @@ void cgam_gates_finish(gating *g)
     cgam_bank_info bank = cgam_bank_describe(g->bank);
     const cgam_critical *crit = &info.critical;
     cgam_lm_result_describe(g->result, g->study, g->trial.task);
+    cgam_json_put_text(doc, "answer", cgam_lm_answer_name(cgam_lm_task_answer(g->trial.task)));
     cgam_json_put_text(doc, "rows", g->opts->unit ? "unit" : "raw");
     cgam_json_put_real(doc, "alpha_crit", isnan(crit->alpha) ? crit->alpha_lo : crit->alpha);
     cgam_json_put(doc, "alpha_crit_bounds",

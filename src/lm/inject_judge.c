@@ -9,7 +9,7 @@
 #include <ctype.h>
 #include <string.h>
 
-CGAM_NAMES(cgam_lm_answer, cgam_lm_answer, "first", "sequence", "generate")
+CGAM_NAMES(cgam_lm_answer, cgam_lm_answer, "first", "sequence", "distinct", "generate")
 
 void cgam_judge_close(cgam_judge *judge)
 {
@@ -27,15 +27,17 @@ cgam_status cgam_judge_open(cgam_lm_study *study, cgam_lm_answer how, cgam_judge
     cgam_status status = out->target ? CGAM_OK : cgam_fail_nomem(study->env, "answers");
     if (status == CGAM_OK)
         status = how == CGAM_ANSWER_FIRST ? cgam_lm_task_label(study, task)
-                                          : cgam_answers_open(study, task, &out->answers);
+                                          : cgam_answers_open(study, task, how, &out->answers);
     for (int64_t i = 0; i < task->queries && status == CGAM_OK; i++) {
         out->target[i] = how == CGAM_ANSWER_FIRST ? task->target[i]
                                                   : (int32_t)cgam_prompts_label(task->prompts, i);
         out->counted += out->target[i] >= 0;
     }
     if (status == CGAM_OK && out->counted == 0)
-        status = cgam_fail(study->env, CGAM_E_ARG,
-                           "answer first: every answer begins as another one does; take sequence");
+        status =
+            cgam_fail(study->env, CGAM_E_ARG,
+                      "answer first: every answer begins as another one does; take distinct or "
+                      "sequence");
     if (status != CGAM_OK) cgam_judge_close(out);
     return status;
 }
@@ -298,7 +300,7 @@ cgam_status cgam_judge_run(const cgam_judge *judge, int64_t count, const cgam_ju
         o.scores = true;
         status = cgam_lm_observe(judge->study->lm, count, prompts, &o, take_first,
                                  &(asking){judge, jobs, right});
-    } else if (status == CGAM_OK && judge->how == CGAM_ANSWER_SEQUENCE)
+    } else if (status == CGAM_OK && cgam_lm_answer_whole(judge->how))
         status = by_sequence(judge, count, jobs, &o.run, right);
     else if (status == CGAM_OK) status = by_text(judge, count, jobs, prompts, &o.run, right, f1);
     cgam_free(env, prompts);

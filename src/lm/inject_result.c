@@ -67,19 +67,6 @@ static void put_share(const injection *t, json_t *to, const char *name, const in
     cgam_json_put_real(to, text, s.se);
 }
 
-/* One character for each query that counts, 1 where it is right. */
-static void put_right(const injection *t, json_t *to, const char *name, const int32_t *target,
-                      const bool *right)
-{
-    char *text = cgam_alloc(t->env, (size_t)t->n + 1, 1);
-    int64_t used = 0;
-    for (int64_t i = 0; i < t->n && text; i++)
-        if (target[i] >= 0) text[used++] = right[i] ? '1' : '0';
-    if (text) text[used] = '\0';
-    cgam_json_put_text(to, name, text);
-    cgam_free(t->env, text);
-}
-
 static void put_choice(const injection *t, json_t *to, const choice *c, const bool *right)
 {
     const cell *all = &t->cells[c->cell[2]];
@@ -89,7 +76,7 @@ static void put_choice(const injection *t, json_t *to, const choice *c, const bo
     cgam_json_put_real(to, "accuracy",
                        (double)hits(t, c->cell[2], false, 2) / (double)t->judge.counted);
     put_share(t, to, "held_out", t->judge.target, right, NULL);
-    put_right(t, to, "right", t->judge.target, right);
+    cgam_lm_put_right(t->env, to, "right", t->n, t->judge.target, right);
     cgam_json_put_real(to, "held_out_ties", c->held_out_ties);
     cgam_json_put_real(to, "tied", c->tied);
     json_t *halves = json_array();
@@ -165,9 +152,9 @@ void cgam_inject_put(injection *t, const choice *chosen, json_t *entry)
     put_share(t, entry, "zero_shot", target, marks_of(t, ZERO), NULL);
     put_share(t, entry, "icl", target, marks_of(t, ICL), NULL);
     put_share(t, entry, "readout", target, marks_of(t, READOUT), NULL);
-    put_right(t, entry, "zero_shot_right", target, marks_of(t, ZERO));
-    put_right(t, entry, "icl_right", target, marks_of(t, ICL));
-    put_right(t, entry, "readout_right", target, marks_of(t, READOUT));
+    cgam_lm_put_right(t->env, entry, "zero_shot_right", t->n, target, marks_of(t, ZERO));
+    cgam_lm_put_right(t->env, entry, "icl_right", t->n, target, marks_of(t, ICL));
+    cgam_lm_put_right(t->env, entry, "readout_right", t->n, target, marks_of(t, READOUT));
     put_cells(t, entry);
     put_choice(t, best, chosen, marks_of(t, BEST));
     for (int kind = 0; kind < KINDS; kind++) {
@@ -181,7 +168,7 @@ void cgam_inject_put(injection *t, const choice *chosen, json_t *entry)
         char name[32];
         snprintf(name, sizeof name, "%s_right", control_names[i]);
         put_share(t, controls, control_names[i], target, marks_of(t, CONTROL + i), NULL);
-        put_right(t, controls, name, target, marks_of(t, CONTROL + i));
+        cgam_lm_put_right(t->env, controls, name, t->n, target, marks_of(t, CONTROL + i));
     }
     cgam_json_put_text(controls, "other_task_dataset", t->other_name);
     cgam_json_put(entry, "best", best);

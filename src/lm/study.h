@@ -68,6 +68,8 @@ cgam_status cgam_lm_task_open(cgam_lm_study *study, const cgam_lm_study_opts *op
  * When it fails the study has no data, and the next turn may succeed. */
 cgam_status cgam_lm_study_turn(cgam_lm_study *study, const cgam_lm_study_opts *opts);
 void cgam_lm_task_close(cgam_env *env, cgam_lm_task *task); /* copes with half-open */
+/* Refuses a task whose queries all have the same answer. */
+cgam_status cgam_lm_task_several(const cgam_lm_study *study, const cgam_lm_task *task);
 /* Fills tokens, target and, where whole answers are compared, answers, once. */
 cgam_status cgam_lm_task_label(cgam_lm_study *study, cgam_lm_task *task);
 
@@ -161,8 +163,12 @@ json_t *cgam_lm_curve(json_t *curves, int64_t k);
 /* Puts what was run: model, data, seed, states found and computed. */
 void cgam_lm_result_describe(cgam_lm_result *r, const cgam_lm_study *study,
                              const cgam_lm_task *task);
-/* Puts the labels' words, and the tokens that they begin with where these are known. */
+/* Puts the labels' words, the tokens that they begin with where these are known, and all of their tokens
+ * where whole answers are compared. */
 void cgam_lm_put_labels(json_t *doc, const cgam_lm_task *task);
+/* Puts one character for each of n queries that counts: 1 right, 0 wrong. */
+void cgam_lm_put_right(cgam_env *env, json_t *to, const char *name, int64_t n,
+                       const int32_t *target, const bool *right);
 /* Hands r over as *out, or frees it when anything failed, and says so. */
 cgam_status cgam_lm_result_end(cgam_lm_result *r, cgam_status status, cgam_lm_result **out);
 /* The document itself; belongs to the result. */

@@ -353,10 +353,9 @@ static cgam_status take_states(cgam_fitting *f, int64_t k, float **out, float **
     cgam_status status = CGAM_OK;
     for (int64_t t = 0; t < f->tasks && status == CGAM_OK; t++) {
         const cgam_lm_task *task = &f->task[t];
-        const float *after = NULL;
-        status = task->answers ? cgam_answers_states(task->answers, f->study, task, k,
-                                                     CGAM_DEMOS_TRUE, &some, &after)
-                               : cgam_lm_states(f->study, task, k, CGAM_DEMOS_TRUE, &some);
+        const float *after;
+        status =
+            cgam_answers_states(task->answers, f->study, task, k, CGAM_DEMOS_TRUE, &some, &after);
         if (status != CGAM_OK) break;
         if (task->answers) status = take_after(f, task, after, &out_after[t]);
         memcpy(all + (size_t)f->first[t] * one, some,

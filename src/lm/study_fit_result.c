@@ -50,19 +50,6 @@ void cgam_fit_curve_row(const cgam_fitting *f, int64_t layer, double *row)
 }
 
 /* ---- Documents ---------------------------------------------------------------------------- */
-/* One character for each query that counts. */
-static void put_right(const cgam_fitting *f, json_t *to, const char *name, const bool *right,
-                      int64_t from, int64_t end)
-{
-    char *text = cgam_alloc(f->env, (size_t)(end - from) + 1, 1);
-    int64_t used = 0;
-    for (int64_t i = from; i < end && text; i++)
-        if (f->target[i] >= 0) text[used++] = right[i] ? '1' : '0';
-    if (text) text[used] = '\0';
-    cgam_json_put_text(to, name, text);
-    cgam_free(f->env, text);
-}
-
 static void put_way(const cgam_fitting *f, json_t *to, const char *name, int way, int64_t from,
                     int64_t end)
 {
@@ -75,7 +62,8 @@ static void put_way(const cgam_fitting *f, json_t *to, const char *name, int way
         snprintf(key, sizeof key, "%s_se", of);
         cgam_json_put_real(o, key, s.over[over].se);
         snprintf(key, sizeof key, "%s_right", of);
-        put_right(f, o, key, f->right[way] + over * f->n, from, end);
+        cgam_lm_put_right(f->env, o, key, end - from, f->target + from,
+                          f->right[way] + over * f->n + from);
     }
     cgam_json_put_real(o, "r2", s.r2);
     cgam_json_put(to, name, o);
@@ -137,9 +125,7 @@ cgam_status cgam_fit_put(const cgam_fitting *f, json_t *doc)
         put_ways(f, one, f->first[t], f->first[t + 1]);
         cgam_json_put_real(one, "rho_left_out", f->tasks > 1 ? f->rho_left_out[t] : (double)NAN);
         cgam_json_put_text(one, "source", f->task[t].source);
-        cgam_json_put_text(
-            one, "answer",
-            cgam_lm_answer_name(f->task[t].answers ? CGAM_ANSWER_SEQUENCE : CGAM_ANSWER_FIRST));
+        cgam_json_put_text(one, "answer", cgam_lm_answer_name(cgam_lm_task_answer(&f->task[t])));
         cgam_lm_put_labels(one, &f->task[t]);
         json_array_append_new(tasks, one);
         if (used < sizeof name)

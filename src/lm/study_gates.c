@@ -3,7 +3,11 @@
  * The bank is the unembedding as it is, or its rows at unit length. The final norm acts on the states:
  * q is the norm of the zero-shot state h, and the context c, which a sweep adds to h, is weighted as h is
  * and divided by what h is divided by. At alpha = 0, mode first and raw rows a word's score is then that
- * of the sweep through its lens `gain`, up to a factor that a query's words share. */
+ * of the sweep through its lens `gain`, up to a factor that a query's words share.
+ *
+ * Answers of several tokens: the gates recall the first, and the model itself, without demonstrations, goes
+ * on from there,  log p(answer) = log softmax(r)[a_0] + sum_t log p(a_t | prompt, a_0 .. a_t-1).  The sum is
+ * the same at every alpha and lambda, so couplings stay exact. */
 #include "lm/study_gates.h"
 
 #include "memory/bank.h"
@@ -23,15 +27,20 @@ static cgam_status sweep_layers(gating *g, gated *s, const cgam_sweep_input *in,
     cgam_sweep_best best;
     float *one = NULL;
     cgam_sweep_input over = *in;
+    cgam_sweep_answers whole = {0};
     cgam_status status = CGAM_OK;
-    if (o->query_layer >= 0) {
-        one = cgam_alloc(g->env, (size_t)(g->n * g->d), sizeof *one);
+    if (in->answers) whole = *in->answers;
+    if (o->query_layer >= 0) { /* zero, and behind it what comes after beginnings of answers */
+        int64_t rows = g->n * (in->answers ? whole.beginnings : 1);
+        one = cgam_alloc(g->env, (size_t)(rows * g->d), sizeof *one);
         if (!one) return cgam_fail_nomem(g->env, "states of a layer");
-        for (int64_t i = 0; i < g->n; i++)
+        for (int64_t i = 0; i < rows; i++)
             memcpy(one + i * g->d, g->zero + (i * g->layers + o->query_layer) * g->d,
                    (size_t)g->d * sizeof *one);
         over.zero = one;
         over.layers = 1;
+        whole.states = one + g->n * g->d;
+        if (in->answers) over.answers = &whole;
     }
     int64_t first = o->context_layer >= 0 ? o->context_layer : 0;
     int64_t count = o->context_layer >= 0 ? 1 : g->layers;
@@ -72,8 +81,10 @@ static void make_input(gating *g, gated *s, const cgam_sweep_input *in,
                                .c = {s->c[0], s->c[1]},
                                .factor = {s->factor[0], s->factor[1]},
                                .labels = g->trial.labels,
-                               .tokens = g->trial.task->tokens,
-                               .target = g->trial.task->target,
+                               .tokens = g->tokens,
+                               .target = g->trial.target,
+                               .after = g->after,
+                               .goes_on = g->goes_on,
                                .over = g->opts->over};
 }
 
@@ -102,16 +113,38 @@ static cgam_status gated_room(gating *g, gated *s)
     return CGAM_OK;
 }
 
+/* What the model itself makes of answers after their first token. */
+static cgam_status read_rest(gating *g)
+{
+    const cgam_trial *t = &g->trial;
+    if (!t->answers) return CGAM_OK;
+    cgam_whole *w = cgam_alloc(g->env, (size_t)g->n, sizeof *w);
+    g->after = cgam_alloc(g->env, (size_t)(g->n * t->labels), sizeof *g->after);
+    g->goes_on = cgam_alloc(g->env, (size_t)g->n, sizeof *g->goes_on);
+    cgam_status status = w && g->after && g->goes_on ? CGAM_OK : cgam_fail_nomem(g->env, "answers");
+    cgam_trial_states own = cgam_trial_own(t, false);
+    if (status == CGAM_OK)
+        status = cgam_answers_read(t->answers, t->lens, CGAM_LENS_NORM, NULL, own.stride, own.after,
+                                   own.stride, g->after, w);
+    for (int64_t i = 0; i < g->n && status == CGAM_OK; i++) g->goes_on[i] = w[i].greedy;
+    cgam_free(g->env, w);
+    return status;
+}
+
 static cgam_status gated_open(gating *g, int64_t k, gated *s)
 {
     const cgam_lm_gates_opts *o = g->opts;
+    const cgam_answers *answers = g->trial.answers;
+    cgam_sweep_answers whole = {0};
     float *icl = NULL;
     float *shift = cgam_alloc(g->env, (size_t)(2 * g->layers * g->d), sizeof *shift);
     cgam_sweep_context *contexts = cgam_alloc(g->env, (size_t)g->layers, sizeof *contexts);
     s->k = k;
     cgam_status status = shift && contexts ? gated_room(g, s) : cgam_fail_nomem(g->env, "contexts");
     if (status == CGAM_OK)
-        status = cgam_lm_states(g->study, g->trial.task, k, CGAM_DEMOS_TRUE, &icl);
+        status = cgam_answers_states(answers, g->study, g->trial.task, k, CGAM_DEMOS_TRUE, &icl,
+                                     &g->trial.icl_after);
+    if (answers) whole = cgam_answers_sweep(answers, g->trial.zero_after);
     for (int64_t l = 0; l < g->layers && status == CGAM_OK; l++)
         for (int h = 0; h < 2; h++) {
             float *to = shift + (2 * l + h) * g->d;
@@ -122,8 +155,9 @@ static cgam_status gated_open(gating *g, int64_t k, gated *s)
                                  .layers = g->layers,
                                  .zero = g->zero,
                                  .labels = g->trial.labels,
-                                 .tokens = g->trial.task->tokens,
-                                 .target = g->trial.task->target,
+                                 .tokens = g->tokens,
+                                 .target = g->trial.target,
+                                 .answers = answers ? &whole : NULL,
                                  .lens = g->trial.kind,
                                  .grid = CGAM_SWEEP_LAMBDAS,
                                  .lambda = cgam_sweep_lambdas,
@@ -136,7 +170,6 @@ static cgam_status gated_open(gating *g, int64_t k, gated *s)
     if (status == CGAM_OK && (o->context_layer < 0 || o->query_layer < 0))
         status = sweep_layers(g, s, &in, contexts);
     if (status == CGAM_OK) make_input(g, s, &in, contexts);
-    g->trial.zero = g->zero;
     g->trial.icl = icl;
     bool *own[2][2] = {{s->right, s->right + g->n}, {s->right + 2 * g->n, s->right + 3 * g->n}};
     if (status == CGAM_OK) status = cgam_trial_answers(&g->trial, false, own[0]);
@@ -166,10 +199,6 @@ static cgam_status check(const gating *g)
     if (g->n < QUERIES_LEAST)
         return cgam_fail(g->env, CGAM_E_ARG, "queries: %lld are too few for two halves",
                          (long long)g->n);
-    if (g->trial.labels < 2)
-        return cgam_fail(g->env, CGAM_E_ARG,
-                         "%s has one answer for all queries: there is nothing to choose between",
-                         g->trial.task->name);
     if (o->no_first && o->no_coupled) return cgam_fail(g->env, CGAM_E_ARG, "modes: none is left");
     for (int i = 0; i < 2; i++)
         if (given[i].layer >= g->layers)
@@ -181,7 +210,7 @@ static cgam_status check(const gating *g)
                              o->alphas[i]);
     if (o->n_alphas >= CGAM_GATES_GRID)
         return cgam_fail(g->env, CGAM_E_ARG, "alphas: at most %d numbers", CGAM_GATES_GRID - 1);
-    return CGAM_OK;
+    return cgam_lm_task_several(g->study, g->trial.task);
 }
 
 /* The grid, or what was given, rising from 0. */
@@ -278,7 +307,10 @@ static cgam_status run(gating *g)
         (double)alphas * ((g->opts->unit ? 0.2 : 1) * (double)g->d + each * (double)(g->n * shots));
     cgam_status status = cgam_lm_plan_readings(g->study, readings);
     if (status == CGAM_OK)
-        status = cgam_lm_states(g->study, g->trial.task, 0, CGAM_DEMOS_TRUE, &g->zero);
+        status = cgam_answers_states(g->trial.answers, g->study, g->trial.task, 0, CGAM_DEMOS_TRUE,
+                                     &g->zero, &g->trial.zero_after);
+    g->trial.zero = g->zero;
+    if (status == CGAM_OK) status = read_rest(g);
     if (status == CGAM_OK) status = open_bank(g);
     if (status == CGAM_OK) status = make_alphas(g);
     for (int64_t i = 1; i < g->study->n_shots && status == CGAM_OK; i++)
@@ -310,8 +342,10 @@ cgam_status cgam_lm_gates(cgam_lm_study *study, const cgam_lm_gates_opts *opts,
                             .labels = study->task.labels}};
     cgam_status status = check(g);
     if (status == CGAM_OK) status = cgam_lm_task_label(study, &study->task);
-    g->trial.target = study->task.target;
-    g->trial.counted = study->task.counted;
+    const cgam_answers *answers = g->trial.answers = study->task.answers;
+    g->tokens = answers ? answers->first : study->task.tokens;
+    g->trial.target = answers ? answers->target : study->task.target;
+    g->trial.counted = answers ? g->n : study->task.counted;
     if (status == CGAM_OK) status = open_lens(g);
     if (status == CGAM_OK) status = cgam_lm_result_new(study, &g->result);
     if (status == CGAM_OK) {
@@ -324,6 +358,8 @@ cgam_status cgam_lm_gates(cgam_lm_study *study, const cgam_lm_gates_opts *opts,
     cgam_bank_free(g->unit);
     cgam_bank_free(g->raw);
     cgam_free(g->env, g->zero);
+    cgam_free(g->env, g->after);
+    cgam_free(g->env, g->goes_on);
     cgam_free(study->env, g);
     return status;
 }

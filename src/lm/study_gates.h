@@ -36,7 +36,11 @@ typedef struct gating {
     cgam_lm_result *result;
     const cgam_lens *lens;
     int64_t n, layers, d;
-    float *zero; /* [n, layers, d] */
+    float *zero; /* [n, layers, d], and where whole answers are compared */
+    double *
+        after; /* [n, labels] log-probability of what comes after their first tokens, without demonstrations; */
+    bool *goes_on;         /* [n] of the right one, first of all there? */
+    const int32_t *tokens; /* [labels] first tokens */
     cgam_bank *raw, *unit;
     const cgam_bank *bank; /* one of them */
     cgam_gates *gates;

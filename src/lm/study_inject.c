@@ -310,7 +310,7 @@ static cgam_status run_readout(injection *t)
                                  .relative = true};
     cgam_sweep_best best;
     cgam_sweep_over over =
-        t->judge.how == CGAM_ANSWER_SEQUENCE ? CGAM_OVER_LABELS : CGAM_OVER_VOCABULARY;
+        cgam_lm_answer_whole(t->judge.how) ? CGAM_OVER_LABELS : CGAM_OVER_VOCABULARY;
     if (status == CGAM_OK)
         status = cgam_sweep_new(lens, &in, t->layers, contexts, &t->study->progress, &sweep);
     if (status == CGAM_OK)
@@ -378,7 +378,7 @@ static cgam_status check(const injection *t)
     for (int64_t i = 0; i < o->scales_count; i++)
         if (!isfinite(o->scales[i]))
             return cgam_fail(t->env, CGAM_E_ARG, "scales: one is not finite");
-    return CGAM_OK;
+    return cgam_lm_task_several(t->study, &t->study->task);
 }
 
 static cgam_status make_cells(injection *t)

@@ -1,5 +1,5 @@
 /* study_result.c: what an experiment hands back: a document, and tables that grow row by row. */
-#include "lm/study.h"
+#include "lm/answers.h"
 
 #include "io/table.h"
 
@@ -134,6 +134,18 @@ void cgam_put_collected(json_t *doc, const cgam_collected *collected)
     cgam_json_put(doc, "capture", capture);
 }
 
+void cgam_lm_put_right(cgam_env *env, json_t *to, const char *name, int64_t n,
+                       const int32_t *target, const bool *right)
+{
+    char *text = cgam_alloc(env, (size_t)n + 1, 1);
+    int64_t used = 0;
+    for (int64_t i = 0; i < n && text; i++)
+        if (target[i] >= 0) text[used++] = right[i] ? '1' : '0';
+    if (text) text[used] = '\0';
+    cgam_json_put_text(to, name, text);
+    cgam_free(env, text);
+}
+
 void cgam_lm_put_labels(json_t *doc, const cgam_lm_task *task)
 {
     json_t *words = json_array(), *tokens = json_array();
@@ -143,6 +155,16 @@ void cgam_lm_put_labels(json_t *doc, const cgam_lm_task *task)
     }
     cgam_json_put(doc, "label_words", words);
     cgam_json_put(doc, "label_tokens", tokens);
+    if (!task->answers) return;
+    json_t *whole = json_array();
+    for (int64_t i = 0; i < task->labels; i++) {
+        const cgam_lm_tokens *word = &task->answers->word[i];
+        json_t *one = json_array();
+        for (int64_t t = 0; t < word->count; t++)
+            json_array_append_new(one, json_integer(word->tokens[t]));
+        json_array_append_new(whole, one);
+    }
+    cgam_json_put(doc, "answer_tokens", whole);
 }
 
 void cgam_lm_result_describe(cgam_lm_result *r, const cgam_lm_study *study,

@@ -289,7 +289,8 @@ cgam_status cgam_lm_steer_task(cgam_lm_study *study, cgam_lm_task *task,
     *out = NULL;
     if (study->shots[study->n_shots - 1] == 0 || task->queries < 2)
         return cgam_fail(env, CGAM_E_ARG, "steering needs demonstrations and 2 queries or more");
-    cgam_status status = cgam_lm_task_label(study, task);
+    cgam_status status = cgam_lm_task_several(study, task);
+    if (status == CGAM_OK) status = cgam_lm_task_label(study, task);
     if (status == CGAM_OK) status = cgam_lm_study_lens(study, &lens);
     if (status == CGAM_OK) status = cgam_lm_result_new(study, &s.result);
     if (status != CGAM_OK) return status;
@@ -301,9 +302,7 @@ cgam_status cgam_lm_steer_task(cgam_lm_study *study, cgam_lm_task *task,
         status = add_shots(&s, study->shots[i], shots);
     cgam_lm_result_describe(s.result, study, task);
     cgam_json_put_int(s.result->doc, "counted", task->answers ? task->queries : task->counted);
-    cgam_json_put_text(
-        s.result->doc, "answer",
-        cgam_lm_answer_name(task->answers ? CGAM_ANSWER_SEQUENCE : CGAM_ANSWER_FIRST));
+    cgam_json_put_text(s.result->doc, "answer", cgam_lm_answer_name(cgam_lm_task_answer(task)));
     cgam_json_put_text(s.result->doc, "lambda_scale", s.opts.absolute ? "absolute" : "relative");
     cgam_json_put(s.result->doc, "shots", shots);
     void *blocks[] = {s.token, s.answer, s.zero, s.q, s.x, s.total, s.c, s.before, s.right};

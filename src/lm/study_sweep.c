@@ -75,10 +75,8 @@ static void add_label_mean(cgam_trial *t)
 static cgam_status make_contexts(cgam_trial *t)
 {
     float *flipped = NULL;
-    cgam_status status = t->answers
-                             ? cgam_answers_states(t->answers, t->study, t->task, t->k,
-                                                   CGAM_DEMOS_TRUE, &t->icl, &t->icl_after)
-                             : cgam_lm_states(t->study, t->task, t->k, CGAM_DEMOS_TRUE, &t->icl);
+    cgam_status status = cgam_answers_states(t->answers, t->study, t->task, t->k, CGAM_DEMOS_TRUE,
+                                             &t->icl, &t->icl_after);
     if (status == CGAM_OK) add_shifts(t, TRUE_LABELS, t->icl);
     if (status == CGAM_OK)
         status = cgam_lm_states(t->study, t->task, t->k, CGAM_DEMOS_FLIPPED, &flipped);
@@ -146,13 +144,7 @@ static cgam_status write_steps(cgam_trial *t, int over, int group, const cgam_sw
 
 void cgam_trial_put_right(const cgam_trial *t, json_t *to, const char *name, const bool *right)
 {
-    char *text = cgam_alloc(t->env, (size_t)t->n + 1, 1);
-    int64_t used = 0;
-    for (int64_t i = 0; i < t->n && text; i++)
-        if (t->target[i] >= 0) text[used++] = right[i] ? '1' : '0';
-    if (text) text[used] = '\0';
-    cgam_json_put_text(to, name, text);
-    cgam_free(t->env, text);
+    cgam_lm_put_right(t->env, to, name, t->n, t->target, right);
 }
 
 cgam_share cgam_trial_share(const cgam_trial *t, const bool *right)
@@ -442,10 +434,8 @@ cgam_status cgam_lm_sweep(cgam_lm_study *study, const cgam_lm_sweep_opts *opts,
     *out = NULL;
     if (study->shots[study->n_shots - 1] == 0)
         return cgam_fail(t.env, CGAM_E_ARG, "shots: a sweep needs demonstrations, 1 or more");
-    if (t.labels < 2)
-        return cgam_fail(t.env, CGAM_E_ARG, "a sweep needs 2 labels, %s has %lld", study->name,
-                         (long long)t.labels);
-    cgam_status status = cgam_lm_task_label(study, &study->task);
+    cgam_status status = cgam_lm_task_several(study, &study->task);
+    if (status == CGAM_OK) status = cgam_lm_task_label(study, &study->task);
     t.answers = study->task.answers;
     t.target = t.answers ? t.answers->target : study->task.target;
     t.counted = t.answers ? t.n : study->task.counted;
@@ -468,17 +458,15 @@ cgam_status cgam_lm_sweep(cgam_lm_study *study, const cgam_lm_sweep_opts *opts,
                            "shots,context_layer,query_layer,over_vocabulary,query,lambda_from,"
                            "lambda_to");
     json_t *shots = json_array(), *doc = t.result->doc;
-    status = t.answers ? cgam_answers_states(t.answers, study, t.task, 0, CGAM_DEMOS_TRUE, &zero,
-                                             &t.zero_after)
-                       : cgam_lm_states(study, t.task, 0, CGAM_DEMOS_TRUE, &zero);
+    status =
+        cgam_answers_states(t.answers, study, t.task, 0, CGAM_DEMOS_TRUE, &zero, &t.zero_after);
     t.zero = zero;
     for (int64_t i = 1; i < study->n_shots && status == CGAM_OK; i++)
         status = add_shots(t, study->shots[i], shots);
     cgam_lm_result_describe(t.result, study, t.task);
     cgam_json_put_text(doc, "lens", cgam_lens_kind_name(t.kind));
     cgam_json_put_bool(doc, "exact_lambda", t.kind != CGAM_LENS_NORM && !t.answers);
-    cgam_json_put_text(doc, "answer",
-                       cgam_lm_answer_name(t.answers ? CGAM_ANSWER_SEQUENCE : CGAM_ANSWER_FIRST));
+    cgam_json_put_text(doc, "answer", cgam_lm_answer_name(cgam_lm_task_answer(t.task)));
     cgam_json_put_text(doc, "lambda_scale", o.absolute ? "absolute" : "relative");
     cgam_json_put_bool(doc, "in_sample", o.in_sample);
     cgam_json_put(doc, "shots", shots);

@@ -376,6 +376,14 @@ cgam_status cgam_lm_answer_tokens(const cgam_lm_study *study, const cgam_prompts
     return status;
 }
 
+cgam_status cgam_lm_task_several(const cgam_lm_study *study, const cgam_lm_task *task)
+{
+    if (task->labels >= 2) return CGAM_OK;
+    return cgam_fail(study->env, CGAM_E_ARG,
+                     "%s has one answer for all queries: there is nothing to choose between",
+                     task->name);
+}
+
 static cgam_status first_token(const cgam_lm_study *study, const cgam_prompts *prompts,
                                const char *word, int32_t *out)
 {
@@ -407,8 +415,9 @@ static cgam_status find_tokens(const cgam_lm_study *study, cgam_lm_task *task, b
 /* By all their tokens, where that was asked for, or where nothing else tells classes apart. */
 static cgam_status open_answers(const cgam_lm_study *study, bool alike, cgam_lm_task *task)
 {
-    bool whole = study->answer_given ? study->answer == CGAM_ANSWER_SEQUENCE
+    bool whole = study->answer_given ? cgam_lm_answer_whole(study->answer)
                                      : alike && !cgam_dataset_open_ended(task->eval);
+    cgam_lm_answer how = study->answer_given ? study->answer : CGAM_ANSWER_SEQUENCE;
     if (study->answer_given && study->answer == CGAM_ANSWER_GENERATE)
         return cgam_fail(
             study->env, CGAM_E_ARG,
@@ -416,7 +425,7 @@ static cgam_status open_answers(const cgam_lm_study *study, bool alike, cgam_lm_
     if (!whole) return CGAM_OK;
     cgam_answers *answers = cgam_zalloc(study->env, 1, sizeof *answers);
     if (!answers) return cgam_fail_nomem(study->env, "answers");
-    cgam_status status = cgam_answers_open(study, task, answers);
+    cgam_status status = cgam_answers_open(study, task, how, answers);
     if (status == CGAM_OK) task->answers = answers;
     else cgam_free(study->env, answers);
     return status;

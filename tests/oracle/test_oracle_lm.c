@@ -41,6 +41,7 @@ static int sh(const char *words)
 
 static void need_both(void)
 {
+    check_plain_build("NumPy judges numbers here");
     cgam_env *env = object_env(1);
     cgam_lm *lm = NULL;
     cgam_status status = cgam_lm_open(env, model, &lm);
@@ -97,6 +98,33 @@ static void classes_are_computed_again(void **state)
     check_study("--dataset sentiment --queries 24 --shots 0,4 --seed 5 --demos shared");
 }
 
+/* Contexts through a P that a fit has left. */
+static void projected_contexts_are_computed_again(void **state)
+{
+    (void)state;
+    need_both();
+    assert_int_equal(
+        sh("\"$CGAM\" lm fit --model m.gguf --dataset sentiment --queries 20 --shots 2 "
+           "--exact --curve no --layer 2 --out P.safetensors >/dev/null"),
+        0);
+    check_verb("sweep", "tests/oracle/lm/recompute.py",
+               "--dataset sentiment --queries 24 --shots 2 --projection P.safetensors");
+    check_verb("sweep", "tests/oracle/lm/recompute.py",
+               "--dataset sentiment --queries 16 --shots 3 --demos shared --lambda-scale absolute "
+               "--projection P.safetensors");
+}
+
+/* All tokens of answers: the store has the states after each of them. */
+static void whole_answers_are_steered_as_computed(void **state)
+{
+    (void)state;
+    need_both();
+    check_verb("steer", "tests/oracle/lm/recompute.py",
+               "--dataset facts --queries 16 --shots 1,3 --answer sequence");
+    check_verb("steer", "tests/oracle/lm/recompute.py",
+               "--dataset facts --queries 10 --shots 2 --answer distinct --lambda-scale absolute");
+}
+
 static void facts_are_computed_again(void **state)
 {
     (void)state;
@@ -104,14 +132,18 @@ static void facts_are_computed_again(void **state)
     check_study("--dataset facts --queries 30 --shots 0,2");
 }
 
-/* Gates by A(alpha) as a matrix: raw and unit rows, over labels and over words. */
+/* Gates by A(alpha) as a matrix: raw and unit rows, over labels and over words, by first tokens and by
+ * whole answers. */
 static void gates_are_computed_again(void **state)
 {
     (void)state;
     static const char *const ways[] = {
         "--dataset sentiment --queries 24 --shots 0,2,3",
         "--dataset sentiment --queries 15 --shots 2 --rows unit --over full --lambda-scale absolute",
-        "--dataset facts --queries 16 --shots 2 --alphas 0.01,0.001 --context-layer 2"};
+        "--dataset facts --queries 16 --shots 2 --alphas 0.01,0.001 --context-layer 2",
+        "--dataset facts --queries 12 --shots 2 --alphas 0.01 --answer sequence --query-layer 1",
+        "--dataset facts --queries 10 --shots 2 --alphas 0.02 --answer distinct --over full",
+        "--dataset sentiment --queries 14 --shots 3 --labels negative=worse,positive=worth"};
     need_both();
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
         check_verb("gates", "tests/oracle/lm/gates.py", ways[i]);
@@ -132,6 +164,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(classes_are_computed_again),
         cmocka_unit_test(facts_are_computed_again),
+        cmocka_unit_test(projected_contexts_are_computed_again),
+        cmocka_unit_test(whole_answers_are_steered_as_computed),
         cmocka_unit_test(gates_are_computed_again),
         cmocka_unit_test(projections_are_computed_again),
     };

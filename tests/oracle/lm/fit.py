@@ -97,10 +97,15 @@ def main():
         for r in doc["refined"]:
             equal("divergence falls", r["after"] < r["before"], True)
     made = {"identity": X.copy(), "icl": Y, "zero_shot": 0 * Y, own: 0 * Y, "mean": 0 * Y}
+    if doc["method"] == "ridge":
+        made["train"] = 0 * Y
     for h in (0, 1):
         train, test = pool.half == h, pool.half != h
         check_rho(f"rho of half {h}", X[train], Y[train], doc["rho_halves"][h], to_zero)
-        made[own][test] = X[test] @ ridge(X[train], Y[train], doc["rho_halves"][h], to_zero).T
+        of_half = ridge(X[train], Y[train], doc["rho_halves"][h], to_zero)
+        made[own][test] = X[test] @ of_half.T
+        if "train" in made:
+            made["train"][train] = X[train] @ of_half.T
         for _, at in pool.tasks:
             inside = np.zeros(pool.n, bool)
             inside[at] = True

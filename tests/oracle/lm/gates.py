@@ -7,20 +7,24 @@
     gates.py states.safetensors bank.safetensors bank.json out
 
 Layers, contexts, lambda and answers of every alpha and mode, from the rules of
-docs/studies/language-models.md; compared with out/gates.json. Exit status 1 names what differs.
+docs/studies/language-models.md; compared with out/gates.json. Where $CGAM names the program, `cgam recall` is
+asked too, with the same queries and contexts on the exported bank. Exit status 1 names what differs.
 """
 import json
+import os
+import subprocess
 import sys
+import tempfile
 
 import numpy as np
 import recompute
 from recompute import Store, Task, bad, close, equal, safetensors
 
 
-def interval(b, t, y, rivals):
+def interval(b, t, y):
     """Where b + lambda t is largest at y: lambda in [lo, hi)."""
     lo, hi = 0.0, np.inf
-    for m in rivals:
+    for m in range(len(b)):
         if m == y:
             continue
         gap, rise = b[m] - b[y], t[y] - t[m]
@@ -31,6 +35,33 @@ def interval(b, t, y, rivals):
         elif gap > 0 or (gap == 0 and m < y):
             return None
     return (lo, hi) if lo < hi else None
+
+
+class Whole:
+    """Labels as sequences: the gates have a say in the first token, the model in the others."""
+
+    def __init__(self, doc, words, store, Z, g, epsilon):
+        sequence = doc["answer_tokens"]
+        self.tokens = np.array([s[0] for s in sequence])
+        self.target = np.array([doc["label_words"].index(w) for w in words])
+        self.counted, self.used = len(words), np.arange(len(sequence))
+        self.rest = np.zeros((len(words), len(sequence)))
+        self.goes_on = np.ones(len(words), bool)
+        for i, y in enumerate(self.target):
+            for k, s in enumerate(sequence):
+                for t in range(1, len(s)):
+                    h = store.after(doc["source"], doc["seed"], [(i, s[:t])])[0].astype(np.float64)
+                    scores = Z @ (g * h / np.sqrt((h * h).mean() + epsilon))
+                    self.rest[i, k] += recompute.log_softmax(scores)[s[t]]
+                    if k == y:
+                        self.goes_on[i] &= scores.argmax() == s[t]
+
+
+def first_tokens(doc, words):
+    task = Task(doc, words)
+    task.rest = np.zeros((len(words), len(task.tokens)))
+    task.goes_on = np.ones(len(words), bool)
+    return task
 
 
 def inside(lo, hi):
@@ -72,11 +103,32 @@ def couple(a, inverse, lam):
     return a + lam * lam * (inverse @ p)
 
 
-def check_shot(doc, entry, store, Z, g, epsilon):
+def ask_recall(bank, doc, row, q, c):
+    """p and log N_eff of every query under its half's coupling, by `cgam recall`."""
+    n = len(q[0])
+    p, log_neff = np.zeros(n), np.zeros(n)
+    with tempfile.TemporaryDirectory() as folder:
+        for h in range(2):
+            mine = np.arange(n) % 2 != h
+            np.save(folder + "/q.npy", q[h][mine])
+            np.save(folder + "/c.npy", c[h][mine])
+            words = [os.environ["CGAM"], "recall", "--bank", bank + ":Z", "--query",
+                     folder + "/q.npy", "--context", folder + "/c.npy", "--mode", row["mode"],
+                     "--alpha", repr(row["alpha"]), "--lambda", repr(row["lambdas"][h]), "--beta",
+                     "1", "--json"] + (["--normalize"] if doc["rows"] == "unit" else [])
+            # exit status 1: a recall came only as near as rounding lets it
+            said = json.loads(subprocess.run(words, stdout=subprocess.PIPE, check=False).stdout)
+            p[mine] = [x["p"] for x in said["queries"]]
+            log_neff[mine] = np.log([x["neff_entropy"] for x in said["queries"]])
+    return p, log_neff
+
+
+def check_shot(doc, entry, store, bank, Z, raw, g, epsilon):
     source, seed = doc["source"], doc["seed"]
     zero, words = store.series(source, "true", 0, seed)
     icl, _ = store.series(source, "true", entry["k"], seed)
-    task = Task(doc, words)
+    task = Whole(doc, words, store, raw, g, epsilon) if doc["answer"] != "first" else \
+        first_tokens(doc, words)
     zero, icl = zero.astype(np.float64), icl.astype(np.float64)
     n, N = len(zero), len(Z)
     half = np.arange(n) % 2
@@ -84,7 +136,7 @@ def check_shot(doc, entry, store, Z, g, epsilon):
     G -= np.diag(np.diag(G))
     full = doc["over"] == "full"
     equal("queries", entry["queries"], task.counted)
-    b, c, factor = {}, {}, {}
+    b, q, c, factor = {}, {}, {}, {}
     for h in range(2):
         layers = entry["layers"][h]
         mine = half == h
@@ -94,7 +146,8 @@ def check_shot(doc, entry, store, Z, g, epsilon):
         if doc["lambda_scale"] == "relative":
             context *= np.linalg.norm(x[mine], axis=1).mean() / np.linalg.norm(context)
         factor[h] = 1 / np.sqrt((x * x).mean(1) + epsilon)
-        b[h] = (x * g * factor[h][:, None]) @ Z.T
+        q[h] = x * g * factor[h][:, None]
+        b[h] = q[h] @ Z.T
         c[h] = context * g
     before = {}
     for row in entry["grid"]:
@@ -108,9 +161,14 @@ def check_shot(doc, entry, store, Z, g, epsilon):
             for i in np.flatnonzero(half == h):
                 if task.target[i] < 0:
                     continue
-                y = task.tokens[task.target[i]]
-                rivals = range(N) if full else task.tokens[task.used]
-                found = interval(b[h][i], factor[h][i] * t, y, rivals)
+                y, used = task.target[i], task.used
+                at = task.tokens[used]
+                if full:
+                    found = interval(b[h][i], factor[h][i] * t, task.tokens[y]) \
+                        if task.goes_on[i] else None
+                else:
+                    found = interval(b[h][i][at] + task.rest[i, used], factor[h][i] * t[at],
+                                     int(np.flatnonzero(used == y)[0]))
                 chosen += [found] if found else []
             lam, _ = best_lambda(chosen)
             close(f"lambda at {alpha} of half {h}", row["lambdas"][h], lam, 1e-6)
@@ -121,9 +179,10 @@ def check_shot(doc, entry, store, Z, g, epsilon):
                     r = couple(r, inverse, lam)
                 p = softmax(r)
                 winner[i] = r.argmax()
-                label = task.used[r[task.tokens[task.used]].argmax()]
+                label = task.used[(r[task.tokens[task.used]] + task.rest[i, task.used]).argmax()]
                 right[i] = label == task.target[i]
-                wide[i] = task.target[i] >= 0 and winner[i] == task.tokens[task.target[i]]
+                wide[i] = task.target[i] >= 0 and winner[i] == task.tokens[task.target[i]] and \
+                    task.goes_on[i]
                 entropy[i] = -(p * np.log(np.maximum(p, 1e-300))).sum()
                 top[i] = p.max()
         name = f"k = {entry['k']}, alpha {alpha}, {row['mode']}: "
@@ -135,6 +194,10 @@ def check_shot(doc, entry, store, Z, g, epsilon):
         close(name + "argmax_changed", row["argmax_changed"], (winner != against).mean(), 1e-12)
         if not coupled:
             before[alpha] = winner
+        if "CGAM" in os.environ:
+            p, log_neff = ask_recall(bank, doc, row, q, {h: np.outer(factor[h], c[h]) for h in c})
+            close(name + "p_max of recall", row["p_max"], p.mean(), 1e-9)
+            close(name + "neff of recall", row["neff"], np.exp(log_neff.mean()), 1e-9)
 
 
 def main(states, bank, bank_json, out):
@@ -144,6 +207,7 @@ def main(states, bank, bank_json, out):
         epsilon = json.load(f)["norm_epsilon"]
     with open(out + "/gates.json", encoding="utf-8") as f:
         doc = json.load(f)
+    raw = Z
     if doc["rows"] == "unit":
         Z = Z / np.linalg.norm(Z, axis=1, keepdims=True)
     G = Z @ Z.T
@@ -152,7 +216,7 @@ def main(states, bank, bank_json, out):
     close("mu_max", doc["mu_max"], np.linalg.eigvalsh(G)[-1], 1e-9)
     store = Store(states)
     for entry in doc["shots"]:
-        check_shot(doc, entry, store, Z, g, epsilon)
+        check_shot(doc, entry, store, bank, Z, raw, g, epsilon)
     for line in bad[:20]:
         print(line)
     print(f"{recompute.checks} numbers, {len(bad)} differ")

@@ -6,6 +6,8 @@
     cgam lm bank ... --no-inspect --out bank.safetensors --json > bank.json
     recompute.py states.safetensors bank.safetensors bank.json study
 
+Or a folder that `lm sweep --out` or `lm steer --out` left alone; of a sweep with --projection contexts go
+through P first.
 Every rule is that of docs/studies/language-models.md, "Protocol"; nothing is taken from cgam but states,
 unembedding, norm and the labels' tokens. Compared with study/study.json and the tables beside it: N_eff,
 the model's answers, contexts, ranges of lambda of all pairs of layers, readings on the grid, held-out
@@ -13,6 +15,7 @@ choices with their ties, baselines, what is recovered, steering with its errors,
 """
 import csv
 import json
+import os
 import sys
 
 import numpy as np
@@ -89,6 +92,14 @@ class Store:
         if [int(r["query"]) for r in rows] != list(range(len(rows))) or not rows:
             raise SystemExit(f"no series {source}, {demos}, {shots} shots")
         return self.states[[int(r["row"]) for r in rows]], [r["label"] for r in rows]
+
+    def after(self, source, seed, endings):
+        """The last layer's state [count, d] of the prompt without demonstrations of each query, which these
+        tokens follow."""
+        of = {r["token_ids"]: int(r["row"]) for r in self.index}
+        prompt = {int(r["query"]): r["token_ids"] for r in self.index if r["source"] == source and
+                  r["demos"] == "true" and r["shots"] == "0" and r["seed"] == str(seed)}
+        return self.states[[of[" ".join([prompt[i], *map(str, tokens)])] for i, tokens in endings], -1]
 
 
 # ---- The lens --------------------------------------------------------------------------------
@@ -347,6 +358,15 @@ def check_answers(lens, states, task, part, name):
     close(f"{name} log p", part["log_p"], lp.mean(), 2e-5, 2e-5)
 
 
+def first_of(x, tie):
+    """The index of the largest; what does not lead by more than a tie leaves the lower one."""
+    best = 0
+    for k in range(1, len(x)):
+        if x[k] > x[best] + tie:
+            best = k
+    return best
+
+
 def check_centred(lens, zero, task, part):
     n, layers = zero.shape[:2]
     rows = np.flatnonzero(task.target >= 0)
@@ -359,7 +379,7 @@ def check_centred(lens, zero, task, part):
         for own in right:
             for i in rows:
                 h = i % 2 if own else 1 - i % 2
-                right[own][l, i] = (s[i] - mean[h]).argmax() == y[i]
+                right[own][l, i] = first_of(s[i] - mean[h], 1e-9 * np.abs(s[i]).max()) == y[i]
     close("centred by layer", part["by_layer"], right[False][:, rows].mean(1), 1e-12)
     held = np.zeros(n, bool)
     for h in (0, 1):
@@ -410,6 +430,9 @@ def check_sweep(store, lens, part, folder):
         mean = lens.Z[task.tokens[task.used]].mean(0).astype(np.float32)
         contexts = shift(icl, zero) + shift(flipped, zero)
         contexts += [[d[:, l].mean(0).astype(np.float32)] * 2 for l in range(layers)]
+        if part["projection"]:
+            P = safetensors(folder + "/../" + part["projection"])["P"]
+            contexts = [[(P @ c.astype(np.float64)).astype(np.float32) for c in two] for two in contexts]
         contexts += [[mean, mean]]
         sweep = Sweep(lens, zero, task, contexts, part["lambda_scale"] == "relative")
         name = f"sweep k={k}"
@@ -455,17 +478,26 @@ def check_steer(store, lens, part):
     zero, words = store.series(source, "true", 0, seed)
     task = Task(part, words)
     n, layers = zero.shape[:2]
-    rows = np.flatnonzero(task.target >= 0)
-    token = task.tokens[task.target[rows]]
-    q = zero[:, -1].astype(np.float64)
-    length = np.linalg.norm(q, axis=1).mean()
-    objects = task.tokens[task.used]
+    whole = part["answer"] != "first"
+    sequence = part["answer_tokens"] if whole else [[t] for t in task.tokens]
+    target = [part["label_words"].index(w) for w in words] if whole else task.target
+    rows = np.flatnonzero(np.array(target) >= 0)
+    # every token of every answer: whose, which, and the state before it
+    asked = [(i, t) for i in rows for t in range(len(sequence[target[i]]))]
+    owner = np.array([i for i, _ in asked])
+    token = np.array([sequence[target[i]][t] for i, t in asked])
+    first = np.array([t == 0 for _, t in asked])
+    q = store.after(source, seed, [(i, sequence[target[i]][:t]) for i, t in asked]).astype(np.float64)
+    equal("states before answers", np.array_equal(q[first], zero[rows, -1]), True)
+    length = np.linalg.norm(zero[:, -1].astype(np.float64), axis=1).mean()
+    objects = np.unique([s[0] for s in sequence]) if whole else task.tokens[task.used]
     demos = {"positive": "true", "wrong_object": "flipped", "other_relation": "foreign"}
 
     def measure(x):
-        lp = log_softmax(lens.norm_scores(x[rows].astype(np.float32)))
-        own = lp[np.arange(len(rows)), token]
-        p, mass = np.exp(own), np.exp(lp[:, objects]).sum(1)
+        lp = log_softmax(lens.norm_scores(x.astype(np.float32)))
+        each = lp[np.arange(len(token)), token]
+        own = np.array([each[owner == i].sum() for i in rows])
+        p, mass = np.exp(own), np.exp(lp[first][:, objects]).sum(1)
         odds = own - np.log(np.maximum(mass - p, 1e-16 * p))
         return own, odds, mass
 
@@ -485,7 +517,7 @@ def check_steer(store, lens, part):
                 size = np.linalg.norm(c, axis=1, keepdims=True)
                 if part["lambda_scale"] == "relative":
                     c = np.divide(c * length, size, out=np.zeros_like(c), where=size > 0)
-                own, odds, mass = measure(q + curve["lambda"] * c)
+                own, odds, mass = measure(q + curve["lambda"] * c[owner])
                 at = f"{name} {curve['context']} {curve['lambda']} layer {l}"
                 close(at + " log p", curve["log_p"][l], own.mean(), 5e-5, 5e-5)
                 close(at + " gain", curve["log_p_gain"][l], (own - own0).mean(), 5e-5, 5e-5)
@@ -592,14 +624,19 @@ def main():
         facts = json.load(f)
     if facts["norm"] != "rms" or facts["norm_bias"]:
         raise SystemExit("only models with a root mean square norm without a bias are computed again")
-    with open(folder + "/study.json", encoding="utf-8") as f:
-        study = json.load(f)
+    study = {}
+    for part in ("study", "sweep", "steer"):
+        if os.path.exists(f"{folder}/{part}.json"):
+            with open(f"{folder}/{part}.json", encoding="utf-8") as f:
+                study.update(json.load(f) if part == "study" else {part: json.load(f)})
     store, lens = Store(states), Lens(safetensors(bank), facts["norm_epsilon"])
-    check_neff(store, lens, study["neff"])
-    check_sweep(store, lens, study["sweep"], folder)
-    if study["steer"]:
+    if study.get("neff"):
+        check_neff(store, lens, study["neff"])
+    if study.get("sweep"):
+        check_sweep(store, lens, study["sweep"], folder)
+    if study.get("steer"):
         check_steer(store, lens, study["steer"])
-    if study["probe"]:
+    if study.get("probe"):
         # every layer of a small model; of a large one the last and two more
         check_probe(store, lens, study["probe"],
                     lambda n: range(n) if n < 8 else (n // 2, 3 * n // 4, n - 1))

@@ -222,7 +222,7 @@ static int tear_down(void **state)
 
 static const int64_t two_shots[] = {2};
 
-static cgam_lm_study *open_study(cgam_env *env, const char *labels, bool exact)
+static cgam_lm_study *open_study(cgam_env *env, const char *labels, bool exact, bool distinct)
 {
     cgam_lm_study_opts opts = cgam_lm_study_opts_default();
     cgam_lm_study *study = NULL;
@@ -233,6 +233,8 @@ static cgam_lm_study *open_study(cgam_env *env, const char *labels, bool exact)
     opts.shots = two_shots;
     opts.shots_count = 1;
     opts.exact = exact;
+    opts.answer_given = distinct; /* else sequence, where words begin alike */
+    opts.answer = CGAM_ANSWER_DISTINCT;
     cgam_status status = cgam_lm_study_open(env, &opts, &study);
     if (status == CGAM_E_NOT_FOUND || status == CGAM_E_UNSUPPORTED) {
         print_message("skipped: %s\n", cgam_env_message(env));
@@ -267,10 +269,10 @@ static double log_p_by_scores(cgam_env *env, cgam_lm *lm, const cgam_lm_tokens *
 static void answers_have_the_probability_of_the_models_own_scores(void **state)
 {
     (void)state;
-    for (int exact = 0; exact < 2; exact++) {
+    for (int way = 0; way < 4; way++) {
         cgam_env *env = object_env(1);
         cgam_lm_study *study =
-            open_study(env, "x=good film of Paris,y=good film,z=the capital", exact);
+            open_study(env, "x=good film of Paris,y=good film,z=the capital", way % 2, way > 1);
         cgam_lm_task *task = &study->task;
         const cgam_lens *lens;
         CHECK_STATUS(env, cgam_lm_study_lens(study, &lens));
@@ -316,7 +318,8 @@ static void answers_that_begin_alike_share_what_they_begin_with(void **state)
 {
     (void)state;
     cgam_env *env = object_env(1);
-    cgam_lm_study *study = open_study(env, "x=good film of Paris,y=good film,z=the capital", true);
+    cgam_lm_study *study =
+        open_study(env, "x=good film of Paris,y=good film,z=the capital", true, false);
     cgam_lm_task *task = &study->task;
     CHECK_STATUS(env, cgam_lm_task_label(study, task));
     const cgam_answers *a = task->answers;
@@ -332,11 +335,34 @@ static void answers_that_begin_alike_share_what_they_begin_with(void **state)
     cgam_env_free(env);
 }
 
+/* Distinct answers have the tokens that no other begins with, and those where another goes on. */
+static void distinct_answers_end_where_they_part(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *labels;
+        int64_t count[3], beginnings;
+    } of[] = {{"x=good film of Paris,y=good film,z=the capital", {3, 2, 1}, 3},
+              {"x=good film of Paris,y=good film of the,z=good", {4, 4, 1}, 4},
+              {"x=good film,y=the capital,z=bad film of Paris", {1, 1, 1}, 1}};
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        cgam_env *env = object_env(1);
+        cgam_lm_study *study = open_study(env, of[i].labels, true, true);
+        CHECK_STATUS(env, cgam_lm_task_label(study, &study->task));
+        const cgam_answers *a = study->task.answers;
+        assert_int_equal(cgam_lm_task_answer(&study->task), CGAM_ANSWER_DISTINCT);
+        for (int64_t k = 0; k < 3; k++) assert_int_equal(a->word[k].count, of[i].count[k]);
+        assert_int_equal(a->beginnings, of[i].beginnings);
+        cgam_lm_study_close(study);
+        cgam_env_free(env);
+    }
+}
+
 static void every_part_takes_labels_that_begin_alike(void **state)
 {
     (void)state;
     cgam_env *env = object_env(1);
-    cgam_lm_study *study = open_study(env, "x=good film,y=good Paris,z=good", true);
+    cgam_lm_study *study = open_study(env, "x=good film,y=good Paris,z=good", true, false);
     cgam_lm_result *result;
     CHECK_STATUS(env, cgam_lm_sweep(study, NULL, &result));
     json_t *doc = json_loads(cgam_lm_result_json(result), 0, NULL);
@@ -376,7 +402,7 @@ static void answers_that_nothing_tells_apart_are_named(void **state)
     (void)state;
     cgam_env *env = object_env(1);
     cgam_lm_result *result;
-    cgam_lm_study *study = open_study(env, "x=good,y=good,z=the", true);
+    cgam_lm_study *study = open_study(env, "x=good,y=good,z=the", true, false);
     CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_sweep(study, NULL, &result));
     CHECK_MESSAGE(env, "the answers 'good' and 'good' are the same tokens");
     cgam_lm_study_close(study);
@@ -390,6 +416,7 @@ int main(void)
         cmocka_unit_test(memory_that_is_refused_is_no_more_than_that),
         cmocka_unit_test(answers_have_the_probability_of_the_models_own_scores),
         cmocka_unit_test(answers_that_begin_alike_share_what_they_begin_with),
+        cmocka_unit_test(distinct_answers_end_where_they_part),
         cmocka_unit_test(every_part_takes_labels_that_begin_alike),
         cmocka_unit_test(answers_that_nothing_tells_apart_are_named),
     };

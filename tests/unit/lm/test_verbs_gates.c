@@ -118,7 +118,13 @@ static void what_cannot_be_asked_is_refused(void **state)
            "lm gates " PROMPTS "--shots 2 --exact --context-layer 9");
     refuse(2, "too few for two halves", "",
            "lm gates --model m.gguf --eval d.tsv --queries 3 --shots 2 --exact");
-    refuse(2, "one", "", "lm gates --model m.gguf --eval one.tsv --queries 8 --shots 2 --exact");
+    static const char *const verbs[] = {"gates", "sweep", "steer", "inject"};
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
+        char words[128];
+        snprintf(words, sizeof words,
+                 "lm %s --model m.gguf --eval one.tsv --queries 8 --shots 2 --exact", verbs[i]);
+        refuse(2, "one.tsv has one answer for all queries", "", words);
+    }
     refuse(2, "empty.tsv", "",
            "lm gates --model m.gguf --eval empty.tsv --queries 8 --shots 2 --exact");
     refuse(2, "good", "",
