@@ -117,6 +117,10 @@ typedef struct cgam_lm_sweep_opts {
     bool absolute;       /* contexts as they are; default false: to the query layer's mean norm */
     bool in_sample;      /* contexts from all queries; default false: from the other half */
     bool intervals;      /* a table of where each query is right, of every pair; default false */
+    const char
+        *projection; /* file of P, width x width (fit.h): what demonstrations add becomes P times
+                               it, before it is rescaled; right, flipped and another task's alike.
+                               default NULL = I */
 } cgam_lm_sweep_opts;
 CGAM_API cgam_lm_sweep_opts cgam_lm_sweep_opts_default(void);
 CGAM_API CGAM_NODISCARD cgam_status cgam_lm_sweep(cgam_lm_study *study,
@@ -159,6 +163,10 @@ typedef struct cgam_lm_inject_opts {
     const double *scales; /* [scales_count] factors of the vectors; default 1 */
     int64_t scales_count;
     cgam_lm_answer answer; /* default FIRST */
+    const char
+        *projection; /* file of P, width x width (fit.h): ADD adds P times the mean effect, of
+                               controls too, and the readout has it; REPLACE puts a state there, which is
+                               no context, and knows no P. default NULL = I */
 } cgam_lm_inject_opts;
 CGAM_API cgam_lm_inject_opts cgam_lm_inject_opts_default(void);
 CGAM_API CGAM_NODISCARD cgam_status cgam_lm_inject(cgam_lm_study *study,

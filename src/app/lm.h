@@ -22,6 +22,9 @@
                       "by the probability of all their tokens, or of those up to where each "      \
                       "parts from the others; first, or sequence where classes begin alike")
 
+/* P for contexts: what the projection of the library's options is. */
+#define CGAM_PARAM_LM_PROJECTION(help_)                                                            \
+    CGAM_PARAM_TEXT("projection", "FILE[:NAME]", help_, .input = CGAM_INPUT_NUMBERS)
 
 #define CGAM_PARAM_LM_REPORT                                                                       \
     CGAM_PARAM_TEXT("report", "DIR",                                                               \

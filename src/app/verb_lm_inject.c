@@ -18,6 +18,8 @@ static const cgam_param params[] = {
                       "judged by the first token among all words, by the whole answer's "
                       "log-probability among the task's, by that of its tokens up to where it "
                       "parts from the others, or by greedy text"),
+    CGAM_PARAM_LM_PROJECTION(
+        "P (d,d), as `lm fit` writes it: what `add` adds, and the readout, is P c"),
     CGAM_PARAM_OUT(NULL, "write inject.json, inject.csv and figures here"),
     CGAM_PARAM_LM_REPORT,
     CGAM_PARAM_LM_FIGURES,
@@ -38,6 +40,7 @@ static cgam_lm_inject_opts options(const cgam_args *args)
         opts.layers_count = cgam_args_ints(args, "layers", &opts.layers);
     opts.scales_count = cgam_args_reals(args, "scales", &opts.scales);
     cgam_lm_answer_find(cgam_args_text(args, "answer"), &opts.answer);
+    opts.projection = cgam_args_text(args, "projection");
     return opts;
 }
 

@@ -14,6 +14,9 @@ static const cgam_param params[] = {
         "final norm of the sum on a grid of lambda; gain, or norm if a bias follows the norm"),
     CGAM_PARAM_LM_SCALE("contexts rescaled to the mean norm of the query layer, or as they are"),
     CGAM_PARAM_FLAG("in-sample", "contexts from all queries instead of the other half"),
+    CGAM_PARAM_LM_PROJECTION(
+        "P (d,d), as `lm fit` writes it: contexts c become P c, before they are "
+        "rescaled"),
     CGAM_PARAM_FLAG("intervals",
                     "also write sweep_intervals.csv: the couplings at which each query "
                     "is right, of every pair of layers"),
@@ -31,6 +34,7 @@ static cgam_status sweep(cgam_lm_study *study, const cgam_args *args, cgam_lm_re
     opts.absolute = cgam_args_is(args, "lambda-scale", "absolute");
     opts.in_sample = cgam_args_flag(args, "in-sample");
     opts.intervals = cgam_args_flag(args, "intervals");
+    opts.projection = cgam_args_text(args, "projection");
     return cgam_lm_sweep(study, &opts, out);
 }
 
@@ -133,6 +137,9 @@ const cgam_verb cgam_verb_lm_sweep = {
         "layer, then the latest context layer; of a range the geometric middle. held_out_ties in the "
         "document is the mean over all pairs that do equally well. Errors are by drawing queries with "
         "replacement, the choice of the pair left as it is.\n\n"
+        "--projection takes contexts of every layer, of right, flipped and another task's demonstrations, "
+        "through P first; the labels' rows stay as they are. With --lambda-scale relative the length of "
+        "P c plays no part.\n\n"
         "A bias after the final norm makes no coupling exact: such a model is read through its "
         "norm on a grid of lambda, and the document says so (exact_lambda).\n\n"
         "Answers of several tokens (--answer sequence, distinct, or classes that begin alike): over "

@@ -6,11 +6,12 @@
  * runs of a query share the tokens before the last, so a cell costs one token. Where first tokens are
  * judged, what the model says without edits is read off the states that the vectors are made of.
  *
- * Vectors of half h after layer l: ADD has the mean over h of (state with demonstrations - without),
- * REPLACE the state with demonstrations of the next query of h. */
+ * Vectors of half h after layer l: ADD has P times the mean over h of (state with demonstrations -
+ * without), REPLACE the state with demonstrations of the next query of h. */
 #include "lm/study_inject.h"
 #include "lm/study_sweep.h"
 
+#include <cgam/fit.h>
 #include <cgam/rng.h>
 #include <cgam/sweep.h>
 #include <math.h>
@@ -37,7 +38,7 @@ static cgam_status source_fill(const injection *t, int64_t queries, const float 
         for (int64_t l = 0; l < t->layers; l++)
             cgam_baseline_shift(queries, t->layers, t->d, s->with, without, l,
                                 halves == 2 ? (int)h : 2, s->shift + (h * t->layers + l) * t->d);
-    return CGAM_OK;
+    return t->P ? cgam_projection_apply(t->env, t->P, t->d, 2 * t->layers, s->shift) : CGAM_OK;
 }
 
 /* The query of half `half` whose state stands for the demonstrations when query i is asked: the one
@@ -430,8 +431,13 @@ cgam_status cgam_lm_inject(cgam_lm_study *study, const cgam_lm_inject_opts *opts
                    .d = study->info.width};
     *out = NULL;
     cgam_status status = check(&t);
+    if (status == CGAM_OK && o.projection)
+        status = cgam_projection_read(t.env, o.projection, t.d, &t.P);
     if (status == CGAM_OK) status = cgam_lm_result_new(study, &t.result);
-    if (status != CGAM_OK) return status;
+    if (status != CGAM_OK) {
+        cgam_projection_free(t.env, t.P);
+        return status;
+    }
     json_t *shots = json_array();
     cgam_lm_result_add(t.result, "inject", "accuracy of every kind, layer and scale",
                        "shots,kind,layer,scale,accuracy,se,f1");
@@ -440,11 +446,13 @@ cgam_status cgam_lm_inject(cgam_lm_study *study, const cgam_lm_inject_opts *opts
         status = add_shots(t, study->shots[i], shots);
     cgam_lm_result_describe(t.result, study, &study->task);
     cgam_json_put_text(t.result->doc, "answer", cgam_lm_answer_name(o.answer));
+    cgam_json_put_text(t.result->doc, "projection", o.projection);
     cgam_json_put(t.result->doc, "shots", shots);
     for (int64_t i = 0; t.prompt && i < t.n; i++)
         cgam_lm_tokens_free(study->lm, t.prompt[i].tokens);
     void *blocks[] = {t.prompt, t.marks, t.rows, t.cells, t.zero};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) cgam_free(t.env, blocks[i]);
+    cgam_projection_free(t.env, t.P);
     cgam_judge_close(&t.judge);
     return cgam_lm_result_end(t.result, status, out);
 }

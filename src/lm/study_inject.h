@@ -26,6 +26,7 @@ typedef struct source {
 typedef struct injection {
     cgam_lm_study *study;
     const cgam_lm_inject_opts *opts;
+    double *P; /* [d, d]; NULL: I */
     cgam_env *env;
     cgam_judge judge;
     cgam_lm_result *result;

@@ -8,6 +8,7 @@
 #include "lm/study_sweep.h"
 #include "num/stats.h"
 
+#include <cgam/fit.h>
 #include <math.h>
 #include <string.h>
 
@@ -83,6 +84,9 @@ static cgam_status make_contexts(cgam_trial *t)
     if (status == CGAM_OK) add_shifts(t, FLIPPED, flipped);
     cgam_free(t->env, flipped);
     if (status == CGAM_OK) status = add_other_task(t);
+    if (status == CGAM_OK && t->P)
+        status =
+            cgam_projection_apply(t->env, t->P, t->d, (int64_t)2 * GROUPS * t->layers, t->vectors);
     if (status == CGAM_OK) add_label_mean(t);
     for (int64_t c = 0; c < t->contexts; c++)
         for (int h = 0; h < 2; h++) t->context[c].half[h] = vector_at(t, c, h);
@@ -440,8 +444,13 @@ cgam_status cgam_lm_sweep(cgam_lm_study *study, const cgam_lm_sweep_opts *opts,
     t.target = t.answers ? t.answers->target : study->task.target;
     t.counted = t.answers ? t.n : study->task.counted;
     if (status == CGAM_OK) status = choose_lens(&t);
+    if (status == CGAM_OK && o.projection)
+        status = cgam_projection_read(t.env, o.projection, t.d, &t.P);
     if (status == CGAM_OK) status = cgam_lm_result_new(study, &t.result);
-    if (status != CGAM_OK) return status;
+    if (status != CGAM_OK) {
+        cgam_projection_free(t.env, t.P);
+        return status;
+    }
     cgam_lm_result_add(t.result, "sweep", "accuracy of every pair of layers at its best lambda",
                        "shots,context_layer,query_layer,restricted,restricted_from,restricted_to,"
                        "full,full_from,full_to");
@@ -469,7 +478,9 @@ cgam_status cgam_lm_sweep(cgam_lm_study *study, const cgam_lm_sweep_opts *opts,
     cgam_json_put_text(doc, "answer", cgam_lm_answer_name(cgam_lm_task_answer(t.task)));
     cgam_json_put_text(doc, "lambda_scale", o.absolute ? "absolute" : "relative");
     cgam_json_put_bool(doc, "in_sample", o.in_sample);
+    cgam_json_put_text(doc, "projection", o.projection);
     cgam_json_put(doc, "shots", shots);
     cgam_free(t.env, zero);
+    cgam_projection_free(t.env, t.P);
     return cgam_lm_result_end(t.result, status, out);
 }

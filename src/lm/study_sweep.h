@@ -19,6 +19,7 @@ typedef struct cgam_trial {
     cgam_lm_study *study;
     const cgam_lm_task *task;
     const cgam_lm_sweep_opts *opts;
+    double *P; /* [d, d]; NULL: I */
     cgam_lm_result *result;
     cgam_env *env;
     const cgam_lens *lens;

@@ -355,6 +355,53 @@ static void a_cell_is_chosen_on_one_half_and_counted_on_the_other(void **state)
     assert_true(held[0] && held[1] && held[2] && held[3] && !held[4]);
 }
 
+/* Each cell's accuracy and all that is held out, under P = factor I and one scale. */
+static json_t *injected_through(cgam_lm_study *study, double factor, double scale)
+{
+    cgam_lm_inject_opts opts = cgam_lm_inject_opts_default();
+    char path[96];
+    double P[64 * 64] = {0};
+    for (int i = 0; i < 64; i++) P[65 * i] = factor;
+    snprintf(path, sizeof path, "%s/P.npy", folder);
+    if (factor != 0)
+        CHECK_STATUS(env, cgam_npy_write(env, path, CGAM_F64, 2, (int64_t[]){64, 64}, P));
+    opts.projection = factor != 0 ? path : NULL;
+    opts.no_replace = true;
+    opts.scales = &scale;
+    opts.scales_count = 1;
+    opts.answer = CGAM_ANSWER_SEQUENCE;
+    cgam_lm_result *result;
+    CHECK_STATUS(env, cgam_lm_inject(study, &opts, &result));
+    json_t *doc = json_deep_copy(cgam_lm_result_document(result));
+    json_t *entry = json_array_get(json_object_get(doc, "shots"), 0);
+    for (size_t i = 0; i < 4; i++) /* it is the scale that is told apart */
+        json_object_del(json_array_get(json_object_get(entry, "inject"), i), "scale");
+    json_t *both =
+        json_pack("{sO*sO*sO*sO*}", "cells", json_object_get(entry, "inject"), "best",
+                  cgam_json_at(entry, "best.right"), "controls", json_object_get(entry, "controls"),
+                  "readout", json_object_get(entry, "readout_right"));
+    json_decref(doc);
+    cgam_lm_result_free(result);
+    return both;
+}
+
+/* P = I is no P, and P = 4 I is four times the scale, both to the last bit. */
+static void contexts_go_through_a_projection(void **state)
+{
+    (void)state;
+    cgam_lm_study *study = open_study();
+    json_t *none = injected_through(study, 0, 4), *same = injected_through(study, 1, 4),
+           *twice = injected_through(study, 4, 4), *larger = injected_through(study, 0, 16);
+    assert_true(json_equal(none, same));
+    assert_true(json_equal(twice, larger));
+    assert_false(json_equal(none, twice)); /* it was not all the same */
+    json_decref(none);
+    json_decref(same);
+    json_decref(twice);
+    json_decref(larger);
+    cgam_lm_study_close(study);
+}
+
 static void what_cannot_be_injected_is_said(void **state)
 {
     (void)state;
@@ -370,6 +417,9 @@ static void what_cannot_be_injected_is_said(void **state)
     opts.no_add = opts.no_replace = true;
     CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_inject(study, &opts, &result));
     CHECK_MESSAGE(env, "kinds: none is left");
+    opts = cgam_lm_inject_opts_default();
+    opts.projection = "/nowhere/P.npy";
+    CHECK_FAILS(env, CGAM_E_NOT_FOUND, cgam_lm_inject(study, &opts, &result));
     cgam_lm_study_close(study);
 }
 
@@ -383,6 +433,7 @@ int main(void)
         cmocka_unit_test(whole_answers_are_judged_as_if_all_were_scored),
         cmocka_unit_test(the_readout_knows_whole_answers),
         cmocka_unit_test(nothing_added_is_zero_shot),
+        cmocka_unit_test(contexts_go_through_a_projection),
         cmocka_unit_test(what_cannot_be_injected_is_said),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
