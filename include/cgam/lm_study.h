@@ -64,6 +64,12 @@ typedef struct cgam_lm_study_opts {
     bool answer_given;     /* default false: FIRST, or SEQUENCE where classes begin alike */
     cgam_lm_answer answer; /* of sweep, steer, gates; read if answer_given: FIRST or SEQUENCE */
     cgam_dtype dtype;      /* how states are stored: f32 (default), f16, bf16 */
+    unsigned parts; /* of cgam_lm_study_run, 1 << CGAM_LM_NEFF | ..; default 0 = the first four */
+    const char
+        *resume; /* file that takes what is finished, part by part and within long ones (an alpha,
+                           a layer, a thousand edits), and gives it to the same study opened again after an
+                           interruption, bit for bit; it stays: remove it when the results are safe.
+                           default NULL = nothing is kept but states */
     cgam_progress progress; /* default silence */
     int64_t turn,
         turns; /* for progress: which of how many studies of one run; default 0 of 0 = alone */
@@ -209,8 +215,8 @@ typedef enum cgam_lm_part {
     CGAM_LM_SWEEP,
     CGAM_LM_STEER, /* about facts: on the shipped ones where the data have classes */
     CGAM_LM_PROBE, /* about classes: left out where the data are facts */
-    CGAM_LM_PARTS, /* how many there are */
-    CGAM_LM_INJECT = CGAM_LM_PARTS, /* experiments by themselves, no parts of a whole study */
+    CGAM_LM_PARTS, /* how many there are unless asked for more */
+    CGAM_LM_INJECT = CGAM_LM_PARTS, /* whole answers where the data's begin alike */
     CGAM_LM_GATES,
     CGAM_LM_FIT,
     CGAM_LM_EXPERIMENTS /* how many there are with these */
@@ -218,11 +224,11 @@ typedef enum cgam_lm_part {
 CGAM_API const char *cgam_lm_part_name(cgam_lm_part part); /* "neff" */
 CGAM_API bool cgam_lm_part_find(const char *name, cgam_lm_part *out);
 
-/* One part with its defaults; *out NULL: it is left out. Progress tells how far all four are. */
+/* One part with its defaults; *out NULL: it is left out. Progress tells how far all are. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_lm_study_part(cgam_lm_study *study, cgam_lm_part part,
                                                        cgam_lm_result **out);
-/* All of them: the document has a key for each, null where it is left out, and the tables are those
- * of all. */
+/* All that the options name: the document has a key for each, null where it is left out, and the tables
+ * are those of all. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_lm_study_run(cgam_lm_study *study, cgam_lm_result **out);
 
 #ifdef __cplusplus

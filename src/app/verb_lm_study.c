@@ -1,4 +1,4 @@
-/* verb_lm_study.c: neff, sweep, steer and probe on the same data, one after the other. */
+/* verb_lm_study.c: experiments on the same data, one after the other. */
 #include "app/lm.h"
 #include "app/verbs.h"
 
@@ -7,6 +7,8 @@
 static const cgam_param params[] = {
     CGAM_PARAMS_LM(false),
     CGAM_PARAM_LM_ANSWER,
+    CGAM_PARAM_WORDS("parts", "neff|sweep|steer|probe|inject|gates|fit|all",
+                     "what is run, in this order; the first four if not given"),
     CGAM_PARAM_OUT(NULL, "write study.json, tables and figures of all parts here"),
     CGAM_PARAM_LM_REPORT,
     CGAM_PARAM_INTS("seeds", "N,N,..", NULL, 0, 9e15,
@@ -21,9 +23,10 @@ static const cgam_param params[] = {
 static cgam_status run_parts(cgam_call *call, cgam_lm_study *study, const char *out, json_t *files)
 {
     cgam_status status = CGAM_OK;
-    for (int i = 0; i < CGAM_LM_PARTS && status == CGAM_OK; i++) {
+    for (int i = 0; i < CGAM_LM_EXPERIMENTS && status == CGAM_OK; i++) {
         cgam_lm_part part = (cgam_lm_part)i;
         cgam_lm_result *result = NULL;
+        if (!(study->parts >> i & 1)) continue;
         status = cgam_lm_study_part(study, part, &result);
         json_t *doc = result ? json_object() : json_null();
         if (result) status = cgam_lm_leave(call, out, part, result, doc, files);
@@ -31,6 +34,19 @@ static cgam_status run_parts(cgam_call *call, cgam_lm_study *study, const char *
         cgam_lm_result_free(result);
     }
     return status;
+}
+
+/* --parts as the library takes them; 0: none is given. */
+static unsigned parts_of(const cgam_args *args)
+{
+    const char *const *words;
+    unsigned parts = 0;
+    int64_t count = cgam_args_words(args, "parts", &words);
+    for (int64_t i = 0; i < count; i++) {
+        cgam_lm_part part;
+        parts |= cgam_lm_part_find(words[i], &part) ? 1U << part : (1U << CGAM_LM_EXPERIMENTS) - 1;
+    }
+    return parts;
 }
 
 /* The seeds to spread over, checked before anything is run; *out NULL: none. Gives *out; cgam_free. */
@@ -74,6 +90,11 @@ static cgam_status run(cgam_call *call)
     const char *out = to.out[0] ? to.out : NULL;
     json_t *files = json_array();
     opts.store = to.store[0] ? to.store : NULL;
+    opts.parts = parts_of(call->args);
+    char resume[CGAM_PATH_ROOM];
+    if (status == CGAM_OK && out)
+        status = cgam_path_join(call->env, out, ".study.progress", resume);
+    if (out) opts.resume = resume;
     cgam_lm_put_command(call);
     if (status == CGAM_OK) status = cgam_lm_study_open(call->env, &opts, &study);
     if (status == CGAM_OK) status = run_parts(call, study, out, files);
@@ -82,14 +103,16 @@ static cgam_status run(cgam_call *call)
     cgam_free(call->env, seeds);
     cgam_line_clear(&line);
     if (status == CGAM_OK && out) status = cgam_json_save(call->env, out, "study.json", call->doc);
+    if (status == CGAM_OK && out) remove(resume);
     json_array_append_new(files, json_string("study.json"));
     cgam_lm_put_files(call->doc, status == CGAM_OK ? out : NULL, files);
     if (status == CGAM_OK) status = cgam_lm_place_show(call, &to);
     return status;
 }
 
-static const cgam_verb *const printers[CGAM_LM_PARTS] = {&cgam_verb_lm_neff, &cgam_verb_lm_sweep,
-                                                         &cgam_verb_lm_steer, &cgam_verb_lm_probe};
+static const cgam_verb *const printers[CGAM_LM_EXPERIMENTS] = {
+    &cgam_verb_lm_neff,   &cgam_verb_lm_sweep, &cgam_verb_lm_steer, &cgam_verb_lm_probe,
+    &cgam_verb_lm_inject, &cgam_verb_lm_gates, &cgam_verb_lm_fit};
 
 static void print_spread(const json_t *spread, FILE *to)
 {
@@ -118,7 +141,7 @@ static void print_spread(const json_t *spread, FILE *to)
 
 static void print(const json_t *doc, FILE *to)
 {
-    for (int i = 0; i < CGAM_LM_PARTS; i++) {
+    for (int i = 0; i < CGAM_LM_EXPERIMENTS; i++) {
         const json_t *inner = json_object_get(doc, cgam_lm_part_name((cgam_lm_part)i));
         if (!json_is_object(inner)) continue;
         fprintf(to, "%s== %s\n\n", i ? "\n" : "", cgam_lm_part_name((cgam_lm_part)i));
@@ -130,12 +153,16 @@ static void print(const json_t *doc, FILE *to)
 
 const cgam_verb cgam_verb_lm_study = {
     .name = "lm study",
-    .summary = "neff, sweep, steer and probe in one go",
+    .summary = "neff, sweep, steer and probe in one go, and inject, gates, fit if asked for",
     .about =
-        "Runs the four studies with the same model, data and seed. Steering is about facts: "
+        "Runs experiments with the same model, data and seed in one process that opens model, store and "
+        "lens once: the first four of --parts, or those it names. Each is as its own verb has it "
+        "without options. Steering is about facts: "
         "where the data have classes it takes the shipped countries and capitals. The probe is "
         "about classes: where the data are facts it is left out. With --store every prompt is "
-        "run once for all parts, and an interrupted study goes on where it was.\n\n"
+        "run once for all parts. An interrupted study goes on where it was: states are in the store, and "
+        "with --out or --report finished parts, alphas, layers of a fit and edits are in "
+        ".study.progress there until all is done.\n\n"
         "--report puts the study into a folder of a report, keeps its states there, and makes the "
         "report's page again with a section on it and with the claims it decides. Where the report "
         "has no page yet, one is made; `cgam report` makes it part of its own.",

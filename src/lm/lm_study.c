@@ -1,8 +1,9 @@
 /* lm_study.c: model, data, store and lens, opened once for any number of experiments. */
-#include "lm/study.h"
+#include "lm/answers.h"
 
 #include "base/names.h"
 
+#include <cgam/fit.h>
 #include <stdlib.h>
 
 cgam_lm_study_opts cgam_lm_study_opts_default(void)
@@ -19,6 +20,7 @@ void cgam_lm_study_close(cgam_lm_study *study)
     cgam_lens_free(study->lens);
     cgam_store_close(study->store);
     cgam_lm_close(study->lm);
+    cgam_journal_close(study->kept);
     cgam_free(env, study);
 }
 
@@ -82,12 +84,15 @@ cgam_status cgam_lm_study_open(cgam_env *env, const cgam_lm_study_opts *opts, cg
     study->told = o.progress;
     study->turn = o.turn;
     study->turns = o.turns;
+    study->parts =
+        o.parts ? o.parts & ((1U << CGAM_LM_EXPERIMENTS) - 1) : (1U << CGAM_LM_PARTS) - 1;
     if (o.progress.report) study->progress = (cgam_progress){tell, study};
     cgam_status status = read_shots(study, &o);
     if (status == CGAM_OK) status = cgam_lm_task_open(study, &o);
     if (status == CGAM_OK) status = cgam_lm_open(env, o.model, &study->lm);
     if (status == CGAM_OK) study->info = cgam_lm_describe(study->lm);
     if (status == CGAM_OK && o.store) status = cgam_store_open(env, o.store, true, &study->store);
+    if (status == CGAM_OK && o.resume) status = cgam_kept_open(study, o.resume);
     if (status == CGAM_OK) *out = study;
     else cgam_lm_study_close(study);
     return status;
@@ -147,26 +152,59 @@ static cgam_status by_facts(cgam_lm_study *study, bool plan, cgam_lm_result **ou
     return status;
 }
 
-cgam_status cgam_lm_study_part(cgam_lm_study *study, cgam_lm_part part, cgam_lm_result **out)
+/* Which of how many parts. */
+static void name_part(cgam_lm_study *study, cgam_lm_part part)
 {
-    *out = NULL;
-    cgam_status status = study->told.report ? by_facts(study, true, NULL) : CGAM_OK;
-    if (status != CGAM_OK) return status;
-    if (part < CGAM_LM_PARTS)
-        snprintf(study->part, sizeof study->part, "%s %d/%d: ", cgam_lm_part_name(part),
-                 (int)part + 1, (int)CGAM_LM_PARTS);
+    int before = 0, all = 0;
+    for (int p = 0; p < CGAM_LM_EXPERIMENTS; p++) {
+        all += study->parts >> p & 1;
+        before += p < (int)part && study->parts >> p & 1;
+    }
+    if (study->parts >> part & 1)
+        snprintf(study->part, sizeof study->part, "%s %d/%d: ", cgam_lm_part_name(part), before + 1,
+                 all);
+}
+
+/* Answers as the sweep compares them. */
+static cgam_status inject(cgam_lm_study *study, cgam_lm_result **out)
+{
+    cgam_lm_inject_opts opts = cgam_lm_inject_opts_default();
+    cgam_status status = cgam_lm_task_label(study, &study->task);
+    opts.answer = cgam_lm_task_answer(&study->task);
+    return status == CGAM_OK ? cgam_lm_inject(study, &opts, out) : status;
+}
+
+static cgam_status run_part(cgam_lm_study *study, cgam_lm_part part, cgam_lm_result **out)
+{
     switch (part) {
     case CGAM_LM_NEFF: return cgam_lm_neff(study, NULL, out);
     case CGAM_LM_SWEEP: return cgam_lm_sweep(study, NULL, out);
     case CGAM_LM_STEER: return by_facts(study, false, out);
     case CGAM_LM_PROBE:
         return cgam_dataset_open_ended(study->task.eval) ? CGAM_OK : cgam_lm_probe(study, out);
-    case CGAM_LM_INJECT:
-    case CGAM_LM_GATES:
-    case CGAM_LM_FIT:
+    case CGAM_LM_INJECT: return inject(study, out);
+    case CGAM_LM_GATES: return cgam_lm_gates(study, NULL, out);
+    case CGAM_LM_FIT: return cgam_lm_fit(study, NULL, out);
     case CGAM_LM_EXPERIMENTS: break;
     }
     return cgam_fail(study->env, CGAM_E_ARG, "a study has no part %d", (int)part);
+}
+
+cgam_status cgam_lm_study_part(cgam_lm_study *study, cgam_lm_part part, cgam_lm_result **out)
+{
+    const char *key = part < CGAM_LM_EXPERIMENTS ? cgam_lm_part_name(part) : "";
+    cgam_status status = cgam_kept_result(study, key, out);
+    if (status != CGAM_OK || *out) return status;
+    status = study->told.report ? by_facts(study, true, NULL) : CGAM_OK;
+    if (status != CGAM_OK) return status;
+    if (part < CGAM_LM_EXPERIMENTS) name_part(study, part);
+    status = run_part(study, part, out);
+    if (status == CGAM_OK && *out) status = cgam_kept_add_result(study, key, *out);
+    if (status != CGAM_OK) {
+        cgam_lm_result_free(*out);
+        *out = NULL;
+    }
+    return status;
 }
 
 cgam_status cgam_lm_study_run(cgam_lm_study *study, cgam_lm_result **out)
@@ -175,7 +213,8 @@ cgam_status cgam_lm_study_run(cgam_lm_study *study, cgam_lm_result **out)
     *out = NULL;
     cgam_status status = cgam_lm_result_new(study, &all);
     if (status != CGAM_OK) return status;
-    for (int p = 0; p < CGAM_LM_PARTS && status == CGAM_OK; p++) {
+    for (int p = 0; p < CGAM_LM_EXPERIMENTS && status == CGAM_OK; p++) {
+        if (!(study->parts >> p & 1)) continue;
         cgam_lm_result *one = NULL;
         status = cgam_lm_study_part(study, (cgam_lm_part)p, &one);
         cgam_json_put(all->doc, cgam_lm_part_name(p), one ? json_incref(one->doc) : json_null());
@@ -184,7 +223,11 @@ cgam_status cgam_lm_study_run(cgam_lm_study *study, cgam_lm_result **out)
             all->cells[all->tables] = one->cells[i];
             all->names[all->tables] = one->names[i];
         }
-        if (one) one->tables = 0; /* they have moved */
+        if (one) { /* they have moved */
+            one->tables = 0;
+            all->words[p] = one->words[0];
+            one->words[0] = NULL;
+        }
         cgam_lm_result_free(one);
     }
     return cgam_lm_result_end(all, status, out);

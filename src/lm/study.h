@@ -3,6 +3,7 @@
 #define CGAM_SRC_LM_STUDY_H
 
 #include "base/env.h"
+#include "io/journal.h"
 #include "io/json.h"
 
 #include <cgam/lm_study.h>
@@ -23,7 +24,7 @@ typedef struct cgam_lm_task {
         *answers; /* where all their tokens are compared: answers.h; NULL: the first */
 } cgam_lm_task;
 
-enum { CGAM_SHOTS_ROOM = 16, CGAM_PLAN_ROOM = 10 * CGAM_SHOTS_ROOM };
+enum { CGAM_SHOTS_ROOM = 16, CGAM_PLAN_ROOM = 16 * CGAM_SHOTS_ROOM };
 
 /* What a whole study has to do, in tokens to run: study_plan.c. */
 typedef struct cgam_lm_plan {
@@ -57,6 +58,8 @@ struct cgam_lm_study {
     cgam_collected collected;  /* by the experiment in progress */
     cgam_lm_plan plan;
     int64_t turn, turns; /* as in the options */
+    unsigned parts;      /* of the whole study, a bit each */
+    cgam_journal *kept;  /* NULL: nothing is */
 };
 
 /* A set that comes with the library as a task; its name is borrowed. */
@@ -110,9 +113,10 @@ enum {
     CGAM_WORK_NEFF = 2,  /* two lenses */
     CGAM_WORK_SWEEP = 2, /* queries and contexts */
     CGAM_WORK_STEER = 9, /* three contexts, three couplings */
-    CGAM_WORK_PROBE = 1
+    CGAM_WORK_PROBE = 1,
+    CGAM_WORK_FIT = 12 /* of a layer: five ways that are judged, and the two fits */
 };
-/* Adds up all parts, once, if anybody listens; facts: what steering is about. */
+/* Adds up all parts that are not kept, once, if anybody listens; facts: what steering is about. */
 cgam_status cgam_lm_plan_make(cgam_lm_study *study, const cgam_lm_task *facts);
 /* The same of an experiment by itself: the prompts of its own task with true labels, and so many states
  * that are read. */
@@ -133,8 +137,27 @@ void cgam_lm_work_share(const cgam_lm_study *study, cgam_progress_at *at);
 /* The task that a sweep holds its contexts against, with k demonstrations; its name is constant. */
 cgam_status cgam_lm_other_task(const cgam_lm_study *study, int64_t k, cgam_lm_task *out);
 
+/* The task whose context is a control of injection, with k demonstrations; its name is constant. */
+cgam_status cgam_lm_inject_other(const cgam_lm_study *study, int64_t k, cgam_lm_task *out);
+/* Tokens that injection runs for a number of shots; states that gates read. */
+double cgam_lm_inject_work(const cgam_lm_study *study);
+double cgam_lm_gates_work(const cgam_lm_study *study, const cgam_lm_gates_opts *opts);
+
+/* ---- What is finished: study_kept.c ---------------------------------------------------------- */
+/* Opens the file for the study as it is: records of the same run are found, others are dropped. */
+cgam_status cgam_kept_open(cgam_lm_study *study, const char *path);
+/* What an earlier run has kept of the study's task under this key, which names all options that it depends
+ * on; NULL, false: nothing. Borrowed until the study is closed, or copied where it has this size. */
+const void *cgam_kept_bytes(const cgam_lm_study *study, const char *key, size_t *size);
+bool cgam_kept_find(const cgam_lm_study *study, const char *key, void *out, size_t size);
+/* Keeps it for runs to come, at once; nothing where nothing is kept. */
+cgam_status cgam_kept_add(cgam_lm_study *study, const char *key, const void *bytes, size_t size);
+/* The same of a whole result; gives *out, NULL: there is none. */
+cgam_status cgam_kept_add_result(cgam_lm_study *study, const char *key, const cgam_lm_result *r);
+cgam_status cgam_kept_result(cgam_lm_study *study, const char *key, cgam_lm_result **out);
+
 /* ---- Results: study_result.c -------------------------------------------------------------- */
-enum { CGAM_LM_TABLES = 12 };
+enum { CGAM_LM_TABLES = 24 };
 
 struct cgam_lm_result {
     cgam_env *env;
@@ -143,9 +166,10 @@ struct cgam_lm_result {
     int64_t tables;
     cgam_table table[CGAM_LM_TABLES];
     double *cells[CGAM_LM_TABLES];
-    char **names[CGAM_LM_TABLES]; /* of rows that have one, else NULL */
-    int64_t room[CGAM_LM_TABLES]; /* rows */
-    bool lost;                    /* a row found no memory */
+    char **names[CGAM_LM_TABLES];     /* of rows that have one, else NULL */
+    int64_t room[CGAM_LM_TABLES];     /* rows */
+    bool lost;                        /* a row found no memory */
+    char *words[CGAM_LM_EXPERIMENTS]; /* of tables that were kept */
 };
 
 /* An empty result; what the study has collected is counted from here. */

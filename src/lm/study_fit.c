@@ -456,12 +456,23 @@ static cgam_status run_layers(cgam_fitting *f, json_t *doc)
     double *row = cgam_alloc(f->env, (size_t)(f->layers * CGAM_CURVE_COLUMNS), sizeof *row);
     cgam_status status = row ? CGAM_OK : cgam_fail_nomem(f->env, "a curve");
     int64_t first = f->opts->no_curve ? f->layers - 1 : 0;
+    double states = CGAM_WORK_FIT * (double)(f->n * (f->layers - first));
+    cgam_lm_work_begin(f->study, cgam_lm_reading_work(f->study, states));
     for (int64_t i = first; i < f->layers && status == CGAM_OK; i++) {
-        int64_t layer = i == f->layers - 1 ? f->layer : i < f->layer ? i : i + 1;
+        bool last = i == f->layers - 1; /* more than its row is wanted of it */
+        int64_t layer = last ? f->layer : i < f->layer ? i : i + 1;
+        double *of = row + layer * CGAM_CURVE_COLUMNS;
+        char key[64];
+        snprintf(key, sizeof key, "fit %016llx layer %lld", (unsigned long long)f->key,
+                 (long long)layer);
         tell(f, i - first, f->layers - first);
+        if (!last && cgam_kept_find(f->study, key, of, CGAM_CURVE_COLUMNS * sizeof *of)) continue;
         status = run_layer(f, layer);
-        if (status == CGAM_OK) cgam_fit_curve_row(f, layer, row + layer * CGAM_CURVE_COLUMNS);
+        if (status == CGAM_OK) cgam_fit_curve_row(f, layer, of);
+        if (status == CGAM_OK && !last)
+            status = cgam_kept_add(f->study, key, of, CGAM_CURVE_COLUMNS * sizeof *of);
     }
+    if (status == CGAM_OK) tell(f, f->layers - first, f->layers - first);
     for (int64_t l = 0; l < f->layers && status == CGAM_OK; l++)
         if (!f->opts->no_curve || l == f->layer)
             cgam_lm_result_row(f->result, 0, row + l * CGAM_CURVE_COLUMNS);
@@ -536,6 +547,18 @@ static cgam_status check(const cgam_fitting *f)
     return CGAM_OK;
 }
 
+/* Of all that a layer's row depends on but the study: options and tasks. */
+static uint64_t key_of(const cgam_fitting *f)
+{
+    const cgam_lm_fit_opts *o = f->opts;
+    int64_t of[] = {o->from_query, (int64_t)o->method, f->lowrank ? o->rank : 0,
+                    f->lowrank ? o->iterations : 0};
+    uint64_t h = cgam_hash(CGAM_HASH, of, sizeof of);
+    for (int64_t t = 0; t < f->tasks; t++)
+        h = cgam_hash(h, f->task[t].source, strlen(f->task[t].source) + 1);
+    return h;
+}
+
 cgam_status cgam_lm_fit(cgam_lm_study *study, const cgam_lm_fit_opts *opts, cgam_lm_result **out)
 {
     cgam_lm_fit_opts o = opts ? *opts : cgam_lm_fit_opts_default();
@@ -561,6 +584,7 @@ cgam_status cgam_lm_fit(cgam_lm_study *study, const cgam_lm_fit_opts *opts, cgam
     cgam_lm_result_add(f->result, "fit", "held-out accuracy and R2 of every P, layer by layer",
                        cgam_curve_heads);
     status = take_tasks(f);
+    f->key = key_of(f);
     if (status == CGAM_OK) status = make_room(f);
     if (status == CGAM_OK) status = judge(f, CGAM_WAY_ZERO);
     if (status == CGAM_OK) status = judge(f, CGAM_WAY_ICL);

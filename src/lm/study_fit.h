@@ -46,6 +46,7 @@ typedef struct cgam_fitting {
     double rho_left_out[CGAM_FIT_TASKS]; /* fitted on all tasks but this */
     cgam_fit_refined refined[3];         /* of all queries, and fitted on each half */
     bool lowrank;
+    uint64_t key; /* of what is kept */
 } cgam_fitting;
 
 /* Shares and R^2 of a way over queries [from, to). */

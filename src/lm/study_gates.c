@@ -270,6 +270,32 @@ static double work_of(const gating *g)
     return (g->opts->unit ? 0.2 : 1) * (double)g->d + each * (double)(g->n * g->count);
 }
 
+/* One number of shots at an alpha: from an earlier run into out, or out for runs to come. */
+static cgam_status keep(gating *g, int64_t k, double alpha, bool find, bool *found,
+                        cgam_gates_answers *out)
+{
+    const cgam_lm_gates_opts *o = g->opts;
+    struct {
+        const char *name;
+        void *bytes;
+        size_t size;
+    } of[] = {{"lambda", out->lambda, sizeof out->lambda},
+              {"chosen", out->chosen, sizeof out->chosen},
+              {"first", out->first, (size_t)g->n * sizeof *out->first},
+              {"coupled", out->coupled, (size_t)g->n * sizeof *out->coupled}};
+    cgam_status status = CGAM_OK;
+    for (int i = 0; i < (out->coupled ? 4 : 3) && status == CGAM_OK; i++) {
+        char key[160];
+        snprintf(key, sizeof key, "gates %d %d %d %d %d %lld %lld %a %lld %s",
+                 g->trial.answers != NULL, o->unit, (int)o->over, o->absolute, o->in_sample,
+                 (long long)o->context_layer, (long long)o->query_layer, alpha,
+                 (long long)g->shot[k].k, of[i].name);
+        if (find) *found = *found && cgam_kept_find(g->study, key, of[i].bytes, of[i].size);
+        else status = cgam_kept_add(g->study, key, of[i].bytes, of[i].size);
+    }
+    return status;
+}
+
 static cgam_status run_alphas(gating *g)
 {
     cgam_gates_asked *asked[CGAM_SHOTS_ROOM];
@@ -288,24 +314,36 @@ static cgam_status run_alphas(gating *g)
             out[k].first = g->shot[k].answers + (i == 0 ? 0 : g->n);
             if (!g->opts->no_coupled) out[k].coupled = g->shot[k].answers + 2 * g->n;
         }
-        status = cgam_gates_at(g->gates, g->alpha[i], g->count, asked, out, &g->seconds);
+        bool found = true;
+        for (int64_t k = 0; k < g->count && status == CGAM_OK; k++)
+            status = keep(g, k, g->alpha[i], true, &found, &out[k]);
+        if (status == CGAM_OK && !found) {
+            status = cgam_gates_at(g->gates, g->alpha[i], g->count, asked, out, &g->seconds);
+            for (int64_t k = 0; k < g->count && status == CGAM_OK; k++)
+                status = keep(g, k, g->alpha[i], false, NULL, &out[k]);
+        }
         for (int64_t k = 0; k < g->count && status == CGAM_OK; k++)
             cgam_gates_put(g, &g->shot[k], g->alpha[i], &out[k]);
     }
     return status;
 }
 
+double cgam_lm_gates_work(const cgam_lm_study *study, const cgam_lm_gates_opts *opts)
+{
+    cgam_lm_gates_opts o = opts ? *opts : cgam_lm_gates_opts_default();
+    double n = (double)study->task.queries, d = (double)study->info.width;
+    double sweeps = o.context_layer < 0 || o.query_layer < 0
+                        ? CGAM_WORK_SWEEP * n * (double)(study->info.layers + 1)
+                        : 0;
+    double shots = (double)study->n_shots - 1, alphas = o.n_alphas ? (double)o.n_alphas + 1 : 12;
+    double each = o.no_coupled ? 2 : GATES_WORK_COUPLED;
+    return GATES_WORK_SPECTRUM * d + sweeps * shots +
+           alphas * ((o.unit ? 0.2 : 1) * d + each * n * shots);
+}
+
 static cgam_status run(gating *g)
 {
-    double sweeps = g->opts->context_layer < 0 || g->opts->query_layer < 0
-                        ? CGAM_WORK_SWEEP * (double)(g->n * g->layers)
-                        : 0;
-    int64_t shots = g->study->n_shots - 1, alphas = g->opts->n_alphas ? g->opts->n_alphas + 1 : 12;
-    double each = g->opts->no_coupled ? 2 : GATES_WORK_COUPLED;
-    double readings =
-        GATES_WORK_SPECTRUM * (double)g->d + sweeps * (double)shots +
-        (double)alphas * ((g->opts->unit ? 0.2 : 1) * (double)g->d + each * (double)(g->n * shots));
-    cgam_status status = cgam_lm_plan_readings(g->study, readings);
+    cgam_status status = cgam_lm_plan_readings(g->study, cgam_lm_gates_work(g->study, g->opts));
     if (status == CGAM_OK)
         status = cgam_answers_states(g->trial.answers, g->study, g->trial.task, 0, CGAM_DEMOS_TRUE,
                                      &g->zero, &g->trial.zero_after);

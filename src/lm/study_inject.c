@@ -88,18 +88,24 @@ static void control_vector(const injection *t, int control, const cell *c, int64
     stretch(out, t->d, norm);
 }
 
-/* Another task: capitals, or antonyms where the task has to do with countries itself. */
+/* Capitals, or antonyms where the task has to do with countries itself. */
+cgam_status cgam_lm_inject_other(const cgam_lm_study *study, int64_t k, cgam_lm_task *out)
+{
+    const char *name = study->task.name;
+    int64_t n = study->task.queries;
+    bool countries = strcmp(name, "facts") == 0 || strcmp(name, "capitals") == 0 ||
+                     strcmp(name, "currencies") == 0 || strcmp(name, "continents") == 0;
+    return cgam_lm_task_shipped(study, countries ? "antonyms" : "capitals",
+                                n < OTHER_QUERIES ? n : OTHER_QUERIES, k, out);
+}
+
 static cgam_status open_other(injection *t)
 {
     cgam_lm_task task;
     float *without = NULL;
-    const char *name = t->study->task.name;
-    bool countries = strcmp(name, "facts") == 0 || strcmp(name, "capitals") == 0 ||
-                     strcmp(name, "currencies") == 0 || strcmp(name, "continents") == 0;
-    t->other_name = countries ? "antonyms" : "capitals";
-    cgam_status status = cgam_lm_task_shipped(
-        t->study, t->other_name, t->n < OTHER_QUERIES ? t->n : OTHER_QUERIES, t->k, &task);
+    cgam_status status = cgam_lm_inject_other(t->study, t->k, &task);
     if (status != CGAM_OK) return status;
+    t->other_name = task.name;
     status = cgam_lm_states(t->study, &task, 0, CGAM_DEMOS_TRUE, &without);
     if (status == CGAM_OK)
         status = cgam_lm_states(t->study, &task, t->k, CGAM_DEMOS_TRUE, &t->other.with);
@@ -222,11 +228,37 @@ static void lot_add(const injection *t, lot *r, int64_t i, const cell *c, const 
     r->place[r->jobs++] = place;
 }
 
+/* The answers of a lot, unless an earlier run has them: which it is and all that it depends on. */
+static cgam_status lot_judge(injection *t, const char *what, lot *r)
+{
+    const cgam_lm_inject_opts *o = t->opts;
+    char key[160], also[170];
+    size_t jobs = (size_t)r->jobs;
+    uint64_t cells = CGAM_HASH;
+    for (int64_t i = 0; i < r->jobs; i++) {
+        const cgam_lm_edit *e = &r->edit[i];
+        int64_t of[] = {r->place[i], e->layer, e->kind};
+        cells = cgam_hash(cells, of, sizeof of);
+        cells = cgam_hash(cells, &e->scale, sizeof e->scale);
+    }
+    snprintf(key, sizeof key, "inject %s %lld %s %016llx %.80s", what, (long long)t->k,
+             cgam_lm_answer_name(o->answer), (unsigned long long)cells,
+             o->projection ? o->projection : "");
+    snprintf(also, sizeof also, "%s f1", key);
+    if (cgam_kept_find(t->study, key, r->right, jobs * sizeof *r->right) &&
+        cgam_kept_find(t->study, also, r->f1, jobs * sizeof *r->f1))
+        return CGAM_OK;
+    cgam_status status = cgam_judge_run(&t->judge, r->jobs, r->job, r->right, r->f1);
+    if (status == CGAM_OK) status = cgam_kept_add(t->study, key, r->right, jobs * sizeof *r->right);
+    return status == CGAM_OK ? cgam_kept_add(t->study, also, r->f1, jobs * sizeof *r->f1) : status;
+}
+
 /* Runs them once there are enough, or `last`: answers to right[place], and to f1[place] below f1_end. */
-static cgam_status lot_run(injection *t, lot *r, bool last, bool *right, double *f1, int64_t f1_end)
+static cgam_status lot_run(injection *t, const char *what, lot *r, bool last, bool *right,
+                           double *f1, int64_t f1_end)
 {
     if (r->jobs == 0 || (r->jobs < AT_ONCE && !last)) return CGAM_OK;
-    cgam_status status = cgam_judge_run(&t->judge, r->jobs, r->job, r->right, r->f1);
+    cgam_status status = lot_judge(t, what, r);
     for (int64_t j = 0; j < r->jobs && status == CGAM_OK; j++) {
         right[r->place[j]] = r->right[j];
         if (r->place[j] < f1_end) f1[r->place[j]] = r->f1[j];
@@ -235,10 +267,17 @@ static cgam_status lot_run(injection *t, lot *r, bool last, bool *right, double 
     return status;
 }
 
+double cgam_lm_inject_work(const cgam_lm_study *study)
+{
+    double cells = 2 * KINDS * (double)(study->info.layers + 1);
+    return (cells + CONTROLS) * (double)study->task.queries;
+}
+
 static cgam_status run_cells(injection *t)
 {
     lot r;
     int64_t count = 2 * t->n_cells;
+    cgam_lm_work_begin(t->study, (double)(count * t->n));
     cgam_status status = lot_open(t->env, count, &r);
     for (int64_t i = 0; i < t->n && status == CGAM_OK; i++) {
         tell(t, "injecting", i);
@@ -248,7 +287,7 @@ static cgam_status run_cells(injection *t)
             lot_add(t, &r, i, one, vector_for(t, &t->truth, one, i, own ? i % 2 : 1 - i % 2),
                     c * t->n + i);
         }
-        status = lot_run(t, &r, i + 1 == t->n, t->right, t->f1, t->n_cells * t->n);
+        status = lot_run(t, "cells", &r, i + 1 == t->n, t->right, t->f1, t->n_cells * t->n);
     }
     lot_close(t->env, &r);
     return status;
@@ -257,6 +296,7 @@ static cgam_status run_cells(injection *t)
 static cgam_status run_controls(injection *t, const choice *best)
 {
     lot r;
+    cgam_lm_work_begin(t->study, (double)(CONTROLS * t->n));
     cgam_status status = lot_open(t->env, CONTROLS, &r);
     float *room = cgam_alloc(t->env, (size_t)(r.room * t->d), sizeof *room);
     if (status == CGAM_OK && !room) status = cgam_fail_nomem(t->env, "controls");
@@ -269,7 +309,7 @@ static cgam_status run_controls(injection *t, const choice *best)
             control_vector(t, c, one, i, half, v);
             lot_add(t, &r, i, one, v, c * t->n + i);
         }
-        status = lot_run(t, &r, i + 1 == t->n, marks_of(t, CONTROL), NULL, 0);
+        status = lot_run(t, "controls", &r, i + 1 == t->n, marks_of(t, CONTROL), NULL, 0);
     }
     cgam_free(t->env, room);
     lot_close(t->env, &r);

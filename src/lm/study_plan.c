@@ -34,10 +34,8 @@ void cgam_lm_work_tell(cgam_lm_study *study, const char *what, int64_t done, int
 static uint64_t key_of(const cgam_lm_task *task, int64_t k, cgam_demos demos)
 {
     char text[sizeof task->source + 40];
-    uint64_t hash = 14695981039346656037U; /* FNV-1a */
     snprintf(text, sizeof text, "%s %lld %d", task->source, (long long)k, (int)demos);
-    for (const char *at = text; *at; at++) hash = (hash ^ (unsigned char)*at) * 1099511628211U;
-    return hash;
+    return cgam_hash(CGAM_HASH, text, strlen(text));
 }
 
 void cgam_lm_work_states(cgam_lm_study *study, const cgam_lm_task *task, int64_t k,
@@ -105,22 +103,84 @@ static cgam_status plan_sweep(cgam_lm_study *study)
     return status;
 }
 
-cgam_status cgam_lm_plan_make(cgam_lm_study *study, const cgam_lm_task *facts)
+static cgam_status plan_inject(cgam_lm_study *study)
 {
-    cgam_lm_plan *p = &study->plan;
-    bool classes = !cgam_dataset_open_ended(study->task.eval);
-    double n = (double)study->task.queries, L = (double)study->info.layers + 1;
-    double shots = (double)study->n_shots;
-    if (!study->told.report || p->total > 0) return CGAM_OK;
     cgam_status status = plan_shots(study, &study->task, CGAM_DEMOS_TRUE);
-    if (status == CGAM_OK) status = plan_sweep(study);
+    if (status == CGAM_OK) status = plan_shots(study, &study->task, CGAM_DEMOS_FLIPPED);
+    for (int64_t i = 1; i < study->n_shots && status == CGAM_OK; i++) {
+        cgam_lm_task other;
+        status = cgam_lm_inject_other(study, study->shots[i], &other);
+        if (status == CGAM_OK) status = add_states(study, &other, 0, CGAM_DEMOS_TRUE);
+        if (status == CGAM_OK) status = add_states(study, &other, study->shots[i], CGAM_DEMOS_TRUE);
+        cgam_lm_task_close(study->env, &other);
+        study->plan.total += cgam_lm_inject_work(study);
+    }
+    return status;
+}
+
+static cgam_status plan_facts(cgam_lm_study *study, const cgam_lm_task *facts)
+{
+    cgam_status status = CGAM_OK;
     for (int demos = CGAM_DEMOS_TRUE; demos <= CGAM_DEMOS_FOREIGN && status == CGAM_OK; demos++)
         status = plan_shots(study, facts, (cgam_demos)demos);
-    if (status == CGAM_OK && classes) status = plan_shots(study, &study->task, CGAM_DEMOS_TRUE);
-    double states = CGAM_WORK_NEFF * n * shots + CGAM_WORK_SWEEP * n * (shots - 1) +
-                    CGAM_WORK_STEER * (double)facts->queries * (shots - 1) +
-                    (classes ? CGAM_WORK_PROBE * n * shots : 0);
-    p->total += cgam_lm_reading_work(study, states * L);
+    return status;
+}
+
+static cgam_status plan_fit(cgam_lm_study *study)
+{
+    cgam_status status = add_states(study, &study->task, 0, CGAM_DEMOS_TRUE);
+    int64_t most = study->shots[study->n_shots - 1];
+    return status == CGAM_OK ? add_states(study, &study->task, most, CGAM_DEMOS_TRUE) : status;
+}
+
+static cgam_status plan_part(cgam_lm_study *study, cgam_lm_part part, const cgam_lm_task *facts)
+{
+    double n = (double)study->task.queries, L = (double)study->info.layers + 1;
+    double shots = (double)study->n_shots, states = 0;
+    bool classes = !cgam_dataset_open_ended(study->task.eval);
+    cgam_status status = CGAM_OK;
+    switch (part) {
+    case CGAM_LM_NEFF:
+        states = CGAM_WORK_NEFF * n * shots * L;
+        status = plan_shots(study, &study->task, CGAM_DEMOS_TRUE);
+        break;
+    case CGAM_LM_SWEEP:
+        states = CGAM_WORK_SWEEP * n * (shots - 1) * L;
+        status = plan_sweep(study);
+        break;
+    case CGAM_LM_STEER:
+        states = CGAM_WORK_STEER * (double)facts->queries * (shots - 1) * L;
+        status = plan_facts(study, facts);
+        break;
+    case CGAM_LM_PROBE:
+        if (!classes) break;
+        states = CGAM_WORK_PROBE * n * shots * L;
+        status = plan_shots(study, &study->task, CGAM_DEMOS_TRUE);
+        break;
+    case CGAM_LM_INJECT: status = plan_inject(study); break;
+    case CGAM_LM_GATES:
+        states = cgam_lm_gates_work(study, NULL);
+        status = plan_shots(study, &study->task, CGAM_DEMOS_TRUE);
+        break;
+    case CGAM_LM_FIT:
+        states = CGAM_WORK_FIT * n * L;
+        status = plan_fit(study);
+        break;
+    case CGAM_LM_EXPERIMENTS: break;
+    }
+    study->plan.total += cgam_lm_reading_work(study, states);
+    return status;
+}
+
+cgam_status cgam_lm_plan_make(cgam_lm_study *study, const cgam_lm_task *facts)
+{
+    cgam_status status = CGAM_OK;
+    size_t size;
+    if (!study->told.report || study->plan.total > 0) return CGAM_OK;
+    for (int p = 0; p < CGAM_LM_EXPERIMENTS && status == CGAM_OK; p++)
+        if (study->parts >> p & 1 &&
+            !cgam_kept_bytes(study, cgam_lm_part_name((cgam_lm_part)p), &size))
+            status = plan_part(study, (cgam_lm_part)p, facts);
     return status;
 }
 

@@ -17,6 +17,7 @@ void cgam_lm_result_free(cgam_lm_result *r)
     }
     json_decref(r->doc);
     cgam_free(r->env, r->json);
+    for (int i = 0; i < CGAM_LM_EXPERIMENTS; i++) cgam_free(r->env, r->words[i]);
     cgam_free(r->env, r);
 }
 

@@ -199,6 +199,147 @@ static void progress_is_one_share_of_all_parts(void **state)
     cgam_env_free(env);
 }
 
+/* ---- Interruptions ------------------------------------------------------------------------- */
+static int64_t asks_left, asked;
+
+static bool stop_soon(void *user)
+{
+    (void)user;
+    asked++;
+    return asks_left-- <= 0;
+}
+
+/* What clocks and the store's luck put into a document goes out of it. */
+static void forget_time(json_t *doc)
+{
+    const char *key;
+    json_t *value;
+    void *next;
+    size_t i;
+    json_array_foreach(doc, i, value) forget_time(value);
+    json_object_foreach_safe(doc, next, key, value)
+    {
+        if (strstr(key, "seconds") || strcmp(key, "capture") == 0) json_object_del(doc, key);
+        else forget_time(value);
+    }
+}
+
+static void check_same(const cgam_lm_result *a, const cgam_lm_result *b)
+{
+    assert_int_equal(cgam_lm_result_tables(a), cgam_lm_result_tables(b));
+    for (int64_t i = 0; i < cgam_lm_result_tables(a); i++) {
+        const cgam_table *x = cgam_lm_result_table(a, i), *y = cgam_lm_result_table(b, i);
+        assert_string_equal(x->name, y->name);
+        assert_string_equal(x->heads, y->heads);
+        assert_int_equal(x->rows, y->rows);
+        assert_memory_equal(x->cells, y->cells, (size_t)(x->rows * x->columns) * sizeof *x->cells);
+    }
+    json_t *one = document(a), *two = document(b);
+    forget_time(one);
+    forget_time(two);
+    assert_true(json_equal(one, two));
+    json_decref(one);
+    json_decref(two);
+}
+
+/* All seven parts, stopped again and again: what is finished is not done again, and all of it is as if
+ * nothing had happened. */
+static void an_interrupted_study_goes_on(void **state)
+{
+    (void)state;
+    char kept[] = "/tmp/cgam-kept-XXXXXX", store[] = "/tmp/cgam-study-XXXXXX.db";
+    int a = mkstemp(kept), b = mkstemps(store, 3);
+    assert_true(a >= 0 && b >= 0);
+    close(a);
+    close(b);
+    unlink(kept);
+    unlink(store);
+    cgam_env_opts how = cgam_env_opts_default();
+    how.threads = 1;
+    how.interrupted = stop_soon;
+    cgam_env *env;
+    CHECK_STATUS(NULL, cgam_env_new(&how, &env));
+    cgam_lm_study_opts opts = options();
+    opts.parts = (1U << CGAM_LM_EXPERIMENTS) - 1;
+    opts.store = store;
+    asks_left = INT64_MAX;
+    cgam_lm_study *study = open_study(env, &opts);
+    cgam_lm_result *whole, *got = NULL;
+    asked = 0;
+    CHECK_STATUS(env, cgam_lm_study_run(study, &whole));
+    int64_t all = asked, stops = 0, used = 0;
+    cgam_lm_study_close(study);
+    opts.resume = kept;
+    for (int round = 0; round < 400 && !got; round++, stops++) {
+        asked = 0;
+        asks_left = (round + 2) * all / 10; /* some parts are one piece */
+        study = open_study(env, &opts);
+        cgam_status status = cgam_lm_study_run(study, &got);
+        assert_true(status == CGAM_OK || status == CGAM_E_INTERRUPTED);
+        used += asked;
+        cgam_lm_study_close(study);
+        if (got) break;
+    }
+    assert_non_null(got);
+    assert_true(stops >= 2);
+    check_same(whole, got);
+    cgam_lm_result_free(got);
+    /* a stop costs what was in hand and the readings before it, not the parts before it */
+    assert_true(used < 2 * all);
+    asked = 0; /* again: everything is there */
+    asks_left = INT64_MAX;
+    study = open_study(env, &opts);
+    CHECK_STATUS(env, cgam_lm_study_run(study, &got));
+    assert_true(asked < all / 50);
+    check_same(whole, got);
+    cgam_lm_result_free(got);
+    cgam_lm_study_close(study);
+    /* another seed is another run: nothing of this one is taken */
+    opts.seed = 2;
+    opts.parts = 1U << CGAM_LM_NEFF;
+    study = open_study(env, &opts);
+    size_t size;
+    assert_null(cgam_kept_bytes(study, "neff", &size));
+    /* a record that is no result is as none */
+    static const char *const bad[] = {"", "\xff\xff\xff\xff\xff\xff\xff\x7f{}", "12345678{}"};
+    CHECK_STATUS(env, cgam_kept_add(study, "neff", bad[1], 10));
+    CHECK_STATUS(env, cgam_kept_add(study, "sweep", bad[2], 10));
+    CHECK_STATUS(env, cgam_kept_add(study, "steer", bad[0], 0));
+    cgam_lm_study_close(study);
+    study = open_study(env, &opts);
+    for (int part = CGAM_LM_NEFF; part <= CGAM_LM_STEER; part++) {
+        const char *name = cgam_lm_part_name((cgam_lm_part)part);
+        assert_non_null(cgam_kept_bytes(study, name, &size));
+        CHECK_STATUS(env, cgam_kept_result(study, name, &got));
+        assert_null(got);
+    }
+    cgam_lm_study_close(study);
+    cgam_lm_result_free(whole);
+    cgam_env_free(env);
+    unlink(kept);
+    unlink(store);
+}
+
+/* The share of seven parts, from a cold start and from a store: it does not fall, and ends at all. */
+static void all_parts_share_the_time(void **state)
+{
+    (void)state;
+    cgam_env *env = object_env(1);
+    shares seen = {0};
+    cgam_lm_study_opts opts = options();
+    opts.parts = (1U << CGAM_LM_EXPERIMENTS) - 1;
+    opts.progress = (cgam_progress){note_share, &seen};
+    cgam_lm_study *study = open_study(env, &opts);
+    cgam_lm_result *all;
+    CHECK_STATUS(env, cgam_lm_study_run(study, &all));
+    assert_true(seen.calls > 20 && seen.without == 0);
+    assert_true(seen.last > 0.9 && seen.last <= 1);
+    for (int i = 0; i < study->plan.count; i++) assert_true(study->plan.run[i].begun);
+    cgam_lm_result_free(all);
+    cgam_lm_study_close(study);
+    cgam_env_free(env);
+}
+
 /* The same kind of file is facts or classes by what it was read as, whatever its name. */
 static void facts_are_known_by_the_data(void **state)
 {
@@ -281,6 +422,8 @@ int main(void)
         cmocka_unit_test(a_sweep_is_a_call),
         cmocka_unit_test(the_whole_study_is_its_parts),
         cmocka_unit_test(progress_is_one_share_of_all_parts),
+        cmocka_unit_test(an_interrupted_study_goes_on),
+        cmocka_unit_test(all_parts_share_the_time),
         cmocka_unit_test(facts_are_known_by_the_data),
         cmocka_unit_test(what_cannot_be_opened_is_said),
         cmocka_unit_test(the_unembedding_is_a_bank),
