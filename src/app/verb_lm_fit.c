@@ -67,13 +67,10 @@ static cgam_status run(cgam_call *call)
 /* ---- For people --------------------------------------------------------------------------- */
 static const struct {
     const char *key, *name;
-} ways[] = {{"zero_shot", "no context"},
-            {"icl", "with demonstrations"},
-            {"mean", "the task's mean y"},
-            {"identity", "P = I"},
-            {"random", "random P, same spectrum"},
-            {"ridge", "ridge"},
-            {"held_out", "P"},
+} ways[] = {{"zero_shot", "no context"},           {"icl", "with demonstrations"},
+            {"mean", "the task's mean y"},         {"identity", "P = I"},
+            {"random", "random P, same spectrum"}, {"ridge", "ridge"},
+            {"train", "P, where it was fitted"},   {"held_out", "P"},
             {"left_out", "P of the other tasks"}};
 
 static void print_ways(FILE *to, const json_t *of, const json_t *kl)
@@ -104,8 +101,8 @@ static void print(const json_t *doc, FILE *to)
     fprintf(to, "%s, %lld shots: P by %s from the %s after layer %lld, %lld pairs, rho %.3g",
             cgam_json_get_text(doc, "dataset"), (long long)cgam_json_get_int(doc, "k"),
             cgam_json_get_text(doc, "method"), cgam_json_get_text(doc, "from"),
-            (long long)cgam_json_get_int(doc, "layer"), (long long)cgam_json_get_int(doc, "train"),
-            cgam_json_get_real(doc, "rho"));
+            (long long)cgam_json_get_int(doc, "layer"),
+            (long long)cgam_json_get_int(doc, "queries"), cgam_json_get_real(doc, "rho"));
     if (json_object_get(doc, "rank"))
         fprintf(to, ", rank %lld", (long long)cgam_json_get_int(doc, "rank"));
     fputs("\nheld out: fitted on one half of the queries, counted on the other\n\n", to);
@@ -134,12 +131,13 @@ const cgam_verb cgam_verb_lm_fit = {
         "leave-one-out. Low rank: P = I + U'V, from the ridge's best approximation of that rank, "
         "refined by L-BFGS on the Kullback-Leibler divergence from the distribution over all words "
         "that the model has with demonstrations.\n\n"
-        "P is fitted on one half of the queries and counted on the other, both ways. Several --dataset "
+        "P is fitted on one half of the queries and counted on the other, both ways (`train`: on the same). Several --dataset "
         "are fitted together; `left_out` is counted on each of them with P of the others. Beside it: no "
         "context, the mean y of the same task on the half fitted on, P = I, a random P with the same spectrum, and "
         "demonstrations in the prompt. R2 is of P x about y, KL from the model's own distribution. "
         "From contexts of the last layer x is y.\n\n"
-        "--out gets P of all queries, for `recall --projection`. --report puts figure and table into a report, beside what `lm study --report` has "
+        "--out gets P of all queries, for `recall`, `lm sweep` and `lm inject --projection`. --report puts figure and "
+        "table into a report, beside what `lm study --report` has "
         "left of the same data there.",
     .example =
         "cgam lm fit --dataset capitals --dataset antonyms --shots 4 --queries 40 --store s.db "

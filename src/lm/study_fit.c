@@ -179,17 +179,16 @@ static cgam_status run_fold(cgam_fitting *f, const int *fold_of, int fold, bool 
     if (status == CGAM_OK) status = rows_take(f, fold_of, fold, true, &test);
     if (status == CGAM_OK)
         status = model_fit(f, train.n, train.x, train.y, train.base, train.aim, &m);
-    if (status == CGAM_OK && (!f->lowrank || !left_out)) {
-        status = model_apply(&m, false, test.n, test.x, test.out);
-        if (status == CGAM_OK) keep(f, &test, left_out ? CGAM_WAY_LEFT_OUT : CGAM_WAY_RIDGE);
-    }
-    if (status == CGAM_OK && f->lowrank) {
-        status = model_apply(&m, true, test.n, test.x, test.out);
-        if (status == CGAM_OK) keep(f, &test, left_out ? CGAM_WAY_LEFT_OUT : CGAM_WAY_LOWRANK);
+    for (int low = left_out && f->lowrank; low <= f->lowrank && status == CGAM_OK; low++) {
+        int way = left_out ? CGAM_WAY_LEFT_OUT : low ? CGAM_WAY_LOWRANK : CGAM_WAY_RIDGE;
+        status = model_apply(&m, low, test.n, test.x, test.out);
+        if (status == CGAM_OK) keep(f, &test, way);
     }
     if (status == CGAM_OK && left_out) f->rho_left_out[fold] = cgam_ridge_rho(m.ridge);
     if (status == CGAM_OK && !left_out) {
-        status = apply_random(&m, &test);
+        status = model_apply(&m, f->lowrank, train.n, train.x, train.out);
+        if (status == CGAM_OK) keep(f, &train, CGAM_WAY_TRAIN);
+        if (status == CGAM_OK) status = apply_random(&m, &test);
         if (status == CGAM_OK) keep(f, &test, CGAM_WAY_RANDOM);
         take_means(f, &train, &test);
         if (status == CGAM_OK) keep(f, &test, CGAM_WAY_MEAN);
@@ -468,6 +467,7 @@ static cgam_status run_layers(cgam_fitting *f, json_t *doc)
         tell(f, i - first, f->layers - first);
         if (!last && cgam_kept_find(f->study, key, of, CGAM_CURVE_COLUMNS * sizeof *of)) continue;
         status = run_layer(f, layer);
+        if (status == CGAM_OK && last) status = judge(f, CGAM_WAY_TRAIN);
         if (status == CGAM_OK) cgam_fit_curve_row(f, layer, of);
         if (status == CGAM_OK && !last)
             status = cgam_kept_add(f->study, key, of, CGAM_CURVE_COLUMNS * sizeof *of);

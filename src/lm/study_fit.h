@@ -16,6 +16,7 @@ typedef enum cgam_way {
     CGAM_WAY_ICL,  /* y itself */
     CGAM_WAYS,
     CGAM_WAY_LEFT_OUT = CGAM_WAYS, /* the method's P, fitted on the other tasks */
+    CGAM_WAY_TRAIN,                /* the same, on the half that it was fitted on */
     CGAM_WAYS_ALL
 } cgam_way;
 extern const char *const cgam_way_names[CGAM_WAYS_ALL];

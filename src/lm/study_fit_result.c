@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdio.h>
 
-const char *const cgam_way_names[CGAM_WAYS_ALL] = {"identity", "ridge",     "lowrank", "random",
-                                                   "mean",     "zero_shot", "icl",     "left_out"};
+const char *const cgam_way_names[CGAM_WAYS_ALL] = {
+    "identity", "ridge", "lowrank", "random", "mean", "zero_shot", "icl", "left_out", "train"};
 
 #define WAY_HEADS(name)                                                                            \
     "," name "_restricted," name "_restricted_se," name "_full," name "_full_se," name "_r2"
@@ -142,7 +142,6 @@ cgam_status cgam_fit_put(const cgam_fitting *f, json_t *doc)
     if (f->lowrank) cgam_json_put_int(doc, "rank", o->rank);
     cgam_json_put_real(doc, "rho", f->rho);
     cgam_json_put(doc, "rho_halves", cgam_json_reals(f->rho_half, 2, 1));
-    cgam_json_put_int(doc, "train", f->n);
     put_ways(f, doc, 0, f->n);
     cgam_json_put(doc, "by_task", tasks);
     cgam_status status = CGAM_OK;

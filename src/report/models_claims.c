@@ -171,14 +171,18 @@ static outcome shots_collapse(const question *q, cgam_claim *claim)
 }
 
 /* ---- (ii) Sweep -------------------------------------------------------------------------- */
-static outcome reaches_icl(const question *q, cgam_claim *claim)
+static outcome reaches_among(const question *q, const json_t *entry, cgam_claim *claim)
 {
-    const json_t *entry = cgam_models_most_shots(q->study, "sweep.shots");
     const char *own = cgam_json_get_text(entry, q->of->own);
     const char *full = cgam_json_get_text(entry, q->of->against[0].path);
     if (!*own || !*full) return SILENT;
     cgam_claim_tell(claim, "%.3f of %.3f", share_of(own), share_of(full));
     return reaches(own, full, 0.75) ? YES : NO;
+}
+
+static outcome reaches_icl(const question *q, cgam_claim *claim)
+{
+    return reaches_among(q, cgam_models_most_shots(q->study, "sweep.shots"), claim);
 }
 
 /* Does retrieval beat every rival? */
@@ -214,6 +218,23 @@ static outcome injects(const question *q, cgam_claim *claim)
         cgam_claim_tell(claim, " (%s, layer %d)", cgam_json_get_text(entry, "best.kind"),
                         (int)cgam_json_get_int(entry, "best.layer"));
     return result;
+}
+
+/* And of a learned P; a fit of one task, or without low rank, has no rival to some. */
+static outcome fits(const question *q, cgam_claim *claim)
+{
+    const json_t *fit = cgam_json_at(q->study, "fit");
+    if (!*cgam_json_get_text(fit, q->of->against[0].path)) return SILENT;
+    outcome result = beats_among(q, fit, claim);
+    if (result != SILENT)
+        cgam_claim_tell(claim, " (%s, %s after layer %d)", cgam_json_get_text(fit, "method"),
+                        cgam_json_get_text(fit, "from"), (int)cgam_json_get_int(fit, "layer"));
+    return result;
+}
+
+static outcome fit_reaches_icl(const question *q, cgam_claim *claim)
+{
+    return reaches_among(q, cgam_json_at(q->study, "fit"), claim);
 }
 
 static outcome shots_help(const question *q, cgam_claim *claim)
@@ -492,6 +513,28 @@ static const claim_row list[] = {
     {"ours", "Replacing the state (Hendel et al. 2023) does more than adding the mean effect.",
      "held-out answers of the two kinds, each at its best, sign test", .by = injects,
      .of = {"by_kind.replace.right", {{"by_kind.add.right", "add"}}}},
+    {"ours", "A learned P does more than P = I and than a random P of its spectrum.",
+     "Over all words: held-out answers of the last state plus P x against both (sign tests).",
+     .by = fits,
+     .of = {"held_out.full_right",
+            {{"identity.full_right", "P = I"}, {"random.full_right", "random P"}}}},
+    {"ours", "A learned P carries the query, not only the task.",
+     "Over all words: held-out answers against those with the task's mean in place of P x (sign test).",
+     .by = fits, .of = {"held_out.full_right", {{"mean.full_right", "mean"}}}},
+    {"ours", "A learned P has most of the accuracy of in-context learning.",
+     "Over all words: held-out accuracy is significantly above 3/4 of that with demonstrations.",
+     .by = fit_reaches_icl, .of = {"held_out.full_right", {{"icl.full_right", NULL}}}},
+    {"ours", "A learned P does more than demonstrations in the prompt.",
+     "Over all words: held-out answers against the model's own with demonstrations (sign test).",
+     .by = fits, .of = {"held_out.full_right", {{"icl.full_right", "demonstrations"}}}},
+    {"ours", "A learned P serves tasks that it has not seen.",
+     "Over all words: answers of tasks left out against no context and P = I (sign tests).",
+     .by = fits,
+     .of = {"left_out.full_right",
+            {{"zero_shot.full_right", "no context"}, {"identity.full_right", "P = I"}}}},
+    {"ours", "Low rank towards the model's own distribution does more than the ridge.",
+     "Over all words: held-out answers of the two (sign test), where low rank was fitted.",
+     .by = fits, .of = {"held_out.full_right", {{"ridge.full_right", "ridge"}}}},
     {"appendix D.4, fig. 7", "Separability peaks in the early to middle layers.",
      "The best separability is not significantly above the best of the first half of the layers.",
      .by = separates_early},

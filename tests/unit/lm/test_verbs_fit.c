@@ -20,14 +20,15 @@ static void a_fit_says_what_it_must(void **state)
     need_model();
     json_t *doc = ask("lm fit " PROMPTS "--shots 0,2 --exact --store f.db --out P.safetensors "
                       "--folder out");
-    static const char *const ways[] = {"held_out", "identity", "random",
-                                       "icl",      "mean",     "zero_shot"};
+    static const char *const ways[] = {"train", "held_out", "identity", "random",
+                                       "icl",   "mean",     "zero_shot"};
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) check_way(doc, ways[i]);
     assert_string_equal(cgam_json_get_text(doc, "method"), "ridge");
     assert_string_equal(cgam_json_get_text(doc, "from"), "context");
     assert_string_equal(cgam_json_get_text(doc, "saved"), "P.safetensors");
     assert_int_equal(cgam_json_get_int(doc, "layer"), 1); /* of 0 .. 3 */
-    assert_int_equal(cgam_json_get_int(doc, "train"), 24);
+    assert_int_equal(cgam_json_get_int(doc, "queries"), 24);
+    assert_true(cgam_json_get_real(doc, "train.r2") > cgam_json_get_real(doc, "held_out.r2"));
     assert_int_equal(cgam_json_get_int(doc, "k"), 2);
     CHECK_CLOSE(cgam_json_get_real(doc, "icl.r2"), 1, 0);
     CHECK_CLOSE(cgam_json_get_real(doc, "kl.icl"), 0, 1e-6);
@@ -85,6 +86,32 @@ static void recall_takes_it(void **state)
     const json_t *first = json_array_get(json_object_get(doc, "queries"), 0);
     assert_int_equal(cgam_json_get_int(first, "winner"), best);
     json_decref(doc);
+}
+
+/* P for other verbs: of another width, not there, not a number. */
+static void a_wrong_projection_is_refused(void **state)
+{
+    (void)state;
+    need_model();
+    cgam_env *env = object_env(1);
+    char path[160];
+    double narrow[4] = {1, 0, 0, 1}, wide[64 * 64] = {[70] = NAN};
+    snprintf(path, sizeof path, "%s/narrow.npy", folder);
+    CHECK_STATUS(env, cgam_npy_write(env, path, CGAM_F64, 2, (int64_t[]){2, 2}, narrow));
+    snprintf(path, sizeof path, "%s/nan.npy", folder);
+    CHECK_STATUS(env, cgam_npy_write(env, path, CGAM_F64, 2, (int64_t[]){64, 64}, wide));
+    cgam_env_free(env);
+    static const char *const verbs[] = {"sweep", "inject"};
+    for (int v = 0; v < 2; v++) {
+        char words[300];
+        snprintf(words, sizeof words, "lm %s " PROMPTS "--shots 1 --projection narrow.npy",
+                 verbs[v]);
+        refuse(2, "projection: narrow.npy is 2 x 2, the model's width is 64", "", words);
+        snprintf(words, sizeof words, "lm %s " PROMPTS "--shots 1 --projection nan.npy", verbs[v]);
+        refuse(2, "nan.npy", "", words);
+        snprintf(words, sizeof words, "lm %s " PROMPTS "--shots 1 --projection none.npy", verbs[v]);
+        refuse(2, "none.npy", "", words);
+    }
 }
 
 static void several_tasks_are_left_out_in_turn(void **state)
@@ -167,6 +194,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_fit_says_what_it_must),
         cmocka_unit_test(recall_takes_it),
+        cmocka_unit_test(a_wrong_projection_is_refused),
         cmocka_unit_test(several_tasks_are_left_out_in_turn),
         cmocka_unit_test(whole_answers_are_compared),
         cmocka_unit_test(what_cannot_be_fitted_is_refused),

@@ -243,6 +243,40 @@ static void an_injection_beside_a_study_is_judged(void **state)
     remove_study("told");
 }
 
+static json_t *way(int count) { return json_pack("{s:o}", "full_right", right(count)); }
+
+/* And what `lm fit` left, what is said of a learned P; what it did not fit decides nothing. */
+static void a_fit_beside_a_study_is_judged(void **state)
+{
+    (void)state;
+    char path[500];
+    put_study("told", study_as_told());
+    decide();
+    assert_string_equal(verdict("A learned P"), "absent");
+    json_t *doc = json_pack("{s:s,s:s,s:i,s:o,s:o,s:o,s:o,s:o,s:n}", "method", "ridge", "from",
+                            "context", "layer", 5, "held_out", way(40), "identity", way(3),
+                            "random", way(0), "mean", way(39), "icl", way(45), "left_out");
+    snprintf(path, sizeof path, "%s/lm/told/fit.json", folder);
+    assert_int_equal(json_dump_file(doc, path, 0), 0);
+    decide();
+    assert_string_equal(verdict("A learned P does more than P = I"), "holds");
+    assert_string_equal(verdict("A learned P carries"), "does not hold");
+    assert_string_equal(verdict("A learned P has most"), "holds");
+    assert_string_equal(verdict("A learned P does more than demonstrations"), "does not hold");
+    assert_string_equal(verdict("A learned P serves"), "absent");
+    assert_string_equal(verdict("Low rank"), "absent");
+    json_object_set_new(doc, "left_out", way(3));
+    json_object_set_new(doc, "zero_shot", way(2));
+    json_object_set_new(doc, "ridge", way(20));
+    assert_int_equal(json_dump_file(doc, path, 0), 0);
+    json_decref(doc);
+    decide();
+    assert_string_equal(verdict("A learned P serves"), "does not hold");
+    assert_string_equal(verdict("Low rank"), "holds");
+    unlink(path);
+    remove_study("told");
+}
+
 /* One change at a time turns the claim it is about, and the other study keeps it "on" itself. */
 static void each_claim_follows_its_own_numbers(void **state)
 {
@@ -501,6 +535,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_the_data_show_holds),
         cmocka_unit_test(an_injection_beside_a_study_is_judged),
+        cmocka_unit_test(a_fit_beside_a_study_is_judged),
         cmocka_unit_test(each_claim_follows_its_own_numbers),
         cmocka_unit_test(more_shots_are_judged_where_they_can_do_something),
         cmocka_unit_test(a_fall_that_right_facts_share_does_not_count),
