@@ -19,8 +19,8 @@ CGAM_API void cgam_baseline_shift(int64_t queries, int64_t layers, int64_t width
 CGAM_API double cgam_baseline_cosine(int64_t n, const float *x, const float *y); /* NAN: a zero */
 
 /* scores [queries, labels]; target [queries], -1: left out. Label k's mean score over the other
- * half of the queries is taken off before the largest is chosen; own: over the query's own half, for
- * choosing something on that half. right [queries]. */
+ * half of the queries is taken off before the largest is chosen, the lowest label of those within 1e-9 of
+ * the scores' size; own: over the query's own half, for choosing something on that half. right [queries]. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_baseline_centred(cgam_env *env, int64_t queries,
                                                           int64_t labels, const double *scores,
                                                           const int32_t *target, bool own,

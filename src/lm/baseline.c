@@ -32,6 +32,10 @@ double cgam_baseline_cosine(int64_t n, const float *x, const float *y)
     return xx > 0 && yy > 0 ? xy / sqrt(xx * yy) : (double)NAN;
 }
 
+/* Where all prompts end alike, scores after layer 0 are equal and a centred one is what rounding left, some
+ * 1e-16 of the score: no lead. */
+static const double TIE = 1e-9;
+
 cgam_status cgam_baseline_centred(cgam_env *env, int64_t queries, int64_t labels,
                                   const double *scores, const int32_t *target, bool own,
                                   bool *right)
@@ -46,10 +50,11 @@ cgam_status cgam_baseline_centred(cgam_env *env, int64_t queries, int64_t labels
     }
     for (int64_t i = 0; i < queries; i++) {
         int64_t half = own ? i % 2 : 1 - i % 2, best = -1;
-        double top = -INFINITY, count = n[half] ? (double)n[half] : 1;
+        double top = -INFINITY, count = n[half] ? (double)n[half] : 1, size = 0;
+        for (int64_t k = 0; k < labels; k++) size = fmax(size, fabs(scores[i * labels + k]));
         for (int64_t k = 0; k < labels; k++) {
             double score = scores[i * labels + k] - mean[half * labels + k] / count;
-            if (!(score > top)) continue;
+            if (!(score > top + TIE * size)) continue;
             top = score;
             best = k;
         }

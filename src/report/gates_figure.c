@@ -11,13 +11,13 @@ static const char *const modes[] = {"first order", "coupled"};
 static const int mode_style[] = {1, 2};
 static const char *const mode_width[] = {"4.5", "1.6"}; /* the second lies on the first */
 
-/* The axis: alpha = 0 stands a factor of four left of the smallest. Returns where. */
+/* The axis: alpha = 0 stands left of the smallest, between two ticks. Returns where. */
 static double alpha_axis(const json_t *doc, FILE *to)
 {
     double least = cgam_json_nth(doc, "alphas", 1), crit = cgam_json_get_real(doc, "alpha_crit");
     if (!(least > 0)) least = 1e-3;
     if (!(crit > least)) crit = 10 * least;
-    double zero = least / 4;
+    double zero = pow(10, floor(log10(least)) - 0.5);
     fprintf(
         to,
         "unset logscale y\nset logscale x\nset xrange [%.6g:%.6g]\nset xlabel 'penalty α'\nset format x '10^{%%L}'\n"

@@ -96,6 +96,14 @@ static void centring_mends_a_bias(void **state)
     centred = 0;
     for (int i = 0; i < N; i++) centred += right[i];
     CHECK_LE(0.62, (double)centred / (double)n);
+
+    /* Equal scores of all queries: what rounding leaves of them is no lead, label 0 is taken. */
+    for (int i = 0; i < N; i++) {
+        two[2 * i] = 0.1;
+        two[2 * i + 1] = 0.7 * (1 + (i % 3 - 1) * 2e-16);
+    }
+    CHECK_STATUS(env, cgam_baseline_centred(env, N, 2, two, target, false, right));
+    for (int i = 0; i < N; i++) assert_int_equal(right[i], target[i] == 0);
 }
 
 static void the_area_counts_pairs(void **state)
