@@ -102,6 +102,10 @@ else()
   message(STATUS "without Arb (libflint-arb-dev) tests/rigour is not built")
 endif()
 
+# ---- a tiny model as a file, for clients in Python ------------------------------------------------
+add_test_program(tiny_model python/tiny_model tests/python/tiny_model.c)
+target_link_libraries(tiny_model PRIVATE test_support)
+
 # ---- system tests -----------------------------------------------------------------------------
 file(GLOB test_scripts CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/tests"
      tests/system/*.sh)
@@ -219,8 +223,6 @@ endif()
 
 # ---- the Python package, installed from its wheel; TSan and the interpreter do not get along ------
 if(TARGET wheel AND NOT CGAM_SANITIZE STREQUAL "thread")
-  add_test_program(tiny_model python/tiny_model tests/python/tiny_model.c)
-  target_link_libraries(tiny_model PRIVATE test_support)
   set(python_runner "${PROJECT_SOURCE_DIR}/tests/python/run.sh")
   register_test(python/wheel "${python_runner}" COMMAND "${python_runner}" "${CGAM_PYTHON}")
   set_tests_properties(python/wheel PROPERTIES FIXTURES_SETUP wheel)

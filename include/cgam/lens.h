@@ -43,6 +43,8 @@ typedef struct cgam_lens_parts {
 CGAM_API CGAM_NODISCARD cgam_status cgam_lens_make(cgam_env *env, const cgam_lens_parts *parts,
                                                    cgam_lens **out);
 CGAM_API void cgam_lens_free(cgam_lens *lens); /* NULL is fine */
+/* The model's own lens, made when it is first asked for; it belongs to the model. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_lm_lens(cgam_lm *lm, const cgam_lens **out);
 CGAM_API cgam_env *cgam_lens_env(const cgam_lens *lens);
 CGAM_API int64_t cgam_lens_vocab(const cgam_lens *lens);
 CGAM_API int64_t cgam_lens_width(const cgam_lens *lens);

@@ -49,6 +49,7 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_lm_open(cgam_env *env, const char *path
 CGAM_API void cgam_lm_close(cgam_lm *lm); /* NULL is fine */
 CGAM_API cgam_lm_info cgam_lm_describe(const cgam_lm *lm);
 CGAM_API cgam_env *cgam_lm_env(const cgam_lm *lm); /* the one it was opened with */
+CGAM_API size_t cgam_lm_bytes(const cgam_lm *lm);  /* of its file, and of its lens if it has one */
 /* SHA-256 of the file in 64 hexadecimal digits, computed when first asked for. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_lm_sha256(cgam_lm *lm, const char **out);
 

@@ -72,7 +72,8 @@ typedef struct cgam_lm_study_opts {
                            default NULL = nothing is kept but states */
     cgam_progress progress; /* default silence */
     int64_t turn,
-        turns; /* for progress: which of how many studies of one run; default 0 of 0 = alone */
+        turns;   /* for progress: which of how many studies of one run; default 0 of 0 = alone */
+    cgam_lm *lm; /* borrowed until the study is closed, instead of `model`; default NULL */
 } cgam_lm_study_opts;
 
 CGAM_API cgam_lm_study_opts cgam_lm_study_opts_default(void);

@@ -33,7 +33,7 @@ cgam_status cgam_input_bank(cgam_call *call, cgam_bank **out)
     opts.ranks = call->verb->ranks == CGAM_RANKS_ALL ? call->ranks : NULL;
     cgam_status status =
         cgam_shelf_has(call->shelf, path)
-            ? cgam_shelf_bank(call->shelf, path, opts.normalize, out)
+            ? cgam_shelf_bank(call->shelf, path, opts.normalize, flag(call, "fast"), out)
             : cgam_bank_load(call->env, path, &opts, out);
     if (status != CGAM_OK || !flag(call, "check")) return status;
     const char *damaged;

@@ -35,6 +35,36 @@ cgam_lm_study_opts cgam_lm_opts(const cgam_call *call, cgam_line *line)
     return opts;
 }
 
+cgam_status cgam_lm_of(cgam_call *call, cgam_lm **out)
+{
+    const char *path = cgam_args_text(call->args, "model");
+    return call->shelf ? cgam_shelf_model(call->shelf, path, out)
+                       : cgam_lm_open(call->env, path, out);
+}
+
+void cgam_lm_done(cgam_call *call, cgam_lm *lm)
+{
+    if (call->shelf) cgam_shelf_model_done(call->shelf, lm);
+    else cgam_lm_close(lm);
+}
+
+cgam_status cgam_lm_study_of(cgam_call *call, const cgam_lm_study_opts *opts, cgam_lm_study **out)
+{
+    cgam_lm_study_opts o = *opts;
+    *out = NULL;
+    cgam_status status = call->shelf ? cgam_shelf_model(call->shelf, o.model, &o.lm) : CGAM_OK;
+    if (status == CGAM_OK) status = cgam_lm_study_open(call->env, &o, out);
+    if (status != CGAM_OK) cgam_shelf_model_done(call->shelf, o.lm);
+    return status;
+}
+
+void cgam_lm_study_done(cgam_call *call, cgam_lm_study *study)
+{
+    cgam_lm *lm = study ? cgam_lm_study_model(study) : NULL;
+    cgam_lm_study_close(study);
+    cgam_shelf_model_done(call->shelf, lm);
+}
+
 json_t *cgam_lm_piece_json(const cgam_lm *lm, int32_t token)
 {
     char piece[256];
@@ -138,14 +168,14 @@ static cgam_status run_at(cgam_call *call, cgam_lm_part part, cgam_lm_experiment
     cgam_lm_result *result = NULL;
     cgam_lm_study_opts opts = cgam_lm_opts(call, &line);
     opts.store = store;
-    cgam_status status = cgam_lm_study_open(call->env, &opts, &study);
+    cgam_status status = cgam_lm_study_of(call, &opts, &study);
     if (status == CGAM_OK) status = experiment(study, call->args, &result);
     cgam_line_clear(&line);
     json_t *files = json_array();
     if (status == CGAM_OK) status = cgam_lm_leave(call, out, part, result, call->doc, files);
     cgam_lm_put_files(call->doc, status == CGAM_OK ? out : NULL, files);
     cgam_lm_result_free(result);
-    cgam_lm_study_close(study);
+    cgam_lm_study_done(call, study);
     return status;
 }
 

@@ -75,6 +75,13 @@
  * cgam_line_clear. */
 cgam_lm_study_opts cgam_lm_opts(const cgam_call *call, cgam_line *line);
 
+/* The model of --model: one that the call's shelf keeps open, or opened. Give it back with cgam_lm_done, NULL too. */
+cgam_status cgam_lm_of(cgam_call *call, cgam_lm **out);
+void cgam_lm_done(cgam_call *call, cgam_lm *lm);
+/* A study on it. Give it back with cgam_lm_study_done, NULL too. */
+cgam_status cgam_lm_study_of(cgam_call *call, const cgam_lm_study_opts *opts, cgam_lm_study **out);
+void cgam_lm_study_done(cgam_call *call, cgam_lm_study *study);
+
 /* A token's bytes as a text of a document: what is not UTF-8 is the sign for that. */
 json_t *cgam_lm_piece_json(const cgam_lm *lm, int32_t token);
 

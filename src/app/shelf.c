@@ -1,6 +1,6 @@
 /* shelf.c: banks by name, gates by what their work depends on: bank, alpha, how well alpha_crit is to be
  * known, and whether coupled recalls iterate with them. Moving lambda, beta, query or context factors
- * nothing. */
+ * nothing. Gates are shared; a model serves one call at a time, and who finds none free opens another. */
 #include "app/shelf.h"
 
 #include "base/env.h"
@@ -9,40 +9,44 @@
 #include <pthread.h>
 #include <string.h>
 
+enum { PLAIN, UNIT, SKETCHED, UNIT_SKETCHED, VIEWS };
+
 typedef struct stand {
     struct stand *next;
-    cgam_bank *bank;
-    _Atomic(cgam_bank *) unit; /* normalised; NULL until it is asked for */
+    _Atomic(cgam_bank *) views[VIEWS]; /* but for the first, NULL until asked for */
     cgam_row_names *names;             /* or NULL */
     char name[];
 } stand;
 
+/* A gate or a model that is kept. */
 typedef struct entry {
     struct entry *next; /* used less lately */
-    const cgam_bank *bank;
+    size_t bytes;
+    int users;
+    const cgam_bank *bank; /* of a gate, with all up to `coupled` */
     cgam_gate *gate;
     double alpha;
     bool certify, coupled;
-    size_t bytes;
-    int users;
+    cgam_lm *lm; /* or of a model */
+    char *path;  /* "" is the default one */
 } entry;
 
 struct cgam_shelf {
     cgam_env *env;
-    pthread_mutex_t lock;   /* guards gates and info */
-    pthread_mutex_t making; /* of a normalised bank */
+    pthread_mutex_t lock;   /* guards entries and info */
+    pthread_mutex_t making; /* of a view of a bank */
     stand *stands;          /* all put there before the first call */
-    entry *gates;           /* the one used last first */
+    entry *entries;         /* the one used last first */
     size_t room;
     cgam_shelf_info info;
 };
 
-cgam_status cgam_shelf_new(cgam_env *env, size_t gate_bytes, cgam_shelf **out)
+cgam_status cgam_shelf_new(cgam_env *env, size_t bytes, cgam_shelf **out)
 {
     *out = cgam_zalloc(env, 1, sizeof **out);
     if (!*out) return cgam_fail_nomem(env, "a shelf");
     (*out)->env = env;
-    (*out)->room = gate_bytes;
+    (*out)->room = bytes;
     pthread_mutex_init(&(*out)->lock, NULL);
     pthread_mutex_init(&(*out)->making, NULL);
     return CGAM_OK;
@@ -51,20 +55,22 @@ cgam_status cgam_shelf_new(cgam_env *env, size_t gate_bytes, cgam_shelf **out)
 static void drop(cgam_shelf *shelf, entry *e)
 {
     cgam_gate_free(e->gate);
+    cgam_lm_close(e->lm);
+    cgam_free(shelf->env, e->path);
     cgam_free(shelf->env, e);
 }
 
 void cgam_shelf_free(cgam_shelf *shelf)
 {
     if (!shelf) return;
-    for (entry *e = shelf->gates, *next; e; e = next) {
+    for (entry *e = shelf->entries, *next; e; e = next) {
         next = e->next;
         drop(shelf, e);
     }
     for (stand *s = shelf->stands, *next; s; s = next) {
         next = s->next;
-        cgam_bank_free(s->bank);
-        cgam_bank_free(s->unit);
+        for (int v = VIEWS; v-- > 0;)
+            cgam_bank_free(s->views[v]); /* later ones borrow earlier ones */
         cgam_row_names_free(s->names);
         cgam_free(shelf->env, s);
     }
@@ -96,7 +102,7 @@ cgam_status cgam_shelf_add(cgam_shelf *shelf, const char *name, cgam_bank *bank)
         return status;
     }
     memcpy(s->name, name, size);
-    s->bank = bank;
+    s->views[PLAIN] = bank;
     s->next = shelf->stands;
     shelf->stands = s;
     shelf->info.banks++;
@@ -106,7 +112,7 @@ cgam_status cgam_shelf_add(cgam_shelf *shelf, const char *name, cgam_bank *bank)
 cgam_status cgam_shelf_name(cgam_shelf *shelf, const char *name, cgam_row_names *names)
 {
     stand *s = find(shelf, name);
-    long long n = s ? (long long)cgam_bank_describe(s->bank).whole : 0;
+    long long n = s ? (long long)cgam_bank_describe(s->views[PLAIN]).whole : 0;
     long long count = (long long)cgam_row_names_count(names);
     cgam_status status = CGAM_OK;
     if (!s || s->names)
@@ -132,37 +138,65 @@ bool cgam_shelf_has(const cgam_shelf *shelf, const char *name)
 }
 
 /* The rows of a bank again, each divided by its norm; large ones stay where they are. */
-static cgam_status make_unit(cgam_shelf *shelf, stand *s)
+static cgam_status make_unit(cgam_shelf *shelf, const stand *s, cgam_bank **out)
 {
     cgam_bank_opts opts = cgam_bank_opts_default();
-    cgam_bank *unit = NULL;
     opts.normalize = opts.copy = true;
-    if (s->name[0] == '/') {
-        cgam_status loaded = cgam_bank_load(shelf->env, s->name, &opts, &unit);
-        s->unit = unit;
-        return loaded;
-    }
-    cgam_bank_info info = cgam_bank_describe(s->bank);
+    if (s->name[0] == '/') return cgam_bank_load(shelf->env, s->name, &opts, out);
+    cgam_bank_info info = cgam_bank_describe(s->views[PLAIN]);
     double *rows = cgam_alloc(shelf->env, (size_t)info.n * (size_t)info.d, sizeof *rows);
     cgam_status status = rows ? CGAM_OK : cgam_fail_nomem(shelf->env, "a bank");
     for (int64_t i = 0; i < info.n && status == CGAM_OK; i++)
-        status = cgam_bank_row(s->bank, i, rows + i * info.d);
+        status = cgam_bank_row(s->views[PLAIN], i, rows + i * info.d);
     if (status == CGAM_OK)
-        status = cgam_bank_new(shelf->env, rows, CGAM_F64, info.n, info.d, &opts, &unit);
-    s->unit = unit;
+        status = cgam_bank_new(shelf->env, rows, CGAM_F64, info.n, info.d, &opts, out);
     cgam_free(shelf->env, rows);
     return status;
 }
 
-cgam_status cgam_shelf_bank(cgam_shelf *shelf, const char *name, bool normalize, cgam_bank **out)
+/* All rows of a bank, borrowed, with a sketch: others may be reading the bank itself. */
+static cgam_status make_sketched(cgam_shelf *shelf, const cgam_bank *bank, cgam_bank **out)
+{
+    int64_t words = cgam_mask_words(cgam_bank_describe(bank).whole);
+    uint64_t *all = cgam_alloc(shelf->env, (size_t)words, sizeof *all);
+    if (!all) return cgam_fail_nomem(shelf->env, "a mask");
+    memset(all, 0xff, (size_t)words * sizeof *all);
+    cgam_status status = cgam_bank_only(bank, all, out);
+    cgam_free(shelf->env, all);
+    if (status == CGAM_OK) status = cgam_bank_sketch(*out);
+    if (status == CGAM_OK) return CGAM_OK;
+    cgam_bank_free(*out);
+    *out = NULL;
+    return status;
+}
+
+static cgam_status make_view(cgam_shelf *shelf, stand *s, int view)
+{
+    cgam_bank *made = NULL;
+    cgam_status status = CGAM_OK;
+    if (s->views[view]) return CGAM_OK;
+    if (view == UNIT) status = make_unit(shelf, s, &made);
+    else {
+        int of = view == SKETCHED ? PLAIN : UNIT;
+        status = make_view(shelf, s, of);
+        if (status == CGAM_OK) status = make_sketched(shelf, s->views[of], &made);
+    }
+    s->views[view] = made;
+    return status;
+}
+
+cgam_status cgam_shelf_bank(cgam_shelf *shelf, const char *name, bool normalize, bool sketch,
+                            cgam_bank **out)
 {
     stand *s = find(shelf, name);
     cgam_status status = CGAM_OK;
-    *out = s->bank;
-    if (!normalize) return CGAM_OK;
+    bool has = cgam_bank_describe(s->views[PLAIN]).sketch && !normalize; /* a packed one */
+    int view = (normalize ? UNIT : PLAIN) + (sketch && !has ? SKETCHED : 0);
+    *out = s->views[view];
+    if (*out) return CGAM_OK;
     pthread_mutex_lock(&shelf->making);
-    if (!s->unit) status = make_unit(shelf, s);
-    *out = s->unit;
+    status = make_view(shelf, s, view);
+    *out = s->views[view];
     pthread_mutex_unlock(&shelf->making);
     return status;
 }
@@ -170,48 +204,70 @@ cgam_status cgam_shelf_bank(cgam_shelf *shelf, const char *name, bool normalize,
 bool cgam_shelf_owns(const cgam_shelf *shelf, const cgam_bank *bank)
 {
     for (stand *s = shelf && bank ? shelf->stands : NULL; s; s = s->next)
-        if (s->bank == bank || s->unit == bank) return true;
+        for (int v = 0; v < VIEWS; v++)
+            if (s->views[v] == bank) return true;
     return false;
 }
 
-/* ---- gates ------------------------------------------------------------------------------------- */
+/* ---- what is kept ------------------------------------------------------------------------------ */
 
 static bool serves(const entry *e, const entry *wanted)
 {
-    return e->bank == wanted->bank && e->alpha == wanted->alpha && e->certify == wanted->certify &&
-           e->coupled == wanted->coupled;
+    if (wanted->path) return e->path && e->users == 0 && strcmp(e->path, wanted->path) == 0;
+    return e->gate && e->bank == wanted->bank && e->alpha == wanted->alpha &&
+           e->certify == wanted->certify && e->coupled == wanted->coupled;
+}
+
+static void put_first(cgam_shelf *shelf, entry *e)
+{
+    e->next = shelf->entries;
+    shelf->entries = e;
 }
 
 /* Takes the entry that serves, or NULL, and puts it first. */
 static entry *take(cgam_shelf *shelf, const entry *wanted)
 {
-    for (entry **at = &shelf->gates; *at; at = &(*at)->next) {
+    for (entry **at = &shelf->entries; *at; at = &(*at)->next) {
         entry *e = *at;
         if (!serves(e, wanted)) continue;
         *at = e->next;
-        e->next = shelf->gates;
-        shelf->gates = e;
+        put_first(shelf, e);
         e->users++;
         return e;
     }
     return NULL;
 }
 
-/* Lets go of gates from the end until the rest has room; those in use stay. */
+/* It comes or goes. */
+static void count(cgam_shelf *shelf, const entry *e, int sign)
+{
+    if (e->gate) shelf->info.gates += sign;
+    else shelf->info.models += sign;
+    shelf->info.bytes += sign > 0 ? e->bytes : -e->bytes;
+}
+
+/* Lets go of the entry at *at. */
+static void let_go(cgam_shelf *shelf, entry **at)
+{
+    entry *e = *at;
+    *at = e->next;
+    count(shelf, e, -1);
+    drop(shelf, e);
+}
+
+/* Lets go of entries from the end until the rest has room; those in use stay. */
 static void make_room(cgam_shelf *shelf)
 {
-    while (shelf->info.gate_bytes > shelf->room) {
+    while (shelf->info.bytes > shelf->room) {
         entry **last = NULL;
-        for (entry **at = &shelf->gates; *at; at = &(*at)->next)
+        for (entry **at = &shelf->entries; *at; at = &(*at)->next)
             if ((*at)->users == 0) last = at;
         if (!last) return;
-        entry *e = *last;
-        *last = e->next;
-        shelf->info.gate_bytes -= e->bytes;
-        shelf->info.gates--;
-        drop(shelf, e);
+        let_go(shelf, last);
     }
 }
+
+/* ---- gates ------------------------------------------------------------------------------------- */
 
 /* Factors what is wanted. */
 static cgam_status make(cgam_shelf *shelf, const entry *wanted, entry **out)
@@ -252,10 +308,8 @@ cgam_status cgam_shelf_gate(cgam_shelf *shelf, const cgam_bank *bank, const cgam
         if (!e) {
             e = made;
             made = NULL;
-            e->next = shelf->gates;
-            shelf->gates = e;
-            shelf->info.gates++;
-            shelf->info.gate_bytes += e->bytes;
+            put_first(shelf, e);
+            count(shelf, e, 1);
             make_room(shelf);
         }
         pthread_mutex_unlock(&shelf->lock);
@@ -269,8 +323,61 @@ void cgam_shelf_gate_done(cgam_shelf *shelf, const cgam_gate *gate)
 {
     if (!shelf || !gate) return;
     pthread_mutex_lock(&shelf->lock);
-    for (entry *e = shelf->gates; e; e = e->next)
+    for (entry *e = shelf->entries; e; e = e->next)
         if (e->gate == gate) e->users--;
+    make_room(shelf);
+    pthread_mutex_unlock(&shelf->lock);
+}
+
+/* ---- models ------------------------------------------------------------------------------------ */
+
+cgam_status cgam_shelf_model(cgam_shelf *shelf, const char *path, cgam_lm **out)
+{
+    cgam_env *env = shelf->env;
+    entry wanted = {.path = cgam_strdup(env, path ? path : "")}, *e;
+    *out = NULL;
+    if (!wanted.path) return cgam_fail_nomem(env, "a model");
+    pthread_mutex_lock(&shelf->lock);
+    e = take(shelf, &wanted);
+    pthread_mutex_unlock(&shelf->lock);
+    if (e) {
+        cgam_free(env, wanted.path);
+        *out = e->lm;
+        return CGAM_OK;
+    }
+    e = cgam_zalloc(env, 1, sizeof *e);
+    cgam_status status = e ? cgam_lm_open(env, path, &wanted.lm) : cgam_fail_nomem(env, "a model");
+    if (status != CGAM_OK) {
+        cgam_free(env, wanted.path);
+        cgam_free(env, e);
+        return status;
+    }
+    *e = wanted;
+    e->users = 1;
+    e->bytes = cgam_lm_bytes(e->lm);
+    pthread_mutex_lock(&shelf->lock);
+    put_first(shelf, e);
+    count(shelf, e, 1);
+    shelf->info.opened++;
+    make_room(shelf);
+    pthread_mutex_unlock(&shelf->lock);
+    *out = e->lm;
+    return CGAM_OK;
+}
+
+void cgam_shelf_model_done(cgam_shelf *shelf, cgam_lm *lm)
+{
+    if (!shelf || !lm) return;
+    pthread_mutex_lock(&shelf->lock);
+    entry **at = &shelf->entries;
+    while ((*at)->lm != lm) at = &(*at)->next;
+    count(shelf, *at, -1);
+    (*at)->bytes = cgam_lm_bytes(lm); /* it may have a lens now */
+    count(shelf, *at, 1);
+    bool another = false; /* one that is free is enough of a model */
+    for (const entry *e = shelf->entries; e; e = e->next) another |= serves(e, *at);
+    (*at)->users = 0;
+    if (another) let_go(shelf, at);
     make_room(shelf);
     pthread_mutex_unlock(&shelf->lock);
 }

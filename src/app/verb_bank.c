@@ -230,7 +230,7 @@ static cgam_status run_show(cgam_call *call)
     const char *path = cgam_args_text(call->args, "BANK"), *damaged = NULL;
     bool check = cgam_args_flag(call->args, "check"), kept = cgam_shelf_has(call->shelf, path);
     cgam_bank *bank;
-    cgam_status status = kept ? cgam_shelf_bank(call->shelf, path, false, &bank)
+    cgam_status status = kept ? cgam_shelf_bank(call->shelf, path, false, false, &bank)
                               : cgam_bank_load(call->env, path, NULL, &bank);
     if (status != CGAM_OK) return status;
     cgam_json_put_text(call->doc, "bank", path);

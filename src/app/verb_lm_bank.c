@@ -74,7 +74,7 @@ static cgam_status run(cgam_call *call)
     cgam_bank *bank = NULL;
     cgam_lens_kind lens = CGAM_LENS_RAW;
     cgam_dtype dtype = CGAM_F32;
-    cgam_status status = cgam_lm_open(call->env, cgam_args_text(call->args, "model"), &lm);
+    cgam_status status = cgam_lm_of(call, &lm);
     if (status != CGAM_OK) return status;
     cgam_lens_kind_find(cgam_args_text(call->args, "lens"), &lens);
     cgam_dtype_find(cgam_args_text(call->args, "dtype"), &dtype);
@@ -83,7 +83,7 @@ static cgam_status run(cgam_call *call)
     if (status == CGAM_OK) status = fill(call, lm, bank, gain);
     cgam_bank_free(bank);
     cgam_free(call->env, gain);
-    cgam_lm_close(lm);
+    cgam_lm_done(call, lm);
     return status;
 }
 

@@ -68,7 +68,7 @@ static cgam_status run_file(cgam_call *call, const cgam_lm_study_opts *study)
     opts.chat = study->chat;
     cgam_status status = check_alone(call);
     if (status == CGAM_OK) status = cgam_prompt_file_open(call->env, path, &file);
-    if (status == CGAM_OK) status = cgam_lm_open(call->env, study->model, &lm);
+    if (status == CGAM_OK) status = cgam_lm_of(call, &lm);
     if (status == CGAM_OK) status = cgam_store_open(call->env, study->store, true, &store);
     if (status == CGAM_OK) status = cgam_lm_collect_prompts(lm, store, file, &opts, NULL, &report);
     if (status == CGAM_OK) {
@@ -80,7 +80,7 @@ static cgam_status run_file(cgam_call *call, const cgam_lm_study_opts *study)
         status = put_census(call, lm, store);
     }
     cgam_store_close(store);
-    cgam_lm_close(lm);
+    cgam_lm_done(call, lm);
     cgam_prompt_file_close(file);
     return status;
 }
@@ -89,14 +89,14 @@ static cgam_status run_study(cgam_call *call, const cgam_lm_study_opts *opts)
 {
     cgam_lm_study *study = NULL;
     cgam_lm_result *result = NULL;
-    cgam_status status = cgam_lm_study_open(call->env, opts, &study);
+    cgam_status status = cgam_lm_study_of(call, opts, &study);
     if (status == CGAM_OK) status = cgam_lm_study_capture(study, &result);
     if (status == CGAM_OK) {
         json_object_update(call->doc, cgam_lm_result_document(result));
         status = put_census(call, cgam_lm_study_model(study), cgam_lm_study_store(study));
     }
     cgam_lm_result_free(result);
-    cgam_lm_study_close(study);
+    cgam_lm_study_done(call, study);
     return status;
 }
 

@@ -133,10 +133,10 @@ static cgam_status run(cgam_call *call)
         o.each = show;
         o.user = call->live;
     }
-    cgam_status status = cgam_lm_open(call->env, cgam_args_text(args, "model"), &lm);
+    cgam_status status = cgam_lm_of(call, &lm);
     if (status != CGAM_OK) return status;
     status = generate(call, lm, &o);
-    cgam_lm_close(lm);
+    cgam_lm_done(call, lm);
     return status;
 }
 

@@ -116,7 +116,7 @@ static cgam_status run(cgam_call *call)
 {
     cgam_line line;
     cgam_lm *lm = NULL;
-    cgam_lens *lens = NULL;
+    const cgam_lens *lens = NULL;
     cgam_lens_view views[2] = {{0}, {0}};
     const char *out = cgam_args_text(call->args, "out");
     const char *texts[] = {cgam_args_text(call->args, "prompt"),
@@ -128,9 +128,8 @@ static cgam_status run(cgam_call *call)
     opts.exact = cgam_args_flag(call->args, "exact");
     opts.progress = cgam_line_begin(&line, call->progress);
     cgam_status status = out ? cgam_folder_make(call->env, out) : CGAM_OK;
-    if (status == CGAM_OK)
-        status = cgam_lm_open(call->env, cgam_args_text(call->args, "model"), &lm);
-    if (status == CGAM_OK) status = cgam_lens_new(lm, &lens);
+    if (status == CGAM_OK) status = cgam_lm_of(call, &lm);
+    if (status == CGAM_OK) status = cgam_lm_lens(lm, &lens);
     for (int i = 0; i < count && status == CGAM_OK; i++)
         status = cgam_lens_view_make(lm, lens, texts[i], &opts, &views[i]);
     cgam_line_clear(&line);
@@ -149,8 +148,7 @@ static cgam_status run(cgam_call *call)
         if (out) status = leave(call, out, views, count);
     }
     for (int i = 0; i < 2; i++) cgam_lens_view_free(call->env, &views[i]);
-    cgam_lens_free(lens);
-    cgam_lm_close(lm);
+    cgam_lm_done(call, lm);
     return status;
 }
 

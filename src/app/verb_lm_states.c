@@ -101,7 +101,7 @@ static cgam_status run(cgam_call *call)
     cgam_lm *lm = NULL;
     texts t = {0};
     cgam_lm_observe_opts o = cgam_lm_observe_opts_default();
-    cgam_status status = cgam_lm_open(call->env, cgam_args_text(call->args, "model"), &lm);
+    cgam_status status = cgam_lm_of(call, &lm);
     if (status != CGAM_OK) return status;
     cgam_lm_info info = cgam_lm_describe(lm);
     status = read_texts(call, lm, &t);
@@ -124,7 +124,7 @@ static cgam_status run(cgam_call *call)
         cgam_json_put_text(call->doc, "saved", cgam_args_text(call->args, "save"));
     }
     texts_free(&t);
-    cgam_lm_close(lm);
+    cgam_lm_done(call, lm);
     return status;
 }
 

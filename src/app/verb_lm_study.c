@@ -96,9 +96,9 @@ static cgam_status run(cgam_call *call)
         status = cgam_path_join(call->env, out, ".study.progress", resume);
     if (out) opts.resume = resume;
     cgam_lm_put_command(call);
-    if (status == CGAM_OK) status = cgam_lm_study_open(call->env, &opts, &study);
+    if (status == CGAM_OK) status = cgam_lm_study_of(call, &opts, &study);
     if (status == CGAM_OK) status = run_parts(call, study, out, files);
-    cgam_lm_study_close(study);
+    cgam_lm_study_done(call, study);
     if (status == CGAM_OK) status = run_seeds(call, &opts, n_seeds, seeds, out, files);
     cgam_free(call->env, seeds);
     cgam_line_clear(&line);

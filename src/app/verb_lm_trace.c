@@ -124,7 +124,7 @@ static cgam_status run(cgam_call *call)
     if (!system && !cgam_args_given(args, "vector") && !cgam_args_given(args, "edit"))
         return cgam_fail(call->env, CGAM_E_ARG, "a context is missing: system, vector or edit");
     cgam_status status = out ? cgam_folder_make(call->env, out) : CGAM_OK;
-    if (status == CGAM_OK) status = cgam_lm_open(call->env, cgam_args_text(args, "model"), &lm);
+    if (status == CGAM_OK) status = cgam_lm_of(call, &lm);
     if (status == CGAM_OK) status = cgam_lm_edit_set(call, lm, &set);
     for (int i = 0; i < 2 && status == CGAM_OK; i++) {
         status = cgam_lm_prompt_tokens(call, lm, i == 0 ? system : NULL, chat, &s.tokens[i],
@@ -134,7 +134,7 @@ static cgam_status run(cgam_call *call)
     if (status == CGAM_OK) status = trace(call, lm, set, &s);
     for (int i = 0; i < 2 && lm; i++) cgam_lm_tokens_free(lm, s.tokens[i]);
     cgam_edit_set_free(set);
-    cgam_lm_close(lm);
+    cgam_lm_done(call, lm);
     return status;
 }
 

@@ -23,7 +23,7 @@ static cgam_status from_data(cgam_call *call, const cgam_lm_study_opts *opts, cg
                              char *hint, size_t size)
 {
     cgam_lm_study *study;
-    cgam_status status = cgam_lm_study_open(call->env, opts, &study);
+    cgam_status status = cgam_lm_study_of(call, opts, &study);
     if (status != CGAM_OK) return status;
     status = cgam_vector_effect(study, out);
     snprintf(hint, size, "%s", study->info.architecture);
@@ -32,7 +32,7 @@ static cgam_status from_data(cgam_call *call, const cgam_lm_study_opts *opts, cg
     cgam_json_put_text(call->doc, "dataset", study->task.name);
     cgam_json_put_int(call->doc, "shots", study->shots[study->n_shots - 1]);
     cgam_json_put_int(call->doc, "queries", study->task.queries);
-    cgam_lm_study_close(study);
+    cgam_lm_study_done(call, study);
     return status;
 }
 
@@ -47,7 +47,7 @@ static cgam_status from_contrast(cgam_call *call, const cgam_lm_study_opts *opts
     o.collect.capture.progress = opts->progress;
     o.collect.dtype = opts->dtype;
     o.collect.note = "contrast";
-    cgam_status status = cgam_lm_open(call->env, opts->model, &lm);
+    cgam_status status = cgam_lm_of(call, &lm);
     if (status != CGAM_OK) return status;
     if (opts->store) status = cgam_store_open(call->env, opts->store, true, &o.store);
     if (status == CGAM_OK)
@@ -59,7 +59,7 @@ static cgam_status from_contrast(cgam_call *call, const cgam_lm_study_opts *opts
     cgam_put_lm(call->doc, lm);
     cgam_json_put_int(call->doc, "pairs", pairs);
     cgam_store_close(o.store);
-    cgam_lm_close(lm);
+    cgam_lm_done(call, lm);
     return status;
 }
 

@@ -33,8 +33,9 @@ static const cgam_param params[] = {
     CGAM_PARAM_INT("max-requests", "N", "64", 1, 10000,
                    "verbs that run or wait to; more are told to come again"),
     CGAM_PARAM_REAL("timeout", "S", "300", 0.001, 1e9, "seconds after which a verb is stopped"),
-    CGAM_PARAM_INT("plan-cache", "MB", "1024", 0, 1048576,
-                   "room for factored gate operators, kept from request to request"),
+    CGAM_PARAM_INT(
+        "plan-cache", "MB", "2048", 0, 1048576,
+        "room for factored gate operators and open models, kept from request to request"),
     CGAM_PARAM_FLAG("metrics", "answer GET /metrics, for Prometheus"),
     CGAM_PARAM_FLAG("log", "a JSON line on standard error for each request"),
     CGAM_PARAM_FLAG("open", "open the page in the browser"),

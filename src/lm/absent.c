@@ -4,6 +4,7 @@
 #include "lm/chat.h"
 #include "lm/stream.h"
 
+#include <cgam/lens.h>
 #include <cgam/lm.h>
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
@@ -31,6 +32,8 @@ void cgam_lm_close(cgam_lm *lm) {}
 void cgam_lm_tokens_free(cgam_lm *lm, void *block) {}
 cgam_lm_info cgam_lm_describe(const cgam_lm *lm) { return (cgam_lm_info){0}; }
 cgam_env *cgam_lm_env(const cgam_lm *lm) { return lm->env; }
+size_t cgam_lm_bytes(const cgam_lm *lm) { return 0; }
+cgam_status cgam_lm_lens(cgam_lm *lm, const cgam_lens **out) { return absent(lm->env); }
 cgam_status cgam_lm_sha256(cgam_lm *lm, const char **out) { return absent(lm->env); }
 cgam_status cgam_lm_unembedding(cgam_lm *lm, float *Z) { return absent(lm->env); }
 

@@ -9,6 +9,7 @@
 #include "lm/edit_plan.h"
 #include "lm/iq2.h"
 
+#include <cgam/lens.h>
 #include <cgam/lm.h>
 #include <llama.h>
 
@@ -73,6 +74,7 @@ struct cgam_lm {
     cgam_gguf gguf; /* what it says of itself */
     cgam_lm_info info;
     char sha256[65]; /* "" until asked for */
+    cgam_lens *lens; /* NULL until asked for */
 };
 
 /* A matrix of the file: `rows` rows of `columns` numbers in some ggml type. */

@@ -12,6 +12,7 @@ void cgam_lm_close(cgam_lm *lm)
 {
     if (!lm) return;
     cgam_env *env = lm->env;
+    cgam_lens_free(lm->lens);
     if (lm->model) lm->f->llama_model_free(lm->model);
     cgam_gguf_free(env, &lm->gguf);
     cgam_file_unmap(&lm->file);
@@ -170,6 +171,19 @@ cgam_status cgam_lm_open(cgam_env *env, const char *path, cgam_lm **out)
 cgam_lm_info cgam_lm_describe(const cgam_lm *lm) { return lm->info; }
 
 cgam_env *cgam_lm_env(const cgam_lm *lm) { return lm->env; }
+
+size_t cgam_lm_bytes(const cgam_lm *lm)
+{
+    size_t words = (size_t)(lm->info.vocab * lm->info.width);
+    return lm->file.size + (lm->lens ? words * sizeof(float) : 0);
+}
+
+cgam_status cgam_lm_lens(cgam_lm *lm, const cgam_lens **out)
+{
+    cgam_status status = lm->lens ? CGAM_OK : cgam_lens_new(lm, &lm->lens);
+    *out = lm->lens;
+    return status;
+}
 
 cgam_status cgam_lm_sha256(cgam_lm *lm, const char **out)
 {

@@ -17,9 +17,8 @@ void cgam_lm_study_close(cgam_lm_study *study)
     if (!study) return;
     cgam_env *env = study->env;
     cgam_lm_task_close(env, &study->task);
-    cgam_lens_free(study->lens);
     cgam_store_close(study->store);
-    cgam_lm_close(study->lm);
+    if (!study->borrowed) cgam_lm_close(study->lm);
     cgam_journal_close(study->kept);
     cgam_free(env, study);
 }
@@ -89,7 +88,9 @@ cgam_status cgam_lm_study_open(cgam_env *env, const cgam_lm_study_opts *opts, cg
     if (o.progress.report) study->progress = (cgam_progress){tell, study};
     cgam_status status = read_shots(study, &o);
     if (status == CGAM_OK) status = cgam_lm_task_open(study, &o);
-    if (status == CGAM_OK) status = cgam_lm_open(env, o.model, &study->lm);
+    study->lm = o.lm;
+    study->borrowed = o.lm != NULL;
+    if (status == CGAM_OK && !o.lm) status = cgam_lm_open(env, o.model, &study->lm);
     if (status == CGAM_OK) study->info = cgam_lm_describe(study->lm);
     if (status == CGAM_OK && o.store) status = cgam_store_open(env, o.store, true, &study->store);
     if (status == CGAM_OK && o.resume) status = cgam_kept_open(study, o.resume);
@@ -112,7 +113,7 @@ const cgam_dataset *cgam_lm_study_dataset(const cgam_lm_study *study) { return s
 
 cgam_status cgam_lm_study_lens(cgam_lm_study *study, const cgam_lens **out)
 {
-    cgam_status status = study->lens ? CGAM_OK : cgam_lens_new(study->lm, &study->lens);
+    cgam_status status = cgam_lm_lens(study->lm, &study->lens);
     *out = study->lens;
     return status;
 }

@@ -42,7 +42,8 @@ struct cgam_lm_study {
     cgam_lm *lm;
     cgam_lm_info info;
     cgam_store *store;
-    cgam_lens *lens; /* NULL until asked for */
+    const cgam_lens *lens; /* the model's; NULL until asked for */
+    bool borrowed;         /* the model is somebody else's */
     cgam_lm_task task;
     char name[1024];                /* of the data */
     int64_t shots[CGAM_SHOTS_ROOM]; /* rising, 0 first */

@@ -279,7 +279,7 @@ static json_t *describe(const cgam_house *house, const cgam_tenant *t)
     cgam_bank *bank;
     cgam_json_put_text(one, "id", t->id);
     if (t->kind != CGAM_INPUT_BANK ||
-        cgam_shelf_bank(house->shelf, t->path, false, &bank) != CGAM_OK)
+        cgam_shelf_bank(house->shelf, t->path, false, false, &bank) != CGAM_OK)
         return one;
     cgam_bank_info info = cgam_bank_describe(bank);
     cgam_json_put_int(one, "n", info.n);

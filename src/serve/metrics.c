@@ -102,7 +102,7 @@ char *cgam_metrics_text(cgam_server *server)
     gauge(to, "cgam_body_bytes", "Memory of request bodies.", "gauge",
           (double)atomic_load(&server->body_bytes));
     gauge(to, "cgam_gates", "Factored gate operators kept.", "gauge", (double)shelf.gates);
-    gauge(to, "cgam_gate_bytes", "Memory of these.", "gauge", (double)shelf.gate_bytes);
+    gauge(to, "cgam_gate_bytes", "Memory of these.", "gauge", (double)shelf.bytes);
     gauge(to, "cgam_gate_hits_total", "Requests that found theirs.", "counter", (double)shelf.hits);
     gauge(to, "cgam_gate_misses_total", "Requests that did not.", "counter", (double)shelf.misses);
     gauge(to, "process_resident_memory_bytes", "Resident memory.", "gauge", resident_bytes());
