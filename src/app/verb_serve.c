@@ -33,6 +33,8 @@ static const cgam_param params[] = {
     CGAM_PARAM_INT("max-requests", "N", "64", 1, 10000,
                    "verbs that run or wait to; more are told to come again"),
     CGAM_PARAM_REAL("timeout", "S", "300", 0.001, 1e9, "seconds after which a verb is stopped"),
+    CGAM_PARAM_REAL("out-timeout", "S", "86400", 0.001, 1e9,
+                    "the same of a verb that writes below --root: a study"),
     CGAM_PARAM_INT(
         "plan-cache", "MB", "2048", 0, 1048576,
         "room for factored gate operators and open models, kept from request to request"),

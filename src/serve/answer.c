@@ -3,6 +3,7 @@
 
 #include "base/embedded.h"
 
+#include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,8 +20,8 @@ static const char *const headers[][2] = {
     {"Referrer-Policy", "no-referrer"},
     {"Cross-Origin-Opener-Policy", "same-origin"},
     {"Cross-Origin-Resource-Policy", "same-origin"},
-    {"Cache-Control", "no-store"},
 };
+static const char CACHE[] = "Cache-Control";
 
 static enum MHD_Result queue(cgam_asked *asked, int code, const char *type,
                              struct MHD_Response *response)
@@ -29,6 +30,8 @@ static enum MHD_Result queue(cgam_asked *asked, int code, const char *type,
     const char *origin = MHD_lookup_connection_value(asked->connection, MHD_HEADER_KIND, "Origin");
     for (size_t i = 0; i < sizeof headers / sizeof *headers; i++)
         MHD_add_response_header(response, headers[i][0], headers[i][1]);
+    if (!MHD_get_response_header(response, CACHE))
+        MHD_add_response_header(response, CACHE, "no-store");
     if (type) MHD_add_response_header(response, "Content-Type", type);
     if (cgam_guard_cors(&asked->server->guard, origin)) {
         MHD_add_response_header(response, "Access-Control-Allow-Origin", origin);
@@ -107,10 +110,25 @@ enum MHD_Result cgam_answer_page(cgam_asked *asked, const char *name)
     const cgam_embedded *file = cgam_embedded_find(path);
     if (!file)
         return cgam_answer_error(asked, MHD_HTTP_NOT_FOUND, "there is nothing under this address");
-    asked->sent = file->size;
-    return queue(asked, MHD_HTTP_OK, type_of(path),
-                 MHD_create_response_from_buffer(file->size, (void *)(uintptr_t)file->bytes,
-                                                 MHD_RESPMEM_PERSISTENT));
+    /* Browsers keep it, and ask each time whether it is still the same. */
+    enum { DIGEST = 16 };
+    uint8_t digest[DIGEST];
+    char tag[2 * DIGEST + 3] = "\"";
+    crypto_generichash(digest, DIGEST, (const uint8_t *)file->bytes, file->size, NULL, 0);
+    sodium_bin2hex(tag + 1, sizeof tag - 1, digest, DIGEST);
+    tag[2 * DIGEST + 1] = '"';
+    tag[2 * DIGEST + 2] = 0;
+    const char *has =
+        MHD_lookup_connection_value(asked->connection, MHD_HEADER_KIND, "If-None-Match");
+    bool same = has && strstr(has, tag);
+    asked->sent = same ? 0 : file->size;
+    struct MHD_Response *response = MHD_create_response_from_buffer(
+        asked->sent, (void *)(uintptr_t)file->bytes, MHD_RESPMEM_PERSISTENT);
+    if (response) {
+        MHD_add_response_header(response, "ETag", tag);
+        MHD_add_response_header(response, CACHE, "no-cache");
+    }
+    return queue(asked, same ? MHD_HTTP_NOT_MODIFIED : MHD_HTTP_OK, type_of(path), response);
 }
 
 enum MHD_Result cgam_answer_file(cgam_asked *asked, const char *name, int fd, size_t size)

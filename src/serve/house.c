@@ -18,7 +18,7 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 
 bool cgam_house_is_id(const char *text)
 {
-    if (!*text || *text == '.' || strlen(text) > 100) return false;
+    if (!*text || *text == '.' || *text == '-' || strlen(text) > 100) return false;
     for (; *text; text++)
         if (!isalnum((unsigned char)*text) && !strchr("._-", *text)) return false;
     return true;

@@ -5,14 +5,19 @@
 
 #include <arpa/inet.h>
 #include <netdb.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum {
     BODY_FIRST = 1 << 12,
-    BODIES = 4,    /* largest ones that may come at a time */
-    PASSES_BY = 16 /* times the largest: how much of a refused one is let go by */
+    BODIES = 4,      /* largest ones that may come at a time */
+    PASSES_BY = 16,  /* times the largest: how much of a refused one is let go by */
+    LEFT_SECONDS = 1 /* that what a client sent before it left may take to be read */
 };
+
+static const char ENDS[] = "the server ends";
 
 /* ---- connections ------------------------------------------------------------------------------- */
 
@@ -66,13 +71,21 @@ void cgam_http_connection(void *user, struct MHD_Connection *connection, void **
     }
 }
 
+bool cgam_line_left(const cgam_line_in *line)
+{
+    struct pollfd at = {.fd = line->fd, .events = POLLRDHUP};
+    return poll(&at, 1, 0) > 0 && (at.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
+
+/* A client's last word may come together with a request, and libmicrohttpd, told once of both, then waits for more. */
 void cgam_http_sweep(cgam_server *server, double seconds)
 {
     double now = cgam_clock();
     pthread_mutex_lock(&server->lines_lock);
     for (cgam_line_in *line = server->lines; line; line = line->next) {
-        double since = atomic_load(&line->since);
-        if (since > 0 && now - since > seconds) shutdown(line->fd, SHUT_RDWR);
+        double since = atomic_load(&line->since), waits = since > 0 ? now - since : 0;
+        if (waits > seconds || (waits > LEFT_SECONDS && cgam_line_left(line)))
+            shutdown(line->fd, SHUT_RDWR);
     }
     pthread_mutex_unlock(&server->lines_lock);
 }
@@ -82,21 +95,33 @@ void cgam_http_sweep(cgam_server *server, double seconds)
 static enum MHD_Result answer_health(cgam_asked *asked)
 {
     json_t *doc = json_object();
-    cgam_json_put_text(doc, "status", atomic_load(&asked->server->draining) ? "ending" : "ok");
+    cgam_json_put_text(doc, "status", "ok");
     cgam_json_put_text(doc, "version", cgam_version());
     return cgam_answer_json(asked, MHD_HTTP_OK, doc);
 }
 
-static enum MHD_Result answer_table(cgam_asked *asked)
+/* What this server has; the table of verbs, which is a hundred times larger, has it too. */
+static json_t *describe(const cgam_server *server)
 {
-    cgam_server *server = asked->server;
     json_t *doc = json_object(), *limits = json_object();
     cgam_json_put_text(doc, "version", cgam_version());
     cgam_house_describe(&server->house, doc);
     cgam_json_put_real(limits, "body_mb", (double)(server->body_max >> 20));
     cgam_json_put_int(limits, "requests", server->requests_max);
     cgam_json_put_real(limits, "seconds", server->timeout);
+    cgam_json_put_real(limits, "out_seconds", server->out_timeout);
     cgam_json_put(doc, "limits", limits);
+    return doc;
+}
+
+static enum MHD_Result answer_here(cgam_asked *asked)
+{
+    return cgam_answer_json(asked, MHD_HTTP_OK, describe(asked->server));
+}
+
+static enum MHD_Result answer_table(cgam_asked *asked)
+{
+    json_t *doc = describe(asked->server);
     cgam_json_put(doc, "verbs", cgam_help_json_list(NULL));
     return cgam_answer_json(asked, MHD_HTTP_OK, doc);
 }
@@ -151,6 +176,7 @@ static void find_route(cgam_asked *asked, const char *url)
     else if (get && strcmp(url, "/health") == 0) asked->route = answer_health;
     else if (get && (strcmp(url, "/api") == 0 || strcmp(url, "/api/") == 0))
         asked->route = answer_table;
+    else if (get && strcmp(url, "/api/here") == 0) asked->route = answer_here;
     else if (get && asked->server->metrics && strcmp(url, "/metrics") == 0)
         asked->route = answer_metrics;
     else if (get && strncmp(url, "/api/out", 8) == 0 && (!url[8] || url[8] == '/')) {
@@ -168,6 +194,36 @@ static void find_route(cgam_asked *asked, const char *url)
 static const char *header(cgam_asked *asked, const char *name)
 {
     return MHD_lookup_connection_value(asked->connection, MHD_HEADER_KIND, name);
+}
+
+/* Headers of which a request has one at most. */
+static const char *const single[] = {"Content-Length", "Transfer-Encoding", "Host", "Origin",
+                                     "Authorization"};
+enum { SINGLES = sizeof single / sizeof *single };
+
+static enum MHD_Result count_single(void *counts, enum MHD_ValueKind kind, const char *name,
+                                    const char *value)
+{
+    (void)kind;
+    (void)value;
+    for (int i = 0; i < SINGLES; i++)
+        if (strcasecmp(name, single[i]) == 0) ((int *)counts)[i]++;
+    return MHD_YES;
+}
+
+/* Can the head be read in two ways? A proxy in front could have read the other: which host, whose token, and where the
+ * next request begins. */
+static bool ambiguous(cgam_asked *asked)
+{
+    int counts[SINGLES] = {0};
+    MHD_get_connection_values(asked->connection, MHD_HEADER_KIND, count_single, counts);
+    bool twice = counts[0] && counts[1];
+    for (int i = 0; i < SINGLES; i++) twice |= counts[i] > 1;
+    if (twice)
+        refuse(asked, MHD_HTTP_BAD_REQUEST,
+               "Content-Length, Transfer-Encoding, Host, Origin and Authorization are given "
+               "once at most, and one of the first two");
+    return twice;
 }
 
 /* Judges a request by its head. */
@@ -190,8 +246,7 @@ static void judge(cgam_asked *asked, const char *url)
     else if (inside && strcmp(asked->method, "OPTIONS") != 0 &&
              !cgam_guard_token(&server->guard, header(asked, "Authorization")))
         refuse(asked, MHD_HTTP_UNAUTHORIZED, "a token is needed: Authorization: Bearer TOKEN");
-    if (atomic_load(&server->draining))
-        refuse(asked, MHD_HTTP_SERVICE_UNAVAILABLE, "the server ends");
+    if (atomic_load(&server->draining)) refuse(asked, MHD_HTTP_SERVICE_UNAVAILABLE, ENDS);
     if (strlen(url) >= sizeof asked->path)
         refuse(asked, MHD_HTTP_NOT_FOUND, "there is nothing under this address");
     if (!asked->refused) find_route(asked, url);
@@ -216,9 +271,10 @@ static cgam_asked *asked_new(cgam_server *server, struct MHD_Connection *connect
         if (strcmp(method, methods[i]) == 0) asked->method = methods[i];
     snprintf(asked->path, sizeof asked->path, "%s", url);
     asked->begun = cgam_clock();
-    asked->deadline = asked->begun + server->timeout;
+    asked->limit = server->timeout;
     atomic_init(&asked->holders, 1);
-    atomic_fetch_add(&server->asked_count, 1);
+    asked->waited_for = !atomic_load(&server->draining);
+    if (asked->waited_for) atomic_fetch_add(&server->asked_count, 1);
     pthread_mutex_init(&asked->lock, NULL);
     if (asked->line) atomic_store(&asked->line->since, asked->begun);
     return asked;
@@ -278,6 +334,8 @@ static enum MHD_Result dispatch(cgam_asked *asked)
     if (asked->route) return asked->route(asked);
     if (!asked->line) return MHD_NO;
     if (cgam_work_add(asked->server, asked)) return MHD_YES;
+    if (atomic_load(&asked->server->draining))
+        return cgam_answer_error(asked, MHD_HTTP_SERVICE_UNAVAILABLE, ENDS);
     return cgam_answer_error(asked, MHD_HTTP_TOO_MANY_REQUESTS,
                              "as many verbs as --max-requests allows are at work");
 }
@@ -304,9 +362,10 @@ enum MHD_Result cgam_http_handle(void *user, struct MHD_Connection *connection, 
     if (!asked) {
         *state = asked = asked_new(user, connection, url, method);
         if (!asked) return MHD_NO;
+        bool close = ambiguous(asked); /* what follows the head is not looked at */
         judge(asked, url);
         asked->stage = CGAM_STAGE_BODY;
-        if (cut_off(asked)) return cgam_answer_error(asked, asked->refused, asked->reason);
+        if (cut_off(asked) || close) return cgam_answer_error(asked, asked->refused, asked->reason);
         return MHD_YES;
     }
     if (*upload_size > 0) {
@@ -335,6 +394,6 @@ void cgam_http_completed(void *user, struct MHD_Connection *connection, void **s
     asked->connection = NULL;
     pthread_mutex_unlock(&asked->lock);
     cgam_count_request(user, asked);
-    atomic_fetch_sub(&asked->server->asked_count, 1);
+    if (asked->waited_for) atomic_fetch_sub(&asked->server->asked_count, 1);
     cgam_asked_release(asked);
 }

@@ -299,6 +299,7 @@ static cgam_status take_out(cgam_wish *w, const cgam_param *p, const char *id, j
         return refuse(w, p, "nothing is written for requests: the server has no --root");
     if (!id || !cgam_house_is_id(id))
         return refuse(w, p, "a name below the root is expected: letters, digits and ._-");
+    w->writes = true;
     *out = json_sprintf("%s/%s", w->house->root, id);
     return *out ? CGAM_OK : cgam_fail_nomem(w->env, p->name);
 }

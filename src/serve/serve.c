@@ -157,15 +157,15 @@ static void wait_for_end(cgam_call *call, cgam_server *server)
     }
 }
 
+/* Newcomers are heard and told that it ends. MHD_quiesce_daemon would leave them waiting, and races with
+ * its own epoll: now and then it ends the process ("Failed to remove listen FD", 0.9.75 and later). */
 static void end(cgam_server *server)
 {
     atomic_store(&server->draining, true);
-    int fd = server->daemon ? MHD_quiesce_daemon(server->daemon) : -1;
     cgam_work_drain(server, DRAIN_SECONDS);
     double until = cgam_clock() + SEND_SECONDS;
     while (atomic_load(&server->asked_count) > 0 && cgam_clock() < until) (void)poll(NULL, 0, 5);
     if (server->daemon) MHD_stop_daemon(server->daemon);
-    if (fd >= 0) close(fd);
     cgam_work_stop(server);
 }
 
@@ -213,6 +213,7 @@ static cgam_status run(cgam_call *call)
     server.body_max = (size_t)cgam_args_int(call->args, "max-body") << 20;
     server.requests_max = (int)cgam_args_int(call->args, "max-requests");
     server.timeout = cgam_args_real(call->args, "timeout");
+    server.out_timeout = cgam_args_real(call->args, "out-timeout");
     server.metrics = cgam_args_flag(call->args, "metrics");
     server.log = cgam_args_flag(call->args, "log");
     pthread_mutex_init(&server.lines_lock, NULL);

@@ -39,7 +39,7 @@ char *cgam_house_veil(const cgam_house *house, const char *text);
 void cgam_house_veil_json(const cgam_house *house, json_t *doc);
 /* "banks", "stores", "models", "root". */
 void cgam_house_describe(const cgam_house *house, json_t *doc);
-/* Is it a name for one file or folder: letters, digits, . _ - and no . in front? */
+/* Is it a name for one file or folder: letters, digits, . _ - and neither . nor - in front? */
 bool cgam_house_is_id(const char *text);
 
 /* ---- From a body to the options of a verb (request.c) ---------------------------------------- */
@@ -52,6 +52,7 @@ typedef struct cgam_wish {
     void **blocks; /* of files and names */
     int count, room, blocks_count;
     bool alone, forbidden, absent; /* forbidden: 403 instead of 400; absent: 404 */
+    bool writes;                   /* below the root */
 } cgam_wish;
 /* Reads the body of a request for `verb`. `wish` is to be closed in any case. */
 CGAM_NODISCARD cgam_status cgam_wish_read(cgam_wish *wish, const cgam_house *house,
@@ -111,10 +112,11 @@ typedef struct cgam_asked {
     const char *label;     /* of it, for logs */
     char path[128];        /* as asked for, cut short */
     const char *method;
-    double begun, deadline;
+    double begun, limit; /* seconds that it has */
     char *body;
     size_t size, room;
     bool events;        /* answer by them */
+    bool waited_for;    /* by the server's end: it came before */
     int refused;        /* 0, or the code it is answered with once its body has gone by, */
     const char *reason; /* and why */
     const char *below;  /* of a route that has addresses below it */
@@ -135,13 +137,15 @@ typedef struct cgam_asked {
 } cgam_asked;
 
 /* ---- Verbs at work (work.c) ------------------------------------------------------------------ */
-/* Hands a request whose connection is suspended to a worker. False: too many are waiting. */
+/* Suspends a request's connection and hands it to a worker. False: too many are waiting, or the server ends. */
 bool cgam_work_add(cgam_server *server, cgam_asked *asked);
 CGAM_NODISCARD cgam_status cgam_work_start(cgam_server *server, int workers);
 /* Lets what runs end, for so many seconds, and then stops it. */
 void cgam_work_drain(cgam_server *server, double seconds);
 void cgam_work_stop(cgam_server *server);
 void cgam_asked_release(cgam_asked *asked);
+/* Shall the verb that runs for it stop? */
+bool cgam_asked_stop(cgam_asked *asked);
 /* {"error", "status"} for a code; gives a text for free(), NULL without memory. */
 char *cgam_error_text(int code, const char *message);
 
@@ -155,13 +159,13 @@ struct cgam_server {
     struct MHD_Daemon *daemon;
     size_t body_max;
     int requests_max;
-    double timeout;
+    double timeout, out_timeout; /* the latter of what writes below the root */
     bool metrics, log;
     _Atomic size_t body_bytes; /* of all requests together */
     atomic_bool draining, stopping;
     pthread_mutex_t lines_lock;
     cgam_line_in *lines;
-    atomic_int lines_count, asked_count; /* connections; requests not yet answered */
+    atomic_int lines_count, asked_count; /* connections; requests that the end waits for */
     /* work.c */
     pthread_mutex_t work_lock;
     pthread_cond_t work_there, work_done;
@@ -184,7 +188,9 @@ void cgam_http_completed(void *user, struct MHD_Connection *connection, void **s
                          enum MHD_RequestTerminationCode how);
 void cgam_http_connection(void *user, struct MHD_Connection *connection, void **state,
                           enum MHD_ConnectionNotificationCode what);
-/* Ends connections that have been waiting for a request for longer than that. */
+/* Has the client closed its side? */
+bool cgam_line_left(const cgam_line_in *line);
+/* Ends connections that have been waiting for a request for longer than that, or whose client has gone. */
 void cgam_http_sweep(cgam_server *server, double seconds);
 
 /* Queues an answer. The text is freed with free(). */

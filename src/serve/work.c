@@ -5,7 +5,6 @@
 #include "serve/server.h"
 
 #include <math.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,27 +33,22 @@ void cgam_asked_release(cgam_asked *asked)
 
 /* ---- may it go on? ----------------------------------------------------------------------------- */
 
-static bool client_left(cgam_asked *asked)
+bool cgam_asked_stop(cgam_asked *asked)
 {
-    struct pollfd at = {.fd = asked->line->fd, .events = POLLRDHUP};
-    return poll(&at, 1, 0) > 0 && (at.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
-}
-
-static bool shall_stop(void *user)
-{
-    cgam_asked *asked = user;
     if (atomic_load(&asked->server->stopping)) return true;
     double now = cgam_clock();
     pthread_mutex_lock(&asked->lock);
-    if (now > asked->deadline) asked->late = true;
+    if (now > asked->begun + asked->limit) asked->late = true;
     if (!asked->gone && now - asked->looked > LOOK_EVERY) {
         asked->looked = now;
-        asked->gone = client_left(asked);
+        asked->gone = cgam_line_left(asked->line);
     }
     bool stop = asked->gone || asked->late;
     pthread_mutex_unlock(&asked->lock);
     return stop;
 }
+
+static bool shall_stop(void *user) { return cgam_asked_stop(user); }
 
 /* ---- events ------------------------------------------------------------------------------------ */
 
@@ -177,8 +171,8 @@ static void fail(cgam_asked *asked, cgam_status status, const cgam_wish *wish)
     cgam_server *server = asked->server;
     cgam_env_message_copy(server->env, message, sizeof message);
     if (status == CGAM_E_INTERRUPTED && asked->late)
-        snprintf(message, sizeof message, "stopped after %g seconds, which is all a verb has here",
-                 server->timeout);
+        snprintf(message, sizeof message, "stopped after %g seconds, as %stimeout says",
+                 asked->limit, wish->writes ? "out-" : "");
     else if (status == CGAM_E_INTERRUPTED)
         snprintf(message, sizeof message, "stopped: the %s",
                  asked->gone ? "client has gone" : "server ends");
@@ -201,6 +195,7 @@ static void answer(cgam_asked *asked)
     cgam_failure_here()->env = 0; /* of a request before */
     cgam_status status =
         cgam_wish_read(&wish, &server->house, asked->verb, asked->body, asked->size);
+    if (wish.writes) asked->limit = server->out_timeout;
     if (status == CGAM_OK) status = cgam_args_json(server->env, asked->verb, wish.options, &args);
     if (status == CGAM_OK && shall_stop(asked)) status = CGAM_E_INTERRUPTED;
     if (status == CGAM_OK) {
@@ -256,7 +251,8 @@ static void *worker(void *user)
 bool cgam_work_add(cgam_server *server, cgam_asked *asked)
 {
     pthread_mutex_lock(&server->work_lock);
-    bool room = server->waiting + server->running < server->requests_max;
+    bool room = server->waiting + server->running < server->requests_max &&
+                !atomic_load(&server->draining); /* a drain waits for what is here already */
     if (room) {
         atomic_fetch_add(&asked->holders, 1);
         asked->stage = CGAM_STAGE_WAITING;

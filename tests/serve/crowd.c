@@ -1,9 +1,10 @@
 /* crowd.c: many clients at once, none of whom may be told anything wrong.
  *
- *   crowd PORT TOKEN CLIENTS REQUESTS
+ *   crowd PORT TOKEN CLIENTS REQUESTS [RUDE]
  *
  * Each keeps one connection and asks for recalls of the bank demo, in three modes and at several alpha; what
- * comes back is compared, byte for byte, with what a client alone was told before. Prints requests per second. */
+ * comes back is compared, byte for byte, with what a client alone was told before. Of a hundred requests RUDE are broken
+ * off: in the middle of the request, before the answer, in the middle of the answer. Prints requests per second. */
 #include "support/http_client.h"
 
 #include <pthread.h>
@@ -17,7 +18,7 @@ static const char *token;
 static char *request[KINDS], *answer[KINDS];
 static size_t request_size[KINDS], answer_size[KINDS];
 static atomic_long next_one, wrong;
-static long requests;
+static long requests, rude;
 
 static void make(int k)
 {
@@ -30,6 +31,18 @@ static void make(int k)
     request[k] = http_request("/api/recall", port, token, body, (size_t)size, &request_size[k]);
 }
 
+/* Goes away at some point of request i, and comes again; false: was not let in. */
+static bool break_off(http_client *c, long i)
+{
+    int k = (int)(i % KINDS), when = (int)(i / KINDS % 3);
+    char some[16];
+    size_t size = when == 0 ? request_size[k] * (size_t)(i % 7 + 1) / 9 : request_size[k];
+    (void)http_send(c->fd, request[k], size);
+    if (when == 2) (void)!recv(c->fd, some, sizeof some, 0);
+    http_close(c);
+    return http_open(c, port);
+}
+
 static void *client(void *unused)
 {
     (void)unused;
@@ -38,6 +51,7 @@ static void *client(void *unused)
     else
         for (long i; (i = atomic_fetch_add(&next_one, 1)) < requests;) {
             int k = (int)(i % KINDS);
+            if (i * 37 % 100 < rude && break_off(&c, i)) continue;
             bool fine = http_ask(&c, request[k], request_size[k]) && c.code == 200 &&
                         c.body_size == answer_size[k] &&
                         memcmp(c.body, answer[k], answer_size[k]) == 0;
@@ -53,11 +67,12 @@ static void *client(void *unused)
 
 int main(int argc, char **argv)
 {
-    if (argc != 5) return 2;
+    if (argc < 5 || argc > 6) return 2;
     port = (int)strtol(argv[1], NULL, 10);
     token = argv[2];
     int clients = (int)strtol(argv[3], NULL, 10);
     requests = strtol(argv[4], NULL, 10);
+    rude = argc > 5 ? strtol(argv[5], NULL, 10) : 0;
     http_client alone;
     if (!http_open(&alone, port)) return 2;
     for (int k = 0; k < KINDS; k++) {

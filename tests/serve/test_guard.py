@@ -2,6 +2,7 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -23,7 +24,7 @@ def post(s, body=RECALL, path="/api/recall", **headers):
 
 
 def tokens(s):
-    for path in "/api", "/api/recall", "/api/nonsense", "/api/out", "/metrics":
+    for path in "/api", "/api/here", "/api/recall", "/api/nonsense", "/api/out", "/metrics":
         for wrong in None, "Bearer", "Bearer ", "Bearer x", f"Bearer {s.token}x", f"Bearer {s.token[:-1]}", \
                 f"Basic {s.token}", s.token, f"Bearer {s.token.swapcase()}":
             headers = {"Authorization": wrong} if wrong else {}
@@ -48,9 +49,6 @@ def foreign_hosts(s):
         for path in "/", "/health", "/api/recall":
             code, _, data = s.request("POST" if "api" in path else "GET", path, RECALL, s.headers(Host=host))
             check(code in (400, 403), "host", host, path, code, data[:80])
-    got = s.raw(f"GET /health HTTP/1.1\r\nHost: 127.0.0.1:{s.port}\r\nHost: evil.example\r\n\r\n")
-    check(b" 200 " in got.split(b"\r\n")[0] or b" 400 " in got.split(b"\r\n")[0] or b" 403 " in got.split(b"\r\n")[0],
-          "two hosts", got[:80])
     check(b" 200 " not in s.raw("GET /health HTTP/1.0\r\n\r\n"), "no host")
 
 
@@ -77,6 +75,17 @@ def headers_keep_pages_apart(s):
               headers["X-Frame-Options"] == "DENY", path, headers)
 
 
+def the_page_is_kept_and_asked_for_again(s):
+    for path in "/", "/main.js":
+        code, headers, data = s.request("GET", path, headers={})
+        check(code == 200 and headers["Cache-Control"] == "no-cache" and len(data) > 100, path, code, headers)
+        code, again, data = s.request("GET", path, headers={"If-None-Match": headers["ETag"]})
+        check(code == 304 and data == b"" and again["ETag"] == headers["ETag"], "not sent again", path, code, again)
+        code, _, data = s.request("GET", path, headers={"If-None-Match": '"0123"'})
+        check(code == 200 and data, "another version", path, code)
+    check(s.request("GET", "/api")[1]["Cache-Control"] == "no-store", "answers are not kept")
+
+
 def path_tricks(s):
     for path in "/../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "/..%2f..%2fetc/passwd", "//etc/passwd", "/index.html/", \
             "/serve/page/index.html", "/./index.html", "/report/style.css", "/../report/style.css", "/api/../recall", \
@@ -92,6 +101,54 @@ def path_tricks(s):
         got = s.raw(line + "\r\n\r\n")
         check(b" 200 " not in got.split(b"\r\n")[0], "a request line", line[:40], got[:80])
     s.alive("after path tricks")
+
+
+def malformed_http(s):
+    """Heads that can be read in two ways, bodies in pieces, and what is no HTTP at all."""
+    good, length = RECALL, len(RECALL)
+    host, token, origin = f"Host: 127.0.0.1:{s.port}", f"Authorization: Bearer {s.token}", f"Origin: http://127.0.0.1:{s.port}"
+
+    def codes(body, *headers, line="POST /api/recall HTTP/1.1", more=b""):
+        text = "\r\n".join([line, *headers, *([] if more else ["Connection: close"]), "", body])
+        with s.socket() as c:
+            c.sendall(text.encode("latin-1") + more)
+            c.settimeout(5 * SLOW)
+            got = b""
+            with contextlib.suppress(socket.timeout, ConnectionError):
+                while piece := c.recv(65536):
+                    got += piece
+        return [int(code) for code in re.findall(rb"HTTP/1\.1 (\d+) ", got)]
+
+    pieces = f"8\r\n{good[:8]}\r\n{length - 8:x};note=x\r\n{good[8:]}\r\n0\r\nTrailer: x\r\n\r\n"
+    check(codes(pieces, host, token, "Transfer-Encoding: chunked") == [200], "in pieces")
+    check(codes(good, host, token, origin, f"Content-Length: {length}") == [200], "one of each")
+    smuggled = f"GET /health HTTP/1.1\r\n{host}\r\nConnection: close\r\n\r\n".encode()
+    for name, body, headers in (("lengths", good, [f"Content-Length: {length}", "content-length: 5"]),
+                                ("equal lengths", good, [f"Content-Length: {length}"] * 2),
+                                ("a length and pieces", pieces, ["Content-Length: 5", "Transfer-Encoding: chunked"]),
+                                ("hosts", good, ["HOST: evil.example", f"Content-Length: {length}"]),
+                                ("tokens", good, ["Authorization: Bearer x", f"Content-Length: {length}"]),
+                                ("origins", good, [origin, "Origin: http://evil.example", f"Content-Length: {length}"])):
+        got = codes(body, host, token, *headers, more=smuggled)
+        check(got == [400], "two", name, got)  # and nothing behind it is answered
+    for size in "zz", "-1", "ffffffffffffffffff", "":
+        check(set(codes(f"{size}\r\n{good}\r\n0\r\n\r\n", host, token, "Transfer-Encoding: chunked")) <= {400, 413}, "the size of a piece", size)
+    for coding in "gzip", "chunked, identity", "x" * 300:
+        check(200 not in codes(good, host, token, f"Transfer-Encoding: {coding}", f"Content-Length: {length}"), "coding", coding)
+    check(codes(good, host, token, f"Content-Length: {length}", more=smuggled) == [200, 200], "one after the other")
+    check(codes("", host, *[f"X{k}: {'y' * 90}" for k in range(1000)], line="GET /health HTTP/1.1") == [431], "a large head")
+    for line in "GET /health HTTP/2.0", "PRI * HTTP/2.0", "TRACE / HTTP/1.1", "CONNECT evil.example:443 HTTP/1.1", "\x16\x03\x01\x02\0\x01", "\0" * 500:
+        check(200 not in codes("", host, token, line=line), "a request line", line[:40])
+    s.alive("after what is no HTTP")
+
+
+def a_line_ends_with_its_client(s):
+    """One that has closed its side and waits for ours is not kept waiting, with or without a whole request."""
+    for text in "GET /health HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n", "POST /api/recall HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Length: 9\r\n\r\n{":
+        begun = time.monotonic()
+        for _ in range(3):
+            s.raw(text % s.port)
+        check(time.monotonic() - begun < 12 * SLOW, "it was kept waiting", time.monotonic() - begun, text[:4])
 
 
 def malformed_bodies(s):
@@ -192,6 +249,24 @@ def a_verb_has_its_time():
         check(post(s)[0] == 200, "after that")
 
 
+def a_study_has_a_time_of_its_own(where):
+    short = {"trials": 400 // SLOW, "seed": 1, "figures": "no"}
+    with server("--timeout", 0.2, "--out-timeout", 60 * SLOW, "--root", f"{where}/below") as s:
+        limits = json.loads(s.request("GET", "/api")[2])["limits"]
+        check(limits["seconds"] == 0.2 and limits["out_seconds"] == 60 * SLOW, "limits", limits)
+        code, got = post(s, json.dumps({**short, "trials": 40000 // SLOW, "out": "long"}), "/api/study/competition")
+        check(code == 200 and got["out"] == "long" and got["seconds"] > 0.2, "a study was stopped by --timeout", code, str(got)[:200])
+    with server("--timeout", 60, "--out-timeout", 0.3, "--root", f"{where}/below") as s:
+        body = json.dumps({**json.loads(LONG), "out": "cut", "figures": "no"})
+        code, got = post(s, body, "/api/study/competition")
+        check(code == 503 and got["error"] == "stopped after 0.3 seconds, as out-timeout says", "a study's time", code, got)
+        code, _, data = s.request("POST", "/api/study/competition", body, s.headers(Accept="text/event-stream"))
+        last = data.decode().strip().split("\n\n")[-1].split("\n")
+        check(code == 200 and last[0] == "event: error" and len(last) == 2 and "0.3 seconds" in last[1], "said in the stream", last)
+        left = os.listdir(f"{where}/below/cut") if os.path.isdir(f"{where}/below/cut") else []  # none: stopped before it began
+        check(left in ([], [".competition.progress"]), "what it goes on from", left)
+
+
 def too_many_verbs_are_told_so():
     with server("--max-requests", 1, "--timeout", 20 * SLOW, "--metrics") as s:
         c = s.connect()
@@ -217,6 +292,22 @@ def an_end_waits_for_verbs():
     check(answers and (answers[0][0] == 200 or SLOW > 1), "the verb was not let end", answers)
 
 
+def an_end_takes_nothing_more_on():
+    """While it ends, newcomers are told so at once, and so is a request whose body comes too late."""
+    s = Server()
+    with s.socket() as late:
+        late.sendall(f"POST /api/study/competition HTTP/1.1\r\nHost: 127.0.0.1:{s.port}\r\nAuthorization: Bearer {s.token}\r\n"
+                     f"Content-Length: {len(LONG)}\r\n\r\n".encode())
+        time.sleep(0.3)  # its head is read, and the end waits for it
+        s.process.send_signal(signal.SIGTERM)
+        time.sleep(0.5)
+        code, _, data = s.request("GET", "/health", headers={}, connection=s.connect(timeout=3 * SLOW))
+        check(code == 503 and json.loads(data)["error"] == "the server ends", "a newcomer", code, data)
+        late.sendall(LONG.encode())
+        check(b" 503 " in late.recv(65536), "a body that comes too late")
+    check(s.process.wait(30 * SLOW) == 0 and s.process.stderr.read() == "", "exit", s.process.returncode)
+
+
 def a_kill_leaves_nothing_behind():
     s = Server("--no-token")
     port = s.port
@@ -235,6 +326,13 @@ def options(where):
     refuse(2, ["exclude"], "serve", "--token", "x", "--no-token")
     refuse(2, ["nothing.npy"], "serve", "--bank", f"{where}/nothing.npy")
     refuse(2, ["twice"], "serve", "--bank", f"a={where}/Z.npy", "--bank", f"a={where}/Z.npy")
+    for name, lines, words in ("few", "a\n", ["1 names", "3"]), ("Z", "a\nb\nc\n", []):
+        with open(f"{where}/{name}.names", "w", encoding="ascii") as f:
+            f.write(lines)
+        if words:
+            refuse(2, words, "serve", "--bank", f"{where}/Z.npy", "--names", f"Z={where}/{name}.names")
+    refuse(2, ["no bank 'few'"], "serve", "--bank", f"{where}/Z.npy", "--names", f"{where}/few.names")
+    refuse(2, ["names already"], "serve", "--bank", f"{where}/Z.npy", *["--names", f"{where}/Z.names"] * 2)
     refuse(2, ["no id"], "serve", "--bank", f"a b={where}/Z.npy")
     refuse(2, ["letters"], "serve", "--token", "two words")
     with open(f"{where}/token", "w", encoding="ascii") as f:
@@ -261,15 +359,20 @@ with folder() as place:
         foreign_hosts(main)
         foreign_origins(main)
         headers_keep_pages_apart(main)
+        the_page_is_kept_and_asked_for_again(main)
         path_tricks(main)
+        malformed_http(main)
+        a_line_ends_with_its_client(main)
         malformed_bodies(main)
         many_connections(main)
         a_client_that_leaves_stops_its_verb(main)
     oversize_bodies()
     slow_clients()
     a_verb_has_its_time()
+    a_study_has_a_time_of_its_own(place)
     too_many_verbs_are_told_so()
     an_end_waits_for_verbs()
+    an_end_takes_nothing_more_on()
     a_kill_leaves_nothing_behind()
     options(place)
 finish()

@@ -66,7 +66,9 @@ static inline char *http_request(const char *path, int port, const char *token, 
 static inline bool http_ask(http_client *c, const char *request, size_t size)
 {
     size_t whole = 0;
-    c->size = 0;
+    c->size = c->body_size = 0;
+    c->code = 0; /* nothing of the answer before */
+    c->body = NULL;
     if (!http_send(c->fd, request, size)) return false;
     while (whole == 0 || c->size < whole) {
         if (c->size + 4096 > c->room) {
