@@ -6,6 +6,12 @@
  *   demo     recalls on the bank demo from 16 clients that keep their connections: at least 10,000 a second
  *            over 2 cores, clients included. Processor time is told too: it does not depend on who else is
  *            at work on the machine
+ *   page     the page, every file that it names, and what it asks for to show its first view, one after the other
+ *            over one connection: less than 300 kB and 100 ms. What a browser adds to that is told by
+ *            tests/system/explorer.sh first_load
+ *   kept     a recall by sketch and, where the default model is at hand, a lens: the first, which makes the sketch or
+ *            opens the model, against the median of the next ones, which find it. In processor time of the server
+ *            and of the guests that hold models for it
  *   memory   what the server holds after 100,000 of these, against what it held after the first 20,000
  *
  *   bench_serve [ROWS [REQUESTS]]
@@ -14,8 +20,10 @@
 #include "base/env.h"
 #include "tests/support/http_client.h"
 
+#include <cgam/lm.h>
 #include <cgam/recall.h>
 #include <cgam/rng.h>
+#include <glob.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -50,23 +58,28 @@ static bool start(const char *program, const char *bank, served *out)
     return fine;
 }
 
-/* Processor seconds and resident bytes of a process. */
+/* Processor seconds of a process and of those it has started, models' guests; its own resident bytes. */
 static void look(pid_t pid, double *cpu, double *bytes)
 {
-    char path[64];
-    long user = 0, system = 0, pages = 0;
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    FILE *f = fopen(path, "r");
-    if (f) {
-        if (fscanf(
-                f,
-                "%*d (%*[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %ld %ld %*d %*d %*d %*d "
-                "%*d %*d %*u %*u %ld",
-                &user, &system, &pages) != 3)
-            user = 0;
+    glob_t all;
+    long ticks = 0, pages = 0;
+    if (glob("/proc/[0-9]*/stat", 0, NULL, &all) != 0) all.gl_pathc = 0;
+    for (size_t i = 0; i < all.gl_pathc; i++) {
+        int number, parent;
+        long user, system, size;
+        FILE *f = fopen(all.gl_pathv[i], "r");
+        if (!f) continue;
+        int got = fscanf(f,
+                         "%d (%*[^)]) %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %ld %ld %*d %*d "
+                         "%*d %*d %*d %*d %*u %*u %ld",
+                         &number, &parent, &user, &system, &size);
         fclose(f);
+        if (got != 5 || (number != pid && parent != pid)) continue;
+        ticks += user + system;
+        if (number == pid) pages = size;
     }
-    *cpu = (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
+    if (all.gl_pathc) globfree(&all);
+    *cpu = (double)ticks / (double)sysconf(_SC_CLK_TCK);
     *bytes = (double)pages * (double)sysconf(_SC_PAGESIZE);
 }
 
@@ -121,6 +134,110 @@ static bool slider(const served *s, const cgam_bank *bank)
            1e3 * library, 1e3 * server, 1e3 * times[0][0], 1e3 * times[1][0],
            1e3 * (1.3 * library + 5e-3), holds ? "ok" : "FAILED");
     return holds;
+}
+
+/* The next name in quotes after one of the words that name a file of the page, into name; NULL: no more. */
+static const char *next_name(const char *text, char *name, size_t size)
+{
+    static const char *const words[] = {"src=\"", "href=\"", "from \"./", "import \"./"};
+    const char *first = NULL;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        const char *at = strstr(text, words[i]);
+        if (at && (!first || at + strlen(words[i]) < first)) first = at + strlen(words[i]);
+    }
+    size_t length = first ? strcspn(first, "\"") : 0;
+    if (!first || length >= size) return NULL;
+    memcpy(name, first, length);
+    name[length] = 0;
+    return first + length;
+}
+
+static bool page(const served *s)
+{
+    enum { FILES = 64, NAME = 64 };
+    static char names[FILES][NAME];
+    char request[256];
+    http_client client;
+    size_t bytes = 0, files = 1; /* the first has no name */
+    double begun = cgam_clock();
+    bool fine = http_open(&client, s->port);
+    for (size_t i = 0; i < files && fine; i++) {
+        int size = snprintf(request, sizeof request,
+                            "GET /%s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n", names[i], s->port);
+        fine = http_ask(&client, request, (size_t)size) && client.code == 200;
+        bytes += client.size;
+        const char *at = fine ? client.body : NULL;
+        while (at && files < FILES && (at = next_name(at, names[files], NAME))) {
+            size_t k = 1;
+            while (strcmp(names[k], names[files]) != 0) k++;
+            if (k == files && names[k][0] != '#') files++;
+        }
+    }
+    double there = cgam_clock() - begun;
+    static const char *const asks[][2] = {
+        {"/api/recall",
+         "{\"bank\":\"demo\",\"query\":\"rows:7*0.5+23*0.5\",\"context\":\"rows:7\",\"alpha\":0.2,"
+         "\"beta\":4,\"lambda\":0.8,\"mode\":\"coupled\",\"top\":8,\"names\":true,\"explain\":true}"},
+        {"/api/bank/names", "{\"bank\":\"demo\",\"rows\":[7,23],\"top\":2}"}};
+    int size = snprintf(request, sizeof request,
+                        "GET /api/here HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n"
+                        "Authorization: Bearer bench\r\n\r\n",
+                        s->port);
+    fine = fine && http_ask(&client, request, (size_t)size) && client.code == 200;
+    bytes += fine ? client.size : 0;
+    for (size_t i = 0; i < sizeof asks / sizeof *asks && fine; i++) {
+        size_t length = 0;
+        char *ask =
+            http_request(asks[i][0], s->port, "bench", asks[i][1], strlen(asks[i][1]), &length);
+        fine = ask && http_ask(&client, ask, length) && client.code == 200;
+        bytes += fine ? client.size : 0;
+        free(ask);
+    }
+    http_close(&client);
+    double seconds = cgam_clock() - begun;
+    bool holds = fine && bytes < 300000 && seconds < 0.1;
+    printf(
+        "first load: %zu files in %.2f ms, with three requests %.1f kB in %.2f ms; less than 300 kB "
+        "and 100 ms  %s\n",
+        files, 1e3 * there, (double)bytes / 1e3, 1e3 * seconds, holds ? "ok" : "FAILED");
+    return holds;
+}
+
+/* What the first request pays for, and the next ones need not; false: they do. */
+static bool kept(const served *s, const char *what, const char *address, const char *body,
+                 double most)
+{
+    enum { NEXT = 3 };
+    double cpu[2], bytes, times[NEXT + 1];
+    size_t size = 0;
+    http_client client;
+    char *request = http_request(address, s->port, "bench", body, strlen(body), &size);
+    bool fine = request && http_open(&client, s->port);
+    for (int i = 0; i <= NEXT && fine; i++) {
+        look(s->pid, &cpu[0], &bytes);
+        fine = http_ask(&client, request, size) && client.code == 200;
+        look(s->pid, &cpu[1], &bytes);
+        times[i] = cpu[1] - cpu[0];
+    }
+    if (request) http_close(&client);
+    free(request);
+    if (!fine) return false;
+    qsort(times + 1, NEXT, sizeof(double), by_size);
+    double next = times[1 + NEXT / 2];
+    bool holds = next <= most * times[0];
+    printf("%s: the first %.2f s of processor time, the next %.2f s; at most %.2f of it  %s\n",
+           what, times[0], next, most, holds ? "ok" : "FAILED");
+    return holds;
+}
+
+static bool kept_all(const served *s, cgam_env *env)
+{
+    char model[4096];
+    bool held = kept(s, "sketch", "/api/recall",
+                     "{\"bank\":\"Z\",\"query\":\"rows:7\",\"fast\":true,\"top\":1}", 0.2);
+    if (cgam_lm_model_path(env, model, sizeof model) == CGAM_OK && access(model, R_OK) == 0)
+        held &= kept(s, "model", "/api/lm/lens", "{\"prompt\":\"The capital of\"}", 0.8);
+    return held;
 }
 
 static struct {
@@ -214,6 +331,8 @@ int main(int argc, char **argv)
     fine = fine && cgam_bank_load(env, path, NULL, &bank) == CGAM_OK && start(program, path, &s);
     if (!fine) fprintf(stderr, "bench_serve: %s\n", cgam_env_message(env));
     bool held = fine && slider(&s, bank);
+    held = fine && page(&s) && held;
+    held = fine && kept_all(&s, env) && held;
     held = fine && demo(&s, requests) && held;
     if (s.pid > 0) {
         kill(s.pid, SIGTERM);

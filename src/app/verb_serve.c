@@ -38,9 +38,15 @@ static const cgam_param params[] = {
     CGAM_PARAM_INT(
         "plan-cache", "MB", "2048", 0, 1048576,
         "room for factored gate operators and open models, kept from request to request"),
+    CGAM_PARAM_INT("model-memory", "MB", "0", 0, 1 << 30,
+                   "the most that the process of a model may take beside its file; 0: as much as "
+                   "the machine has"),
     CGAM_PARAM_FLAG("metrics", "answer GET /metrics, for Prometheus"),
     CGAM_PARAM_FLAG("log", "a JSON line on standard error for each request"),
     CGAM_PARAM_FLAG("open", "open the page in the browser"),
+    CGAM_PARAM_FLAG("guest",
+                    "run the verbs of a model for the server that started this, over standard "
+                    "input; for nobody else"),
     CGAM_PARAM_END,
 };
 

@@ -5,6 +5,7 @@
 #include "app/verbs.h"
 #include "base/blas.h"
 #include "base/env.h"
+#include "lm/last_words.h"
 
 #include <locale.h>
 #include <signal.h>
@@ -42,6 +43,13 @@ static void catch_signals(void)
     sigaction(SIGTERM, &action, NULL);
     signal(SIGPIPE, SIG_IGN); /* writes fail instead, and are reported */
     signal(SIGXFSZ, SIG_IGN);
+}
+
+/* A model that passed every check of ours and still ended libllama is bad input like any other. */
+static void on_last_words(const char *words)
+{
+    fprintf(stderr, "cgam: this model ended libllama: %s\n", words);
+    _exit(BAD_INPUT);
 }
 
 static int verdict(cgam_status status, bool negative)
@@ -195,5 +203,6 @@ int cgam_cli(int argc, char **argv, cgam_ranks *ranks)
     team = ranks;
     setlocale(LC_NUMERIC, "C");
     catch_signals();
+    cgam_llama_last_words(on_last_words);
     return finish(answer(argc > 1 ? argc - 1 : 0, (const char *const *)argv + 1));
 }

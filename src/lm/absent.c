@@ -2,6 +2,7 @@
  * to get one with them. */
 #include "base/env.h"
 #include "lm/chat.h"
+#include "lm/last_words.h"
 #include "lm/stream.h"
 
 #include <cgam/lens.h>
@@ -29,6 +30,7 @@ cgam_status cgam_lm_open(cgam_env *env, const char *path, cgam_lm **out)
 
 /* There is never a model, so the rest only has to exist. */
 void cgam_lm_close(cgam_lm *lm) {}
+void cgam_llama_last_words(void (*say)(const char *words)) {}
 void cgam_lm_tokens_free(cgam_lm *lm, void *block) {}
 cgam_lm_info cgam_lm_describe(const cgam_lm *lm) { return (cgam_lm_info){0}; }
 cgam_env *cgam_lm_env(const cgam_lm *lm) { return lm->env; }

@@ -20,6 +20,7 @@
     X(ggml_backend_tensor_set)                                                                     \
     X(ggml_get_type_traits)                                                                        \
     X(ggml_log_set)                                                                                \
+    X(ggml_set_abort_callback)                                                                     \
     X(llama_backend_init)                                                                          \
     X(llama_chat_apply_template)                                                                   \
     X(llama_context_default_params)                                                                \

@@ -1,5 +1,6 @@
 /* llama_runtime.c: where libllama is, and its functions. */
 #include "lm/fetch.h"
+#include "lm/last_words.h"
 #include "lm/llama.h"
 
 #include <dirent.h>
@@ -25,6 +26,34 @@ static void on_log(enum ggml_log_level level, const char *text, void *user)
     if (level != GGML_LOG_LEVEL_ERROR || complaint[0]) return;
     snprintf(complaint, sizeof complaint, "%s", text);
     complaint[strcspn(complaint, "\n")] = '\0';
+}
+
+/* ---- Its end ------------------------------------------------------------------------------- */
+static void (*say_last)(const char *words);
+
+void cgam_llama_last_words(void (*say)(const char *words)) { say_last = say; }
+
+/* "FILE:LINE: GGML_ASSERT(..) failed", and perhaps more lines: without the folders of whoever built it. */
+static void on_abort(const char *text)
+{
+    char words[256];
+    size_t length = strcspn(text, "\n"), from = strcspn(text, ":\n");
+    while (from > 0 && text[from - 1] != '/') from--;
+    snprintf(words, sizeof words, "%.*s", (int)(length - from), text + from);
+    say_last(words);
+}
+
+/* std::terminate ends the process when this returns. */
+static void on_terminate(void) { say_last("an exception that it does not catch"); }
+
+static void hear_last_words(const cgam_llama *t, void *handle)
+{
+    void *address = dlsym(handle, "_ZSt13set_terminatePFvvE"); /* std::set_terminate */
+    void (*(*set_terminate)(void (*)(void)))(void) = NULL;
+    if (!say_last) return;
+    t->ggml_set_abort_callback(on_abort);
+    memcpy(&set_terminate, &address, sizeof address);
+    if (set_terminate) set_terminate(on_terminate);
 }
 
 /* libllama.so, or a name with a version in it: libllama.v0.5.0.so, libllama.so.0. */
@@ -113,6 +142,7 @@ static cgam_status load(cgam_env *env)
         return cgam_fail(env, CGAM_E_UNSUPPORTED, "%s does not fit the llama.h cgam was built with",
                          cgam_path_tail(library));
     }
+    hear_last_words(&t, handle);
     t.ggml_backend_load_all_from_path(folder);
     t.llama_backend_init();
     static cgam_iq2 iq2;

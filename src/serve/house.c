@@ -187,8 +187,8 @@ cgam_status cgam_house_open(cgam_call *call, cgam_env *env, cgam_house *house)
 {
     *house = (cgam_house){.env = env};
     const char *root = cgam_args_text(call->args, "root");
-    size_t plans = (size_t)cgam_args_int(call->args, "plan-cache") << 20;
-    cgam_status status = cgam_shelf_new(env, plans, &house->shelf);
+    house->room_bytes = (size_t)cgam_args_int(call->args, "plan-cache") << 20;
+    cgam_status status = cgam_shelf_new(env, house->room_bytes, &house->shelf);
     for (int k = 0; k < KINDS && status == CGAM_OK; k++) {
         const char *const *texts;
         int64_t count = cgam_args_words(call->args, kinds[k].option, &texts);

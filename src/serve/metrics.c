@@ -96,14 +96,19 @@ char *cgam_metrics_text(cgam_server *server)
     int running = server->running, waiting = server->waiting;
     pthread_mutex_unlock(&server->work_lock);
     cgam_shelf_info shelf = cgam_shelf_describe(server->house.shelf);
+    cgam_guests_info guests = cgam_guests_describe(server);
     gauge(to, "cgam_running", "Verbs at work.", "gauge", running);
     gauge(to, "cgam_waiting", "Verbs that wait for a worker.", "gauge", waiting);
     gauge(to, "cgam_connections", "Open connections.", "gauge", atomic_load(&server->lines_count));
     gauge(to, "cgam_body_bytes", "Memory of request bodies.", "gauge",
           (double)atomic_load(&server->body_bytes));
     gauge(to, "cgam_gates", "Factored gate operators kept.", "gauge", (double)shelf.gates);
-    gauge(to, "cgam_gate_bytes", "Memory of these.", "gauge", (double)shelf.bytes);
-    gauge(to, "cgam_gate_hits_total", "Requests that found theirs.", "counter", (double)shelf.hits);
+    gauge(to, "cgam_models", "Models kept open, each in a process of its own.", "gauge",
+          (double)guests.count);
+    gauge(to, "cgam_kept_bytes", "Memory of both.", "gauge", (double)(shelf.bytes + guests.bytes));
+    gauge(to, "cgam_models_opened_total", "Models opened.", "counter", (double)guests.started);
+    gauge(to, "cgam_gate_hits_total", "Requests that found their gate.", "counter",
+          (double)shelf.hits);
     gauge(to, "cgam_gate_misses_total", "Requests that did not.", "counter", (double)shelf.misses);
     gauge(to, "process_resident_memory_bytes", "Resident memory.", "gauge", resident_bytes());
     gauge(to, "cgam_uptime_seconds", "Since the server listens.", "gauge",

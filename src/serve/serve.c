@@ -1,6 +1,6 @@
 /* serve.c: the server from its options to its end. It listens before it says so, answers until it is asked
  * to stop, lets running verbs end, and leaves nothing behind. */
-#include "serve/server.h"
+#include "serve/guest.h"
 
 #include "io/child.h"
 
@@ -167,6 +167,7 @@ static void end(cgam_server *server)
     while (atomic_load(&server->asked_count) > 0 && cgam_clock() < until) (void)poll(NULL, 0, 5);
     if (server->daemon) MHD_stop_daemon(server->daemon);
     cgam_work_stop(server);
+    cgam_guests_end(server);
 }
 
 static void put_summary(cgam_call *call, const cgam_server *server)
@@ -205,6 +206,7 @@ static bool interrupted(void *user)
 
 static cgam_status run(cgam_call *call)
 {
+    if (cgam_args_flag(call->args, "guest")) return cgam_guest_run(call);
     cgam_server server = {.caller = call->env, .started = cgam_clock()};
     cgam_env_opts opts = cgam_env_opts_default();
     opts.threads = cgam_env_threads(call->env);
@@ -214,11 +216,13 @@ static cgam_status run(cgam_call *call)
     server.requests_max = (int)cgam_args_int(call->args, "max-requests");
     server.timeout = cgam_args_real(call->args, "timeout");
     server.out_timeout = cgam_args_real(call->args, "out-timeout");
+    server.model_memory = cgam_args_int(call->args, "model-memory");
     server.metrics = cgam_args_flag(call->args, "metrics");
     server.log = cgam_args_flag(call->args, "log");
     pthread_mutex_init(&server.lines_lock, NULL);
     pthread_mutex_init(&server.work_lock, NULL);
     pthread_mutex_init(&server.counts_lock, NULL);
+    pthread_mutex_init(&server.guests_lock, NULL);
     pthread_cond_init(&server.work_there, NULL);
     pthread_cond_init(&server.work_done, NULL);
     cgam_status status = cgam_guard_open(call, &server.guard);
@@ -237,6 +241,7 @@ static cgam_status run(cgam_call *call)
     pthread_mutex_destroy(&server.lines_lock);
     pthread_mutex_destroy(&server.work_lock);
     pthread_mutex_destroy(&server.counts_lock);
+    pthread_mutex_destroy(&server.guests_lock);
     return status;
 }
 

@@ -26,7 +26,8 @@ typedef struct cgam_house {
     cgam_shelf *shelf;
     cgam_tenant *tenants;
     int count, room;
-    char *root; /* absolute; NULL: nothing may be written */
+    size_t room_bytes; /* for what is kept from request to request: on the shelf, and by guests */
+    char *root;        /* absolute; NULL: nothing may be written */
 } cgam_house;
 
 /* Opens everything the call names, on `env`. */
@@ -146,8 +147,24 @@ void cgam_work_stop(cgam_server *server);
 void cgam_asked_release(cgam_asked *asked);
 /* Shall the verb that runs for it stop? */
 bool cgam_asked_stop(cgam_asked *asked);
+/* Progress as a text, for free(), NULL without memory; and as an event to the client. */
+#define CGAM_TELL_EVERY 0.1 /* seconds between two */
+char *cgam_progress_text(const cgam_progress_at *at);
+void cgam_asked_tell(cgam_asked *asked, const char *progress);
 /* {"error", "status"} for a code; gives a text for free(), NULL without memory. */
 char *cgam_error_text(int code, const char *message);
+
+/* ---- Processes that models run in (hosting.c; guest.h says how) -------------------------------- */
+/* Does the verb take a model? Then it runs in a guest: fills call->doc and call->negative. */
+bool cgam_guest_needed(const cgam_verb *verb);
+CGAM_NODISCARD cgam_status cgam_guest_ask(cgam_server *server, cgam_asked *asked,
+                                          const cgam_wish *wish, cgam_call *call);
+void cgam_guests_end(cgam_server *server); /* when no verb runs any more */
+typedef struct cgam_guests_info {
+    int64_t count, started;
+    size_t bytes; /* that they keep */
+} cgam_guests_info;
+cgam_guests_info cgam_guests_describe(cgam_server *server);
 
 /* ---- The server (serve.c), its answers (answer.c), its numbers (metrics.c) -------------------- */
 struct cgam_server {
@@ -173,6 +190,10 @@ struct cgam_server {
     int waiting, running, workers;
     bool ending;
     pthread_t *threads;
+    /* hosting.c */
+    pthread_mutex_t guests_lock;
+    struct cgam_guest *guests;            /* the one used last first */
+    int64_t guests_started, model_memory; /* the latter in MB */
     /* metrics.c */
     pthread_mutex_t counts_lock;
     struct cgam_count *counts;

@@ -2,14 +2,13 @@
  * the verb on the env that all share, and leaves the answer; the connection sleeps meanwhile. A verb is
  * stopped, not abandoned: the library asks between pieces of work whether it shall go on, and it shall
  * not when its time is over, the client has gone or the server ends. */
-#include "serve/server.h"
+#include "serve/guest.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const double LOOK_EVERY = 0.02; /* seconds between looks for the client */
-static const double TELL_EVERY = 0.1;  /* seconds between events of progress */
 
 char *cgam_error_text(int code, const char *message)
 {
@@ -88,12 +87,9 @@ static void tell(cgam_asked *asked, const char *event, const char *data, bool la
     pthread_mutex_unlock(&asked->lock);
 }
 
-static void on_progress(void *user, const cgam_progress_at *at)
+char *cgam_progress_text(const cgam_progress_at *at)
 {
-    cgam_asked *asked = user;
-    double now = cgam_clock(), total = at->all_total > 0 ? at->all_total : at->total;
-    if (now - asked->told < TELL_EVERY && at->done < at->total) return;
-    asked->told = now;
+    double total = at->all_total > 0 ? at->all_total : at->total;
     json_t *doc = json_object();
     cgam_json_put(doc, "phase", cgam_json_lossy(at->phase));
     cgam_json_put_real(doc, "done", at->done);
@@ -103,10 +99,25 @@ static void on_progress(void *user, const cgam_progress_at *at)
                        total > 0 ? fmin(1, (at->all_total > 0 ? at->all_done : at->done) / total)
                                  : (double)NAN);
     cgam_json_put_real(doc, "seconds_left", at->seconds_left);
-    char *text = json_dumps(doc, JSON_COMPACT);
-    if (text) tell(asked, "progress", text, false);
-    free(text);
+    char *text = cgam_json_line(doc);
     json_decref(doc);
+    return text;
+}
+
+void cgam_asked_tell(cgam_asked *asked, const char *progress)
+{
+    tell(asked, "progress", progress, false);
+}
+
+static void on_progress(void *user, const cgam_progress_at *at)
+{
+    cgam_asked *asked = user;
+    double now = cgam_clock();
+    if (now - asked->told < CGAM_TELL_EVERY && at->done < at->total) return;
+    asked->told = now;
+    char *text = cgam_progress_text(at);
+    if (text) cgam_asked_tell(asked, text);
+    free(text);
 }
 
 /* ---- one request ------------------------------------------------------------------------------- */
@@ -206,9 +217,12 @@ static void answer(cgam_asked *asked)
         cgam_loan loan = {wish.files, wish.count, wish.alone};
         call.args = args;
         call.doc = json_object();
-        cgam_file_lend(&loan);
-        status = cgam_call_run(&call);
-        cgam_file_lend(NULL);
+        if (cgam_guest_needed(call.verb)) status = cgam_guest_ask(server, asked, &wish, &call);
+        else {
+            cgam_file_lend(&loan);
+            status = cgam_call_run(&call);
+            cgam_file_lend(NULL);
+        }
     }
     cgam_stop_set(NULL);
     if (status == CGAM_OK) {

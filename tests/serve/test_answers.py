@@ -36,6 +36,12 @@ def documents_are_those_of_the_command_line(s, where, Z, q, c):
     code, got = s.verb("recall", bank=Z.tolist(), query=q[0].tolist(), target=3)
     want = ask("recall", "--bank", f"{where}/Z.npy", "--query", f"{where}/q0.npy", "--target", 3)
     same(got, want, "a bank of the request's own")
+    code, got = s.verb("recall", bank="Z", query=q[0].tolist(), activation="entmax15")
+    want = ask("recall", "--bank", f"{where}/Z.npy", "--query", f"{where}/q0.npy", "--activation", "entmax15")
+    check("support" in got["queries"][0], "a sparse recall", code, got)
+    same(got, want, "a sparse recall")
+    code, got = s.verb("recall", bank="Z", query=q[0].tolist(), activation="relu")
+    check(code == 400 and "none of softmax" in str(got), "a bad activation", code, got)
     code, got = s.verb("recall", bank="Z", query=q.tolist(), target=[1, 2, 3])
     check(code == 200 and [r["target"] for r in got["queries"]] == [1, 2, 3], "targets", code, got)
     mix = 0.25 * Z[4] - 2 * Z[9]
@@ -47,6 +53,66 @@ def documents_are_those_of_the_command_line(s, where, Z, q, c):
                "--out", f"{where}/study")
     same(got, want, "study")
     check("out" not in got, "a study wrote somewhere", got.get("out"))
+
+
+def recalls_of_every_kind(s, where, Z, q):
+    """What recall can do beside its modes: the same by HTTP."""
+    np.save(f"{where}/some.npy", np.array([1, 3, 5]))
+    np.save(f"{where}/mask.npy", np.arange(40) % 2 == 1)
+    with open(f"{where}/some.txt", "w", encoding="ascii") as f:
+        f.write("m3\nm5\n")
+    for options, words in (({"fast": True}, ["--fast"]), ({"fast": True, "tol-p": 0.01}, ["--fast", "--tol-p", 0.01]), ({"none": 1.5}, ["--none", 1.5]),
+                           ({"min-p": 0.01}, ["--min-p", 0.01]), ({"mode": "anneal", "beta": 3}, ["--mode", "anneal", "--beta", 3]),
+                           ({"activation": "sparsemax"}, ["--activation", "sparsemax"]), ({"activation": "entmax:1.3"}, ["--activation", "entmax:1.3"]),
+                           ({"only": [1, 3, 5]}, ["--only", f"{where}/some.npy"]), ({"only": (np.arange(40) % 2 == 1).tolist()}, ["--only", f"{where}/mask.npy"]),
+                           ({"only": {"text": "m3\nm5\n"}}, ["--only", f"{where}/some.txt"])):
+        code, got = s.verb("recall", bank="Z", query=q.tolist(), **options)
+        check(code == 200, options, code, got)
+        same(got, ask("recall", "--bank", f"{where}/Z.npy", "--query", f"{where}/q.npy", *words), options)
+    code, got = s.verb("landscape", bank="Z", query="rows:3", beta=4)
+    np.save(f"{where}/three.npy", Z[3])
+    same(got, ask("landscape", "--bank", f"{where}/Z.npy", "--query", f"{where}/three.npy", "--beta", 4), "landscape", code)
+
+
+def nothing_is_written_unasked(s, where):
+    """Every parameter of every verb that writes, from the table: refused, unless it is out, and then below the root."""
+    before = sorted(os.listdir(where))
+    verbs = json.loads(s.request("GET", "/api")[2])["verbs"]
+    tried = 0
+    for v in verbs:
+        for p in v["parameters"]:
+            if not p["writes"] or p.get("input") == "store":
+                continue
+            for value in "x.npy", "../x", f"{where}/x", True, ["x"]:
+                if p["name"] == "out" and value == "x.npy" and not v["local"]:
+                    continue  # a name below the root, for outs_lie_below_the_root
+                code, got = s.verb(v["name"], **{p["name"]: value})
+                check(code == 403 and got["status"] == 2, v["name"], p["name"], value, code, got)
+                tried += 1
+        if v["local"]:
+            check(s.verb(v["name"])[0] == 403, v["name"], "is local")
+    check(tried > 100 and {"bank pack", "bank add", "bank put", "bank drop", "serve", "lm get", "data get", "completion"} == {v["name"] for v in verbs if v["local"]},
+          "verbs of the machine's user", tried)
+    check(sorted(os.listdir(where)) == before, "something was written", os.listdir(where))
+
+
+def memories_have_names(s, where, Z):
+    table = json.loads(s.request("GET", "/api")[2])
+    check([b["names"] for b in table["banks"]] == [True, False, True], "who has names", table["banks"])
+    code, got = s.verb("recall", bank="Z", query="rows:'m 4'*0.25-m9*2", names=True, normalize=False)
+    np.save(f"{where}/mix.npy", 0.25 * Z[4] - 2 * Z[9])
+    same(got, ask("recall", "--bank", f"{where}/Z.npy", "--query", f"{where}/mix.npy", "--names"), "mix of names")
+    code, got = s.verb("bank names", bank="Z", prefix="m1", top=3)
+    check(code == 200 and got == {"n": 40, "names": [{"row": 1, "name": "m1"}, {"row": 10, "name": "m10"}, {"row": 11, "name": "m11"}]},
+          "names by prefix", code, got)
+    code, got = s.verb("recall", bank="demo", query="rows:lamp", context="rows:key*0.1", names=True, beta=9)
+    check(code == 200 and got["queries"][0]["top_names"][0] == "lamp", "demo", code, got)
+    code, got = s.verb("bank names", bank=[[1.0], [2.0]], names={"text": "a\nb\n"}, prefix="B")
+    check(code == 200 and got["names"] == [{"row": 1, "name": "b"}], "names of the request's own", code, got)
+    for verb in "map", "landscape":
+        options = {"query": "rows:m9"} if verb == "landscape" else {"grid": 3, "from": "rows:'m 4'"}
+        code, got = s.verb(verb, bank="Z", context="rows:'m 4'", **options)
+        check(code == 200, verb, "by name", code, got)
 
 
 def networks_are_sent_as_they_are(s, where):
@@ -70,6 +136,8 @@ def tables_name_what_there_is(s):
     table = json.loads(data)
     check(code == 200 and {"recall", "lm sweep", "net run"} <= {v["name"] for v in table["verbs"]}, "verbs")
     check([b["id"] for b in table["banks"]] == ["Z", "other", "demo"], "banks", table["banks"])
+    here = json.loads(s.request("GET", "/api/here")[2])
+    check(here == {key: value for key, value in table.items() if key != "verbs"} and len(here) > 4, "what is here", here)
     check(table["banks"][0]["n"] == 40 and table["root"] is True, "what there is", table["banks"])
     for v in table["verbs"]:
         for p in v["parameters"]:
@@ -107,7 +175,11 @@ def errors_are_documents(s, where):
         (400, 2, "positive definite", "recall",
          {"bank": "Z", "query": [0.0] * 8, "alpha": 9.0, "mode": "coupled"}),
         (400, 2, "memory 40", "recall", {"bank": "Z", "query": "rows:40"}),
-        (403, 2, "path", "recall", {"bank": "Z", "query": "rows:/etc/passwd"}),
+        (400, 2, "no memory is called '/etc/passwd'", "recall", {"bank": "Z", "query": "rows:/etc/passwd"}),
+        (400, 2, "no names", "recall", {"bank": "other", "query": "rows:red"}),
+        (400, 2, "no names", "bank names", {"bank": [[1.0]]}),
+        (403, 2, "path", "bank names", {"bank": "Z", "names": "Z.names"}),
+        (403, 2, "path", "recall", {"bank": "Z", "query": "rows:1", "projection": "rows:1"}),
         (400, 2, "as is", "lm generate", {"prompt": "x", "vector": [{"values": [1], "as": "/etc/passwd,{}"}]}),
     ]
     for want, status, piece, verb, options in cases:
@@ -158,15 +230,39 @@ def metrics_and_log_count(s):
     check(s.request("GET", "/metrics", headers={})[0] == 401, "metrics without token")
 
 
+def packed_banks_bring_what_they_hold(where, q, c):
+    packed = f"{where}/P.safetensors"
+    ask("bank", "pack", "--from", f"{where}/Z.npy", "--names", f"{where}/Z.names", "--alpha", 0.01, "--out", packed)
+    ask("bank", "drop", packed, "--rows", "3")
+    with server("--bank", packed, cwd=where) as s:
+        for more in {"mode": "coupled"}, {"fast": True, "none": 0.5}, {"normalize": True, "fast": True}:
+            words = [w for k, v in more.items() for w in ([f"--{k}"] if v is True else [f"--{k}", v])]
+            want = ask("recall", "--bank", packed, "--query", f"{where}/q.npy", "--context", f"{where}/c.npy",
+                       "--alpha", 0.01, "--names", *words)
+            code, got = s.verb("recall", bank="P", query=q.tolist(), context=c.tolist(), alpha=0.01, names=True, **more)
+            same(got, want, "a packed bank", code, more)
+        code, got = s.verb("bank show", BANK="P", check=True)
+        check(code == 200 and got["whole"] and got["n"] == 40 and got["live"] == 39, "bank show", code, got)
+        code, got = s.verb("bank drop", BANK="P", rows="4")
+        check(code in (403, 404), "a bank is not changed from outside", code, got)
+
+
 with folder() as where:
     rng = np.random.default_rng(1)
     Z, q, c = rng.normal(size=(40, 8)), rng.normal(size=(3, 8)), rng.normal(size=8)
     for name, array in ("Z", Z), ("other", Z[:5]), ("q", q), ("q0", q[0]), ("c", c):
         np.save(f"{where}/{name}.npy", array)
+    with open(f"{where}/Z.names", "w", encoding="ascii") as f:
+        f.writelines(f"m{' ' if i == 4 else ''}{i}\n" for i in range(40))
+    with open(f"{where}/bank.names", "w", encoding="ascii") as f:
+        f.write("not for requests\n")
     s = None
     with server("--bank", f"{where}/Z.npy", "--bank", f"other={where}/other.npy", "--root", f"{where}/below",
-                "--metrics", "--log") as s:
+                "--metrics", "--log", cwd=where) as s:
         documents_are_those_of_the_command_line(s, where, Z, q, c)
+        recalls_of_every_kind(s, where, Z, q)
+        nothing_is_written_unasked(s, where)
+        memories_have_names(s, where, Z)
         networks_are_sent_as_they_are(s, where)
         tables_name_what_there_is(s)
         errors_are_documents(s, where)
@@ -175,6 +271,7 @@ with folder() as where:
         metrics_and_log_count(s)
         s.alive()
         err = s.stop()
+    packed_banks_bring_what_they_hold(where, q, c)
     lines = [json.loads(line) for line in err.splitlines()]
     check(all({"time", "method", "path", "code", "seconds"} <= set(line) for line in lines), "log")
     check(s.token not in err, "the token is in the log")

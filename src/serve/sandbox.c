@@ -1,0 +1,151 @@
+/* sandbox.c: limits of Linux, each asked for by itself, so that an older kernel gives what it has. Files by Landlock: all may be
+ * read and run, what may be written lies below the folders given. Calls by seccomp: sockets, other processes, and what changes
+ * the system are refused with EPERM; a list of what is forbidden and not of what is allowed, since libllama and the C library
+ * may need tomorrow what they do not today. */
+#include "serve/sandbox.h"
+
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stdint.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* ---- files: Landlock, by its numbers, which headers may be too old for ---------------------------- */
+enum {
+    CREATE_RULESET = 444,
+    ADD_RULE = 445,
+    RESTRICT_SELF = 446,
+    ASK_VERSION = 1,
+    PATH_BENEATH = 1,
+    SCOPES_FROM = 6 /* the version that knows them */
+};
+
+enum {
+    EXECUTE = 1 << 0,
+    READ_FILE = 1 << 2,
+    READ_DIR = 1 << 3,
+    WRITE_FILE = 1 << 1,
+    TRUNCATE = 1 << 14
+};
+
+typedef struct ruleset {
+    uint64_t files, net, scopes;
+} ruleset;
+
+typedef struct __attribute__((packed)) beneath {
+    uint64_t allowed;
+    int32_t folder;
+} beneath;
+
+static void allow(int rules, const char *path, uint64_t what)
+{
+    beneath rule = {.allowed = what, .folder = open(path, O_PATH | O_CLOEXEC)};
+    if (rule.folder < 0) return;
+    (void)syscall(ADD_RULE, rules, PATH_BENEATH, &rule, 0);
+    close(rule.folder);
+}
+
+static void close_files(const cgam_sandbox *box, cgam_sandboxed *done)
+{
+    long version = syscall(CREATE_RULESET, NULL, 0, ASK_VERSION);
+    if (version < 1) return;
+    /* 13 rights at first, then: moving between folders, truncating, devices' own calls */
+    uint64_t files = (1u << (version >= 5 ? 16 : version >= 3 ? 15 : version >= 2 ? 14 : 13)) - 1;
+    ruleset all = {.files = files,
+                   .net = version >= 4 ? 3 : 0,               /* bind and connect by TCP */
+                   .scopes = version >= SCOPES_FROM ? 3 : 0}; /* sockets by name, signals */
+    size_t size = version >= SCOPES_FROM ? 24 : version >= 4 ? 16 : 8;
+    int rules = (int)syscall(CREATE_RULESET, &all, size, 0);
+    if (rules < 0) return;
+    allow(rules, "/", EXECUTE | READ_FILE | READ_DIR);
+    allow(rules, "/dev/null", (READ_FILE | WRITE_FILE | TRUNCATE) & files);
+    for (int i = 0; i < box->count; i++) allow(rules, box->folders[i], files);
+    done->files = syscall(RESTRICT_SELF, rules, 0) == 0;
+    done->signals = done->files && version >= SCOPES_FROM;
+    close(rules);
+}
+
+/* ---- calls: seccomp ----------------------------------------------------------------------------- */
+#if defined(__x86_64__)
+enum { ARCH = (int)AUDIT_ARCH_X86_64, NUMBERS = 0x40000000 }; /* above: the calls of x32 */
+#elif defined(__aarch64__)
+enum { ARCH = (int)AUDIT_ARCH_AARCH64, NUMBERS = 0x40000000 };
+#else
+enum { ARCH = 0, NUMBERS = 0 };
+#endif
+
+static const int forbidden[] = {SYS_socket,      SYS_connect,          SYS_bind,
+                                SYS_listen,      SYS_accept,           SYS_accept4,
+                                SYS_ptrace,      SYS_process_vm_readv, SYS_process_vm_writev,
+                                SYS_bpf,         SYS_perf_event_open,  SYS_userfaultfd,
+                                SYS_add_key,     SYS_request_key,      SYS_keyctl,
+                                SYS_mount,       SYS_umount2,          SYS_pivot_root,
+                                SYS_chroot,      SYS_unshare,          SYS_setns,
+                                SYS_init_module, SYS_finit_module,     SYS_delete_module,
+                                SYS_kexec_load,  SYS_io_uring_setup,   SYS_open_by_handle_at,
+                                SYS_reboot,      SYS_swapon,           SYS_swapoff,
+                                SYS_sethostname, SYS_settimeofday};
+
+static bool close_calls(void)
+{
+    enum { COUNT = sizeof forbidden / sizeof *forbidden, ROOM = 2 * COUNT + 8 };
+    struct sock_filter code[ROOM];
+    const struct sock_filter refuse = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 1 /* EPERM */);
+    unsigned n = 0;
+    if (!ARCH) return false;
+    code[n++] =
+        (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch));
+    code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)ARCH, 1, 0);
+    code[n++] = refuse;
+    code[n++] =
+        (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+    code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, NUMBERS, 0, 1);
+    code[n++] = refuse;
+    for (unsigned i = 0; i < COUNT; i++) {
+        code[n++] =
+            (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)forbidden[i], 0, 1);
+        code[n++] = refuse;
+    }
+    code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    struct sock_fprog program = {.len = (unsigned short)n, .filter = code};
+    return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0;
+}
+
+/* ---- memory ------------------------------------------------------------------------------------- */
+
+/* Sanitizers map more than there is. */
+#if defined(__has_feature) /* clang */
+#define SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#else
+#define SANITIZED 0
+#endif
+
+/* Pages that are written and its own: a mapped model does not count. */
+static bool limit_memory(size_t bytes)
+{
+    if (SANITIZED) return false;
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    if (bytes == 0 && pages > 0) bytes = (size_t)pages * (size_t)page;
+    struct rlimit now, most = {bytes, bytes};
+    if (bytes == 0 || getrlimit(RLIMIT_DATA, &now) != 0) return false;
+    if (now.rlim_max < most.rlim_max) most = (struct rlimit){now.rlim_max, now.rlim_max};
+    return setrlimit(RLIMIT_DATA, &most) == 0;
+}
+
+cgam_sandboxed cgam_sandbox_enter(const cgam_sandbox *box)
+{
+    cgam_sandboxed done = {0};
+    const struct rlimit none = {0, 0};
+    (void)setrlimit(RLIMIT_CORE, &none);
+    done.memory = limit_memory(box->memory);
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return done;
+    close_files(box, &done);
+    done.calls = close_calls();
+    return done;
+}

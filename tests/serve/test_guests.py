@@ -1,0 +1,131 @@
+"""Models run in processes of their own: what ends or holds up one of them is an error for its client, and for nobody else.
+ctest: labels=threads timeout=240"""
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+
+from client import SLOW, check, finish, folder, run, server
+
+TINY = os.path.join(os.environ["CGAM_BUILD"], "tests", "python", "tiny_model")
+
+
+def guests(s):
+    """Process ids of the server's guests."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as f:
+                fields = f.read().rpartition(")")[2].split()
+            with open(f"/proc/{pid}/cmdline", "rb") as f:
+                words = f.read().split(b"\0")
+        except OSError:
+            continue
+        if int(fields[1]) == s.process.pid and b"--guest" in words:
+            found.append(int(pid))
+    return found
+
+
+def lens(s, **more):
+    return s.verb("lm lens", prompt="the good film", exact=True, **more)
+
+
+def a_guest_that_dies(s, want):
+    for how in (signal.SIGKILL, signal.SIGABRT) + (signal.SIGSEGV,) * (SLOW == 1):  # sanitizers take the last for theirs
+        (pid,) = guests(s)
+        os.kill(pid, signal.SIGSTOP)
+        got = []
+        t = threading.Thread(target=lambda: got.append(lens(s)))
+        t.start()
+        time.sleep(0.3)
+        os.kill(pid, how)
+        with contextlib.suppress(ProcessLookupError):  # SIGKILL ends a stopped process too, and the server may have buried it
+            os.kill(pid, signal.SIGCONT)
+        t.join()
+        code, doc = got[0]
+        check(code == 500 and doc["status"] == 3 and f"signal {int(how)}" in doc["error"], how, code, doc)
+        s.alive("after", how)
+        check(lens(s) == want, "another guest is started after", how)
+
+
+def a_guest_that_hangs(s, want):
+    (pid,) = guests(s)
+    os.kill(pid, signal.SIGSTOP)
+    begun = time.time()
+    code, doc = lens(s)
+    check(code == 503 and "stopped after" in doc["error"], "one that hangs", code, doc)
+    check(time.time() - begun < 30 * SLOW, "it took", time.time() - begun)
+    check(pid not in guests(s), "it is gone", pid)
+    check(lens(s) == want, "another guest is started after one that hung")
+
+
+def a_client_that_leaves(s):
+    (pid,) = guests(s)
+    os.kill(pid, signal.SIGSTOP)
+    c = s.connect()
+    c.request("POST", "/api/lm/lens", json.dumps({"prompt": "the", "exact": True}), s.headers())
+    time.sleep(0.3)
+    c.close()
+    time.sleep(0.5)
+    os.kill(pid, signal.SIGCONT)
+    code, _ = lens(s)
+    check(code == 200, "after a client that left", code)
+
+
+def limits(s):
+    (pid,) = guests(s)
+    with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as f:
+        status = f.read()
+    check(re.search(r"^NoNewPrivs:\t1$", status, re.M), "no new privileges", status)
+    if re.search(r"^Seccomp:\t", status, re.M):
+        check(re.search(r"^Seccomp:\t2$", status, re.M), "seccomp", status)
+    open_files = {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
+    check(sum(x.startswith("socket:") for x in open_files) == 1, "one line to the server, nothing else of it", open_files)
+
+
+def events(s):
+    data = {"labels": "down=negative,up=positive", "queries": 8, "shots": "2", "exact": True,
+            "eval": {"text": "".join(f"{'up' if i % 2 else 'down'}\ta {'good' if i % 2 else 'bad'} film {i}\n" for i in range(40))}}
+    code, _, text = s.request("POST", "/api/lm/sweep", json.dumps(data), s.headers(Accept="text/event-stream"))
+    names = re.findall(rb"^event: (\w+)$", text, re.M)
+    check(code == 200 and names[-1] == b"document" and b"progress" in names, "events of a guest", code, names)
+
+
+def damaged(name):
+    with open("m.gguf", "rb") as f:
+        data = bytearray(f.read())
+    at = data.index(b"llama.block_count") + len(b"llama.block_count") + 4
+    data[at:at + 4] = bytes(4)
+    with open(name, "wb") as f:
+        f.write(data)
+
+
+with folder() as here:
+    os.chdir(here)
+    subprocess.run([TINY, "m.gguf"], check=True)
+    damaged("bad.gguf")
+    if run("lm", "states", "--model", "m.gguf", "--prompt", "the", "--exact")[0] != 0:
+        print("skipped: no libllama")
+    else:
+        with server("--model", "m.gguf", "--model", "bad.gguf", "--timeout", 2 * SLOW, "--root", "out") as served:
+            first = lens(served)
+            check(first[0] == 200, "a guest answers", first)
+            limits(served)
+            events(served)
+            a_guest_that_dies(served, first)
+            a_guest_that_hangs(served, first)
+            a_client_that_leaves(served)
+            answer = lens(served, model="bad")
+            check(answer[0] == 400 and "block_count is 0" in answer[1]["error"], "a damaged model", answer)
+            served.alive("at the end")
+        check(not guests(served), "no guest is left behind")
+        if SLOW == 1:
+            with server("--model", "m.gguf", "--model-memory", 4) as served:
+                answer = lens(served)
+                check(answer[0] == 500, "too little memory", answer)
+                served.alive("too little memory")
+finish()
