@@ -74,6 +74,7 @@ bench: build ## every claim about speed, as ratios
 	@[ "$(DEPS)" != tools/deps ] || tools/deps bench || echo "make bench: without some peers" >&2
 	@$(compile) $(BUILD) -j $(JOBS) --target bench_programs
 	@set -e; for name in $(basename $(wildcard bench/bench_*.c)); do $(BUILD)/$$name; done
+	@CGAM=$(CGAM_BUILD)/cgam CGAM_SRC=$(CURDIR) tests/system/explorer.sh first_load || [ $$? = 77 ]
 	@bench/compare $(BUILD)/cgam
 	@[ ! -x $(BUILD)/cgam-mpi ] || bench/ranks.py $(BUILD)
 	@python=$$(sed -n 's/^CGAM_PYTHON:FILEPATH=//p' $(BUILD)/CMakeCache.txt); [ -z "$$python" ] || $$python bench/python.py $(BUILD)

@@ -1,9 +1,14 @@
 # Files that become part of the library, as a table of arrays (src/base/embedded.h). Written when the
 # build is configured, which a change of any of them brings about. src/serve/page is what the server
-# shows: index.html at /, every other file under its own name, with a type by its ending (answer.c).
+# shows: index.html at /, every other file under its own name, with a type by its ending (answer.c);
+# its modules go as one, main.js.
+include(Bundle)
 file(GLOB embedded_files CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/src"
   src/app/completion/* src/lm/shipped/* src/report/*.css src/report/*.html
-  src/serve/page/*.html src/serve/page/*.css src/serve/page/*.js src/serve/page/*.svg)
+  src/serve/page/*.html src/serve/page/*.css src/serve/page/*.svg)
+file(GLOB page_modules CONFIGURE_DEPENDS src/serve/page/*.js)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${page_modules})
+bundle("${PROJECT_SOURCE_DIR}/src/serve/page" main "${PROJECT_BINARY_DIR}/page/main.js")
 set(embedded_arrays "")
 set(embedded_rows "")
 foreach(name ${embedded_files})
@@ -24,11 +29,14 @@ else()
     set(path_of_serve/page/${name} "${nothing}")
   endforeach()
 endif()
-list(APPEND embedded_files serve/page/uplot.js serve/page/uplot.css serve/page/uplot-license.txt)
+set(path_of_serve/page/main.js "${PROJECT_BINARY_DIR}/page/main.js")
+list(APPEND embedded_files serve/page/main.js serve/page/uplot.js serve/page/uplot.css serve/page/uplot-license.txt)
 
 foreach(name ${embedded_files})
   set(path "${path_of_${name}}")
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${path}")
+  if(NOT path MATCHES "^${PROJECT_BINARY_DIR}")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${path}")
+  endif()
   string(MAKE_C_IDENTIFIER "${name}" symbol)
   file(READ "${path}" bytes HEX)
   string(REGEX REPLACE "(..)" "'\\\\x\\1'," bytes "${bytes}")

@@ -5,7 +5,7 @@
 //
 // Row 0 is at the bottom. `over` draws on top: pen has the context and px, py from coordinates to pixels.
 import { el, say, show } from "./dom.js";
-import { colours, dark, viridis } from "./theme.js";
+import { colours, dark, letters, viridis } from "./theme.js";
 
 const MARGIN = { left: 58, right: 10, top: 8, bottom: 40 };
 
@@ -121,7 +121,7 @@ export function heat({ label, read, pick, height = 0.85 }) {
     const { left, top, width, height: tall } = box, rows = data.values.length, columns = data.values[0].length;
     pen.fillStyle = ink.ink;
     pen.strokeStyle = ink.line;
-    pen.font = "12px system-ui, sans-serif";
+    pen.font = letters(0.75);
     pen.strokeRect(left, top, width, tall);
     const most = Math.max(2, Math.floor(width / 44)), few = Math.max(2, Math.floor(tall / 28));
     const mark = (count, room) => {

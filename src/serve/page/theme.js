@@ -14,6 +14,9 @@ export function viridis(share) {
 export const dark = matchMedia("(prefers-color-scheme: dark)");
 export const still = matchMedia("(prefers-reduced-motion: reduce)");
 
+// The page's letters on a canvas: as large as their share of the page's own, which grow with the window.
+export const letters = (share, ratio = 1) => `${Math.round(share * ratio * parseFloat(getComputedStyle(document.documentElement).fontSize))}px system-ui, sans-serif`;
+
 export function colours() {
   const get = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   return { ink: get("--ink"), faint: get("--faint"), paper: get("--paper"), line: get("--line"),
