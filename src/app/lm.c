@@ -183,6 +183,7 @@ cgam_status cgam_lm_run(cgam_call *call, cgam_lm_part part, cgam_lm_experiment e
 {
     const char *out = cgam_args_text(call->args, "out");
     cgam_status status = out ? cgam_folder_make(call->env, out) : CGAM_OK;
+    if (out) cgam_lm_put_command(call);
     return status == CGAM_OK
                ? run_at(call, part, experiment, out, cgam_args_text(call->args, "store"))
                : status;

@@ -71,9 +71,17 @@ export async function watch(verb, options, progress, signal) {
   }
 }
 
-export const what = async () => (await ask("api")).json();
+export const here = async () => (await ask("api/here")).json();
+export const verbTable = async () => (await ask("api")).json().then((table) => table.verbs);
 export const folder = async (path = "") => (await ask(`api/out${path ? `/${path}` : ""}`)).json();
 export const file = async (path) => (await ask(`api/out/${path}`)).blob();
+
+// A file as a download of this name.
+export async function save(path, name) {
+  const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(await file(path)), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}
 
 // Keeps one request under way: while it runs, only the latest wish is remembered.
 export function latest(run) {

@@ -44,6 +44,18 @@ int main(void)
 `;
 }
 
+// [verb, options] of a command line, as documents keep the one that made them.
+export function parsed(line) {
+  const words = [...line.matchAll(/(?:'[^']*'|\\.|[^\s'\\])+/g)].map(([word]) => word.replace(/'([^']*)'|\\(.)/g, "$1$2"));
+  const first = words.findIndex((word) => word.startsWith("--")), options = {};
+  for (let k = first; k >= 0 && k < words.length; k++) {
+    const flag = k + 1 === words.length || words[k + 1].startsWith("--");
+    options[words[k].slice(2)] = flag ? true : words[k + 1].trim() !== "" && Number.isFinite(Number(words[k + 1])) ? Number(words[k + 1]) : words[k + 1];
+    if (!flag) k++;
+  }
+  return [words.slice(1, first < 0 ? undefined : first).join(" "), options];
+}
+
 async function put(text, what, shown) {
   shown.textContent = text;
   try {

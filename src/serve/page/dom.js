@@ -88,6 +88,12 @@ export function slider(text, { min, max, step, value, log = false, change, name 
   return node;
 }
 
+// A box to tick.
+export function checkbox(text, value, change, attributes = {}) {
+  const box = el("input", { type: "checkbox", checked: value, onchange: () => change(box.checked), ...attributes });
+  return el("div", { class: "check" }, el("label", {}, box, " ", text));
+}
+
 export function button(text, press, attributes = {}) {
   return el("button", { type: "button", onclick: press, ...attributes }, text);
 }

@@ -1,7 +1,7 @@
 // lens.js: what every token of a text says after every layer.
 import { watch } from "./ask.js";
 import { copyBar } from "./copy.js";
-import { button, choice, el, labelled, show, stage } from "./dom.js";
+import { button, checkbox, choice, el, labelled, show, stage } from "./dom.js";
 import { heat } from "./heat.js";
 
 const SHOWN = {
@@ -60,14 +60,13 @@ export const lens = {
       } }, at[key]);
       return area;
     };
-    const on = el("input", { type: "checkbox", id: "shots", checked: at.shots, onchange: () => {
-      state.set({ shots: on.checked });
-      if (doc) go();
-    } });
     place.append(
       el("form", { class: "controls", onsubmit: (event) => event.preventDefault() },
         labelled("text", box("prompt", 3), "Ctrl+Enter reads it"), labelled("second text, to compare", box("compare", 3), "empty: none"),
-        el("div", { class: "field" }, labelled("demonstrations before the text", box("demos", 2)), el("div", { class: "check" }, on, el("label", { for: "shots" }, "put them before it"))),
+        el("div", { class: "field" }, labelled("demonstrations before the text", box("demos", 2)), checkbox("put them before it", at.shots, (shots) => {
+          state.set({ shots });
+          if (doc) go();
+        }, { id: "shots" })),
         el("div", { class: "pair" },
           world.models.length > 1 ? choice("model", world.models.map((one) => one.id), at.model, (v) => state.set({ model: v })) : null,
           choice("shown", Object.entries(SHOWN).map(([value, { text }]) => ({ value, text })), at.shown, (v) => {

@@ -1,6 +1,6 @@
-// main.js: which view is shown. A view is {name, title, defaults, open(place, state, world)}; open may return a
-// function that ends it. state has the values, set(changes) to move them into the address, and reload().
-import { takeToken, what } from "./ask.js";
+// main.js: which view is shown. A view is {name, title, words, defaults(world, values), open(place, state, world)}; open may
+// return a function that ends it. state has the values, set(changes) to move them into the address, and restart(values).
+import { here, takeToken } from "./ask.js";
 import { el, say } from "./dom.js";
 import * as state from "./state.js";
 import { landscape } from "./landscape.js";
@@ -26,7 +26,7 @@ function open() {
   document.title = `${view.title} – cgam explorer`;
   end?.();
   end = null;
-  const now = state.withDefaults(values, view.defaults(world));
+  const usual = view.defaults(world, values), now = state.withDefaults(values, usual);
   const place = el("section", { class: `view ${view.name}`, "aria-labelledby": "title" },
     el("h2", { id: "title" }, view.title), el("p", { class: "lead" }, view.words));
   main.replaceChildren(place);
@@ -34,17 +34,21 @@ function open() {
     values: now,
     set(changes) {
       Object.assign(now, changes);
-      state.write(view.name, now, view.defaults(world));
+      state.write(view.name, now, usual);
+    },
+    restart(values) {
+      state.write(view.name, values, {});
+      open();
     },
     reload: open,
   }, world) ?? null;
-  state.write(view.name, now, view.defaults(world));
+  state.write(view.name, now, usual);
 }
 
 async function start() {
   takeToken();
   try {
-    world = await what();
+    world = await here();
   } catch (error) {
     tabs(null);
     main.replaceChildren(el("div", { class: "error", role: "alert" }, el("strong", {}, error.code === 401 ? "A token is needed" : "No answer"),

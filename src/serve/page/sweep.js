@@ -1,14 +1,15 @@
 // sweep.js: accuracy of retrieval by query plus context for every pair of layers, from what `lm sweep` or `lm study`
 // left in a folder below the server's root, or from a sweep that is run here over a store.
-import { file, folder, watch } from "./ask.js";
+import { file, folder } from "./ask.js";
 import { chart } from "./chart.js";
-import { copyBar } from "./copy.js";
+import { copyBar, parsed } from "./copy.js";
 import { csv } from "./csv.js";
 import { button, choice, el, field, show, slider, stage } from "./dom.js";
 import { heat } from "./heat.js";
+import { followJob, showJob, startJob, stopJob } from "./job.js";
 
 const CONTEXTS = ["true labels", "flipped labels", "another task", "mean of the labels' rows"];
-const percent = (v) => v === null || v === undefined ? "–" : `${show(100 * v, 3)} %`;
+const percent = (v) => v === null || v === undefined ? "–" : `${show(100 * v, 3)}\u00a0%`;
 
 export const sweep = {
   name: "sweep",
@@ -22,7 +23,7 @@ export const sweep = {
       return undefined;
     }
     const at = state.values, out = stage("Choose a folder, or run a sweep over a store."), work = stage("");
-    let data = null, over = false, stop = null;
+    let data = null, over = false;
     const controls = el("form", { class: "controls", onsubmit: (event) => event.preventDefault() });
     const cell = (j, i) => data.cells.get(`${i},${j}`) ?? null;
     const map = heat({ label: "Accuracy of every pair of layers", height: 0.85, read: (i, j) => {
@@ -85,7 +86,7 @@ export const sweep = {
         const doc = JSON.parse(await text(there.has("sweep.json") ? "sweep.json" : "study.json"));
         const intervals = there.has("sweep_intervals.csv") ? csv(await text("sweep_intervals.csv")).rows : null;
         if (over) return;
-        data = { intervals, grid, table, steps: stepRows, doc: doc.sweep ?? doc, shots: [...new Set(grid.map((row) => row.shots))], lambdas: [...new Set(grid.map((row) => row.lambda))].sort((a, b) => a - b) };
+        data = { intervals, grid, table, steps: stepRows, doc: { command: doc.command, ...doc.sweep ?? doc }, shots: [...new Set(grid.map((row) => row.shots))], lambdas: [...new Set(grid.map((row) => row.lambda))].sort((a, b) => a - b) };
         if (!data.shots.includes(at.shots)) state.set({ shots: data.shots.at(-1) });
         list.replaceChildren(lambda(), choice("over", [{ value: "restricted", text: "the labels" }, { value: "full", text: "the whole vocabulary" }], at.over, (v) => {
           state.set({ over: v });
@@ -101,24 +102,18 @@ export const sweep = {
       }
     }
     const options = () => ({ store: at.store || undefined, dataset: at.dataset, queries: at.queries, out: `sweep-${at.dataset}`, intervals: true, figures: "no" });
-    async function run() {
-      stop?.abort();
-      const mine = stop = new AbortController();
-      work.show(el("p", { class: "hint" }, "Starting…"));
-      try {
-        await watch("lm sweep", options(), (p) => work.show(el("p", { class: "hint" }, `${p.phase} ${p.share === null ? "" : `${Math.round(100 * p.share)} %`}`)), mine.signal);
-        if (over) return;
-        work.show();
-        await choose();
-        open(options().out);
-      } catch (error) {
-        if (!over && error.name !== "AbortError") work.fail(error, run);
-      }
-    }
+    const run = () => startJob("lm sweep", options());
+    const go = button("Run", run, { class: "main" }), halt = button("Stop", stopJob);
     const list = el("div", { class: "pair" }), folders = el("div", {});
+    // Folders that hold a sweep: below the root, in a report there, or in one of its studies.
+    async function sweeps(path, deep) {
+      const { files } = await folder(path), own = files.some((one) => one.name === "sweep_grid.csv") ? [path] : [];
+      if (deep === 0) return own;
+      const below = files.filter((one) => one.folder).slice(0, 100).map((one) => sweeps(path ? `${path}/${one.name}` : one.name, deep - 1));
+      return [...own, ...(await Promise.all(below)).flat()];
+    }
     async function choose() {
-      const { files } = await folder();
-      const names = files.filter((one) => one.folder).map((one) => one.name);
+      const names = await sweeps("", 3);
       folders.replaceChildren(choice("folder", [{ value: "", text: names.length ? "choose one" : "there is none yet" }, ...names.map((name) => ({ value: name, text: name }))], at.folder, (v) => v && open(v)));
     }
     controls.append(el("div", { class: "pair" }, folders),
@@ -127,12 +122,17 @@ export const sweep = {
         field("dataset", at.dataset, (v) => state.set({ dataset: v })),
         field("queries", at.queries, (v) => state.set({ queries: Number(v) || 50 }), { type: "number", min: 2 }),
         world.stores.length ? choice("store", world.stores.map((one) => one.id), at.store, (v) => state.set({ store: v })) : null,
-        el("div", { class: "buttons" }, button("Run", run, { class: "main" }), button("Stop", () => stop?.abort())))));
-    place.append(controls, work, out, copyBar(() => ["lm sweep", options()]));
+        el("div", { class: "buttons" }, go, halt))));
+    place.append(controls, work, out, copyBar(() => data?.doc.command ? parsed(data.doc.command) : ["lm sweep", options()]));
     choose().then(() => at.folder && open(at.folder)).catch((error) => out.fail(error));
+    const leave = followJob(go, halt, (job, now) => {
+      if (job.verb !== "lm sweep") return;
+      showJob(work, run);
+      if (now && job.doc) choose().then(() => open(job.options.out));
+    });
     return () => {
       over = true;
-      stop?.abort();
+      leave();
     };
   },
 };
