@@ -1,4 +1,5 @@
 """A server of ours and a headless Chromium in front of it, for tests and for the pictures in the documents."""
+import atexit
 import json
 import subprocess
 import time
@@ -15,6 +16,7 @@ class Server:
 
     def __init__(self, *options):
         self.process = subprocess.Popen([CGAM, "serve", "--port", "0", *map(str, options)], stdout=subprocess.PIPE, text=True)
+        atexit.register(self.process.kill)
         self.address = self.process.stdout.readline().strip()
         self.base = self.address.split("#")[0]
 
@@ -32,16 +34,17 @@ class Browser:
         options.binary_location = "/usr/bin/chromium"
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         self.driver = webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
+        atexit.register(self.driver.quit)
         self.server = server
         self.look(width, height, dark)
         self.driver.get(server.address)
 
-    def look(self, width, height, dark):
+    def look(self, width, height, dark, motion="reduce"):
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False})
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"},
-                                                                               {"name": "prefers-reduced-motion", "value": "reduce"}]})
+                                                                               {"name": "prefers-reduced-motion", "value": motion}]})
 
-    def wait(self, ready, words, seconds=60):
+    def wait(self, ready, words, seconds=30):
         """The first true value of ready(); the elements it looks for may not be there yet."""
         end, last = time.monotonic() + seconds, None
         while time.monotonic() < end:
@@ -52,7 +55,7 @@ class Browser:
             except Exception as error:  # noqa: BLE001
                 last = error
             time.sleep(0.05)
-        raise AssertionError(f"{words}: waited {seconds} s; {last or ''} {self.main()[:400]}")
+        raise AssertionError(f"{words}: waited {seconds} s at {self.driver.current_url}; {str(last or '').split(chr(10))[0]}; {self.main()[-500:]}; {self.errors()}")
 
     def main(self):
         return self.driver.execute_script("return document.querySelector('main').innerText")
@@ -83,7 +86,15 @@ class Browser:
 
     def press(self, words):
         button = next(b for b in self.all("button") if b.text == words)
-        self.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", button)
+        # Once it stays where it is: what is still being drawn above may move it away from under the pointer.
+        self.driver.execute_async_script("""const [button, done] = arguments, place = () => button.getBoundingClientRect().top;
+            button.scrollIntoView({block: 'center'});
+            let last = place(), still = 0;
+            requestAnimationFrame(function look() {
+              still = place() === last ? still + 1 : 0;
+              last = place();
+              if (still > 4) done(); else requestAnimationFrame(look);
+            })""", button)
         button.click()
 
     def keys(self, css, *keys):

@@ -44,16 +44,17 @@ export function field(text, value, change, attributes = {}, hint) {
   return labelled(text, box, hint);
 }
 
-// A slider with its value as a number that can be typed, and marks below. to, from: between the slider's place
-// and the value.
-export function slider(text, { min, max, step, value, log = false, change, name }) {
+// A slider with its value as a number that can be typed. marks([{value, text, short}]) writes marks below it, for as many
+// lines of which there is room from the beginning; reach(most) moves its upper end.
+export function slider(text, { min, max, step, value, log = false, change, name, lines = 0 }) {
   const place = (v) => log ? Math.log(v) : v, at = (x) => log ? Math.exp(x) : x;
-  const low = place(min), high = place(max);
-  const fine = log ? (high - low) / 400 : step;
-  const range = el("input", { type: "range", min: low, max: high, step: fine, value: place(value), name });
+  const low = place(min);
+  let high = place(max), now = value;
+  const ticks = el("div", { class: `ticks ${["", "one", "two-lines"][lines]}`, id: `marks-${name}` });
+  const range = el("input", { type: "range", min: low, max: high, step: log ? (high - low) / 400 : step, value: place(value), name, "aria-describedby": ticks.id, "aria-valuetext": show(value) });
   const number = el("input", { type: "number", class: "value", step: "any", min: log ? undefined : min, value: show(value, 6), "aria-label": `${text}, as a number` });
-  const ticks = el("div", { class: "ticks" });
   const tell = (v) => {
+    now = v;
     range.setAttribute("aria-valuetext", show(v));
     change(v);
   };
@@ -77,14 +78,18 @@ export function slider(text, { min, max, step, value, log = false, change, name 
       if (mark.value === null || mark.value === undefined) continue;
       const share = (place(mark.value) - low) / (high - low);
       if (!(share >= 0 && share <= 1)) continue;
-      const tick = el("span", { class: share - last < 0.22 && last >= 0 ? "tick lower" : "tick", title: `${mark.text}: ${show(mark.value, 6)}` }, el("b", {}, mark.short));
+      const tick = el("span", { class: share - last < 0.22 && last >= 0 ? "tick lower" : "tick", title: `${mark.text}: ${show(mark.value, 6)}` }, el("b", {}, `${mark.short} ${show(mark.value, 3)}`));
       tick.style.left = `calc(${share} * (100% - 1rem) + 0.5rem)`;
       ticks.append(tick);
       last = share;
     }
-    ticks.hidden = ticks.childElementCount === 0;
   };
-  node.marks([]);
+  node.reach = (most) => {
+    high = place(most);
+    range.max = high;
+    range.step = (high - low) / 150;
+    range.value = place(now);
+  };
   return node;
 }
 

@@ -40,7 +40,6 @@ function open() {
       state.write(view.name, values, {});
       open();
     },
-    reload: open,
   }, world) ?? null;
   state.write(view.name, now, usual);
 }
