@@ -1,6 +1,7 @@
 /* Arrays that are written in any order. */
 #include "io/placed.h"
 #include "support/check.h"
+#include "support/failing_alloc.h"
 #include "support/objects.h"
 
 #include <stdio.h>
@@ -58,6 +59,7 @@ static void what_is_missing_or_beyond_is_named(void **state)
     CHECK_STATUS(env, cgam_placed_begin(env, name(".npy"), 1, &array, &p));
     CHECK_FAILS(env, CGAM_E_SHAPE, cgam_placed_put(p, 0, 3, 1, &number));
     CHECK_FAILS(env, CGAM_E_SHAPE, cgam_placed_put(p, 0, -1, 1, &number));
+    CHECK_FAILS(env, CGAM_E_SHAPE, cgam_placed_put(p, 0, 0, -1, &number));
     CHECK_STATUS(env, cgam_placed_put(p, 0, 1, 1, &number));
     CHECK_FAILS(env, CGAM_E_SHAPE, cgam_placed_finish(p));
     CHECK_MESSAGE(env, "2 elements are missing");
@@ -68,11 +70,46 @@ static void what_is_missing_or_beyond_is_named(void **state)
     cgam_env_free(env);
 }
 
+static int put_one(cgam_env *env, void *ending)
+{
+    const float number = 1;
+    const cgam_named_array array = {"a", CGAM_F32, 1, (const int64_t[]){1}, NULL};
+    cgam_placed *p;
+    cgam_status status = cgam_placed_begin(env, name(ending), 1, &array, &p);
+    if (status == CGAM_OK) status = cgam_placed_put(p, 0, 0, 1, &number);
+    if (status == CGAM_OK) status = cgam_placed_finish(p);
+    if (status != CGAM_OK) assert_int_not_equal(access(path, F_OK), 0);
+    unlink(path);
+    return status;
+}
+
+static void running_out_of_memory_leaves_no_file(void **state)
+{
+    (void)state;
+    char npy[] = ".npy", safetensors[] = ".safetensors";
+    assert_true(check_every_allocation(put_one, npy) >= 4);
+    assert_true(check_every_allocation(put_one, safetensors) >= 4);
+}
+
+static void a_shape_that_is_none_is_refused_and_nothing_begun_may_be_abandoned(void **state)
+{
+    (void)state;
+    cgam_env *env = object_env(1);
+    const cgam_named_array array = {"a", CGAM_F32, 1, (const int64_t[]){-3}, NULL};
+    cgam_placed *p;
+    CHECK_FAILS(env, CGAM_E_SHAPE, cgam_placed_begin(env, name(".npy"), 1, &array, &p));
+    assert_null(p);
+    cgam_placed_abandon(p);
+    cgam_env_free(env);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stretches_find_their_places),
         cmocka_unit_test(what_is_missing_or_beyond_is_named),
+        cmocka_unit_test(running_out_of_memory_leaves_no_file),
+        cmocka_unit_test(a_shape_that_is_none_is_refused_and_nothing_begun_may_be_abandoned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -424,8 +424,6 @@ static void what_is_wrong_is_said_in_one_line(void **state)
            "lm sweep --model m.gguf --eval d.tsv --labels down=good,up=good --shots 2 --queries 8");
     refuse(2, "KEY=WORD,KEY=WORD is expected", "",
            "lm sweep --model m.gguf --eval d.tsv --labels down=,up=good --shots 2 --queries 8");
-    refuse(2, "a sweep needs 2 labels, lone.tsv has 1", "",
-           "lm sweep --model m.gguf --eval lone.tsv --shots 1 --queries 4");
     refuse(2, "the answers 'good film' and 'good film' are the same tokens", "",
            "lm inject --model m.gguf --eval d.tsv --labels 'down=good film,up=good film' --shots 2 "
            "--queries 8 --answer sequence");
@@ -446,7 +444,8 @@ static void what_is_wrong_is_said_in_one_line(void **state)
     refuse(2, "no libllama in", "env CGAM_LLAMA=/tmp/cgam-nowhere",
            "lm bank --model m.gguf --out x.npy");
     /* A disk that fills up: no file may grow beyond 64 KB. */
-    refuse(3, "full.db", "ulimit -f 64;", "lm capture " PROMPTS "--shots 0,2 --store full.db");
+    refuse(3, "full.db", "export LLVM_PROFILE_FILE=/dev/null; ulimit -f 64;",
+           "lm capture " PROMPTS "--shots 0,2 --store full.db");
 }
 
 int main(void)

@@ -1,0 +1,322 @@
+/* Files and callers stranger than those of test_corners.c: terminals, children without a home, names that fill a message. */
+#include "unit/io/scratch.h"
+
+#include "base/env.h"
+#include "io/child.h"
+#include "io/folder.h"
+#include "io/gguf.h"
+#include "io/journal.h"
+#include "io/sealed.h"
+#include "io/shards.h"
+#include "support/failing_alloc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+/* A file of tensors: the length of the header, the header, the data. */
+static size_t tensors(uint8_t *to, const char *header, size_t data)
+{
+    uint64_t length = strlen(header);
+    memcpy(to, &length, sizeof length);
+    memcpy(to + 8, header, length);
+    memset(to + 8 + length, 0, data);
+    return 8 + length + data;
+}
+
+static cgam_status parse(cgam_env *env, const char *header, size_t data)
+{
+    uint8_t bytes[2048];
+    cgam_tensor_table table = {0};
+    cgam_status status =
+        cgam_tensor_table_parse(env, "t", bytes, tensors(bytes, header, data), &table);
+    cgam_tensor_table_free(env, &table);
+    return status;
+}
+
+#define TENSOR(name, begin, end)                                                                   \
+    "\"" name "\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[" #begin "," #end "]}"
+
+static void tables_with_holes(void **state)
+{
+    cgam_env *env = new_env();
+    (void)state;
+    CHECK_STATUS(env, parse(env, "{" TENSOR("a", 0, 4) "," TENSOR("b", 4, 8) "}", 8));
+    CHECK_FAILS(env, CGAM_E_FORMAT,
+                parse(env, "{" TENSOR("a", 4, 8) "," TENSOR("b", 12, 16) "}", 16));
+    CHECK_MESSAGE(env, "'a' begins at byte 4 of the data, the one before ends at 0: a hole");
+    CHECK_FAILS(env, CGAM_E_FORMAT,
+                parse(env, "{\"__metadata__\":{\"k\":1,\"l\":2}," TENSOR("a", 0, 4) "}", 4));
+    CHECK_MESSAGE(env, "not an object of texts");
+    cgam_env_free(env);
+}
+
+/* What is said of a file with many arrays ends in time. */
+static void many_names_are_cut(void **state)
+{
+    cgam_env *env = new_env();
+    uint8_t bytes[8192];
+    char header[6000];
+    size_t used = 0;
+    (void)state;
+    for (int i = 0; i < 40; i++)
+        cgam_text_add(
+            header, sizeof header, &used,
+            "%s\"a_tensor_of_a_rather_long_name_%d\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}",
+            i ? "," : "{", i);
+    cgam_text_add(header, sizeof header, &used, "}");
+    cgam_array a;
+    CHECK_FAILS(
+        env, CGAM_E_ARG,
+        cgam_array_open(env, put("many.safetensors", bytes, tensors(bytes, header, 0)), &a));
+    CHECK_MESSAGE(env, "a_tensor_of_a_rather_long_name_0, ");
+    CHECK_MESSAGE(env, ", ...");
+    assert_null(strstr(cgam_env_message(env), "name_39"));
+    cgam_env_free(env);
+    scratch_files(true);
+}
+
+/* A digest of the header that is cut, and a part without one: damaged, both. */
+static void digests_that_are_missing(void **state)
+{
+    static const char *const headers[] = {
+        "{\"__metadata__\":{\"digest.header\":\"ab\"}," TENSOR("a", 0, 4) "}",
+        "{\"__metadata__\":{\"digest.header\":\"0123456789012345678901234567890123456789012345678901234567890123\"}," TENSOR(
+            "a", 0, 4) "}",
+    };
+    cgam_env *env = new_env();
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        uint8_t bytes[1024];
+        cgam_tensor_table table;
+        const char *damaged = NULL;
+        cgam_file file = cgam_file_borrow(bytes, tensors(bytes, headers[i], 4));
+        CHECK_STATUS(env, cgam_tensor_table_parse(env, "t", bytes, file.size, &table));
+        CHECK_STATUS(env, cgam_sealed_check(env, &file, &table, &damaged));
+        assert_non_null(damaged);
+        cgam_tensor_table_free(env, &table);
+    }
+    cgam_env_free(env);
+}
+
+/* Its input and output are files of ours, it starts where we are, and nobody reads its errors. */
+static void a_child_may_have_files_only(void **state)
+{
+    static const char *const cat[] = {"cat", NULL}, *const echo[] = {"echo", "out", NULL};
+    (void)state;
+    int in = open(put_text("in", "some text"), O_RDONLY),
+        out = open(scratch("out"), O_RDWR | O_CREAT, 0666);
+    const cgam_child child = {.argv = cat, .in = in, .out = out, .apart = true},
+                     plain = {.argv = echo};
+    pid_t pid;
+    char text[32] = "";
+    assert_int_equal(cgam_child_start(&child, &pid), 0);
+    assert_int_equal(cgam_child_wait(pid), 0);
+    assert_int_equal(pread(out, text, sizeof text, 0), 9);
+    assert_string_equal(text, "some text");
+    close(in);
+    close(out);
+    assert_int_equal(cgam_child_start(&plain, &pid), 0);
+    assert_int_equal(cgam_child_wait(pid), 0);
+    scratch_files(true);
+}
+
+/* What is typed is read to the end of input. */
+static void a_terminal_is_read_like_a_pipe(void **state)
+{
+    (void)state;
+    int master = posix_openpt(O_RDWR | O_NOCTTY);
+    if (master < 0 || grantpt(master) != 0 || unlockpt(master) != 0) skip();
+    cgam_env *env = new_env();
+    cgam_file file;
+    char name[128];
+    assert_int_equal(ptsname_r(master, name, sizeof name), 0);
+    int hold = open(name, O_RDWR | O_NOCTTY); /* so that what is typed has a line to go to */
+    assert_int_equal(write(master, "1 2\n\4", 5), 5);
+    CHECK_STATUS(env, cgam_file_map(env, name, &file));
+    assert_int_equal(file.size, 4);
+    assert_memory_equal(file.bytes, "1 2\n", 4);
+    cgam_file_unmap(&file);
+    close(hold);
+    close(master);
+    cgam_env_free(env);
+}
+
+static void folders_with_many_slashes_are_unmade(void **state)
+{
+    char path[600];
+    struct stat st;
+    (void)state;
+    assert_int_equal(mkdir(scratch("f"), 0777), 0);
+    snprintf(path, sizeof path, "%s//", scratch("f"));
+    cgam_folder_unmake(path, strlen(path) - 2);
+    assert_int_not_equal(stat(scratch("f"), &st), 0);
+    assert_int_equal(stat(scratch_folder, &st), 0);
+}
+
+static void whole_numbers_become_reals(void **state)
+{
+    cgam_env *env = new_env();
+    (void)state;
+    for (int wide = 0; wide < 2; wide++) {
+        static const int32_t narrow[] = {1, -2, 3};
+        static const int64_t long_ones[] = {1, -2, 3};
+        cgam_array a;
+        CHECK_STATUS(env,
+                     cgam_npy_write(env, scratch("w.npy"), wide ? CGAM_I64 : CGAM_I32, 1,
+                                    (const int64_t[]){3}, wide ? (const void *)long_ones : narrow));
+        CHECK_STATUS(env, cgam_array_open(env, scratch("w.npy"), &a));
+        CHECK_STATUS(env, cgam_array_reals(env, "w", &a));
+        assert_int_equal(a.dtype, CGAM_F64);
+        assert_memory_equal(a.data, ((const double[]){1, -2, 3}), 24);
+        CHECK_STATUS(env, cgam_array_reals(env, "w", &a)); /* as they are now */
+        cgam_array_close(env, &a);
+    }
+    cgam_env_free(env);
+    scratch_files(true);
+}
+
+/* ---- GGUF ------------------------------------------------------------------------------------- */
+
+typedef struct gguf_bytes {
+    uint8_t bytes[2048];
+    size_t size;
+} gguf_bytes;
+
+static void add(gguf_bytes *to, uint64_t value, size_t size)
+{
+    memcpy(to->bytes + to->size, &value, size);
+    to->size += size;
+}
+
+static void add_text(gguf_bytes *to, const char *text, size_t length)
+{
+    add(to, length, 8);
+    memcpy(to->bytes + to->size, text, length);
+    to->size += length;
+}
+
+/* One architecture, and two tensors of two numbers of this type, the second of this name. */
+static gguf_bytes gguf(const char *architecture, size_t length, uint32_t type, const char *second)
+{
+    gguf_bytes g = {{0}, 0};
+    memcpy(g.bytes, "GGUF", 4);
+    g.size = 4;
+    add(&g, 3, 4);
+    add(&g, 2, 8);
+    add(&g, 1, 8);
+    add_text(&g, "general.architecture", 20);
+    add(&g, 8, 4);
+    add_text(&g, architecture, length);
+    for (int i = 0; i < 2; i++) {
+        const char *name = i ? second : "a";
+        add_text(&g, name, strlen(name));
+        add(&g, 1, 4);
+        add(&g, 2, 8);
+        add(&g, type, 4);
+        add(&g, (uint64_t)i * 32, 8);
+    }
+    g.size = (g.size + 31) / 32 * 32 + 64;
+    return g;
+}
+
+static int parse_gguf(cgam_env *env, void *arg)
+{
+    const gguf_bytes *g = arg;
+    cgam_gguf out;
+    cgam_status status = cgam_gguf_parse(env, "t", g->bytes, g->size, &out);
+    if (status == CGAM_OK) cgam_gguf_free(env, &out);
+    return status;
+}
+
+static void models_of_two_tensors(void **state)
+{
+    cgam_env *env = new_env();
+    cgam_gguf out;
+    char words[100];
+    (void)state;
+    gguf_bytes g = gguf("llama", 5, 30, "b");
+    CHECK_STATUS(env, cgam_gguf_parse(env, "t", g.bytes, g.size, &out));
+    assert_string_equal(out.architecture, "llama");
+    assert_int_equal(out.tensors[1].dtype, CGAM_BF16);
+    cgam_gguf_free(env, &out);
+    assert_true(check_every_allocation(parse_gguf, &g) >= 3);
+    g = gguf("llama", 5, 0, "a");
+    CHECK_FAILS(env, CGAM_E_FORMAT, parse_gguf(env, &g));
+    CHECK_MESSAGE(env, "tensor 'a' is there twice");
+    memset(words, 'x', sizeof words);
+    g = gguf(words, sizeof words, 0, "b"); /* too long to be one of ours, which is no damage */
+    CHECK_STATUS(env, cgam_gguf_parse(env, "t", g.bytes, g.size, &out));
+    assert_string_equal(out.architecture, "");
+    cgam_gguf_free(env, &out);
+    g = gguf("ll\0ma", 5, 0, "b");
+    CHECK_STATUS(env, cgam_gguf_parse(env, "t", g.bytes, g.size, &out));
+    assert_string_equal(out.architecture, "");
+    cgam_gguf_free(env, &out);
+    cgam_env_free(env);
+}
+
+/* ---- Nothing to be had ------------------------------------------------------------------------ */
+
+static int open_busy(cgam_env *env, void *path)
+{
+    cgam_journal *j;
+    cgam_status status = cgam_journal_open(env, path, 1, &j);
+    return status == CGAM_E_IO ? CGAM_OK : status;
+}
+
+#define BANK "{\"a\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8]}}"
+static int open_shards(cgam_env *env, void *path)
+{
+    cgam_shards shards;
+    cgam_status status = cgam_shards_open(env, path, &shards);
+    if (status == CGAM_OK) cgam_shards_close(env, &shards);
+    return status;
+}
+
+static void memory_runs_out(void **state)
+{
+    cgam_env *env = new_env();
+    cgam_journal *j;
+    char path[600], name[5200];
+    uint8_t bytes[1024];
+    cgam_shards shards;
+    (void)state;
+    snprintf(path, sizeof path, "%s", scratch("j"));
+    CHECK_STATUS(env, cgam_journal_open(env, path, 1, &j));
+    assert_true(check_every_allocation(open_busy, path) > 1);
+    cgam_journal_close(j);
+    put("s.safetensors", bytes, tensors(bytes, BANK, 8));
+    put_text("i.index.json", "{\"weight_map\": {\"a\": \"s.safetensors\"}}");
+    static const char *const ways[] = {"i.index.json", "i.index.json:a", "s*.safetensors:a",
+                                       "s.safetensors:a"};
+    for (int i = 0; i < 4; i++) {
+        snprintf(path, sizeof path, "%s", scratch(ways[i]));
+        assert_true(check_every_allocation(open_shards, path) > 1);
+    }
+    /* a file of the index whose name leaves no room for its path, and a member that leaves none */
+    memset(name, 'n', sizeof name);
+    FILE *f = fopen(scratch("l.index.json"), "w");
+    fprintf(f, "{\"weight_map\": {\"a\": \"%.*s.safetensors\"}}", 5000, name);
+    fclose(f);
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_shards_open(env, scratch("l.index.json"), &shards));
+    CHECK_MESSAGE(env, "a path is too long");
+    cgam_env_free(env);
+    scratch_files(true);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tables_with_holes),
+        cmocka_unit_test(many_names_are_cut),
+        cmocka_unit_test(digests_that_are_missing),
+        cmocka_unit_test(a_child_may_have_files_only),
+        cmocka_unit_test(a_terminal_is_read_like_a_pipe),
+        cmocka_unit_test(folders_with_many_slashes_are_unmade),
+        cmocka_unit_test(whole_numbers_become_reals),
+        cmocka_unit_test(models_of_two_tensors),
+        cmocka_unit_test(memory_runs_out),
+    };
+    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
+}
