@@ -14,6 +14,7 @@ FUZZ_SECONDS ?= 60
 SOAK_SECONDS ?= 600
 RIGOUR ?= 10000000
 MODELS ?= 4000
+MUTANTS ?= 1000
 # What `make run` asks of the default language model: as much as fits into a few minutes.
 LM ?= --shots 0,4 --queries 32 --demos shared --exact
 
@@ -25,7 +26,7 @@ run_tests = ctest --output-on-failure --no-label-summary -j $(JOBS) --test-dir
 
 export CGAM_BUILD = $(abspath $(BUILD))
 
-.PHONY: help deps build run test check san fuzz bench docs python install soak cross clean
+.PHONY: help deps build run test check san fuzz bench docs python install soak cross mutate clean
 .NOTPARALLEL:
 
 help: ## this list
@@ -106,6 +107,10 @@ soak: build ## tests under ASan and UBSan again and again, then fuzzing, SOAK_SE
 
 cross: ## library, program and numerical tests for 64-bit Arm, run by qemu-user; machines that are refused
 	@DEPS="$(DEPS)" JOBS=$(JOBS) tools/cross $(BUILD)
+
+mutate: build ## would the tests notice? One operator, constant or sign changed at a time; MUTANTS=1000
+	@$(compile) $(BUILD) -j $(JOBS)
+	@tools/mutate $(BUILD) --count $(MUTANTS)
 
 clean: ## remove everything that was built
 	@rm -rf $(BUILD) report
