@@ -91,16 +91,21 @@ docs: build ## the man pages, and a check that no link in the documents is broke
 install: build ## under PREFIX=/usr/local, staged in DESTDIR when given
 	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --prefix "$(PREFIX)"
 
-soak: build ## tests under ASan and UBSan again and again, then fuzzing, SOAK_SECONDS=600 each; RIGOUR=10000000 recalls judged (tools/rigour), every bound broken once, 100,000 requests to the server
+logged = CGAM_SRC=$(CURDIR) CGAM_RELIABILITY=$(CGAM_BUILD)/reliability/$(1).jsonl
+soak: build ## every call to the system failing in turn, 1000 kills, 5000 random command lines; tests under ASan and UBSan again and again, then fuzzing, SOAK_SECONDS=600 each; RIGOUR=10000000 recalls judged (tools/rigour), every bound broken once, every set of instructions, 100,000 requests to the server, MODELS=4000 damaged models
 	@$(compile) $(BUILD) -j $(JOBS) --target rigour_campaign
 	@tools/rigour $(BUILD) $(RIGOUR) $(JOBS)
 	@tests/rigour/broken --build $(BUILD)
-	@$(compile) $(BUILD) -j $(JOBS) --target serve_crowd
-	@CGAM=$(CGAM_BUILD)/cgam CGAM_SRC=$(CURDIR) CGAM_CROWD=100000 /usr/bin/python3 -B tests/serve/test_crowd.py
+	@$(compile) $(BUILD) -j $(JOBS)
 	@CGAM=$(CGAM_BUILD)/cgam CGAM_SRC=$(CURDIR) CGAM_KERNELS=all bash tests/system/kernels.sh
+	@mkdir -p $(BUILD)/reliability
+	@CGAM=$(CGAM_BUILD)/cgam $(call logged,faults) tests/system/faults.sh all
+	@CGAM=$(CGAM_BUILD)/cgam $(call logged,crash) tests/system/crash.sh all
+	@CGAM=$(CGAM_BUILD)/cgam $(call logged,crowd) CGAM_CROWD=100000 /usr/bin/python3 -B tests/serve/test_crowd.py
 	@CGAM=$(CGAM_BUILD)/cgam CGAM_SRC=$(CURDIR) /usr/bin/python3 -B tests/system/hostile_models.py $(MODELS) $$(date +%s)
 	@$(configure) -B $(BUILD)/asan -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCGAM_SANITIZE=address >/dev/null
 	@$(compile) $(BUILD)/asan -j $(JOBS)
+	@CGAM=$(CGAM_BUILD)/asan/cgam CGAM_SANITIZE=address $(call logged,options) tests/system/options.sh 5000
 	@tools/soak $(BUILD)/asan $(SOAK_SECONDS)
 	@[ "$(DEPS)" != tools/deps ] || tools/deps check
 	@FUZZ_SECONDS=$(SOAK_SECONDS) tools/fuzz long

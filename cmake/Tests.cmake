@@ -120,6 +120,11 @@ add_test_program(tiny_model python/tiny_model tests/python/tiny_model.c)
 target_link_libraries(tiny_model PRIVATE test_support)
 
 # ---- system tests -----------------------------------------------------------------------------
+# Without our libraries, sanitizers or not: it only watches another program.
+add_executable(system_faults tests/system/faults.c)
+set_target_properties(system_faults PROPERTIES
+  OUTPUT_NAME faults RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests/system")
+target_link_libraries(system_faults PRIVATE cgam_flags)
 file(GLOB test_scripts CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/tests"
      tests/system/*.sh)
 foreach(source ${test_scripts})

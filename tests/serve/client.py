@@ -12,7 +12,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.environ["CGAM_SRC"], "tests", "system"))
-from harness import CGAM, ask, check, finish, refuse, run  # noqa: E402,F401
+from harness import CGAM, ask, check, finish, refuse, row, run  # noqa: E402,F401
 
 SLOW = 10 if os.environ.get("CGAM_SANITIZE") else 1
 

@@ -7,6 +7,7 @@ import sys
 import numpy as np
 
 CGAM = os.environ["CGAM"]
+BUILD, SRC = os.environ.get("CGAM_BUILD"), os.environ.get("CGAM_SRC")
 checks = failures = 0
 
 
@@ -48,6 +49,13 @@ def refuse(status, pieces, *words, **how):
     check(err.count("\n") == 1 and err.endswith("\n"), words, "not one line:", repr(err))
     for piece in pieces:
         check(piece in err, words, "message lacks", repr(piece), "in", repr(err))
+
+
+def row(name, injected, count, lost, command):
+    """A row of docs/reliability.md, for the file that CGAM_RELIABILITY names."""
+    if os.environ.get("CGAM_RELIABILITY"):
+        with open(os.environ["CGAM_RELIABILITY"], "a", encoding="utf-8") as f:
+            f.write(json.dumps({"row": name, "injected": injected, "count": count, "lost": lost, "command": command}) + "\n")
 
 
 def finish():
