@@ -9,7 +9,7 @@
 #   examples/*.c                 built against the public headers and the shared library, and run
 #
 # A line of the form `ctest: labels=threads timeout=300` in the first ten lines of a test adds
-# labels (separated by commas) and changes its time limit.
+# labels (separated by commas) and changes its time limit; `mutations=1000` is for slow fuzz targets.
 #
 # Every test gets CGAM (the program), CGAM_SRC, CGAM_BUILD, CGAM_SANITIZE in its environment.
 pkg_check_modules(cmocka REQUIRED QUIET IMPORTED_TARGET cmocka)
@@ -177,11 +177,16 @@ foreach(source ${fuzz_sources})
   get_filename_component(file ${source} NAME_WE)
   string(REGEX REPLACE "^fuzz_" "" name ${file})
   add_test_program(${file} fuzz/${file} ${source} tests/fuzz/standalone.c)
-  if(file STREQUAL "fuzz_request")
+  if(file MATCHES "^fuzz_(request|http)$")
     target_link_libraries(${file} PRIVATE cgam_serve)
   endif()
+  set(mutations 20000)
+  file(STRINGS "${source}" wishes LIMIT_COUNT 10)
+  if(wishes MATCHES "ctest:[^;]*mutations=([0-9]+)")
+    set(mutations ${CMAKE_MATCH_1})
+  endif()
   register_test(fuzz/${name} "${source}"
-    COMMAND ${file} -mutations=20000 -seed=1 "${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${name}")
+    COMMAND ${file} -mutations=${mutations} -seed=1 "${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${name}")
   if(CGAM_LIBFUZZER AND NOT CGAM_SANITIZE)
     register_test(fuzz/libfuzzer/${name} "${source}"
       COMMAND "${PROJECT_SOURCE_DIR}/tools/fuzz" short ${name})

@@ -21,7 +21,7 @@ static cgam_status choose(cgam_env *env, const char *name, const cgam_file *file
     if (file->size == 0) return cgam_fail(env, CGAM_E_FORMAT, "%s: the file is empty", name);
     for (int i = 0; formats[i]; i++) {
         *out = formats[i];
-        if ((*out)->recognise && (*out)->recognise(file)) return CGAM_OK;
+        if ((*out)->recognise(file)) return CGAM_OK;
     }
     for (int i = 0; formats[i]; i++) {
         *out = formats[i];

@@ -68,7 +68,7 @@ CGAM_NODISCARD cgam_status cgam_array_own(cgam_env *env, const char *name,
  * the file over when it keeps it; where it does not, it leaves it to the caller. */
 typedef struct cgam_format {
     const char *ending;                       /* ".npy" */
-    bool (*recognise)(const cgam_file *file); /* by content; NULL: by ending alone */
+    bool (*recognise)(const cgam_file *file); /* by content */
     cgam_status (*open)(cgam_env *env, const char *name, cgam_file *file, const char *member,
                         cgam_array *out);
     cgam_status (*list)(cgam_env *env, const char *name, const cgam_file *file,

@@ -236,7 +236,8 @@ static bool recognise(const cgam_file *file)
     for (int seen = 0; seen < 2 && t.at < t.end;) {
         span line = next_line(&t), field;
         if (blank(line) || *line.at == '#') continue;
-        if (next_field(&line, find_separator(line), true, &field) && is_number(field)) return true;
+        next_field(&line, find_separator(line), true, &field);
+        if (is_number(field)) return true;
         seen++;
     }
     return false;

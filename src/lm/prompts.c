@@ -277,11 +277,10 @@ cgam_status cgam_prompts_new(cgam_env *env, const cgam_dataset *eval, const cgam
     prompts->order = o.order;
     prompts->seed = o.seed;
     prompts->rounds = cgam_dataset_open_ended(eval) ? 1 : cgam_dataset_labels(eval);
-    cgam_status status = same_labels(env, eval, prompts->train);
-    if (status == CGAM_OK) status = open_foreign(prompts);
+    cgam_status status = cut_template(prompts, o.wording ? o.wording : cgam_dataset_template(eval));
+    if (status == CGAM_OK) status = same_labels(env, eval, prompts->train);
+    if (status == CGAM_OK && o.shots_max > 0) status = open_foreign(prompts);
     if (status == CGAM_OK) status = cgam_facts_new(env, eval, prompts->train, &prompts->facts);
-    if (status == CGAM_OK)
-        status = cut_template(prompts, o.wording ? o.wording : cgam_dataset_template(eval));
     if (status == CGAM_OK) status = choose(prompts, o.queries, train != NULL);
     int64_t sheets = o.shared ? 1 : prompts->queries;
     if (status == CGAM_OK) {
