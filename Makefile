@@ -26,7 +26,7 @@ run_tests = ctest --output-on-failure --no-label-summary -j $(JOBS) --test-dir
 
 export CGAM_BUILD = $(abspath $(BUILD))
 
-.PHONY: help deps build run test check san fuzz bench docs python install soak cross mutate clean
+.PHONY: help deps build run test check san fuzz bench docs python install soak cross coverage mutate clean
 .NOTPARALLEL:
 
 help: ## this list
@@ -112,6 +112,16 @@ soak: build ## every call to the system failing in turn, 1000 kills, 5000 random
 
 cross: ## library, program and numerical tests for 64-bit Arm, run by qemu-user; machines that are refused
 	@DEPS="$(DEPS)" JOBS=$(JOBS) tools/cross $(BUILD)
+
+coverage: ## which branches the tests take, folder by folder: build/coverage/html/index.html
+	@[ "$(DEPS)" != tools/deps ] || tools/deps coverage
+	@$(configure) -B $(BUILD)/coverage -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCGAM_SANITIZE=coverage \
+	    -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ >/dev/null
+	@$(compile) $(BUILD)/coverage -j $(JOBS)
+	@rm -rf $(BUILD)/coverage/raw
+	@LLVM_PROFILE_FILE=$(CGAM_BUILD)/coverage/raw/%m.profraw $(run_tests) $(BUILD)/coverage || \
+	    echo "make coverage: make test judges; what the tests that failed would have taken is missing" >&2
+	@tools/coverage $(BUILD)/coverage
 
 mutate: build ## would the tests notice? One operator, constant or sign changed at a time; MUTANTS=1000
 	@$(compile) $(BUILD) -j $(JOBS)
