@@ -64,7 +64,7 @@ san: deps ## every test under ASan and UBSan, the threaded ones under TSan
 	@$(compile) $(BUILD)/asan -j $(JOBS)
 	@$(run_tests) $(BUILD)/asan
 	@$(configure) -B $(BUILD)/tsan -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCGAM_SANITIZE=thread >/dev/null
-	@$(compile) $(BUILD)/tsan -j $(JOBS)
+	@$(compile) $(BUILD)/tsan -j $(JOBS) --target threaded
 	@$(run_tests) $(BUILD)/tsan -L threads --no-tests=error
 
 fuzz: deps ## libFuzzer on every reader, FUZZ_SECONDS=60 each

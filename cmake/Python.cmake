@@ -65,6 +65,7 @@ add_custom_command(OUTPUT "${wheel_stamp}"
   DEPENDS "${python_stamp}" python/setup.py "${python_folder}/version.txt"
   WORKING_DIRECTORY "${python_folder}" VERBATIM COMMENT "Packing the wheel")
 add_custom_target(wheel ALL DEPENDS "${wheel_stamp}")
+add_dependencies(wheel python_module) # or both targets copy the package into place at once
 
 # Where the system's python3 looks, below the prefix: lib/python3.11/dist-packages on Debian.
 execute_process(COMMAND "${CGAM_PYTHON}" -c "
