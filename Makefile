@@ -26,7 +26,7 @@ run_tests = ctest --output-on-failure --no-label-summary -j $(JOBS) --test-dir
 
 export CGAM_BUILD = $(abspath $(BUILD))
 
-.PHONY: help deps build run test check san fuzz bench docs python install soak cross coverage mutate clean
+.PHONY: help deps build run test check san fuzz bench docs python install soak cross coverage mutate reliability clean
 .NOTPARALLEL:
 
 help: ## this list
@@ -102,6 +102,7 @@ soak: build ## every call to the system failing in turn, 1000 kills, 5000 random
 	@CGAM=$(CGAM_BUILD)/cgam $(call logged,faults) tests/system/faults.sh all
 	@CGAM=$(CGAM_BUILD)/cgam $(call logged,crash) tests/system/crash.sh all
 	@CGAM=$(CGAM_BUILD)/cgam $(call logged,crowd) CGAM_CROWD=100000 /usr/bin/python3 -B tests/serve/test_crowd.py
+	@CGAM=$(CGAM_BUILD)/cgam $(call logged,long) /usr/bin/python3 -B tests/serve/long_run.py 1000
 	@CGAM=$(CGAM_BUILD)/cgam CGAM_SRC=$(CURDIR) /usr/bin/python3 -B tests/system/hostile_models.py $(MODELS) $$(date +%s)
 	@$(configure) -B $(BUILD)/asan -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCGAM_SANITIZE=address >/dev/null
 	@$(compile) $(BUILD)/asan -j $(JOBS)
@@ -126,6 +127,9 @@ coverage: ## which branches the tests take, folder by folder: build/coverage/htm
 mutate: build ## would the tests notice? One operator, constant or sign changed at a time; MUTANTS=1000
 	@$(compile) $(BUILD) -j $(JOBS)
 	@tools/mutate $(BUILD) --count $(MUTANTS)
+
+reliability: ## the tables of docs/reliability.md and SECURITY.md from the campaign's logs, build/reliability
+	@tools/reliability $(BUILD)/reliability
 
 clean: ## remove everything that was built
 	@rm -rf $(BUILD) report
