@@ -26,7 +26,7 @@ run_tests = ctest --output-on-failure --no-label-summary -j $(JOBS) --test-dir
 
 export CGAM_BUILD = $(abspath $(BUILD))
 
-.PHONY: help deps build run test check san fuzz bench docs python install soak cross coverage mutate reliability clean
+.PHONY: help deps build run test check san fuzz bench docs python install soak cross coverage mutate reliability dist clean
 .NOTPARALLEL:
 
 help: ## this list
@@ -130,6 +130,10 @@ mutate: build ## would the tests notice? One operator, constant or sign changed 
 
 reliability: ## the tables of docs/reliability.md and SECURITY.md from the campaign's logs, build/reliability
 	@tools/reliability $(BUILD)/reliability
+
+dist: build ## the release in build/dist: archive of the last commit, what is linked with licences (SPDX), SHA256SUMS
+	@tools/dist $(BUILD) $(BUILD)/dist
+	@cat $(BUILD)/dist/SHA256SUMS
 
 clean: ## remove everything that was built
 	@rm -rf $(BUILD) report

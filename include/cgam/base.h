@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CGAM_VERSION "0.1.0"
+#define CGAM_VERSION "0.2.0"
 
 #if defined(__GNUC__)
 #define CGAM_API __attribute__((visibility("default")))
