@@ -26,7 +26,7 @@ void cgam_line_tell(cgam_line *line, double done, double seconds_left)
     }
     if (!line->shown.line || line->shown.to.report) return;
     char bar[BAR + 1], left[48] = "", text[256];
-    const char *of = line->all_start > 0 ? " of all" : "";
+    const char *of = line->all_start != 0 ? " of all" : "";
     for (int i = 0; i < BAR; i++) bar[i] = (i + 0.5) / BAR < done ? '#' : '.';
     bar[BAR] = '\0';
     if (seconds_left >= 3600) snprintf(left, sizeof left, "%.1f h left", seconds_left / 3600);
