@@ -22,7 +22,7 @@ LM ?= --shots 0,4 --queries 32 --demos shared --exact
 configure = cmake -S . -DCMAKE_INSTALL_PREFIX="$(PREFIX)"
 # The inner make has its own idea of -j and must not inherit our variables.
 compile   = env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL cmake --build
-run_tests = ctest --output-on-failure --no-label-summary -j $(JOBS) --test-dir
+run_tests = JOBS=$(JOBS) tools/tests
 
 export CGAM_BUILD = $(abspath $(BUILD))
 
