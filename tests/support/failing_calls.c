@@ -154,31 +154,49 @@ static bool fails(int function)
     return now;
 }
 
-#define REAL(type, name, parameters)                                                               \
-    static type(*real) parameters;                                                                 \
-    if (!real) *(void **)&real = dlsym(RTLD_NEXT, #name);
+/* Those with a body of their own: type, name, parameters. */
+#define OTHERS(X)                                                                                  \
+    X(void *, mremap, , (void *, size_t, size_t, int, ...), )                                      \
+    X(int, open, , (const char *, int, ...), )                                                     \
+    X(ssize_t, read, , (int, void *, size_t), )                                                    \
+    X(ssize_t, write, , (int, const void *, size_t), )                                             \
+    X(int, close, , (int), )                                                                       \
+    X(int, fclose, , (FILE *), )                                                                   \
+    X(size_t, fwrite, , (const void *, size_t, size_t, FILE *), )
+
+#define REAL(type, name, bad, parameters, arguments) static type(*real_##name) parameters;
+CALLS(REAL)
+OTHERS(REAL)
+
+/* All are found before main, and those called earlier then: a thread that looked for one while
+ * another closes a library and waits for that thread would wait for ever (OpenBLAS, where it is
+ * loaded twice). */
+#define FIND(type, name, bad, parameters, arguments)                                               \
+    if (!real_##name) *(void **)&real_##name = dlsym(RTLD_NEXT, #name);
+__attribute__((constructor)) static void find_all(void){CALLS(FIND) OTHERS(FIND)}
+
 #define DEFINE(type, name, bad, parameters, arguments)                                             \
     type name parameters                                                                           \
     {                                                                                              \
-        REAL(type, name, parameters)                                                               \
-        return fails(OF_##name) ? bad : real arguments;                                            \
+        FIND(type, name, bad, parameters, arguments)                                               \
+        return fails(OF_##name) ? bad : real_##name arguments;                                     \
     }
 CALLS(DEFINE)
 
-void *mremap(void *at, size_t old, size_t new, int flags, ...)
+    void *mremap(void *at, size_t old, size_t new, int flags, ...)
 {
-    REAL(void *, mremap, (void *, size_t, size_t, int, ...))
-    return fails(OF_mremap) ? MAP_FAILED : real(at, old, new, flags);
+    FIND(, mremap, , , )
+    return fails(OF_mremap) ? MAP_FAILED : real_mremap(at, old, new, flags);
 }
 
 int open(const char *path, int flags, ...)
 {
-    REAL(int, open, (const char *, int, ...))
+    FIND(, open, , , )
     va_list more;
     va_start(more, flags);
     mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(more, mode_t) : 0;
     va_end(more);
-    return fails(OF_open) ? -1 : real(path, flags, mode);
+    return fails(OF_open) ? -1 : real_open(path, flags, mode);
 }
 
 /* Of a call that moves bytes: how many are to be moved, -1 = it fails. */
@@ -190,38 +208,38 @@ static ssize_t moved(int function, size_t size)
 
 ssize_t read(int fd, void *to, size_t size)
 {
-    REAL(ssize_t, read, (int, void *, size_t))
+    FIND(, read, , , )
     ssize_t n = moved(OF_read, size);
-    return n > 0 ? real(fd, to, (size_t)n) : n;
+    return n > 0 ? real_read(fd, to, (size_t)n) : n;
 }
 
 ssize_t write(int fd, const void *from, size_t size)
 {
-    REAL(ssize_t, write, (int, const void *, size_t))
+    FIND(, write, , , )
     ssize_t n = moved(OF_write, size);
-    return n > 0 ? real(fd, from, (size_t)n) : n;
+    return n > 0 ? real_write(fd, from, (size_t)n) : n;
 }
 
 /* These are done even where they fail. */
 int close(int fd)
 {
-    REAL(int, close, (int))
-    int done = real(fd);
+    FIND(, close, , , )
+    int done = real_close(fd);
     return fails(OF_close) ? -1 : done;
 }
 
 int fclose(FILE *f)
 {
-    REAL(int, fclose, (FILE *))
-    int done = real(f);
+    FIND(, fclose, , , )
+    int done = real_fclose(f);
     return fails(OF_fclose) ? EOF : done;
 }
 
 /* Who asks the stream later hears of it too. */
 size_t fwrite(const void *from, size_t size, size_t count, FILE *f)
 {
-    REAL(size_t, fwrite, (const void *, size_t, size_t, FILE *))
-    if (!fails(OF_fwrite)) return real(from, size, count, f);
+    FIND(, fwrite, , , )
+    if (!fails(OF_fwrite)) return real_fwrite(from, size, count, f);
     f->_flags |= 0x20; /* glibc's _IO_ERR_SEEN */
     return 0;
 }
