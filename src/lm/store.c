@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 enum { APPLICATION = 0x6367616d, VERSION = 3 }; /* "cgam" */
+enum { PATIENCE = 10000, NAP = 2 }; /* with another's lock, and between two looks at it; ms */
 
 cgam_status cgam_store_fail(cgam_store *store, int code)
 {
@@ -143,10 +144,23 @@ static const char strange[] =
     " name NOT IN ('model', 'state', 'place', 'span')))) + (SELECT count(*) FROM sqlite_master m,"
     " pragma_table_xinfo(m.name) x WHERE m.type = 'table' AND x.hidden <> 0)";
 
+/* Of several that open a new store at once SQLite makes all but one fail here, without the waiting that it does elsewhere. */
+static cgam_status log_ahead(cgam_store *store)
+{
+    static const char wal[] = "PRAGMA journal_mode = WAL";
+    int code;
+    double until = cgam_clock() + PATIENCE / 1e3;
+    while ((code = sqlite3_exec(store->db, wal, NULL, NULL, NULL)) == SQLITE_BUSY &&
+           cgam_clock() < until)
+        sqlite3_sleep(NAP);
+    return code == SQLITE_OK ? cgam_store_do(store, "PRAGMA synchronous = FULL")
+                             : cgam_store_fail(store, code);
+}
+
 static cgam_status prepare(cgam_store *store)
 {
     int64_t application = 0, version = 0, tables = 0, others = 0;
-    sqlite3_busy_timeout(store->db, 10000);
+    sqlite3_busy_timeout(store->db, PATIENCE);
     sqlite3_db_config(store->db, SQLITE_DBCONFIG_DEFENSIVE, 1, (int *)NULL);
     sqlite3_db_config(store->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, (int *)NULL);
     cgam_status status = number(store, "SELECT count(*) FROM sqlite_master", &tables);
@@ -166,7 +180,7 @@ static cgam_status prepare(cgam_store *store)
         return cgam_fail(store->env, CGAM_E_UNSUPPORTED,
                          "%s: a store of version %lld; this program reads up to %d",
                          cgam_path_tail(store->path), (long long)version, VERSION);
-    status = cgam_store_do(store, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
+    status = log_ahead(store);
     if (status == CGAM_OK && version < VERSION) status = bring_up(store);
     return status == CGAM_OK ? prepare_statements(store) : status;
 }
