@@ -45,6 +45,9 @@ linked = {p["name"] for p in packages.values() if p["comment"] == "linked"}
 for path in re.findall(r"(/\S+libjansson\S+|/\S+libzip\S+|/\S+libmicrohttpd\S+|/\S+libsodium\S+) \(", subprocess.run(["ldd", sys.argv[2]], capture_output=True, text=True).stdout):
     stem = re.match(r"lib[a-z]+", path.rsplit("/", 1)[1])[0]
     assert any(name.startswith(stem) for name in linked), f"{path} is linked and not listed"
+loaded = {p["name"] for p in packages.values() if p["comment"] == "loaded at run time"}
+for stem in ("libopenblas", "liblapacke", "liblinear", "libstdc++", "libgcc-s"):
+    assert any(name.startswith(stem) for name in loaded), f"{stem} is loaded and not listed"
 fetched = [p for p in packages.values() if p["comment"].startswith("fetched")]
 assert len(fetched) >= 7 and sum("checksums" in p for p in fetched) >= 5, [p["name"] for p in fetched]
 PY
