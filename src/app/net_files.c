@@ -107,7 +107,7 @@ static void list_file(json_t *files, const char *folder, const char *name)
 {
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    json_array_append_new(files, json_string(path));
+    json_array_append_new(files, cgam_json_lossy(path));
 }
 
 cgam_status cgam_net_files_write(cgam_call *call, const cgam_net_file *file,

@@ -36,7 +36,7 @@ static cgam_status search(cgam_call *call, const cgam_row_names *names)
     for (int64_t i = 0; i < count; i++) {
         json_t *one = json_object();
         cgam_json_put_int(one, "row", rows[i]);
-        cgam_json_put(one, "name", cgam_json_lossy(cgam_row_names_at(names, rows[i])));
+        cgam_json_put_text(one, "name", cgam_row_names_at(names, rows[i]));
         json_array_append_new(list, one);
     }
     cgam_json_put_int(call->doc, "n", all);

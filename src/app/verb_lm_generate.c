@@ -81,7 +81,7 @@ static void put_text(cgam_call *call, const cgam_lm *lm, const cgam_lm_text *tex
         cgam_json_put_real(token, "neff", t->neff);
         json_array_append_new(tokens, token);
     }
-    cgam_json_put(call->doc, "text", cgam_json_lossy(text->text ? text->text : ""));
+    cgam_json_put_text(call->doc, "text", text->text ? text->text : "");
     cgam_json_put(call->doc, "tokens", tokens);
     cgam_json_put_text(call->doc, "stop", cgam_lm_stop_name(text->stop));
     if (call->live) cgam_json_put_bool(call->doc, "shown", true);

@@ -38,7 +38,7 @@ static void put_trace(cgam_call *call, const cgam_lm *lm, const cgam_lm_trace *t
                       cgam_json_reals(t->persistence + j * t->layers, t->layers, 1));
         json_array_append_new(tokens, token);
     }
-    cgam_json_put(call->doc, "text", cgam_json_lossy(t->text.text ? t->text.text : ""));
+    cgam_json_put_text(call->doc, "text", t->text.text ? t->text.text : "");
     cgam_json_put(call->doc, "tokens", tokens);
     cgam_json_put_text(call->doc, "stop", cgam_lm_stop_name(t->text.stop));
 }

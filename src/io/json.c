@@ -104,7 +104,7 @@ void cgam_json_put_real(json_t *object, const char *name, double value)
 
 void cgam_json_put_text(json_t *object, const char *name, const char *value)
 {
-    cgam_json_put(object, name, value ? json_string(value) : json_null());
+    cgam_json_put(object, name, value ? cgam_json_lossy(value) : json_null());
 }
 
 /* jansson makes no string of what is not UTF-8: the longest piece that it takes, a mark for the byte

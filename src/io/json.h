@@ -22,8 +22,8 @@ json_t *cgam_json_real(double value);
 void cgam_json_put(json_t *object, const char *name, json_t *value); /* takes the reference */
 void cgam_json_put_int(json_t *object, const char *name, int64_t value);
 void cgam_json_put_real(json_t *object, const char *name, double value);
+/* Bytes that are no UTF-8 become U+FFFD each: names in models, files, and texts may have some. */
 void cgam_json_put_text(json_t *object, const char *name, const char *value);
-/* Bytes that are no UTF-8 become U+FFFD each. */
 json_t *cgam_json_lossy(const char *text);
 void cgam_json_put_bool(json_t *object, const char *name, bool value);
 /* Did a document of this thread miss a value since the last question? No caller of jansson need look before that. */

@@ -151,7 +151,7 @@ void cgam_lm_put_labels(json_t *doc, const cgam_lm_task *task)
 {
     json_t *words = json_array(), *tokens = json_array();
     for (int64_t i = 0; i < task->labels; i++) {
-        json_array_append_new(words, json_string(cgam_dataset_word(task->eval, i)));
+        json_array_append_new(words, cgam_json_lossy(cgam_dataset_word(task->eval, i)));
         if (task->tokens) json_array_append_new(tokens, json_integer(task->tokens[i]));
     }
     cgam_json_put(doc, "label_words", words);

@@ -28,7 +28,7 @@ static void log_line(const cgam_asked *asked, double seconds)
     cgam_json_put_text(doc, "time", when);
     cgam_json_put_text(doc, "client", asked->line ? asked->line->remote : "");
     cgam_json_put_text(doc, "method", asked->method);
-    cgam_json_put(doc, "path", cgam_json_lossy(asked->path));
+    cgam_json_put_text(doc, "path", asked->path);
     cgam_json_put_text(doc, "verb", asked->label);
     cgam_json_put_int(doc, "code", asked->code);
     cgam_json_put_int(doc, "bytes_in", (int64_t)asked->size);

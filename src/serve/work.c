@@ -13,7 +13,7 @@ static const double LOOK_EVERY = 0.02; /* seconds between looks for the client *
 char *cgam_error_text(int code, const char *message)
 {
     json_t *doc = json_object();
-    cgam_json_put(doc, "error", cgam_json_lossy(message));
+    cgam_json_put_text(doc, "error", message);
     cgam_json_put_int(doc, "status", code >= 500 ? 3 : 2);
     char *text = cgam_json_line(doc);
     json_decref(doc);
@@ -91,7 +91,7 @@ char *cgam_progress_text(const cgam_progress_at *at)
 {
     double total = at->all_total > 0 ? at->all_total : at->total;
     json_t *doc = json_object();
-    cgam_json_put(doc, "phase", cgam_json_lossy(at->phase));
+    cgam_json_put_text(doc, "phase", at->phase);
     cgam_json_put_real(doc, "done", at->done);
     cgam_json_put_real(doc, "total", at->total);
     cgam_json_put_text(doc, "unit", at->unit);

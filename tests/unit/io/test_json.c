@@ -141,6 +141,12 @@ static void text_that_is_no_utf8_is_marked(void **state)
     json_t *got = cgam_json_lossy(letters);
     assert_string_equal(json_string_value(got), letters);
     json_decref(got);
+    json_t *doc = json_object(); /* a model's name, a path: the document lacks nothing */
+    cgam_json_put_text(doc, "name", "\xff\xfe");
+    assert_false(cgam_json_ran_short());
+    assert_string_equal(json_string_value(json_object_get(doc, "name")),
+                        "\xef\xbf\xbd\xef\xbf\xbd");
+    json_decref(doc);
 }
 
 static int left; /* requests that jansson is given, then none */
