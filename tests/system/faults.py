@@ -16,6 +16,7 @@ import random
 import re
 import shutil
 import sqlite3
+import struct
 import subprocess
 import sys
 import tempfile
@@ -45,6 +46,8 @@ CASES = [
     ("recall --save-p", "recall --bank Z.npy --query q.npy --save-p p.npy --save-readout r.npy",
      "recall --bank Z.npy --query q.npy --beta 2 --save-p p.npy --save-readout r.npy"),
     ("recall --only", None, "recall --bank Z.npz --query q.npy --only only.txt --names Z.names --fast"),
+    ("recall with P and targets", None, "recall --bank Z.npy --query q.npy --context c.npy --projection P.npy --target t.npy --alpha 0.01"),
+    ("recall of a bank in parts", None, "recall --bank parts/Z.index.json --query q.npy"),
     ("recall of a packed bank", None, "recall --bank B.safetensors --query q.npy --alpha 0.01 --check"),
     ("inspect", None, "inspect --bank Z.npy --alpha 0.02"),
     ("map", None, "map --bank Z.npy --grid 8 --json"),
@@ -65,12 +68,14 @@ CASES = [
     ("data get", None, "data get glove"),
     ("lm bank", f"lm bank {LM} --dtype f16 --out lb.safetensors", f"lm bank {LM} --out lb.safetensors"),
     ("lm states", f"lm states {LM} --prompt dog --save st.npy", f"lm states {LM} --prompts prompts.txt --save st.npy"),
+    ("lm states --edit", None, f"lm states {LM} --prompt cat --edit 1:add:last:0.5:e.npy --save st.npy"),
     ("lm generate", None, f"lm generate {LM} --prompt cat --max-tokens 2"),
     ("lm trace", f"lm trace {LM} --prompt cat --vector v.safetensors:0.5 --max-tokens 2 --out tr --figures no",
      f"lm trace {LM} --prompt cat --vector v.safetensors --max-tokens 2 --out tr --figures no"),
     ("lm capture", None, f"lm capture {LM} {DATA} --store s.db"),
     ("lm capture, more", None, f"lm capture {LM} --dataset sentiment --shots 0,2 --queries 5 --store S.db"),
     ("lm capture --tokens", None, f"lm capture {LM} --prompts prompts.txt --tokens all --store S.db"),
+    ("lm capture of files", None, f"lm capture {LM} --eval e.tsv --train t.tsv --shots 0,1 --queries 2 --store s.db"),
     ("lm store", None, "lm store --store S.db"),
     ("lm store --check", None, "lm store --store S.db --check"),
     ("lm store --export", "lm store --store S.db --export x.npy", "lm store --store S.db --export x.safetensors"),
@@ -78,6 +83,9 @@ CASES = [
     ("lm sweep", None, f"lm sweep {LM} {DATA} --store S.db --intervals --out sweep --figures no"),
     ("lm lens", None, f"lm lens {LM} --prompt cat --out lens --figures no"),
     ("lm vector", f"lm vector {LM} {DATA} --store S.db --seed 2 --out v.safetensors", f"lm vector {LM} {DATA} --store S.db --out v.safetensors"),
+    ("lm vector --from", "lm vector --from v.safetensors --out w.gguf", "lm vector --from v.safetensors:2 --out w.gguf"),
+    ("lm vector --contrast", None, f"lm vector {LM} --contrast pairs.tsv --out w.npy"),
+    ("lm inject --suite", None, f"lm inject {LM} --suite suite --shots 0,1 --queries 4 --store S.db --out inject --figures no"),
     ("lm inject", None, f"lm inject {LM} {DATA} --store S.db --out inject --figures no"),
     ("lm gates", None, f"lm gates {LM} {DATA} --store S.db --out gates --figures no"),
     ("lm fit", None, f"lm fit {LM} {DATA} --store S.db --out W.safetensors --folder fit --figures no"),
@@ -85,13 +93,16 @@ CASES = [
     ("lm probe", None, f"lm probe {LM} {DATA} --store S.db --out probe --figures no"),
     ("lm study", None, f"lm study {LM} {DATA} --store S.db --out study --figures no"),
     ("lm study --report", None, f"lm study {LM} {DATA} --parts neff --figures no --report report"),
+    ("lm gates --report", None, f"lm gates {LM} {DATA} --store S.db --figures no --report report"),
+    ("lm fit --report", None, f"lm fit {LM} {DATA} --store S.db --out W.safetensors --figures no --report report"),
+    ("study phase of a bank", None, "study phase --bank Z.npy --trials 2 --threads 1 --figures no --out study"),
     ("report", None, "report --scale 0.001 --figures no --threads 1 --out report"),
 ]
 CASES += [(f"study {kind}", f"study {kind} --trials 2 --seed 5 --threads 1 --figures no --out study",
            f"study {kind} --trials 3 --threads 1 --figures no --out study")
           for kind in ("separation", "competition", "coupled", "timescale", "theorems", "capacity", "phase",
                        "convergence", "annealing", "sparse")]
-HEAVY = ("report", "figures", "lm study --report")  # a run takes seconds: also in the soak only some k
+HEAVY = ("report", "figures", "lm study --report", "lm gates --report", "lm fit --report")  # a run takes seconds: also in the soak only some k
 
 
 def world(folder):
@@ -105,6 +116,18 @@ def world(folder):
     for name, lines in (("Z.names", [f"w{i}" for i in range(20)]), ("only.txt", ["w1", "w5", "w6"]), ("two.names", "ab"),
                         ("prompts.txt", ["cat", "the dog"])):
         open(at(name), "w").writelines(f"{x}\n" for x in lines)
+    np.save(at("P.npy"), np.eye(6)[::-1] * 0.5), np.save(at("t.npy"), np.array([1, 5])), np.save(at("e.npy"), np.ones(64))
+    for name, lines in (("e.tsv", ["up\ta good film", "down\ta bad film"] * 2), ("t.tsv", ["up\tfine", "down\tpoor"] * 4),
+                        ("pairs.tsv", ["good\tbad", "up\tdown"])):
+        open(at(name), "w").writelines(f"{x}\n" for x in lines)
+    os.mkdir(at("parts")), os.mkdir(at("suite"))
+    for name, rows in (("one", Z[:12]), ("two", Z[12:])):
+        write_safetensors(at(f"parts/{name}.safetensors"), name, rows)
+    with open(at("parts/Z.index.json"), "w") as f:
+        json.dump({"weight_map": {name: f"{name}.safetensors" for name in ("one", "two")}}, f)
+    for name, pairs in (("signs.json", "cat dog,dog cat,the a,a the,up down,down up"), ("same.json", "cat cat,dog dog,the the,a a,up up,down down")):
+        with open(at(f"suite/{name}"), "w") as f:
+            json.dump([dict(zip(("input", "output"), pair.split())) for pair in pairs.split(",")], f)
     # libllama's builds would look for it here; a loader that does fails
     open(at("libstdc++.so.6"), "w").close()
     shutil.copy(os.path.join(SRC, "examples/hopfield.json"), at("net.json"))
@@ -115,6 +138,12 @@ def world(folder):
     for words in ("bank pack --from Z.npy --names Z.names --alpha 0.01 --out B.safetensors",
                   f"lm capture {LM} {DATA} --store S.db", f"lm vector {LM} {DATA} --store S.db --out v.safetensors"):
         plainly(folder, words)
+
+
+def write_safetensors(path, name, rows):
+    head = json.dumps({name: {"dtype": "F32", "shape": rows.shape, "data_offsets": [0, rows.nbytes]}}).encode()
+    with open(path, "wb") as f:
+        f.write(struct.pack("<Q", len(head)) + head + rows.tobytes())
 
 
 def environment(folder, words):
@@ -223,7 +252,7 @@ class Case:
             path = os.path.join(scratch, "world", f)
             if os.path.isdir(path):
                 shutil.copytree(path, os.path.join(self.folder, f))
-            elif keep(f) or any(u.startswith(f) for u in used):
+            elif keep(f) or any(u.startswith(f) or u.endswith(":" + f) for u in used):
                 shutil.copy(path, self.folder)
         if before:
             plainly(self.folder, before)
