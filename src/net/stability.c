@@ -90,11 +90,10 @@ static void krylov_free(cgam_env *env, krylov *k)
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) cgam_free(env, blocks[i]);
 }
 
-/* n is above DENSE, so that the basis is always smaller than the space. */
+/* n is above DENSE and count at most n / 8, so that the basis is at most half of the space, and what is kept half of the basis. */
 static cgam_status krylov_new(cgam_env *env, int64_t n, int64_t count, krylov *k)
 {
     *k = (krylov){.n = n, .most = 3 * count + 24, .keep = 2 * count + 4};
-    if (k->most > n / 2) k->most = n / 2;
     if (k->keep > k->most / 2) k->keep = k->most / 2;
     size_t m = (size_t)k->most, rows = (size_t)n;
     k->V = cgam_zalloc(env, (m + 1) * rows, sizeof *k->V);
@@ -167,7 +166,7 @@ static cgam_status sort_schur(cgam_env *env, krylov *k, int64_t *kept)
         if (from != to &&
             LAPACKE_dtrexc(LAPACK_ROW_MAJOR, 'V', m, k->T, m, k->Q, m, &from, &to) < 0)
             return cgam_fail(env, CGAM_E_INTERNAL, "a Schur form could not be sorted");
-        at += at + 1 < m && k->T[(at + 1) * m + at] != 0 ? 2 : 1;
+        at += k->T[(at + 1) * m + at] != 0 ? 2 : 1;
     }
     *kept = at;
     return CGAM_OK;
@@ -214,7 +213,7 @@ static cgam_status iterate(jacobian *s, int64_t count, double tol, double *value
         out->imaginary = 0;
         for (int64_t i = 0; i < count; i++) {
             values[i] = k.T[i * k.most + i];
-            double pair = i + 1 < k.most ? k.T[(i + 1) * k.most + i] * k.T[i * k.most + i + 1] : 0;
+            double pair = k.T[(i + 1) * k.most + i] * k.T[i * k.most + i + 1];
             out->imaginary = fmax(out->imaginary, pair < 0 ? sqrt(-pair) : 0);
         }
         out->converged = out->residual <= tol * largest;
