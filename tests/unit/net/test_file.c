@@ -129,6 +129,12 @@ static void weights_come_from_files_beside_the_document(void **state)
 #define LAYERS HEAD "]"
 #define SYNAPSE(text) LAYERS ",\"synapses\":[" text "]}"
 
+/* From an image of one channel to one of two. */
+#define IMAGES                                                                                     \
+    "{\"format\":\"cgam-net/1\",\"layers\":[{\"name\":\"from\",\"shape\":[2,2,1]},"                \
+    "{\"name\":\"to\",\"shape\":[2,2,2]}],\"synapses\":["
+#define CONVOLUTION "{\"kind\":\"convolution\",\"layers\":[\"to\",\"from\"]"
+
 static const struct {
     const char *text, *message;
 } mistakes[] = {
@@ -220,6 +226,122 @@ static const struct {
     {LAYERS ",\"flow\":{\"watch\":\"y\"}}", "$.flow.watch: no layer is called 'y'"},
     {LAYERS ",\"flow\":{\"stop\":[\"never\"]}}", "$.flow.stop[0]: must be \"steady\""},
     {LAYERS ",\"flow\":{\"stop\":[\"winner\"]}}", "$.flow.stop: a winner needs a layer"},
+    /* of another kind than it should be */
+    {LAYERS ",\"title\":1}", "$.title: must be text, it is a number"},
+    {LAYERS ",\"about\":[]}", "$.about: must be text, it is a list"},
+    {LAYERS ",\"title\":\"a\\u0000b\"}", "text:1:"},
+    {LAYERS ",\"clamps\":{}}", "$.clamps: must be a list"},
+    {LAYERS ",\"clamps\":[1]}", "$.clamps[0]: must be an object"},
+    {LAYERS ",\"clamps\":[{\"layer\":\"y\"}]}", "$.clamps[0].layer: no layer is called 'y'"},
+    {LAYERS ",\"clamps\":[{\"layer\":\"x\",\"from\":\"now\"}]}",
+     "$.clamps[0].from: must be a number"},
+    {LAYERS ",\"clamps\":[{\"layer\":\"x\",\"to\":null}]}", "$.clamps[0].to: must be a number"},
+    {LAYERS ",\"clamps\":[{\"layer\":\"x\",\"from\":-1}]}", "$.clamps[0]: from -1 to inf"},
+    {LAYERS ",\"clamps\":[{\"layer\":\"x\",\"value\":false}]}",
+     "$.clamps[0].value: must be numbers"},
+    {LAYERS ",\"flow\":1}", "$.flow: must be an object"},
+    {LAYERS ",\"flow\":{\"rtol\":\"small\"}}", "$.flow.rtol: must be a number"},
+    {LAYERS ",\"flow\":{\"settle\":-1}}", "$.flow.settle: -1 must be at least 0"},
+    {LAYERS ",\"flow\":{\"max_steps\":1.5}}", "$.flow.max_steps: must be an integer"},
+    {LAYERS ",\"flow\":{\"max_steps\":0}}", "$.flow: max_steps is 0"},
+    {LAYERS ",\"flow\":{\"method\":3}}", "$.flow.method: must be text"},
+    {LAYERS ",\"flow\":{\"watch\":3}}", "$.flow.watch: must be the name of a layer"},
+    {LAYERS ",\"flow\":{\"stop\":\"steady\"}}", "$.flow.stop: must be a list"},
+    {LAYERS ",\"flow\":{\"stop\":[1]}}", "$.flow.stop[0]: must be \"steady\""},
+    {LAYERS ",\"flow\":{\"stop\":[\"start\"]}}", "$.flow.stop[0]: must be \"steady\""},
+    {HEAD ",{\"name\":\"y\",\"shape\":[1,1,1,1,1,1,1,1,1]}]}",
+     "$.layers[1].shape: must be an integer"},
+    {HEAD ",{\"name\":\"y\",\"shape\":2,\"axes\":-1}]}", "$.layers[1]: layer 'y': axes is 9"},
+    {HEAD ",{\"name\":\"y\",\"shape\":2,\"axes\":99}]}", "$.layers[1]: layer 'y': axes is 9"},
+    {HEAD ",{\"name\":\"y\",\"shape\":2,\"axes\":true}]}", "$.layers[1].axes: must be an integer"},
+    {HEAD ",{\"name\":\"y\",\"shape\":2,\"scale\":[]}]}", "$.layers[1].scale: must be a number"},
+    {HEAD ",{\"name\":\"y\",\"shape\":2,\"lagrangian\":[]}]}",
+     "$.layers[1].lagrangian: must be text"},
+    {HEAD ",{\"name\":\"y\",\"shape\":2,\"lagrangian\":\"tanh\",\"beta\":{}}]}",
+     "$.layers[1].beta: must be a number, it is an object"},
+    {HEAD ",{\"name\":\"y\",\"shape\":[2,2],\"init\":[[1,2],3]}]}",
+     "$.layers[1].init[1]: must be a list, it is a number"},
+    {HEAD ",{\"name\":\"y\",\"shape\":1099511627774,\"init\":1}]}", "does not fit into memory"},
+    {LAYERS ",\"weights\":{\"W\":{\"normalize\":1,\"rows\":[[1]]}}}",
+     "$.weights.W.normalize: must be true or false"},
+    {LAYERS ",\"weights\":{\"W\":{\"normalize\":true}}}", "$.weights.W: 'file' is missing"},
+    {LAYERS ",\"weights\":{\"W\":{\"rows\":[[1],[]]}}}", "$.weights.W.rows[1]: 0 elements, others"},
+    {LAYERS ",\"weights\":{\"W\":[[1],[1e999]]}}", "text:1:"},
+    /* synapses, kind by kind */
+    {SYNAPSE("{\"kind\":1}"), "$.synapses[0].kind: must be text"},
+    {SYNAPSE("{\"kind\":\"bias\",\"layers\":\"x\"}"),
+     "$.synapses[0].layers: a bias synapse joins 1"},
+    {SYNAPSE("{\"kind\":\"tensor\",\"layers\":[\"x\"]}"),
+     "$.synapses[0].layers: a tensor synapse joins 2 to 8 layers"},
+    {SYNAPSE("{\"kind\":\"bias\",\"layers\":[\"x\"],\"name\":2}"),
+     "$.synapses[0].name: must be text"},
+    {SYNAPSE("{\"kind\":\"bias\",\"layers\":[\"x\"],\"gain\":\"high\"}"),
+     "$.synapses[0].gain: must be a number"},
+    {SYNAPSE("{\"kind\":\"bilinear\",\"layers\":[\"x\",\"x\"]}"),
+     "$.synapses[0]: 'weights' is missing"},
+    {SYNAPSE("{\"kind\":\"gram\",\"layers\":[\"x\"],\"zero_diagonal\":0}"),
+     "$.synapses[0].zero_diagonal: must be true or false"},
+    {SYNAPSE("{\"kind\":\"gram\",\"layers\":[\"x\"]}"), "$.synapses[0]: 'weights' is missing"},
+    {SYNAPSE("{\"kind\":\"gram\",\"layers\":[\"x\"],\"weights\":[[1],[2],[3]]}"),
+     "weights are 3 x 1, layer 'x' has 2"},
+    {SYNAPSE("{\"kind\":\"tensor\",\"layers\":[\"x\",\"x\"]}"),
+     "$.synapses[0]: 'weights' is missing"},
+    {SYNAPSE("{\"kind\":\"tensor\",\"layers\":[\"x\",\"x\"],\"weights\":[[1,2],[3,4],[5,6]]}"),
+     "$.synapses[0].weights: 2 dimensions; dimension 0 must be 2"},
+    {SYNAPSE("{\"kind\":\"lowrank\",\"layers\":[\"x\"]}"),
+     "$.synapses[0].factors: must be a list of 1"},
+    {SYNAPSE("{\"kind\":\"lowrank\",\"layers\":[\"x\"],\"factors\":[true]}"),
+     "$.synapses[0].factors[0]: must be numbers"},
+    {SYNAPSE("{\"kind\":\"lowrank\",\"layers\":[\"x\"],\"factors\":[[[1,2]]],\"weights\":[1,2]}"),
+     "$.synapses[0].weights: 2 numbers, 1 are needed"},
+    {SYNAPSE("{\"kind\":\"hidden\",\"layers\":[\"x\"]}"), "$.synapses[0]: 'weights' is missing"},
+    {SYNAPSE("{\"kind\":\"hidden\",\"layers\":[\"x\"],\"lagrangian\":\"none\"}"),
+     "$.synapses[0].lagrangian: no Lagrangian 'none'"},
+    {SYNAPSE("{\"kind\":\"hidden\",\"layers\":[\"x\"],\"weights\":[[1,2,3]]}"),
+     "weights are 1 x 3"},
+    {SYNAPSE("{\"kind\":\"attention\",\"layers\":[\"x\",\"x\"],\"beta\":\"b\"}"),
+     "beta: must be a number"},
+    {SYNAPSE("{\"kind\":\"attention\",\"layers\":[\"x\",\"x\"],\"heads\":\"b\"}"),
+     "heads: must be an integer"},
+    {SYNAPSE("{\"kind\":\"attention\",\"layers\":[\"x\",\"x\"],\"width\":\"b\"}"),
+     "width: must be an integer"},
+    {SYNAPSE("{\"kind\":\"attention\",\"layers\":[\"x\",\"x\"],\"exclude_self\":1}"),
+     "exclude_self: must be true or false"},
+    {SYNAPSE("{\"kind\":\"attention\",\"layers\":[\"x\",\"x\"],\"query_weights\":1}"),
+     "$.synapses[0]: projections need a 'width'"},
+    {SYNAPSE("{\"kind\":\"attention\",\"layers\":[\"x\",\"x\"],\"key_weights\":1}"),
+     "$.synapses[0]: projections need a 'width'"},
+    {SYNAPSE("{\"kind\":\"attention\",\"layers\":[\"x\",\"x\"],\"width\":-1}"),
+     "1 heads of width -1"},
+    {SYNAPSE("{\"kind\":\"attention\",\"layers\":[\"x\",\"x\"],\"width\":2000000}"),
+     "heads of width 2000000"},
+    {SYNAPSE("{\"kind\":\"attention\",\"layers\":[\"x\",\"x\"],\"width\":1,\"heads\":0}"),
+     "0 heads of"},
+    {SYNAPSE("{\"kind\":\"attention\",\"layers\":[\"x\",\"x\"],\"width\":1,\"heads\":99999}"),
+     "99999 heads of width 1"},
+    {SYNAPSE("{\"kind\":\"attention\",\"layers\":[\"x\",\"x\"],\"width\":1048576,\"heads\":65536,"
+             "\"query_weights\":1}"),
+     "137438953472 numbers do not fit into memory"},
+    {SYNAPSE("{\"kind\":\"attention\",\"layers\":[\"x\",\"x\"],\"width\":1}"),
+     "$.synapses[0]: 'query_weights' is missing"},
+    {SYNAPSE("{\"kind\":\"attention\",\"layers\":[\"x\",\"x\"],\"width\":1,\"query_weights\":1}"),
+     "$.synapses[0]: 'key_weights' is missing"},
+    {IMAGES "{}]}", "$.synapses[0]: 'kind' is missing"},
+    {IMAGES CONVOLUTION "}]}", "$.synapses[0]: 'kernels' is missing"},
+    {IMAGES CONVOLUTION ",\"kernels\":1,\"same\":1}]}", "same: must be true or false"},
+    {IMAGES CONVOLUTION ",\"kernels\":1,\"stride_y\":1.5}]}", "stride_y: must be an integer"},
+    {IMAGES CONVOLUTION ",\"kernels\":1,\"stride_x\":1.5}]}", "stride_x: must be an integer"},
+    {IMAGES CONVOLUTION ",\"kernels\":true}]}", "$.synapses[0].kernels: must be numbers"},
+    {IMAGES CONVOLUTION ",\"kernels\":[1]}]}", "kernels: must be 2 x 1 x height x width"},
+    {IMAGES CONVOLUTION ",\"kernels\":[[[[1]]]]}]}", "kernels: must be 2 x 1 x height x width"},
+    {IMAGES CONVOLUTION ",\"kernels\":[[[[1]],[[1]]],[[[1]],[[1]]]]}]}",
+     "kernels: must be 2 x 1 x height x width"},
+    {IMAGES CONVOLUTION ",\"kernels\":[[[[1]]],[[[1]]]],\"stride_x\":-1}]}", "a size is -1"},
+    {IMAGES CONVOLUTION ",\"kernels\":[[[[1]]],[[[1]]]],\"stride_x\":2,\"stride_y\":2}]}",
+     "weights are 2 x 4, layers 'to' and 'from' have 8 and 4"},
+    {"{\"format\":\"cgam-net/1\",\"layers\":[{\"name\":\"from\",\"shape\":[2,2,1]},{\"name\":\"to\","
+     "\"shape\":2}],\"synapses\":[" CONVOLUTION "}]}",
+     "layers 'to' and 'from' must be images"},
 };
 
 static void mistakes_are_named_by_line_or_place(void **state)
@@ -246,9 +368,74 @@ static int open_example(cgam_env *env, void *arg)
     return status;
 }
 
+/* Every kind of synapse, weights in each of their forms, a clamp with values, all that a flow can be told. */
+static const char everything[] =
+    "{\"format\":\"cgam-net/1\",\"title\":\"everything\",\"about\":\"once\",\"layers\":["
+    "{\"name\":\"x\",\"shape\":[2,2,1],\"lagrangian\":\"tanh\",\"beta\":2,\"init\":0.5},"
+    "{\"name\":\"y\",\"shape\":[2,2,1],\"init\":[[[1],[2]],[[3],[4]]]},"
+    "{\"name\":\"z\",\"shape\":[2,2]},{\"name\":\"s\",\"shape\":[]}],"
+    "\"weights\":{\"W\":{\"rows\":[[3,4,0,0],[0,0,0,0],[1,0,0,0],[0,1,0,0]],\"normalize\":true},"
+    "\"one\":2,\"U\":[[1,0,0,1]]},\"synapses\":["
+    "{\"kind\":\"bilinear\",\"layers\":[\"x\",\"y\"],\"weights\":\"W\"},"
+    "{\"kind\":\"self\",\"layers\":[\"x\"],\"weights\":\"W\"},"
+    "{\"kind\":\"gram\",\"layers\":[\"x\"],\"weights\":\"W\",\"zero_diagonal\":false},"
+    "{\"kind\":\"gram\",\"layers\":[\"y\"],\"weights\":[[1],[2],[3],[4]]},"
+    "{\"kind\":\"coupling\",\"layers\":[\"x\",\"y\"],\"gain\":2},"
+    "{\"kind\":\"bias\",\"layers\":[\"x\"],\"weights\":1},"
+    "{\"kind\":\"bias\",\"layers\":[\"s\"],\"weights\":{\"rows\":3,\"normalize\":true}},"
+    "{\"kind\":\"self\",\"layers\":[\"s\"],\"weights\":\"one\"},"
+    "{\"kind\":\"tensor\",\"layers\":[\"x\",\"s\"],\"weights\":[[1],[2],[3],[4]]},"
+    "{\"kind\":\"lowrank\",\"layers\":[\"x\",\"y\"],\"factors\":[\"U\",\"U\"],\"weights\":[2]},"
+    "{\"kind\":\"lowrank\",\"layers\":[\"x\"],\"factors\":[[[1,2,3,4]]]},"
+    "{\"kind\":\"hidden\",\"layers\":[\"x\"],\"weights\":\"U\",\"lagrangian\":\"softmax\",\"beta\":3},"
+    "{\"kind\":\"attention\",\"layers\":[\"z\",\"z\"],\"exclude_self\":true},"
+    "{\"kind\":\"attention\",\"layers\":[\"z\",\"z\"],\"heads\":2,\"width\":1,"
+    "\"query_weights\":[1,2,3,4],\"key_weights\":0.5},"
+    "{\"kind\":\"convolution\",\"layers\":[\"y\",\"x\"],\"kernels\":[[[[1,2],[3,4]]]],"
+    "\"same\":true}],"
+    "\"clamps\":[{\"layer\":\"x\",\"value\":2,\"to\":1},{\"layer\":\"y\",\"from\":1},"
+    "{\"layer\":\"x\",\"from\":1,\"to\":3}],"
+    "\"flow\":{\"method\":\"euler\",\"t_end\":1,\"max_steps\":7,\"stop\":[]}}";
+
+static int parse_text(cgam_env *env, void *arg)
+{
+    cgam_net_file file;
+    cgam_status status = cgam_net_file_parse(env, "text", arg, strlen(arg), NULL, &file);
+    cgam_net_file_close(&file);
+    cgam_net_file_close(NULL);
+    return status;
+}
+
+static void every_kind_of_synapse_can_be_written(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    cgam_net_file file;
+    CHECK_STATUS(env,
+                 cgam_net_file_parse(env, "text", everything, strlen(everything), NULL, &file));
+    assert_int_equal(cgam_net_synapses(file.net), 15);
+    const double *s = file.x + cgam_net_layer(file.net, 1).offset;
+    CHECK_CLOSE_ALL(s, ((const double[]){1, 2, 3, 4}), 4, 0);
+    CHECK_CLOSE(file.x[0], 0.5, 0);
+    double parts[19];
+    CHECK_STATUS(env, cgam_net_eval(file.net, 1, file.x, NULL, &(cgam_net_values){.parts = parts}));
+    /* W has unit rows, one of them zero: x'Wx / 2 at a = tanh(1) (1, 1, 1, 1) */
+    CHECK_CLOSE(parts[4 + 1], 0.5 * tanh(1) * tanh(1) * (0.6 + 0.8 + 1 + 1), 1e-14);
+    /* 'same' keeps four places; each output sums what of [[1, 2], [3, 4]] lies on the image */
+    CHECK_CLOSE(parts[4 + 14], -tanh(1) * (1 * 10 + 2 * 4 + 3 * 3 + 4 * 1), 1e-13);
+    assert_int_equal(file.flow.max_steps, 7);
+    assert_int_equal(file.flow.stop, 0);
+    assert_int_equal(file.flow.clamp_count, 3);
+    cgam_net_file_close(&file);
+    cgam_env_free(env);
+}
+
 static void every_failed_allocation_comes_back(void **state)
 {
     (void)state;
+    char text[sizeof everything];
+    memcpy(text, everything, sizeof text);
+    assert_true(check_every_allocation(parse_text, text) > 50);
     static const char *const names[] = {"two_stage", "hopfield", "higher_order"};
     for (int i = 0; i < 3; i++) {
         char path[512];
@@ -266,6 +453,7 @@ int main(void)
         cmocka_unit_test(a_document_becomes_what_it_says),
         cmocka_unit_test(weights_come_from_files_beside_the_document),
         cmocka_unit_test(mistakes_are_named_by_line_or_place),
+        cmocka_unit_test(every_kind_of_synapse_can_be_written),
         cmocka_unit_test(every_failed_allocation_comes_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,388 @@
+/* Flows, eigenvalues and trajectories at the ends of what can be asked of them. */
+#include "unit/net/nets.h"
+
+#include <cgam/flow.h>
+#include <cgam/io.h>
+#include <unistd.h>
+
+/* ---- flows ------------------------------------------------------------------------------------ */
+/* One layer "x" [n]; x' = gain x: gain + 1 = twice the strength of a coupling with itself. */
+static cgam_net *growing_net(cgam_env *env, int64_t n, double gain)
+{
+    cgam_net *net;
+    CHECK_STATUS(env, cgam_net_new(env, &net));
+    CHECK_STATUS(env, cgam_net_add_layer(net, "x", 1, &n, NULL, NULL));
+    CHECK_STATUS(env, cgam_net_add_coupling(net, "own", 0, 0, 0.5 * (gain + 1)));
+    return net;
+}
+
+static void wrong_flows_are_refused_by_name(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    cgam_net *net = growing_net(env, 2, -1), *empty;
+    double x[] = {1, 2};
+    const double nan[] = {0, NAN};
+    cgam_flow_report r;
+    const struct {
+        cgam_clamp clamp;
+        cgam_status status;
+        const char *message;
+    } clamps[] = {
+        {{-1, 0, 1, NULL, false}, CGAM_E_ARG, "clamp 0: layer -1, there are 1"},
+        {{1, 0, 1, NULL, false}, CGAM_E_ARG, "clamp 0: layer 1, there are 1"},
+        {{0, -1, 1, NULL, false}, CGAM_E_ARG, "clamp 0 of layer 'x': from -1 to 1"},
+        {{0, 1, 1, NULL, false}, CGAM_E_ARG, "from 1 to 1"},
+        {{0, INFINITY, INFINITY, NULL, false}, CGAM_E_ARG, "from inf to inf"},
+        {{0, 0, 1, nan, false}, CGAM_E_VALUE, "clamp 0 of layer 'x': number 1 is not finite"},
+    };
+    for (size_t i = 0; i < sizeof clamps / sizeof *clamps; i++) {
+        cgam_flow_opts f = cgam_flow_opts_default();
+        const cgam_clamp two[] = {clamps[i].clamp, {0, 0, 1, NULL, false}};
+        f.clamps = two;
+        f.clamp_count = 2;
+        CHECK_FAILS(env, clamps[i].status, cgam_flow_run(net, 1, x, &f, &r));
+        CHECK_MESSAGE(env, clamps[i].message);
+    }
+    cgam_flow_opts f = cgam_flow_opts_default();
+    f.method = (cgam_flow_method)9;
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_flow_run(net, 1, x, &f, &r));
+    CHECK_MESSAGE(env, "method 9 of a flow");
+    f = cgam_flow_opts_default();
+    f.max_steps = 0;
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_flow_run(net, 1, x, &f, &r));
+    CHECK_MESSAGE(env, "max_steps is 0");
+    f = cgam_flow_opts_default();
+    f.watch = -2;
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_flow_run(net, 1, x, &f, &r));
+    CHECK_MESSAGE(env, "layer -2 is to be watched, there are 1");
+    f.watch = 1;
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_flow_run(net, 1, x, &f, &r));
+    f.watch = -1;
+    f.stop = CGAM_EVENT_WINNER;
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_flow_run(net, 1, x, &f, &r));
+    CHECK_MESSAGE(env, "no layer is watched for a winner");
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_flow_run(net, 0, x, NULL, &r));
+    CHECK_MESSAGE(env, "a flow of 0 states over 1 layers");
+    CHECK_STATUS(env, cgam_net_new(env, &empty));
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_flow_run(empty, 1, x, NULL, &r));
+    CHECK_MESSAGE(env, "a flow of 1 states over 0 layers");
+    cgam_net_free(empty);
+    cgam_net_free(net);
+    cgam_env_free(env);
+}
+
+static void a_flow_ends_where_it_is_told(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    cgam_net *net = growing_net(env, 2, -1);
+    CHECK_STATUS(env, cgam_net_add_bias(net, "to", 0, (const double[]){1, 1}, 1));
+    cgam_flow_report r;
+    for (int m = CGAM_FLOW_AUTO; m <= CGAM_FLOW_EULER; m++) {
+        cgam_flow_opts f = cgam_flow_opts_default();
+        f.method = (cgam_flow_method)m;
+        f.max_steps = 3;
+        f.step_max = 0.125;
+        double x[] = {3, 2}, rest[] = {1, 1};
+        CHECK_STATUS(env, cgam_flow_run(net, 1, x, &f, &r));
+        assert_int_equal(r.end, CGAM_FLOW_STEPS);
+        assert_int_equal(r.steps, 3);
+        CHECK_LE(r.time, 3 * 0.125);
+        f = cgam_flow_opts_default();
+        f.method = (cgam_flow_method)m;
+        f.settle = 1e-3;
+        f.stop = CGAM_EVENT_SETTLED;
+        CHECK_STATUS(env, cgam_flow_run(net, 1, x, &f, &r));
+        assert_int_equal(r.end, CGAM_FLOW_SETTLED);
+        CHECK_CLOSE(r.settled, r.time, 0);
+        CHECK_STATUS(env, cgam_flow_run(net, 1, rest, NULL, &r)); /* steady from the start */
+        assert_int_equal(r.end, CGAM_FLOW_STEADY);
+        assert_int_equal(r.steps, 0);
+    }
+    /* steps beyond counting, and one step that is longer than the flow */
+    cgam_flow_opts f = cgam_flow_opts_default();
+    double x[] = {1, 2};
+    f.method = CGAM_FLOW_EULER;
+    f.step = 1e-300;
+    f.max_steps = 2;
+    CHECK_STATUS(env, cgam_flow_run(net, 1, x, &f, &r));
+    assert_int_equal(r.end, CGAM_FLOW_STEPS);
+    CHECK_CLOSE(x[1], 2, 1e-15);
+    f.step = 1e300;
+    f.t_end = 1e-30;
+    CHECK_STATUS(env, cgam_flow_run(net, 1, x, &f, &r));
+    assert_int_equal(r.end, CGAM_FLOW_HORIZON);
+    assert_int_equal(r.steps, 1);
+    cgam_net_free(net);
+    cgam_env_free(env);
+}
+
+/* Nothing moves while all is held; what is held is another input later, and the winner with it. */
+static void held_layers_stay_where_they_are_held(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    cgam_net *net = growing_net(env, 2, -1);
+    const double first[] = {3, 1}, second[] = {1, 3};
+    const cgam_clamp clamps[] = {{0, 1, INFINITY, second, false}, {0, 0, 1, first, false}};
+    for (int m = CGAM_FLOW_AUTO; m <= CGAM_FLOW_EULER; m++) {
+        cgam_flow_opts f = cgam_flow_opts_default();
+        cgam_flow_report r;
+        double x[] = {7, 8};
+        f.method = (cgam_flow_method)m;
+        f.t_end = 2;
+        f.steady = f.settle = 0;
+        f.clamps = clamps;
+        f.clamp_count = 2;
+        f.watch = 0;
+        CHECK_STATUS(env, cgam_flow_run(net, 1, x, &f, &r));
+        assert_int_equal(r.end, CGAM_FLOW_HORIZON);
+        CHECK_CLOSE(r.time, 2, 0);
+        CHECK_CLOSE_ALL(x, second, 2, 0);
+        assert_int_equal(r.winner, 1);
+        assert_int_equal(r.winner_changes, 1);
+        CHECK_CLOSE(r.winner_time, 1, 0);
+    }
+    cgam_net_free(net);
+    cgam_env_free(env);
+}
+
+/* States that leave at different times, or never, end as each does alone. */
+static void states_diverge_one_by_one(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    cgam_net *net = growing_net(env, 1, 1);
+    enum { STATES = 5 };
+    const double start[STATES] = {1e-3, 1, 0, 1e-1, 1};
+    for (int m = CGAM_FLOW_RK4; m <= CGAM_FLOW_EULER; m++) {
+        cgam_flow_opts f = cgam_flow_opts_default();
+        cgam_flow_report all[STATES], alone;
+        double x[STATES];
+        f.method = (cgam_flow_method)m;
+        f.step = 0.1;
+        f.t_end = 14;
+        f.limit = 100;
+        f.stop = 0;
+        memcpy(x, start, sizeof x);
+        CHECK_STATUS(env, cgam_flow_run(net, STATES, x, &f, all));
+        for (int i = 0; i < STATES; i++) {
+            double y = start[i];
+            CHECK_STATUS(env, cgam_flow_run(net, 1, &y, &f, &alone));
+            CHECK_CLOSE(x[i], y, 0);
+            CHECK_CLOSE(all[i].time, alone.time, 0);
+            assert_int_equal(all[i].end, i == 2 ? CGAM_FLOW_HORIZON : CGAM_FLOW_DIVERGED);
+            assert_int_equal(all[i].end, alone.end);
+        }
+        assert_true(all[1].time < all[3].time && all[3].time < all[0].time);
+    }
+    cgam_net_free(net);
+    cgam_env_free(env);
+}
+
+/* Rates of change that are none, that overflow, and a start beyond the limit: a method is chosen all the same. */
+static void strange_rates_have_a_method_too(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    cgam_flow_opts f = cgam_flow_opts_default();
+    cgam_flow_report r;
+    double x[] = {1, 2};
+    f.stop = 0;
+    f.t_end = 1;
+    cgam_net *net = growing_net(env, 2, 0);
+    CHECK_STATUS(env, cgam_flow_run(net, 1, x, &f, &r));
+    assert_int_equal(r.method, CGAM_FLOW_ADAMS);
+    assert_int_equal(r.end, CGAM_FLOW_HORIZON);
+    CHECK_CLOSE(x[1], 2, 1e-12);
+    f.limit = 1e-20;
+    CHECK_STATUS(env, cgam_flow_run(net, 1, x, &f, &r));
+    assert_int_equal(r.end, CGAM_FLOW_DIVERGED);
+    CHECK_CLOSE(r.time, 0, 0);
+    cgam_net_free(net);
+    net = growing_net(env, 2, -1e200);
+    f.limit = 1e100;
+    x[0] = x[1] = 0;
+    CHECK_STATUS(env, cgam_flow_run(net, 1, x, &f, &r));
+    assert_int_equal(r.method, CGAM_FLOW_ADAMS);
+    cgam_net_free(net);
+    cgam_env_free(env);
+}
+
+/* BDF where the network is large and few numbers of it move, and where a layer before them is held. */
+static void held_layers_have_no_part_in_newtons_method(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    cgam_net *net;
+    enum { HELD = 600, FREE = 3 };
+    const int64_t held = HELD, moving = FREE;
+    CHECK_STATUS(env, cgam_net_new(env, &net));
+    CHECK_STATUS(env, cgam_net_add_layer(net, "held", 1, &held, NULL, NULL));
+    CHECK_STATUS(env, cgam_net_add_layer(net, "x", 1, &moving, NULL, NULL));
+    CHECK_STATUS(env, cgam_net_add_coupling(net, "own", 1, 1, -49.5)); /* x' = -100 x */
+    static double x[HELD + FREE];
+    for (int i = 0; i < HELD + FREE; i++) x[i] = 1;
+    const cgam_clamp clamp = {0, 0, INFINITY, NULL, false};
+    cgam_flow_opts f = cgam_flow_opts_default();
+    cgam_flow_report r;
+    f.method = CGAM_FLOW_BDF;
+    f.t_end = 0.01;
+    f.stop = 0;
+    f.clamps = &clamp;
+    f.clamp_count = 1;
+    CHECK_STATUS(env, cgam_flow_run(net, 1, x, &f, &r));
+    CHECK_CLOSE(x[0], 1, 0);
+    for (int i = 0; i < FREE; i++) CHECK_CLOSE(x[HELD + i], exp(-1), 1e-7);
+    cgam_net_free(net);
+    cgam_env_free(env);
+}
+
+/* ---- eigenvalues ------------------------------------------------------------------------------ */
+static void eigenvalues_that_cannot_be_had_are_refused(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    enum { N = 240 };
+    static double x[N], values[30];
+    cgam_eigen info;
+    const bool all[] = {true};
+    cgam_net *net = growing_net(env, N, -3);
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_net_eigen(net, x, NULL, 0, 0, values, &info));
+    CHECK_MESSAGE(env, "0 eigenvalues to 0");
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_net_eigen(net, x, NULL, 1, -1, values, &info));
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_net_eigen(net, x, NULL, 1, NAN, values, &info));
+    CHECK_STATUS(env, cgam_net_eigen(net, x, all, 1, 0, values, &info)); /* nothing moves */
+    assert_int_equal(info.found, 0);
+    /* one eigenvalue 240 times: the basis is invariant after each product, and no tolerance is met exactly */
+    CHECK_STATUS(env, cgam_net_eigen(net, x, NULL, 25, 0, values, &info));
+    assert_false(info.all);
+    assert_true(info.converged);
+    for (int i = 0; i < 25; i++) CHECK_CLOSE(values[i], -3, 1e-12);
+    cgam_net_free(net);
+    CHECK_STATUS(env, cgam_net_new(env, &net));
+    const int64_t wide = 20000, more = INT64_C(1) << 32;
+    CHECK_STATUS(env, cgam_net_add_layer(net, "wide", 1, &wide, NULL, NULL));
+    CHECK_FAILS(env, CGAM_E_NOMEM, cgam_net_eigen(net, x, NULL, 4000, 0, values, &info));
+    CHECK_MESSAGE(env, "4000 eigenvalues of 20000: too many to decompose");
+    CHECK_STATUS(env, cgam_net_add_layer(net, "more", 1, &more, NULL, NULL));
+    CHECK_FAILS(env, CGAM_E_NOMEM, cgam_net_eigen(net, x, NULL, 1, 0, values, &info));
+    cgam_net_free(net);
+    cgam_env_free(env);
+}
+
+static void a_tolerance_of_nothing_ends_too(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    enum { N = 240 };
+    static double x[N];
+    double values[2];
+    cgam_eigen info;
+    cgam_net *net;
+    const int64_t n = N;
+    cgam_layer_opts o = cgam_layer_opts_default();
+    o.lagr = cgam_lagr_find("tanh");
+    for (int i = 0; i < N; i++) x[i] = 0.01 * i;
+    CHECK_STATUS(env, cgam_net_new(env, &net));
+    CHECK_STATUS(env, cgam_net_add_layer(net, "x", 1, &n, &o, NULL));
+    CHECK_STATUS(env, cgam_net_add_coupling(net, "own", 0, 0, 0.5));
+    CHECK_STATUS(env, cgam_net_eigen(net, x, NULL, 2, 1e-300, values, &info));
+    /* J = -1 + sech^2 x_i on the diagonal; the largest is 0 at x_0 = 0 */
+    CHECK_CLOSE(values[0], 0, 1e-9);
+    CHECK_CLOSE(values[1], 1 / (cosh(0.01) * cosh(0.01)) - 1, 1e-9);
+    cgam_net_free(net);
+    cgam_env_free(env);
+}
+
+/* ---- trajectories ----------------------------------------------------------------------------- */
+static void trajectories_of_any_shape_are_written(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    cgam_net *net;
+    const int64_t shape[8] = {2, 1, 1, 1, 1, 1, 1, 1};
+    int index = -1;
+    CHECK_STATUS(env, cgam_net_new(env, &net));
+    CHECK_STATUS(env, cgam_net_add_layer(net, "deep", 8, shape, NULL, NULL));
+    CHECK_STATUS(env, cgam_net_add_layer(net, "lone", 0, NULL, NULL, &index));
+    assert_int_equal(index, 1);
+    char path[64], member[96];
+    snprintf(path, sizeof path, "/tmp/cgam-corners-%d.npz", (int)getpid());
+    for (int keep = 0; keep < 2; keep++) {
+        cgam_trajectory *t;
+        cgam_array a;
+        double x[] = {1, 2, 3};
+        cgam_flow_opts f = cgam_flow_opts_default();
+        cgam_flow_report r;
+        CHECK_STATUS(env, cgam_trajectory_new(net, keep, &t));
+        CHECK_FAILS(env, CGAM_E_ARG, cgam_trajectory_write(t, path));
+        CHECK_MESSAGE(env, "the trajectory is empty");
+        f.method = CGAM_FLOW_EULER;
+        f.t_end = 1; /* 100 steps: more than there is room for at first */
+        f.stop = 0;
+        f.monitor = cgam_trajectory_monitor;
+        f.user = t;
+        CHECK_STATUS(env, cgam_flow_run(net, 1, x, &f, &r));
+        assert_int_equal(cgam_trajectory_look(t).count, 101);
+        CHECK_CLOSE(cgam_trajectory_look(t).time[100], 1, 1e-12);
+        CHECK_STATUS(env, cgam_trajectory_write(t, path));
+        CHECK_FAILS(env, CGAM_E_IO, cgam_trajectory_write(t, "/nowhere/at/all.csv"));
+        snprintf(member, sizeof member, "%s:layer/deep", path);
+        if (keep) {
+            CHECK_STATUS(env, cgam_array_open(env, member, &a));
+            assert_int_equal(a.ndim, 2); /* an array has at most eight dimensions */
+            assert_int_equal(a.shape[1], 2);
+            CHECK_CLOSE(((const double *)a.data)[201], x[1], 0);
+            cgam_array_close(env, &a);
+        } else {
+            CHECK_FAILS(env, CGAM_E_NOT_FOUND, cgam_array_open(env, member, &a));
+        }
+        cgam_trajectory_free(t);
+        unlink(path);
+    }
+    cgam_trajectory_free(NULL);
+    cgam_net_free(net);
+    cgam_env_free(env);
+}
+
+/* ---- values ----------------------------------------------------------------------------------- */
+static void a_batch_larger_than_a_group_is_evaluated_alike(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    enum { STATES = 150 };
+    cgam_net *net = growing_net(env, 2, -3);
+    static double x[2 * STATES], current[2 * STATES], v[2 * STATES], Jv[2 * STATES];
+    for (int i = 0; i < 2 * STATES; i++) x[i] = v[i] = 0.5 * i;
+    CHECK_STATUS(env, cgam_net_eval(net, STATES, x, NULL, &(cgam_net_values){.current = current}));
+    CHECK_STATUS(env, cgam_net_jacobian(net, x, NULL, STATES, v, Jv));
+    for (int i = 0; i < 2 * STATES; i++) {
+        CHECK_CLOSE(current[i], -2 * x[i], 0);
+        CHECK_CLOSE(Jv[i], -3 * v[i], 0);
+    }
+    CHECK_STATUS(env, cgam_net_eval(net, 0, NULL, NULL, &(cgam_net_values){0}));
+    CHECK_STATUS(env, cgam_net_jacobian(net, x, NULL, 0, NULL, NULL));
+    x[1] = INFINITY;
+    CHECK_FAILS(env, CGAM_E_VALUE, cgam_net_jacobian(net, x, NULL, 1, v, Jv));
+    cgam_net_free(net);
+    cgam_env_free(env);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(wrong_flows_are_refused_by_name),
+        cmocka_unit_test(a_flow_ends_where_it_is_told),
+        cmocka_unit_test(held_layers_stay_where_they_are_held),
+        cmocka_unit_test(states_diverge_one_by_one),
+        cmocka_unit_test(strange_rates_have_a_method_too),
+        cmocka_unit_test(held_layers_have_no_part_in_newtons_method),
+        cmocka_unit_test(eigenvalues_that_cannot_be_had_are_refused),
+        cmocka_unit_test(a_tolerance_of_nothing_ends_too),
+        cmocka_unit_test(trajectories_of_any_shape_are_written),
+        cmocka_unit_test(a_batch_larger_than_a_group_is_evaluated_alike),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
