@@ -339,6 +339,23 @@ static const struct {
     {IMAGES CONVOLUTION ",\"kernels\":[[[[1]]],[[[1]]]],\"stride_x\":-1}]}", "a size is -1"},
     {IMAGES CONVOLUTION ",\"kernels\":[[[[1]]],[[[1]]]],\"stride_x\":2,\"stride_y\":2}]}",
      "weights are 2 x 4, layers 'to' and 'from' have 8 and 4"},
+    /* what comes after the first mistake is not looked at */
+    {SYNAPSE("{\"kind\":\"bilinear\",\"layers\":[\"y\",\"z\"]}"),
+     "layers[0]: no layer is called 'y'"},
+    {SYNAPSE("{\"kind\":\"lowrank\",\"layers\":[\"x\",\"x\"],\"factors\":[true,false]}"),
+     "$.synapses[0].factors[0]: must be numbers"},
+    {HEAD ",{\"name\":\"y\",\"shape\":2,\"lagrangian\":\"layer_norm\",\"gamma\":[],\"delta\":[]}]}",
+     "$.layers[1].gamma: must be a number"},
+    {HEAD ",{\"name\":\"y\",\"shape\":[2,2],\"init\":[[1,null],[null,1]]}]}",
+     "$.layers[1].init[0][1]: must be a number"},
+    {HEAD
+     ",{\"name\":\"s\",\"shape\":[]},{\"name\":\"w\",\"shape\":[2,64]}],\"synapses\":[{\"kind\":"
+     "\"attention\",\"layers\":[\"w\",\"s\"],\"width\":1048576,\"heads\":65536}]}",
+     "65536 heads of width 1048576"},
+    {HEAD
+     ",{\"name\":\"s\",\"shape\":[]}],\"synapses\":[{\"kind\":\"attention\",\"layers\":[\"s\",\"x\"],"
+     "\"width\":1,\"query_weights\":1,\"key_weights\":1}]}",
+     "layer 's' has 0 dimensions, attention needs rows"},
     {"{\"format\":\"cgam-net/1\",\"layers\":[{\"name\":\"from\",\"shape\":[2,2,1]},{\"name\":\"to\","
      "\"shape\":2}],\"synapses\":[" CONVOLUTION "}]}",
      "layers 'to' and 'from' must be images"},
@@ -360,6 +377,99 @@ static void mistakes_are_named_by_line_or_place(void **state)
     cgam_env_free(env);
 }
 
+/* Lists of 300, eight deep, of which only the first of each is a list: a few kilobytes that promise 300^8 numbers. */
+static void a_promise_of_too_many_numbers_is_refused(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    char text[8 * 3000] = LAYERS ",\"weights\":{\"W\":";
+    for (int depth = 0; depth < 8; depth++) strcat(text, "[");
+    strcat(text, "1");
+    for (int depth = 0; depth < 8; depth++) {
+        for (int i = 1; i < 300; i++) strcat(text, ",1");
+        strcat(text, "]");
+    }
+    strcat(text, "}}");
+    cgam_net_file file;
+    CHECK_FAILS(env, CGAM_E_FORMAT,
+                cgam_net_file_parse(env, "text", text, strlen(text), NULL, &file));
+    CHECK_MESSAGE(env, "$.weights.W: too many numbers");
+    cgam_env_free(env);
+}
+
+/* Weights as W.npy of the document's folder: 64-bit floats, integers, none, and a path that is none. */
+static int open_with_file(cgam_env *env, void *arg)
+{
+    static const char text[] =
+        "{\"format\":\"cgam-net/1\",\"layers\":[{\"name\":\"x\",\"shape\":2,\"init\":{\"file\":\"b.npy\"}}],"
+        "\"synapses\":[{\"kind\":\"gram\",\"layers\":[\"x\"],\"weights\":{\"file\":\"W.npy\"}},"
+        "{\"kind\":\"bias\",\"layers\":[\"x\"],\"weights\":{\"rows\":[3,4],\"normalize\":true}}]}";
+    cgam_net_file file;
+    cgam_status status = cgam_net_file_parse(env, "text", text, strlen(text), arg, &file);
+    double E = 0;
+    if (status == CGAM_OK)
+        status = cgam_net_eval(file.net, 1, file.x, NULL, &(cgam_net_values){.energy = &E});
+    /* x = (1, 2), W = 1 with its diagonal taken off: |x|^2 / 2 - (3 + 8) / 5 */
+    if (status == CGAM_OK && fabs(E - (2.5 - 2.2)) > 1e-14) status = CGAM_E_INTERNAL;
+    cgam_net_file_close(&file);
+    return status;
+}
+
+static void files_of_weights_are_opened_where_they_are(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    char dir[] = "/tmp/cgam-net-XXXXXX", path[64], text[5000];
+    const double W[] = {1, 0, 0, 1}, b[] = {1, 2};
+    const int64_t square[] = {2, 2}, two = 2, none[] = {0, 2}, whole[] = {1, 2};
+    cgam_net_file file;
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/b.npy", dir);
+    CHECK_STATUS(env, cgam_npy_write(env, path, CGAM_F64, 1, &two, b));
+    snprintf(path, sizeof path, "%s/W.npy", dir);
+    CHECK_STATUS(env, cgam_npy_write(env, path, CGAM_F64, 2, square, W));
+    assert_true(check_every_allocation(open_with_file, dir) > 10);
+    static const char form[] =
+        "{\"format\":\"cgam-net/1\",\"layers\":[{\"name\":\"x\",\"shape\":2}],\"synapses\":[{\"kind\":"
+        "\"self\",\"layers\":[\"x\"],\"weights\":{\"file\":\"%s\"}}]}";
+    snprintf(text, sizeof text, form, path);
+    CHECK_STATUS(env, cgam_net_file_parse(env, "text", text, strlen(text), "/nowhere", &file));
+    cgam_net_file_close(&file);
+    /* the document itself, by a path without a folder */
+    char here[512], name[] = "net.json";
+    assert_non_null(getcwd(here, sizeof here));
+    assert_int_equal(chdir(dir), 0);
+    FILE *to = fopen(name, "w");
+    fprintf(to, form, "W.npy");
+    fclose(to);
+    CHECK_STATUS(env, cgam_net_file_open(env, name, &file));
+    cgam_net_file_close(&file);
+    unlink(name);
+    CHECK_FAILS(env, CGAM_E_NOT_FOUND, cgam_net_file_open(env, name, &file));
+    assert_int_equal(chdir(here), 0);
+    snprintf(text, sizeof text, form, "W.npy");
+    CHECK_STATUS(env, cgam_npy_write(env, path, CGAM_F64, 2, none, W));
+    CHECK_FAILS(env, CGAM_E_SHAPE,
+                cgam_net_file_parse(env, "text", text, strlen(text), dir, &file));
+    CHECK_MESSAGE(env, "'W.npy' holds no numbers");
+    CHECK_STATUS(env, cgam_npy_write(env, path, CGAM_I64, 2, whole, W));
+    CHECK_FAILS(env, CGAM_E_UNSUPPORTED,
+                cgam_net_file_parse(env, "text", text, strlen(text), dir, &file));
+    CHECK_MESSAGE(env, "weights cannot be i64");
+    char longer[4200];
+    memset(longer, 'a', sizeof longer - 1);
+    longer[sizeof longer - 1] = 0;
+    snprintf(text, sizeof text, form, longer);
+    CHECK_FAILS(env, CGAM_E_FORMAT,
+                cgam_net_file_parse(env, "text", text, strlen(text), dir, &file));
+    CHECK_MESSAGE(env, "a path of 42");
+    unlink(path);
+    snprintf(path, sizeof path, "%s/b.npy", dir);
+    unlink(path);
+    rmdir(dir);
+    cgam_env_free(env);
+}
+
 static int open_example(cgam_env *env, void *arg)
 {
     cgam_net_file file;
@@ -375,7 +485,7 @@ static const char everything[] =
     "{\"name\":\"y\",\"shape\":[2,2,1],\"init\":[[[1],[2]],[[3],[4]]]},"
     "{\"name\":\"z\",\"shape\":[2,2]},{\"name\":\"s\",\"shape\":[]}],"
     "\"weights\":{\"W\":{\"rows\":[[3,4,0,0],[0,0,0,0],[1,0,0,0],[0,1,0,0]],\"normalize\":true},"
-    "\"one\":2,\"U\":[[1,0,0,1]]},\"synapses\":["
+    "\"one\":2,\"U\":[[1,0,0,1]],\"T\":[[1],[2],[3],[4]]},\"synapses\":["
     "{\"kind\":\"bilinear\",\"layers\":[\"x\",\"y\"],\"weights\":\"W\"},"
     "{\"kind\":\"self\",\"layers\":[\"x\"],\"weights\":\"W\"},"
     "{\"kind\":\"gram\",\"layers\":[\"x\"],\"weights\":\"W\",\"zero_diagonal\":false},"
@@ -384,7 +494,7 @@ static const char everything[] =
     "{\"kind\":\"bias\",\"layers\":[\"x\"],\"weights\":1},"
     "{\"kind\":\"bias\",\"layers\":[\"s\"],\"weights\":{\"rows\":3,\"normalize\":true}},"
     "{\"kind\":\"self\",\"layers\":[\"s\"],\"weights\":\"one\"},"
-    "{\"kind\":\"tensor\",\"layers\":[\"x\",\"s\"],\"weights\":[[1],[2],[3],[4]]},"
+    "{\"kind\":\"tensor\",\"layers\":[\"x\",\"s\"],\"weights\":\"T\"},"
     "{\"kind\":\"lowrank\",\"layers\":[\"x\",\"y\"],\"factors\":[\"U\",\"U\"],\"weights\":[2]},"
     "{\"kind\":\"lowrank\",\"layers\":[\"x\"],\"factors\":[[[1,2,3,4]]]},"
     "{\"kind\":\"hidden\",\"layers\":[\"x\"],\"weights\":\"U\",\"lagrangian\":\"softmax\",\"beta\":3},"
@@ -393,8 +503,8 @@ static const char everything[] =
     "\"query_weights\":[1,2,3,4],\"key_weights\":0.5},"
     "{\"kind\":\"convolution\",\"layers\":[\"y\",\"x\"],\"kernels\":[[[[1,2],[3,4]]]],"
     "\"same\":true}],"
-    "\"clamps\":[{\"layer\":\"x\",\"value\":2,\"to\":1},{\"layer\":\"y\",\"from\":1},"
-    "{\"layer\":\"x\",\"from\":1,\"to\":3}],"
+    "\"clamps\":[{\"layer\":\"x\",\"from\":1,\"to\":3},{\"layer\":\"y\",\"from\":1},"
+    "{\"layer\":\"x\",\"value\":2,\"to\":1}],"
     "\"flow\":{\"method\":\"euler\",\"t_end\":1,\"max_steps\":7,\"stop\":[]}}";
 
 static int parse_text(cgam_env *env, void *arg)
@@ -453,6 +563,8 @@ int main(void)
         cmocka_unit_test(a_document_becomes_what_it_says),
         cmocka_unit_test(weights_come_from_files_beside_the_document),
         cmocka_unit_test(mistakes_are_named_by_line_or_place),
+        cmocka_unit_test(a_promise_of_too_many_numbers_is_refused),
+        cmocka_unit_test(files_of_weights_are_opened_where_they_are),
         cmocka_unit_test(every_kind_of_synapse_can_be_written),
         cmocka_unit_test(every_failed_allocation_comes_back),
     };

@@ -346,6 +346,8 @@ static cgam_net *callers_net(caller *c)
     CHECK_STATUS(c->env, cgam_net_add_tensor(net, "t", 2, both, &c->op, 0.1));
     CHECK_STATUS(c->env, cgam_net_add_lowrank(net, "l", 2, both, U, NULL, 0.1));
     CHECK_STATUS(c->env, cgam_net_add_synapse(net, "u", 2, both, &c->synapse, c));
+    /* y begins with its first number ahead and is drawn to its fifth */
+    CHECK_STATUS(c->env, cgam_net_add_bias(net, "to", 1, (const double[]){0, 0, 0, 0, 2, 0}, 1));
     return net;
 }
 
@@ -356,7 +358,7 @@ static int go_on(void *user, const cgam_flow_moment *moment)
 }
 
 /* Everything that can be asked of a network; `what` numbers the questions. */
-enum { VALUES, JACOBIAN, EIGEN, FLOWS, QUESTIONS = FLOWS + 5 };
+enum { VALUES, JACOBIAN, EIGEN, FLOWS, TO_THE_WINNER = FLOWS + 5, QUESTIONS = FLOWS + 10 };
 static cgam_status ask(const cgam_net *net, int what, cgam_flow_report *r)
 {
     double x[12] = {0.5, -1, 0.2, 0.1, 0.3, 0.4, 1, 0, -0.3, 0.2, 0.9, -0.8}, out[24], E, power;
@@ -367,7 +369,8 @@ static cgam_status ask(const cgam_net *net, int what, cgam_flow_report *r)
     if (what == EIGEN) return cgam_net_eigen(net, x, NULL, 3, 0, out, &info);
     cgam_flow_opts f = cgam_flow_opts_default();
     const cgam_clamp clamp = {1, 0.2, 0.4, NULL, false};
-    f.method = (cgam_flow_method)(what - FLOWS);
+    f.method = (cgam_flow_method)((what - FLOWS) % 5);
+    if (what >= TO_THE_WINNER) f.stop = CGAM_EVENT_WINNER;
     f.t_end = 1;
     f.rtol = f.atol = 1e-3;
     f.step = 0.25;
@@ -426,7 +429,57 @@ static void what_leaves_the_range_is_named_or_ends_a_flow(void **state)
     cgam_env_free(c.env);
 }
 
-/* ---- many eigenvalues, every allocation -------------------------------------------------------- */
+static cgam_status endless(void *user, int k, const int64_t *size, const double *const *act,
+                           double *energy, double *const *current)
+{
+    (void)user, (void)k, (void)size, (void)act, (void)current;
+    *energy = INFINITY;
+    return CGAM_OK;
+}
+
+static void no_release(void *user)
+{
+    (void)user;
+    fail_msg("there was nothing to free");
+}
+
+/* A synapse that calls an infinite energy a success; and one that has nothing to be freed. */
+static void an_energy_beyond_double_is_noticed(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    cgam_net *net = layers_of(env, 1, (const int64_t[][3]){{2}}, (const int[]){1});
+    const cgam_synapse table = {endless, NULL, no_release};
+    const double x[2] = {1, 2};
+    double E;
+    CHECK_STATUS(env, cgam_net_add_synapse(net, "deep", 1, (const int[]){0}, &table, NULL));
+    CHECK_FAILS(env, CGAM_E_VALUE,
+                cgam_net_eval(net, 1, x, NULL, &(cgam_net_values){.energy = &E}));
+    CHECK_MESSAGE(env, "synapse 'deep' leaves the range of double");
+    cgam_net_free(net);
+    cgam_env_free(env);
+}
+
+/* ---- values and eigenvalues, every allocation -------------------------------------------------------- */
+static int many_values(cgam_env *env, void *arg)
+{
+    (void)arg;
+    enum { STATES = 130 };
+    static double x[3 * STATES], rate[3 * STATES];
+    const int64_t n = 3;
+    cgam_net *net = NULL;
+    cgam_status status = cgam_net_new(env, &net);
+    if (status == CGAM_OK) status = cgam_net_add_layer(net, "x", 1, &n, NULL, NULL);
+    if (status == CGAM_OK) status = cgam_net_add_coupling(net, "own", 0, 0, 0.1);
+    if (status == CGAM_OK)
+        status = cgam_net_eval(net, STATES, x, NULL, &(cgam_net_values){.rate = rate});
+    if (status == CGAM_OK)
+        status = cgam_net_eval(net, STATES, x, NULL, &(cgam_net_values){.power = rate});
+    if (status == CGAM_OK) status = cgam_net_jacobian(net, x, NULL, STATES, x, rate);
+    cgam_net_free(net);
+    return status;
+}
+
 static int leading_values(cgam_env *env, void *arg)
 {
     (void)arg;
@@ -449,10 +502,11 @@ static int leading_values(cgam_env *env, void *arg)
     return status;
 }
 
-static void iteration_for_eigenvalues_gives_back_what_it_had(void **state)
+static void values_give_back_what_they_had(void **state)
 {
     (void)state;
     assert_true(check_every_allocation(leading_values, NULL) > 20);
+    assert_true(check_every_allocation(many_values, NULL) > 10);
 }
 
 int main(void)
@@ -464,7 +518,8 @@ int main(void)
         cmocka_unit_test(attention_that_cannot_be_is_refused),
         cmocka_unit_test(what_a_callers_function_says_comes_back),
         cmocka_unit_test(what_leaves_the_range_is_named_or_ends_a_flow),
-        cmocka_unit_test(iteration_for_eigenvalues_gives_back_what_it_had),
+        cmocka_unit_test(an_energy_beyond_double_is_noticed),
+        cmocka_unit_test(values_give_back_what_they_had),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
