@@ -28,6 +28,13 @@
 /* a <= b */
 #define CHECK_LE(a, b) check_le((a), (b), #a, #b, __FILE__, __LINE__)
 
+/* got is a bound that is want: no less but for the rounding of want itself, and at most rel of it more */
+#define CHECK_BOUND(got, want, rel)                                                                \
+    do {                                                                                           \
+        CHECK_LE((want) * (1 - 1e-12), (got));                                                     \
+        CHECK_REL((got), (want), (rel));                                                           \
+    } while (0)
+
 /* The call succeeds; otherwise its status and the env's message are printed. */
 #define CHECK_STATUS(env, call) CHECK_FAILS(env, CGAM_OK, call)
 
