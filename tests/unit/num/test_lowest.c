@@ -158,6 +158,150 @@ static void of_a_diagonal(void **state)
     }
 }
 
+/* ---- What proves a bracket, written down once more ---------------------------------------------- */
+
+#define U 0x1p-53
+static double gamma_of(double k) { return k * U / (1 - k * U); }
+
+/* A bracket by the n x n matrix, T / 2^power: from above the quotient of the vector, from below what Cholesky's method proves at
+ * its first try; each with its rounding. */
+static void check_dense(const problem *t, double near)
+{
+    int64_t n = t->n;
+    int power = 0;
+    double *T = dense_room(n * n), error, size = 0, tall = 0, trace = 0, rounding = 0;
+    cgam_dplr_spec spec = spec_of(t);
+    cgam_lowest low;
+    CHECK_STATUS(env, cgam_dplr_lowest(env, &spec, 1e-15, true, &low));
+    CHECK_STATUS(env, cgam_dplr_matrix(env, &spec, T, &error));
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j <= i; j++) size = fmax(size, fabs(T[i * n + j]));
+    frexp(size, &power);
+    for (int64_t i = 0; i < n * n; i++) T[i] = ldexp(T[i], -power);
+    error = ldexp(error, -power);
+    const double *x = low.vector, value = ldexp(low.value, -power);
+    long double total = 0, abs = 0, square = 0;
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t j = 0; j < n; j++) {
+            double entry = j <= i ? T[i * n + j] : T[j * n + i];
+            total += (long double)x[i] * entry * x[j];
+            abs += fabsl((long double)x[i] * entry * x[j]);
+        }
+        square += (long double)x[i] * x[i];
+        tall = fmax(tall, fabs(T[i * n + i] - value));
+    }
+    double quotient = (double)(total / square), n_ = (double)n;
+    double above = gamma_of(2 * n_ + 8) * (double)(abs / square) + 2 * n_ * U * fabs(quotient);
+    double noise = 8 * U * (double)(abs / square); /* of the quotient, which was made in double */
+    CHECK_CLOSE(ldexp(low.hi, -power) - quotient, above + error, near * (above + error) + noise);
+    double gamma = gamma_of(2 * n_ + 8), cholesky = gamma / (1 - gamma);
+    double step = error + cholesky * n_ * tall + 8 * U * (tall + fabs(value));
+    for (int64_t i = 0; i < n; i++) {
+        double entry = T[i * n + i] - (value - step);
+        trace += fmax(entry, 0);
+        rounding = fmax(rounding, U * fabs(entry));
+    }
+    double below = step + error + rounding + cholesky * trace;
+    CHECK_CLOSE(value - ldexp(low.lo, -power), below, near * below + 2 * U * fabs(value));
+    cgam_free(env, low.vector);
+}
+
+static void by_a_matrix_the_bracket_is_its_rounding(void **state)
+{
+    (void)state;
+    /* [[1, 1], [1, 1]] / 2: the smallest eigenvalue is 0, next to which every rounding shows */
+    static double rows[] = {0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, -0.5};
+    problem t = with_rows(2, 4, rows, 1);
+    t.D[0] = t.D[1] = -0.5;
+    check_dense(&t, 1e-5);
+    t.D[1] = 3.5; /* and one entry is the largest by far */
+    check_dense(&t, 1e-3);
+    cgam_rng rng = cgam_rng_stream(5, 5);
+    for (int k = 0; k < 4; k++) {
+        int64_t n = k ? 12 * k : 3, d = 40;
+        t = with_rows(n, d, dense_bank(&rng, DENSE_NORMS, n, d), 1);
+        for (int64_t i = 0; i < n; i++) t.D[i] = -t.norm2[i];
+        check_dense(&t, 1e-3);
+    }
+    dense_reset();
+}
+
+/* And of Lanczos' vector, without a matrix. */
+static void by_a_vector_the_bound_is_its_rounding(void **state)
+{
+    (void)state;
+    cgam_rng rng = cgam_rng_stream(5, 6);
+    int64_t n = 300, d = 3;
+    double *scale = dense_room(n);
+    for (int k = 0; k < 4; k++) {
+        problem t = with_rows(n, d, dense_bank(&rng, DENSE_UNIT, n, d), 0.25);
+        for (int64_t i = 0; i < n; i++) {
+            t.D[i] = i == 7 ? -3 : dense_between(&rng, 1, 3);
+            scale[i] = 1;
+        }
+        t.w = k & 1 ? dense_normals(&rng, n, 1) : NULL;
+        t.sigma = 0.01;
+        if (k & 2) t.rows.scale = scale;
+        cgam_dplr_spec spec = spec_of(&t);
+        cgam_lowest low;
+        CHECK_STATUS(env, cgam_dplr_lowest(env, &spec, 1e-13, true, &low));
+        const double *x = low.vector;
+        double gamma = gamma_of((double)n + 8), off = 0, lengths = 0, wx = 0, w2 = 0;
+        double *sum = dense_room(d), nu = k & 2 ? (3 * (double)d + 64) * U : 0;
+        long double total = 0, square = 0;
+        for (int64_t i = 0; i < n; i++) {
+            off += x[i] * x[i] * fabs(t.D[i]) * gamma;
+            lengths += fabs(x[i]) * sqrt(t.norm2[i]);
+            total += (long double)t.D[i] * x[i] * x[i];
+            square += (long double)x[i] * x[i];
+            if (t.w) wx += t.w[i] * x[i], w2 += t.w[i] * t.w[i];
+        }
+        dense_combine(n, d, t.Z, x, sum);
+        double norm = dense_distance(d, sum, dense_room(d)), dt = (gamma + nu) * lengths;
+        off += 0.25 * (2 * norm * dt + dt * dt + norm * norm * gamma_of((double)d + 4));
+        if (t.w) off += 0.01 * gamma * 3 * w2;
+        total += 0.25L * norm * norm + (t.w ? 0.01L * wx * wx : 0);
+        off = (off + gamma * fabs((double)total)) / (double)square + 8 * U * fabs((double)total);
+        CHECK_CLOSE((double)(low.hi - total / square), off, 0.02 * off);
+        CHECK_LE(low.lo, low.value);
+        CHECK_LE(low.hi - low.lo, 1e-10);
+        cgam_free(env, low.vector);
+    }
+    dense_reset();
+}
+
+/* The free bracket: [-1, 1] on the diagonal, d rows of length, n - d without: the smallest D from below, and from above the least
+ * entry of the diagonal or the d-th of the pivots. */
+static void the_free_bracket_is_made_of_pivots(void **state)
+{
+    (void)state;
+    static double rows[6] = {4, 4, 4, 0.5, 0, 0}; /* d = 1 */
+    static const double D[6] = {-1, 3, 2, 0.5, 1, 0.75};
+    problem t = with_rows(6, 1, rows, 1);
+    double lo, hi;
+    for (int i = 0; i < 6; i++) t.D[i] = D[i];
+    cgam_dplr_spec spec = spec_of(&t);
+    CHECK_STATUS(env, cgam_dplr_bracket(env, &spec, &lo, &hi));
+    CHECK_CLOSE(lo, -1, 4 * U);
+    CHECK_CLOSE(hi, 0.5, 4 * U); /* one pivot is below it, and the rank is one */
+    assert_true(lo < -1 && hi > 0.5);
+    t.w = t.norm2;
+    t.sigma = 1e-9;
+    spec = spec_of(&t);
+    CHECK_STATUS(env, cgam_dplr_bracket(env, &spec, &lo, &hi));
+    CHECK_CLOSE(hi, 0.75, 4 * U); /* rank two; the diagonal has 0.75 too */
+    t.D[5] = 0.6;
+    t.D[4] = 0.55;
+    CHECK_STATUS(env, cgam_dplr_bracket(env, &spec, &lo, &hi));
+    CHECK_CLOSE(hi, 0.55, 4 * U); /* which the diagonal has */
+    t.a = 0;
+    t.w = NULL;
+    spec = spec_of(&t);
+    CHECK_STATUS(env, cgam_dplr_bracket(env, &spec, &lo, &hi));
+    assert_true(lo == -1 && hi == -1); /* diagonal */
+    dense_reset();
+}
+
 static int lowest(cgam_env *other, void *arg)
 {
     cgam_dplr_spec spec = spec_of(arg);
@@ -189,6 +333,9 @@ int main(void)
         cmocka_unit_test(of_memories_with_almost_equal_norms),
         cmocka_unit_test(of_the_hessian_of_the_energy),
         cmocka_unit_test(of_a_diagonal),
+        cmocka_unit_test(by_a_matrix_the_bracket_is_its_rounding),
+        cmocka_unit_test(by_a_vector_the_bound_is_its_rounding),
+        cmocka_unit_test(the_free_bracket_is_made_of_pivots),
         cmocka_unit_test(it_copes_with_every_failed_allocation),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
