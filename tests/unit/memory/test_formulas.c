@@ -117,6 +117,91 @@ static void entmax_has_its_own(void **state)
     plan_done();
 }
 
+/* Shares of weights that are known in part: of a memory and of the ghost, from both sides. */
+static void shares_are_their_formulas(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 16; k++) {
+        bool none = k & 1, ghost = k & 2, wide = k & 4, ahead = k & 8;
+        cgam_recall_opts o = object_opts(CGAM_FIRST, 0, 2, 0);
+        o.none = none;
+        o.none_score = ahead ? 1.5 : 0.5;
+        if (ghost && !none) continue;
+        plan_of(&o);
+        cgam_weights x = {.top = 1, .known = 2.5, .scored = 3};
+        if (wide) x.low = 0.3, x.high = 0.4, x.off = 0.01;
+        double r = ghost ? o.none_score : 0.75, share[2];
+        cgam_weights_share(plan, &x, r, ghost, share);
+        /* all weights over e^(beta top), top = 1 */
+        double w = exp(2 * (r - 1)), rest = none ? exp(2 * (o.none_score - 1)) : 0;
+        double others = ghost ? 2.5 : 2.5 - w + rest, exps = 4096 * U;
+        double doubt = ((3 + 64) * U + exps) * 2.5, many = (N + 64) * U;
+        double up = exp(2 * x.off) * (1 + 2 * exps);
+        double most = (others + doubt + x.high * (1 + many)) * up;
+        double least = (others - doubt + x.low * (1 - many)) / up;
+        double from = w / up / (w / up + most), to = w * up / (w * up + least);
+        double exact = w / (w + others);
+        if (wide) {
+            CHECK_REL(share[0], from, 1e-7);
+            CHECK_REL(share[1], to, 1e-7);
+        } else { /* rounding alone, of which 16 u or so are its own */
+            CHECK_REL(exact - share[0], exact - from, 5e-3);
+            CHECK_REL(share[1] - exact, to - exact, 5e-3);
+        }
+        plan_done();
+    }
+    cgam_recall_opts o = object_opts(CGAM_FIRST, 0, 2, 0);
+    plan_of(&o);
+    double share[2];
+    cgam_weights alone = {.top = 1, .known = 1, .scored = 1}, lost = alone;
+    cgam_weights_share(plan, &alone, 1, false, share);
+    assert_true(share[1] == 1 && share[0] > 1 - 1e-11 && share[0] < 1);
+    lost.off = INFINITY; /* of which nothing is known */
+    cgam_weights_share(plan, &lost, 1, false, share);
+    assert_true(share[0] == 0 && share[1] == 1);
+    cgam_weights_share(plan, &alone, -400, false, share); /* e^-802, and nothing */
+    assert_true(share[0] == 0 && share[1] > 0 && share[1] < 1e-290);
+    plan_done();
+}
+
+/* Entropy, participation, rank and gaps with a ghost among the rivals: numbers of three weights. */
+static void the_ghost_counts_as_a_rival(void **state)
+{
+    (void)state;
+    static const double rows[] = {1, 0, 0, 1}, q[] = {1, 0.5}, ghosts[] = {0.75, 2, -1, -1e9};
+    bank = object_bank(env, 2, 2, rows);
+    for (int k = 0; k < 16; k++) {
+        cgam_recall_opts o = object_opts(CGAM_FIRST, 0, 2, 0);
+        o.none = true;
+        o.none_score = ghosts[k / 2 % 4];
+        double x[] = {1, 0.5, o.none_score}, sum = 0, entropy = 0, squares = 0, p[3];
+        for (int i = 0; i < 3; i++) sum += exp(2 * x[i]);
+        for (int i = 0; i < 3; i++) {
+            p[i] = exp(2 * x[i]) / sum;
+            entropy -= p[i] > 0 ? p[i] * log(p[i]) : 0;
+            squares += p[i] * p[i];
+        }
+        cgam_result got;
+        double weights[2]; /* with which all vectors are made */
+        int64_t target = 1, focus = k % 2 ? 1 : x[2] > 1 ? 2 : 0;
+        cgam_recall *of = object_recall(env, bank, &o);
+        cgam_recall_in in = {.queries = 1, .q = q, .target = k % 2 ? &target : NULL};
+        cgam_recall_out out = {.results = &got, .p = k / 8 ? weights : NULL};
+        CHECK_STATUS(env, cgam_recall_run(of, &in, &out));
+        CHECK_REL(got.neff_entropy, exp(entropy), 1e-13);
+        CHECK_REL(got.neff_ipr, 1 / squares, 1e-13);
+        CHECK_REL(got.p_none, p[2], 1e-13);
+        CHECK_REL(got.p, p[focus], 1e-13);
+        CHECK_REL(got.log_p, log(p[focus]), 1e-13);
+        double best = focus == 2 ? 1 : fmax(focus ? x[0] : x[1], x[2]);
+        CHECK_CLOSE(got.gap, x[focus] - best, 1e-15);
+        if (focus < 2) assert_int_equal(got.focus_rank, focus + (x[2] > x[focus]));
+        assert_int_equal(got.winner, x[2] > 1 ? -1 : 0);
+        cgam_recall_free(of);
+    }
+    cgam_bank_free(bank);
+}
+
 /* ---- A query by hand -------------------------------------------------------------------------- */
 
 typedef struct made {
@@ -328,6 +413,11 @@ static void certified_values_leave_room_for_doubt(void **state)
         CHECK_REL(out.fold_margin, fmax(margin - off, eta - l2b * rows), 2e-8);
         assert_int_equal(out.fold_margin_exact, k == 2);
         if (k < 2) CHECK_LE(1e-3, more);
+        /* what pi may be away from 1 in all, n 2^-51, where little else is */
+        if (k == 2) CHECK_CLOSE(margin - out.fold_margin, off + N * 0x1p-51 * l2b, 1e-15);
+        if (k == 2)
+            CHECK_CLOSE(out.local_contraction - local, more * local + N * 0x1p-51 * l2b / eta,
+                        1e-15);
         plan_done();
     }
 }
@@ -385,6 +475,8 @@ int main(void)
         cmocka_unit_test(free_bounds_are_their_formulas),
         cmocka_unit_test(a_share_is_lowered_by_its_rounding),
         cmocka_unit_test(entmax_has_its_own),
+        cmocka_unit_test(shares_are_their_formulas),
+        cmocka_unit_test(the_ghost_counts_as_a_rival),
         cmocka_unit_test(errors_are_their_formulas),
         cmocka_unit_test(what_still_moves_has_not_converged),
         cmocka_unit_test(energies_rise_by_their_formula),

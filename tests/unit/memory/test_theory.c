@@ -86,6 +86,10 @@ static void a_margin_bound_solves_its_equation(void **state)
             }
     assert_true(isnan(cgam_margin_bound(3, 1.5, 1, NAN)) && cgam_margin_bound(1, 1.5, 1, -9) == 1);
     assert_true(cgam_margin_bound_below(1, 1.5, 1, -9) == 1);
+    /* p^(1/2) = 2^-54 is less than what p^(1/2) - ((1 - p) / 4)^(1/2) is known by: nothing is proved */
+    double edge = -0.5 + 0x1p-54, little = cgam_margin_bound(5, 1.5, 2, edge);
+    assert_true(little > 0 && little < 1e-30 && cgam_margin_bound_below(5, 1.5, 2, edge) == 0);
+    assert_true(cgam_margin_bound(5, 1.5, 2, -0.5) == 0);
     CHECK_REL(cgam_margin_bound(7, 1.5, 1, 0), 1.0 / 7, 1e-14);
 }
 
@@ -200,6 +204,12 @@ static void the_horizon_has_a_limit_at_criticality(void **state)
     CHECK_STATUS(env, cgam_supercritical_horizon(sp, 1, 2, 3, 0.05, u, false, &near));
     CHECK_CLOSE(near.rest, 0, 0);
     CHECK_REL(near.time, 2 * L / (3 * at.gap), 1e-12);
+    static const double needs[] = {2, 0.5, 0.01, -0.5}; /* L + 3 rest */
+    for (int k = 0; k < 4; k++) {
+        double delta = 11 / (11 + exp(needs[k] - 3 * at.rest));
+        CHECK_STATUS(env, cgam_supercritical_horizon(sp, 1, 2, 3, delta, u, true, &near));
+        CHECK_CLOSE(near.time, 2 * fmax(needs[k], 0) / (3 * at.gap), 1e-9);
+    }
     /* 1 - delta below 1/n is met at once */
     CHECK_STATUS(env, cgam_supercritical_horizon(sp, 1.5, 2, 3, 0.95, u, false, &near));
     CHECK_CLOSE(near.time, 0, 0);

@@ -146,6 +146,26 @@ static void takes_large_arguments_and_refuses_what_is_no_number(void **state)
     assert_true(isnan(cgam_entmax_of(1.5, 1, 2, far).shift));
 }
 
+/* n equal scores: p = 1 / n, so that shift = log_A(1 / n). A sum of so many that kept no roundings would be off by hundreds of ulp. */
+static void adds_up_long_rows_of_equal_scores(void **state)
+{
+    (void)state;
+    static double x[100000];
+    static const int64_t sizes[] = {2, 1000, 1024, 1025, 100000};
+    static const double orders[] = {1.25, 1.5, 2};
+    for (int i = 0; i < 100000; i++) x[i] = 3;
+    for (int k = 0; k < 15; k++) {
+        double order = orders[k % 3];
+        int64_t n = sizes[k / 3];
+        cgam_entmax e = cgam_entmax_of(order, 0.7, n, x);
+        double want = (pow((double)n, 1 - order) - 1) / (order - 1);
+        CHECK_CLOSE(e.shift, want, 4 * DBL_EPSILON * fabs(want));
+        /* L = <z, p> + H_A(p) - beta top = (1 - n^(1 - A)) / (A (A - 1)) */
+        CHECK_REL(cgam_entmax_value(&e, n, x), -want / order, 1e-13 * (double)n);
+        CHECK_REL(cgam_entmax_tilt(&e, n, x), want, 1e-13 * (double)n);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -154,6 +174,7 @@ int main(void)
         cmocka_unit_test(ends_in_softmax_and_in_the_projection),
         cmocka_unit_test(has_the_slope_of_its_support),
         cmocka_unit_test(takes_large_arguments_and_refuses_what_is_no_number),
+        cmocka_unit_test(adds_up_long_rows_of_equal_scores),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
