@@ -74,18 +74,16 @@ static cgam_outcome fewer_minima(const cgam_study *s, cgam_claim *claim, const c
 {
     (void)name;
     const cgam_table *t = cgam_study_find(s, "cells");
-    cgam_outcome outcome = CGAM_OPEN;
     double tests = 0;
     int64_t fewer = 0;
     for (int64_t i = 0; i < t->rows; i += 2) tests += cgam_table_get(t, i, "minima") >= 2;
+    cgam_outcome all = tests > 0 ? CGAM_SHOWN : CGAM_OPEN;
     for (int64_t i = 0; i < t->rows; i += 2) {
         if (!(cgam_table_get(t, i, "minima") >= 2)) continue;
         cgam_outcome one =
             cgam_claim_above(-cgam_table_get(t, i + 1, "minima_change"),
                              cgam_table_get(t, i + 1, "minima_change_se"), cgam_claim_limit(tests));
-        outcome = fewer == 0 && outcome == CGAM_OPEN && one == CGAM_SHOWN
-                      ? CGAM_SHOWN
-                      : cgam_claim_both(outcome, one);
+        all = cgam_claim_both(all, one);
         fewer += one == CGAM_SHOWN;
     }
     int64_t last = hardest(t, 0);
@@ -94,7 +92,7 @@ static cgam_outcome fewer_minima(const cgam_study *s, cgam_claim *claim, const c
                     "without, %.2f with; ",
                     (long long)fewer, tests, cgam_table_get(t, last, "minima"),
                     cgam_table_get(t, last + 1, "minima"));
-    return outcome;
+    return all;
 }
 
 /* ---- Sparse recall --------------------------------------------------------------------------- */
@@ -125,7 +123,7 @@ static cgam_outcome exact_from_the_margin(const cgam_study *s, cgam_claim *claim
     for (int64_t i = 0; i < t->rows; i++)
         wide += cgam_table_get(t, i, "wide") * cgam_table_get(t, i, "trials");
     cgam_claim_tell(claim, "%s: %.0f of %.0f are not; ", name, total(t, "missed"), rint(wide));
-    return cgam_claim_if(total(t, "missed") == 0 && wide > 0);
+    return wide > 0 ? cgam_claim_if(total(t, "missed") == 0) : CGAM_OPEN;
 }
 
 void cgam_claims_points(const cgam_run *runs, cgam_claims *c)

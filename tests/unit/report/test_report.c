@@ -144,6 +144,37 @@ static void claims_follow_the_numbers(void **state)
         }
 }
 
+/* What is said of all cells asks each of them: the first as well as the last, and one at least. */
+static void no_cell_is_forgotten(void **state)
+{
+    (void)state;
+    static const char fewer[] = "A context leaves fewer", exact[] = "From βΔ";
+    const cgam_study *s = report->runs[CGAM_RUN_ANNEALING].study;
+    int64_t *trials = (int64_t *)(uintptr_t)&cgam_study_options(s)->trials, were = *trials;
+    const cgam_table *t = cgam_study_find(s, "cells");
+    *trials = 100;
+    for (int64_t i = 0; i < t->rows; i++) {
+        change(CGAM_RUN_ANNEALING, "cells", i, "minima", 4 - (double)(i % 2));
+        change(CGAM_RUN_ANNEALING, "cells", i, "minima_change", -1);
+        change(CGAM_RUN_ANNEALING, "cells", i, "minima_change_se", 0.1);
+    }
+    assert_int_equal(claim(fewer)->verdict, CGAM_HOLDS);
+    for (int64_t i = 1; i < t->rows; i += 2) {
+        change(CGAM_RUN_ANNEALING, "cells", i, "minima_change_se", 1);
+        assert_int_equal(claim(fewer)->verdict, CGAM_NOT_DECIDED);
+        change(CGAM_RUN_ANNEALING, "cells", i, "minima_change_se", 0.1);
+    }
+    for (int64_t i = 0; i < t->rows; i++) change(CGAM_RUN_ANNEALING, "cells", i, "minima", 1);
+    assert_int_equal(claim(fewer)->verdict, CGAM_NOT_DECIDED);
+    *trials = were;
+
+    for (int run = CGAM_RUN_SPARSE; run <= CGAM_RUN_SPARSE_COUPLED; run++) {
+        t = cgam_study_find(report->runs[run].study, "cells");
+        for (int64_t i = 0; i < t->rows; i++) change(run, "cells", i, "wide", 0);
+    }
+    assert_int_equal(claim(exact)->verdict, CGAM_NOT_DECIDED);
+}
+
 static char *read_page(void)
 {
     char path[400];
@@ -367,6 +398,7 @@ int main(void)
         cmocka_unit_test(commands_name_what_is_unusual),
         cmocka_unit_test(scripts_fit_their_tables),
         cmocka_unit_test(the_page_asks_for_what_there_is),
+        cmocka_unit_test(no_cell_is_forgotten), /* last: it leaves tables changed */
     };
     return cmocka_run_group_tests(tests, make, unmake);
 }
