@@ -15,6 +15,12 @@ SLOWER = 5 if os.environ.get("CGAM_SANITIZE") else 1
 failures = []
 
 
+def soon():
+    """Seconds for a job that cannot go on to end: ten, and more where more is at work than there are cores."""
+    crowd = os.getloadavg()[0] / len(os.sched_getaffinity(0))
+    return 10 * SLOWER * min(max(crowd, 1), 6)
+
+
 def check(fine, *said):
     if not fine:
         failures.append(said)
@@ -49,14 +55,6 @@ def family(pid):
     return found
 
 
-def running(pid):
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
-    except OSError:
-        return False
-
-
 def ranks_of(job):
     found = []
     for pid in family(job.pid):
@@ -69,20 +67,33 @@ def ranks_of(job):
     return found
 
 
+def still_here(end):
+    """Who else is at work in this folder at that time; mpirun may return a little before its ranks."""
+    while True:
+        left = []
+        for name in os.listdir("/proc"):
+            try:
+                if name.isdigit() and int(name) != os.getpid() and os.readlink(f"/proc/{name}/cwd") == os.getcwd():
+                    left.append(int(name))
+            except OSError:
+                pass
+        if not left or time.monotonic() > end:
+            return left
+        time.sleep(0.05)
+
+
 def killed(job, pid, number):
-    """One of its ranks gets a signal: mpirun and all ranks end within ten seconds. What it printed."""
-    team = ranks_of(job)
+    """One of its ranks gets a signal: mpirun and all ranks end soon. What it printed."""
     os.kill(pid, number)
-    end = time.monotonic() + 10 * SLOWER
+    limit = soon()
+    end = time.monotonic() + limit
     try:
-        out, err = job.communicate(timeout=10 * SLOWER)
+        out, err = job.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
         check(False, "killed: goes on")
         job.kill()
         out, err = job.communicate()
-    while any(map(running, team)) and time.monotonic() < end:  # mpirun may return a little before them
-        time.sleep(0.05)
-    left = [rank for rank in team if running(rank)]
+    left = still_here(end)
     check(not left, "killed: left running", left)
     for rank in left:
         os.kill(rank, signal.SIGKILL)

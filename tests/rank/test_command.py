@@ -13,7 +13,7 @@ import tempfile
 import time
 
 import numpy as np
-from jobs import ALONE, PROGRAM, SLOWER, check, failures, killed, mpirun, ours, ranks_of
+from jobs import ALONE, PROGRAM, SLOWER, check, failures, killed, mpirun, ours, ranks_of, soon
 
 AS_IT_COMES = ("seconds", "figure_seconds", "ranks", "traffic", "out", "report", "bank", "threads")
 
@@ -90,7 +90,7 @@ def banks():
     same(3, alone("inspect", "--bank", "Z.index.json", "--alpha", "0.003"), "inspect", "--bank", "Z.index.json", "--alpha", "0.003")
     os.remove("part-00009.safetensors")
     job = mpirun((2, PROGRAM, "recall", "--bank", "Z.index.json", "--query", "q.npy"))
-    out, err = job.communicate(timeout=60 * SLOWER)
+    out, err = job.communicate(timeout=soon())
     check(job.returncode == 2 and out == "" and len(ours(err)) == 1 and "part-00009" in err, "a missing shard", err)
 
 
@@ -105,7 +105,7 @@ def studies():
     check(strip(together(2, "study", "coupled", "--only-trial", "1")) == strip(one), "only-trial")
     job = mpirun((1, PROGRAM, "study", "phase", "--trials", "2", "--out", "odd"),
                  (1, PROGRAM, "study", "phase", "--trials", "3", "--out", "odd"))
-    out, err = job.communicate(timeout=60 * SLOWER)
+    out, err = job.communicate(timeout=soon())
     check(job.returncode == 2 and out == "" and len(ours(err)) == 1 and "rank 1: other options" in err, "options", err)
     check(not os.path.exists("odd/summary.json"), "half a study")
 
