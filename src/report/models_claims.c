@@ -13,8 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { QUERIES_MIN = 50 };
-
 /* ---- Tests ------------------------------------------------------------------------------- */
 /* The chance of `up` or more heads in up + down throws. */
 static double sign_test(int64_t up, int64_t down)

@@ -6,6 +6,7 @@
 #include "report/claims.h"
 
 typedef enum outcome { SILENT, NO, YES } outcome; /* SILENT: the study cannot say */
+enum { QUERIES_MIN = 50 }; /* with fewer, nothing seen is not nothing there */
 
 /* What a claim compares: answers by their paths in the entry of the most shots, or a kind of context. */
 typedef struct rival {

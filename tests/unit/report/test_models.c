@@ -243,6 +243,43 @@ static void an_injection_beside_a_study_is_judged(void **state)
     remove_study("told");
 }
 
+/* And what `lm gates` left: few queries, or a share in between, do not make the range of alpha degenerate. */
+static void gates_beside_a_study_are_judged(void **state)
+{
+    (void)state;
+    static const struct {
+        int queries;
+        double share;
+        const char *verdict;
+    } cases[] = {{60, 0.9, "does not hold"}, {60, 1, "does not hold"}, {60, 1.0 / 60, "holds"},
+                 {60, 0.1, "absent"},        {12, 0.25, "absent"},     {12, 0, "absent"}};
+    char path[500];
+    put_study("told", study_as_told());
+    snprintf(path, sizeof path, "%s/lm/told/gates.json", folder);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        json_t *grid = json_array();
+        for (int k = 0; k < 4; k++) /* alpha = 0 and one more, both modes */
+            json_array_append_new(grid, json_pack("{s:f,s:s,s:f,s:f,s:f,s:f,s:o}", "alpha",
+                                                  k / 2 * 0.1, "mode", k % 2 ? "coupled" : "first",
+                                                  "argmax_changed", k > 1 ? cases[i].share : 0,
+                                                  "neff", 5.0, "unique_share", 0.5, "restricted",
+                                                  0.5, "restricted_right", right(k > 1 ? 60 : 30)));
+        json_t *doc =
+            json_pack("{s:i,s:f,s:f,s:s,s:[{s:i,s:o}]}", "queries", cases[i].queries, "alpha_crit",
+                      0.3, "mu_max", 10.0, "over", "restricted", "shots", "k", 4, "grid", grid);
+        assert_int_equal(json_dump_file(doc, path, 0), 0);
+        json_decref(doc);
+        decide();
+        assert_string_equal(verdict("The skewed spectrum"), cases[i].verdict);
+        assert_string_equal(verdict("A small"), "holds");
+        assert_string_equal(verdict("At α = 0 the feedback"), "holds");
+        assert_string_equal(verdict("At α > 0 the feedback"),
+                            cases[i].share >= 0.9 ? "holds" : "does not hold");
+    }
+    unlink(path);
+    remove_study("told");
+}
+
 static json_t *way(int count) { return json_pack("{s:o}", "full_right", right(count)); }
 
 /* And what `lm fit` left, what is said of a learned P; what it did not fit decides nothing. */
@@ -535,6 +572,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_the_data_show_holds),
         cmocka_unit_test(an_injection_beside_a_study_is_judged),
+        cmocka_unit_test(gates_beside_a_study_are_judged),
         cmocka_unit_test(a_fit_beside_a_study_is_judged),
         cmocka_unit_test(each_claim_follows_its_own_numbers),
         cmocka_unit_test(more_shots_are_judged_where_they_can_do_something),
