@@ -12,17 +12,17 @@ static void make_prompts(cgam_env *env, const cgam_dataset *set)
         must_be_one_line(env);
         return;
     }
-    for (int64_t i = 0; i < cgam_prompts_count(prompts); i++)
-        for (int demos = CGAM_DEMOS_TRUE; demos <= CGAM_DEMOS_FOREIGN; demos++) {
-            char *prompt;
-            if (cgam_prompts_text(prompts, i, 2, (cgam_demos)demos, &prompt) != CGAM_OK) {
-                must(demos != CGAM_DEMOS_TRUE && !prompt); /* a set may lack wrong objects */
-                must_be_one_line(env);
-                continue;
-            }
-            must(strstr(prompt, cgam_prompts_cue(prompts)) != NULL);
-            cgam_text_free(env, prompt);
+    for (int64_t i = 0; i < cgam_prompts_count(prompts); i++) { /* each with others */
+        int demos = CGAM_DEMOS_TRUE + (int)i % (CGAM_DEMOS_FOREIGN - CGAM_DEMOS_TRUE + 1);
+        char *prompt;
+        if (cgam_prompts_text(prompts, i, 2, (cgam_demos)demos, &prompt) != CGAM_OK) {
+            must(demos != CGAM_DEMOS_TRUE && !prompt); /* a set may lack wrong objects */
+            must_be_one_line(env);
+            continue;
         }
+        must(strstr(prompt, cgam_prompts_cue(prompts)) != NULL);
+        cgam_text_free(env, prompt);
+    }
     cgam_prompts_free(prompts);
 }
 

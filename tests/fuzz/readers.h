@@ -92,7 +92,7 @@ typedef struct fuzz_file {
     const uint8_t *data;
     size_t size;
     uint64_t most; /* bytes of an array that this input can hold */
-    int left;      /* arrays still to be opened; listing goes on */
+    int before;    /* arrays to be listed before the one that is opened */
 } fuzz_file;
 
 static inline int fuzz_visit(void *user, const char *member, int dtype, int ndim,
@@ -101,21 +101,22 @@ static inline int fuzz_visit(void *user, const char *member, int dtype, int ndim
     fuzz_file *f = user;
     must(member && dtype <= (int)CGAM_I32 && ndim >= 0 && ndim <= CGAM_ARRAY_DIMS);
     for (int k = 0; k < ndim; k++) must(shape[k] >= 0);
-    if (*member && f->left-- > 0) fuzz_open(f->format, f->data, f->size, member, f->most);
+    if (*member && f->before-- == 0) fuzz_open(f->format, f->data, f->size, member, f->most);
     return 0;
 }
 
-/* Lists the input and opens what the list names. */
+/* Lists the input and opens one of what the list names, or without a name: the size says which. Opening each of them in turn
+ * would read the same head five times. */
 static inline int fuzz_reader(const cgam_format *format, const uint8_t *data, size_t size,
                               uint64_t most)
 {
     if (size == 0) return 0; /* files without bytes are turned away before any reader */
-    fuzz_file f = {format, data, size, most, 4};
+    fuzz_file f = {format, data, size, most, (int)(size % 4)};
     const cgam_file file = cgam_file_borrow(data, size);
     (void)format->recognise(&file);
     if (format->list(fuzz_env(), "fuzz", &file, fuzz_visit, &f) != CGAM_OK)
         must_be_one_line(fuzz_env());
-    fuzz_open(format, data, size, NULL, most);
+    if (f.before >= 0) fuzz_open(format, data, size, NULL, most);
     return 0;
 }
 
