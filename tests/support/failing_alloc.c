@@ -36,22 +36,31 @@ static void take_back(void *user, void *block)
     free(block);
 }
 
+static bool look(void *user)
+{
+    failing_alloc *failing = user;
+    const int64_t at = atomic_fetch_add(&failing->looks, 1) + 1;
+    return failing->stop_at && at >= failing->stop_at;
+}
+
 cgam_env_opts failing_alloc_opts(failing_alloc *failing, int threads)
 {
     cgam_env_opts opts = cgam_env_opts_default();
     opts.threads = threads;
     opts.alloc = give;
     opts.free = take_back;
+    opts.interrupted = look;
     opts.user = failing;
     return opts;
 }
 
-/* One run with request k failing; true when fewer than k requests were made. */
-static bool run_failing(check_scenario scenario, void *arg, int threads, int64_t k,
+/* One run with request k failing, or with a wish to stop at look k; true when there were fewer. */
+static bool run_failing(check_scenario scenario, void *arg, int threads, int64_t k, bool stop,
                         int64_t *requests)
 {
-    failing_alloc failing = {.fail_at = k};
+    failing_alloc failing = {.fail_at = stop ? 0 : k, .stop_at = stop ? k : 0};
     const cgam_env_opts opts = failing_alloc_opts(&failing, threads);
+    const char *what = stop ? "look" : "request";
     cgam_env *env = NULL;
     bool silent = false;
     int status = cgam_env_new(&opts, &env);
@@ -59,15 +68,16 @@ static bool run_failing(check_scenario scenario, void *arg, int threads, int64_t
         status = scenario(env, arg);
         silent = status != CGAM_OK && cgam_env_message(env)[0] == '\0';
     }
-    const bool failed = failing.requests >= k;
-    if (status != (failed ? CGAM_E_NOMEM : CGAM_OK))
-        fail_msg("request %lld %s, the scenario returned %d (%s): %s", (long long)k,
+    const bool failed = (stop ? failing.looks : failing.requests) >= k;
+    if (status != (failed ? stop ? CGAM_E_INTERRUPTED : CGAM_E_NOMEM : CGAM_OK))
+        fail_msg("%s %lld %s, the scenario returned %d (%s): %s", what, (long long)k,
                  failed ? "failed" : "was not reached", status,
                  cgam_status_text((cgam_status)status), env ? cgam_env_message(env) : "no env");
-    if (silent) fail_msg("request %lld failed and the env has no message about it", (long long)k);
+    if (silent && !stop) /* who wished to stop knows why */
+        fail_msg("request %lld failed and the env has no message about it", (long long)k);
     cgam_env_free(env);
     if (failing.live != 0)
-        fail_msg("request %lld %s, and %lld blocks were left after cgam_env_free", (long long)k,
+        fail_msg("%s %lld %s, and %lld blocks were left after cgam_env_free", what, (long long)k,
                  failed ? "failed" : "was not reached", (long long)failing.live);
     *requests = failing.requests;
     return !failed;
@@ -76,8 +86,12 @@ static bool run_failing(check_scenario scenario, void *arg, int threads, int64_t
 static int64_t try_requests(check_scenario scenario, void *arg, int threads, int64_t step)
 {
     int64_t requests = 0;
-    for (int64_t k = 1; !run_failing(scenario, arg, threads, k, &requests); k += k < 16 ? 1 : step)
+    for (int64_t k = 1; !run_failing(scenario, arg, threads, k, false, &requests);
+         k += k < 16 ? 1 : step)
         if (k > REQUESTS_MAX * step) fail_msg("more than %d tries do not end it", REQUESTS_MAX);
+    /* long work looks again and again at the same place */
+    for (int64_t k = 1; !run_failing(scenario, arg, threads, k, true, &requests);)
+        k += k < 16 ? 1 : k / 4;
     return requests;
 }
 

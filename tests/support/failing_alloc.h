@@ -1,4 +1,4 @@
-/* failing_alloc.h: an allocator that fails on the k-th request and counts what is still held.
+/* failing_alloc.h: an allocator that fails on the k-th request and counts what is still held, and a wish to stop at the k-th look.
  *
  *     static int make_bank(cgam_env *env, void *arg) { ...; return status; }
  *     check_every_allocation(make_bank, NULL);
@@ -13,7 +13,9 @@
 
 typedef struct failing_alloc {
     int64_t fail_at;          /* the request that fails, from 1; 0 = none */
+    int64_t stop_at;          /* the look at which a stop is wished, and from then on; 0 = none */
     _Atomic int64_t requests; /* asked for so far */
+    _Atomic int64_t looks;    /* for a wish to stop, so far */
     _Atomic int64_t live;     /* blocks given and not yet taken back */
 } failing_alloc;
 
@@ -24,7 +26,8 @@ typedef int (*check_scenario)(cgam_env *env, void *arg);
 
 /* Runs the scenario, each time on a new env, with the first request failing, then the second, and
  * so on until none fails; a sanitizer's build takes some of them only. Each failure must come back
- * as CGAM_E_NOMEM with a message, and no block may be left after cgam_env_free. Gives the number of
+ * as CGAM_E_NOMEM with a message, and no block may be left after cgam_env_free. Then the same with a
+ * wish to stop at the first looks for one, each of 16 and then ever fewer, which comes back as CGAM_E_INTERRUPTED. Gives the number of
  * requests of a whole run. */
 int64_t check_every_allocation(check_scenario scenario, void *arg);
 

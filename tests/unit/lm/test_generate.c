@@ -363,6 +363,8 @@ static int all_of_it(cgam_env *on, void *arg)
     status = cgam_lm_observe(lm, 2, s.prompt, &o, ignore, NULL);
     if (status == CGAM_OK) status = cgam_lm_score(lm, 2, s.prompt, 2, c, &o.run, log_p);
     if (status == CGAM_OK) status = cgam_lm_generate(lm, 2, s.prompt, &g, text);
+    /* a text that was stopped is an answer, and says so */
+    if (status == CGAM_OK && text[1].stop == CGAM_LM_STOP_INTERRUPT) status = CGAM_E_INTERRUPTED;
     cgam_lm_texts_free(lm, 2, text);
     cgam_lm_close(lm);
     return status;

@@ -174,9 +174,9 @@ static void status_and_message_are_printed(void **state)
 
 /* ---- every allocation fails in turn ---------------------------------------------------------- */
 
-typedef enum flaw { SOUND, LEAKS, SWALLOWS, SILENT } flaw;
+typedef enum flaw { SOUND, LEAKS, SWALLOWS, SILENT, DEAF } flaw;
 
-/* Two blocks, with one of the usual mistakes when the second is refused. */
+/* Two blocks and a look whether to stop, with one of the usual mistakes when the second is refused or a stop is wished. */
 static int two_blocks(cgam_env *env, void *arg)
 {
     const flaw *f = arg;
@@ -187,6 +187,8 @@ static int two_blocks(cgam_env *env, void *arg)
     if (!b && *f == SILENT) status = CGAM_E_NOMEM;
     if (!b && *f != SILENT && *f != SWALLOWS) status = cgam_fail_nomem(env, "second");
     if (!b && *f == LEAKS) return status;
+    for (int looks = 0; looks < 2; looks++)
+        if (cgam_interrupted(env) && *f != DEAF && status == CGAM_OK) status = CGAM_E_INTERRUPTED;
     cgam_free(env, b);
     cgam_free(env, a);
     return status;
@@ -212,6 +214,12 @@ static void run_silent(void **state)
     run_flaw(SILENT);
 }
 
+static void run_deaf(void **state)
+{
+    (void)state;
+    run_flaw(DEAF);
+}
+
 static void every_allocation_is_made_to_fail(void **state)
 {
     (void)state;
@@ -235,6 +243,8 @@ static void mistakes_on_failed_allocation_are_found(void **state)
     assert_printed("returned 0");
     assert_false(passes(run_silent));
     assert_printed("no message");
+    assert_false(passes(run_deaf));
+    assert_printed("look 1 failed, the scenario returned 0");
 }
 
 int main(void)
