@@ -157,9 +157,9 @@ static cgam_status fill(cgam_net *net, const cgam_bank *bank, const cgam_memory_
 cgam_status cgam_memory_net_new(const cgam_bank *bank, const cgam_memory_net_opts *opts,
                                 cgam_net **out)
 {
+    *out = NULL;
     cgam_status alone = cgam_bank_alone(bank, "a network");
     if (alone != CGAM_OK) return alone;
-    *out = NULL;
     cgam_env *env = bank->env;
     cgam_memory_net_opts o = opts ? *opts : cgam_memory_net_opts_default();
     if (!(o.alpha >= 0) || !(o.lambda >= 0))
@@ -184,9 +184,9 @@ static cgam_status one_stage(const cgam_bank *bank, const cgam_lagr *visible, do
                              const cgam_lagr *hidden, double parameter, double tau_hidden,
                              cgam_net **out)
 {
+    *out = NULL;
     cgam_status alone = cgam_bank_alone(bank, "a network");
     if (alone != CGAM_OK) return alone;
-    *out = NULL;
     cgam_env *env = bank->env;
     const cgam_op *Z = NULL;
     cgam_net *net;

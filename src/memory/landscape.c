@@ -354,12 +354,12 @@ static void in_order(search *x)
 cgam_status cgam_landscape_find(const cgam_recall *plan, const double *q, const double *c,
                                 const cgam_landscape_opts *opts, cgam_landscape *out)
 {
+    *out = (cgam_landscape){.unique = -1};
     cgam_status alone = cgam_bank_alone(plan->bank, "a landscape");
     if (alone != CGAM_OK) return alone;
     cgam_landscape_opts o = opts ? *opts : cgam_landscape_opts_default();
     cgam_env *env = plan->bank->env;
     int64_t n = plan->bank->Z.n;
-    *out = (cgam_landscape){.unique = -1};
     if (plan->opts.mode != CGAM_COUPLED)
         return cgam_fail(env, CGAM_E_ARG, "a landscape is that of mode coupled, not of mode %s",
                          cgam_mode_name(plan->opts.mode));

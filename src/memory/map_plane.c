@@ -101,10 +101,10 @@ static cgam_status through(const cgam_bank *bank, int64_t count, const int64_t *
 cgam_status cgam_plane_new(const cgam_bank *bank, int64_t count, const int64_t *index,
                            cgam_plane *out)
 {
-    cgam_status alone = cgam_bank_alone(bank, "a plane");
-    if (alone != CGAM_OK) return alone;
     int64_t d = bank->Z.d;
     *out = (cgam_plane){.d = d};
+    cgam_status alone = cgam_bank_alone(bank, "a plane");
+    if (alone != CGAM_OK) return alone;
     if (count != 0 && count != 2 && count != 3)
         return cgam_fail(bank->env, CGAM_E_ARG, "a plane goes through 2 or 3 memories, not %lld",
                          (long long)count);
