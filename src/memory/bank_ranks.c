@@ -80,17 +80,18 @@ typedef struct giving {
     const char *data; /* ours */
     size_t step, row; /* bytes from row to row there, and of a row */
     char *to;         /* rows [begin, end) of all go here */
+    char *room;       /* for those on their way to another */
     int64_t begin, end;
 } giving;
 
 /* Rows [from, to) of all, which rank `source` gave, to whom they belong; all take part in the same order. */
 static bool pass_on(const giving *g, int source, int64_t given, int target, int64_t from,
-                    int64_t to, char *room)
+                    int64_t to)
 {
     int me = g->ranks->rank;
     size_t bytes = (size_t)(to - from) * g->row;
     if (from >= to || (me != source && me != target)) return true;
-    char *into = me == target ? g->to + (size_t)(from - g->begin) * g->row : room;
+    char *into = me == target ? g->to + (size_t)(from - g->begin) * g->row : g->room;
     for (int64_t i = from; me == source && i < to; i++)
         memcpy(into + (size_t)(i - from) * g->row, g->data + (size_t)(i - given) * g->step, g->row);
     if (source == target) return true;
@@ -103,8 +104,6 @@ static cgam_status spread_rows(cgam_env *env, const giving *g)
 {
     int ranks = g->ranks->ranks;
     bool fine = true;
-    char *room = cgam_alloc(env, (size_t)g->all[g->ranks->rank].n + 1, g->row);
-    if (!room) return cgam_fail_nomem(env, "rows on their way to other ranks");
     int64_t given = 0;
     for (int source = 0; source < ranks && fine; source++) {
         int64_t last = given + g->all[source].n;
@@ -112,11 +111,10 @@ static cgam_status spread_rows(cgam_env *env, const giving *g)
             int64_t begin, end;
             cgam_ranks_cut(g->n, g->d, ranks, target, &begin, &end);
             fine = pass_on(g, source, given, target, begin > given ? begin : given,
-                           end < last ? end : last, room);
+                           end < last ? end : last);
         }
         given = last;
     }
-    cgam_free(env, room);
     return fine ? CGAM_OK : cgam_fail(env, CGAM_E_IO, "a message between ranks was lost");
 }
 
@@ -158,10 +156,12 @@ cgam_status cgam_bank_gather(cgam_env *env, const void *data, cgam_dtype dtype, 
     if (status == CGAM_OK) {
         bank->owned = cgam_alloc(env, (size_t)(g.end - g.begin) + 1, g.row);
         g.to = bank->owned;
-        status = bank->owned ? CGAM_OK : cgam_fail_nomem(env, "rows of a rank");
+        g.room = cgam_alloc(env, (size_t)n + 1, g.row); /* now: who has none says so below */
+        status = bank->owned && g.room ? CGAM_OK : cgam_fail_nomem(env, "rows of a rank");
     }
     if (status == CGAM_OK) status = cgam_ranks_agree(env, ranks);
     if (status == CGAM_OK) status = spread_rows(env, &g);
+    cgam_free(env, g.room);
     if (status == CGAM_OK) {
         bank->Z.data = bank->owned;
         bank->Z.stride = d;
