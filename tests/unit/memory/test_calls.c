@@ -1,0 +1,95 @@
+/* Calls to the system and LAPACK's own requests for memory, each failing in turn, while a bank is read, cut, decomposed and asked. */
+#include "support/check.h"
+#include "support/failing_calls.h"
+
+#include <cgam/inspect.h>
+#include <cgam/io.h>
+#include <cgam/map.h>
+#include <cgam/recall.h>
+#include <cgam/theory.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { N = 5, D = 3 };
+
+typedef struct files {
+    char dir[32], bank[64], mask[64], names[64];
+} files;
+
+static files make_files(void)
+{
+    files f = {.dir = "/tmp/cgam-calls-XXXXXX"};
+    const double Z[N * D] = {1, 0, 0, 0, 1, 0, 0, 0, 1, 0.6, 0.8, 0, 0.5, 0.5, 2};
+    const int64_t shape[] = {N, D}, rows = 2, some[] = {0, 3};
+    cgam_env *env;
+    assert_non_null(mkdtemp(f.dir));
+    snprintf(f.bank, sizeof f.bank, "%s/Z.npy", f.dir);
+    snprintf(f.mask, sizeof f.mask, "%s/mask.npy", f.dir);
+    snprintf(f.names, sizeof f.names, "%s/names", f.dir);
+    CHECK_STATUS(NULL, cgam_env_new(NULL, &env));
+    CHECK_STATUS(env, cgam_npy_write(env, f.bank, CGAM_F64, 2, shape, Z));
+    CHECK_STATUS(env, cgam_npy_write(env, f.mask, CGAM_I64, 1, &rows, some));
+    cgam_env_free(env);
+    FILE *to = fopen(f.names, "w");
+    fputs("a\nb\nc\nd\r\ne", to);
+    fclose(to);
+    return f;
+}
+
+static int look_into(cgam_env *env, void *arg)
+{
+    const files *f = arg;
+    cgam_bank *bank = NULL, *some = NULL;
+    cgam_spectrum *sp = NULL;
+    cgam_row_names *names = NULL;
+    uint64_t *mask = NULL;
+    cgam_plane plane = {0};
+    cgam_inspection in;
+    cgam_result r;
+    double mu[D];
+    cgam_gram_info gram;
+    const double q[D] = {0.5, 0.2, 0.1};
+    cgam_recall_opts o = cgam_recall_opts_default();
+    o.mode = CGAM_COUPLED;
+    o.alpha = 0.1;
+    o.certify = true;
+    cgam_status status = cgam_bank_load(env, f->bank, NULL, &bank);
+    if (status == CGAM_OK) status = cgam_row_names_load(env, f->names, &names);
+    if (status == CGAM_OK) status = cgam_mask_load(env, f->mask, N, names, &mask);
+    if (status == CGAM_OK) status = cgam_bank_only(bank, mask, &some);
+    if (status == CGAM_OK) status = cgam_spectrum_new(bank, &sp);
+    if (status == CGAM_OK) status = cgam_bank_eigenvalues(bank, mu, &gram);
+    if (status == CGAM_OK) status = cgam_plane_new(bank, 0, NULL, &plane);
+    if (status == CGAM_OK) status = cgam_bank_inspect(bank, 0.1, 1, 1, &in);
+    if (status == CGAM_OK) status = cgam_recall_once(bank, q, q, &o, &r);
+    if (status == CGAM_OK && (gram.rank != D || r.end != CGAM_END_CONVERGED))
+        fail_msg("what is survived is right: rank %d, end %d", (int)gram.rank, (int)r.end);
+    cgam_plane_free(env, &plane);
+    cgam_spectrum_free(sp);
+    cgam_bank_free(some);
+    cgam_mask_free(env, mask);
+    cgam_row_names_free(names);
+    cgam_bank_free(bank);
+    return status;
+}
+
+static void a_bank_is_read_and_asked_or_the_failure_named(void **state)
+{
+    (void)state;
+    files f = make_files();
+    assert_true(check_every_call(look_into, &f, NULL) > 20);
+    unlink(f.bank);
+    unlink(f.mask);
+    unlink(f.names);
+    rmdir(f.dir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_bank_is_read_and_asked_or_the_failure_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,468 @@
+/* What banks, gates, recalls and theory functions do not take is refused with the numbers in the message; and those functions
+ * that look further than a recall - landscapes, maps, explanations, networks - give back what they had when memory ends or a
+ * stop is wished. */
+#include "support/check.h"
+#include "support/dense.h"
+#include "support/failing_alloc.h"
+#include "support/one_env.h"
+
+#include <cgam/as_net.h>
+#include <cgam/explain.h>
+#include <cgam/flow.h>
+#include <cgam/inspect.h>
+#include <cgam/landscape.h>
+#include <cgam/map.h>
+#include <cgam/recall.h>
+#include <cgam/theory.h>
+#include <math.h>
+#include <string.h>
+
+/* Four unit memories in three dimensions, two of them near each other. */
+static const double Z[] = {1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0.6, 0.8};
+static const double q[] = {0.4, 0.3, 0.2}, c[] = {0.1, 0.2, -0.3}, b[] = {0.1, 0.2, 0.3, 0.4};
+enum { N = 4, D = 3 };
+
+static cgam_bank *bank_of(void) { return object_bank(env, N, D, Z); }
+
+/* ---- refusals --------------------------------------------------------------------------------- */
+static void banks_that_cannot_be_are_refused(void **state)
+{
+    (void)state;
+    cgam_bank *bank;
+    const double nan[] = {0, NAN}, inf[] = {-INFINITY, 1}, up[] = {1, INFINITY};
+    const double huge[] = {1e160, 0}, large[] = {1e151, 0}, small[] = {1e-155, 0};
+    const struct {
+        const double *rows;
+        cgam_dtype dtype;
+        int64_t n, d;
+        cgam_bank_opts opts;
+        cgam_status status;
+        const char *message;
+    } wrong[] = {
+        {Z, CGAM_I64, 1, 2, {0}, CGAM_E_ARG, "a bank cannot hold i64"},
+        {Z, CGAM_F64, 0, 2, {0}, CGAM_E_SHAPE, "a bank of 0 x 2 holds no memory"},
+        {Z, CGAM_F64, 2, 0, {0}, CGAM_E_SHAPE, "a bank of 2 x 0 holds no memory"},
+        {Z, CGAM_F64, 1, INT32_MAX, {0}, CGAM_E_SHAPE, "columns are more than the library takes"},
+        {Z, CGAM_F64, 1, 3, {.stride = 2}, CGAM_E_ARG, "stride 2 is less than d = 3"},
+        {nan, CGAM_F64, 1, 2, {0}, CGAM_E_VALUE, "nan at row 0, column 1"},
+        {inf, CGAM_F64, 1, 2, {0}, CGAM_E_VALUE, "-inf at row 0, column 0"},
+        {up, CGAM_F64, 1, 2, {0}, CGAM_E_VALUE, "bank: inf at row 0, column 1"},
+        {huge, CGAM_F64, 1, 2, {0}, CGAM_E_VALUE, "row 0: the squared norm overflows"},
+        {large, CGAM_F64, 1, 2, {0}, CGAM_E_VALUE, "the longest memory has norm 1e+151"},
+        {small, CGAM_F64, 1, 2, {0}, CGAM_E_VALUE, "the longest memory has norm 1e-155"},
+        {small, CGAM_F64, 1, 2, {.normalize = true}, CGAM_E_VALUE, "row 0 is too short to"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        CHECK_FAILS(env, wrong[i].status,
+                    cgam_bank_new(env, wrong[i].rows, wrong[i].dtype, wrong[i].n, wrong[i].d,
+                                  &wrong[i].opts, &bank));
+        CHECK_MESSAGE(env, wrong[i].message);
+        assert_null(bank);
+    }
+    double row[D];
+    const uint64_t none[] = {0};
+    cgam_bank *some;
+    bank = bank_of();
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_bank_row(bank, -1, row));
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_bank_row(bank, N, row));
+    CHECK_MESSAGE(env, "memory 4 of 4");
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_bank_only(bank, none, &some));
+    CHECK_MESSAGE(env, "none of the 4 memories is to count");
+    cgam_bank_free(bank);
+    cgam_bank_free(NULL);
+}
+
+/* Zeros replaced by the defaults, so that a row below names what differs. */
+static cgam_recall_opts filled(cgam_recall_opts o)
+{
+    const cgam_recall_opts usual = cgam_recall_opts_default();
+    if (o.beta == 0) o.beta = usual.beta;
+    if (o.lambda == 0) o.lambda = usual.lambda;
+    if (o.tol == 0) o.tol = usual.tol;
+    if (o.max_iter == 0) o.max_iter = usual.max_iter;
+    if (o.beta_start == 0) o.beta_start = usual.beta_start;
+    return o;
+}
+
+static cgam_recall *plan_of(const cgam_bank *bank, cgam_recall_opts o)
+{
+    o = filled(o);
+    return object_recall(env, bank, &o);
+}
+
+static void recalls_that_cannot_be_are_refused(void **state)
+{
+    (void)state;
+    cgam_bank *bank = bank_of(), *other = bank_of();
+    cgam_gate *gate, *foreign;
+    cgam_recall *plan;
+    CHECK_STATUS(env, cgam_gate_new(bank, 0.2, NULL, &gate));
+    CHECK_STATUS(env, cgam_gate_new(other, 0.2, NULL, &foreign));
+    const struct {
+        cgam_recall_opts opts;
+        const char *message;
+    } wrong[] = {
+        {{.alpha = -1}, "alpha is -1"},
+        {{.alpha = INFINITY}, "alpha is inf"},
+        {{.beta = -1}, "beta is -1"},
+        {{.beta = INFINITY}, "beta is inf"},
+        {{.lambda = -1}, "lambda is -1"},
+        {{.lambda = INFINITY}, "lambda is inf"},
+        {{.lambda = 1e200}, "lambda^2 beta leaves the range"},
+        {{.lambda = 1e280, .beta = 1e-300}, "lambda^2 beta leaves the range"},
+        {{.lambda = 1e-200, .beta = 1e280}, "lambda^2 beta leaves the range"},
+        {{.entmax = 1}, "the order of entmax is 1"},
+        {{.entmax = 2.5}, "the order of entmax is 2.5"},
+        {{.entmax = 1.5, .fast = true}, "fast serves softmax"},
+        {{.entmax = 1.5, .none = true}, "none serves softmax"},
+        {{.tol = -1}, "tol is -1"},
+        {{.max_iter = -1}, "max-iter -1"},
+        {{.fast = true, .mode = CGAM_COUPLED}, "fast serves mode first: mode coupled"},
+        {{.none = true, .mode = CGAM_FLOW}, "none serves mode first: in mode flow"},
+        {{.none = true, .certify = true}, "none and certify exclude each other"},
+        {{.none = true, .none_score = NAN}, "none is nan"},
+        {{.tol_p = -1, .fast = true}, "tol-p is -1"},
+        {{.tol_p = 0.1}, "tol-p is 0.1: it must be 0 or more, and needs fast"},
+        {{.mode = CGAM_ANNEAL, .beta_start = -1}, "beta-start is -1"},
+        {{.mode = CGAM_ANNEAL, .beta_start = 2}, "beta-start is 2"},
+        {{.P = Z, .W = Z, .d_c = 3}, "a projection and gate weights exclude"},
+        {{.P = Z}, "need d_c, which is 0"},
+        {{.W = Z, .d_c = INT64_C(1) << 40}, "need d_c, which is 1099511627776"},
+        {{.gate = gate, .alpha = 0.3}, "the gate is of another bank or alpha"},
+        {{.gate = foreign, .alpha = 0.2}, "the gate is of another bank or alpha"},
+        {{.alpha = 1e302}, "alpha norm^2 leaves the"},
+        {{.mode = CGAM_COUPLED, .alpha = 3}, "needs A(alpha) positive definite: alpha = 3"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        const cgam_recall_opts o = filled(wrong[i].opts);
+        if (cgam_recall_new(bank, &o, &plan) == CGAM_OK)
+            fail_msg("taken, and '%s' was to be said", wrong[i].message);
+        CHECK_MESSAGE(env, wrong[i].message);
+        assert_null(plan);
+    }
+    cgam_gate_free(gate);
+    cgam_gate_free(foreign);
+    cgam_bank_free(other);
+    cgam_bank_free(bank);
+    cgam_recall_free(NULL);
+}
+
+static void questions_that_make_no_sense_are_refused(void **state)
+{
+    (void)state;
+    cgam_bank *bank = bank_of();
+    cgam_recall *first, *coupled;
+    cgam_result r;
+    const int64_t beyond = N, before = -1;
+    const double negative[] = {1, -1, 0, 0}, zeros[N] = {0}, wild[] = {INFINITY, 0, 0, 0};
+    const double much[] = {1e308, 1e308, 0, 0};
+    CHECK_STATUS(env, cgam_recall_new(bank, NULL, &first));
+    coupled = plan_of(bank, (cgam_recall_opts){.mode = CGAM_COUPLED});
+    const struct {
+        const cgam_recall *plan;
+        cgam_recall_in in;
+        const char *message;
+    } wrong[] = {
+        {first, {.queries = -1, .q = q}, "-1 queries"},
+        {first, {.queries = 1}, "1 queries"},
+        {first, {.queries = 1, .q = q, .target = &beyond}, "target 4 of query 0, memories are 0"},
+        {first, {.queries = 1, .q = q, .target = &before}, "target -1 of query 0"},
+        {first,
+         {.queries = 1, .q = q, .start = b},
+         "a start is of mode coupled, not of mode first"},
+        {coupled, {.queries = 1, .q = q, .start = negative}, "has weight -1 at 1"},
+        {coupled, {.queries = 1, .q = q, .start = wild}, "has weight inf at 0"},
+        {coupled, {.queries = 1, .q = q, .start = zeros}, "of query 0 sum to 0"},
+        {coupled, {.queries = 1, .q = q, .start = much}, "of query 0 sum to inf"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        CHECK_FAILS(
+            env, CGAM_E_ARG,
+            cgam_recall_run(wrong[i].plan, &wrong[i].in, &(cgam_recall_out){.results = &r}));
+        CHECK_MESSAGE(env, wrong[i].message);
+    }
+    CHECK_STATUS(env, cgam_recall_run(first, &(cgam_recall_in){0}, &(cgam_recall_out){0}));
+    cgam_score_parts parts;
+    cgam_landscape land;
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_recall_parts(first, q, c, NULL, 1, &beyond, &parts));
+    CHECK_MESSAGE(env, "memory 4: memories are 0 to 3");
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_landscape_find(first, q, c, NULL, &land));
+    CHECK_MESSAGE(env, "mode coupled, not of mode first");
+    CHECK_FAILS(env, CGAM_E_ARG,
+                cgam_landscape_find(coupled, q, c, &(cgam_landscape_opts){.starts = -1}, &land));
+    CHECK_MESSAGE(env, "-1 random starts");
+    cgam_recall_free(coupled);
+    coupled = plan_of(bank, (cgam_recall_opts){.mode = CGAM_COUPLED, .entmax = 2});
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_landscape_find(coupled, q, c, NULL, &land));
+    CHECK_MESSAGE(env, "of softmax, not of entmax");
+    cgam_recall_free(coupled);
+    coupled =
+        plan_of(bank, (cgam_recall_opts){.mode = CGAM_COUPLED, .alpha = 0.1, .memory_max = 1});
+    CHECK_FAILS(env, CGAM_E_NOMEM, cgam_landscape_find(coupled, q, c, NULL, &land));
+    CHECK_MESSAGE(env, "needs the gate operator factored");
+    cgam_recall_free(coupled);
+    cgam_recall_free(first);
+    cgam_bank_free(bank);
+}
+
+static void formulas_are_refused_what_they_do_not_hold_for(void **state)
+{
+    (void)state;
+    cgam_bank *bank = bank_of();
+    cgam_gate *gate, *above;
+    cgam_spectrum *sp;
+    cgam_plane plane;
+    cgam_horizon horizon;
+    cgam_fold fold;
+    cgam_inspection in;
+    cgam_net *net;
+    double out[N], value;
+    const int64_t same[] = {1, 1}, line[] = {0, 0, 1}, beyond[] = {0, N}, before[] = {-1, 0};
+    CHECK_STATUS(env, cgam_gate_new(bank, 0.2, NULL, &gate));
+    CHECK_STATUS(env, cgam_gate_new(bank, 3, NULL, &above));
+    CHECK_STATUS(env, cgam_spectrum_new(bank, &sp));
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_gate_new(bank, NAN, NULL, &(cgam_gate *){NULL}));
+    CHECK_MESSAGE(env, "alpha is nan");
+    CHECK_FAILS(env, CGAM_E_NOMEM,
+                cgam_gate_new(bank, 3, &(cgam_gate_opts){.memory_max = 1}, &(cgam_gate *){NULL}));
+    CHECK_MESSAGE(env, "rules out conjugate gradients");
+    for (int i = 0; i < 4; i++) {
+        const double tau = i == 0 ? 0 : 1, t = i == 1 ? -1 : i == 2 ? INFINITY : 1;
+        CHECK_FAILS(env, CGAM_E_ARG,
+                    cgam_spectrum_transient(sp, i == 3 ? NAN : 1, tau, t, b, NULL, out));
+        CHECK_MESSAGE(env, "transient: tau");
+        CHECK_FAILS(env, CGAM_E_ARG,
+                    cgam_supercritical_horizon(sp, 3, i != 0, i != 1,
+                                               i == 2   ? 0
+                                               : i == 3 ? 1
+                                                        : 0.1,
+                                               b, false, &horizon));
+        CHECK_MESSAGE(env, "horizon: tau");
+        CHECK_FAILS(env, CGAM_E_ARG,
+                    cgam_fold_find(bank, i == 0 ? -1 : 1, i != 1, b, b, i != 2, i != 3, &fold));
+        CHECK_MESSAGE(env, "fold: lambda");
+        CHECK_FAILS(env, CGAM_E_ARG,
+                    cgam_bank_inspect(bank, 0,
+                                      i == 0   ? 0
+                                      : i == 1 ? INFINITY
+                                               : 1,
+                                      i == 2   ? -1
+                                      : i == 3 ? INFINITY
+                                               : 1,
+                                      &in));
+        CHECK_MESSAGE(env, "above 0 and 0 or more");
+    }
+    CHECK_FAILS(env, CGAM_E_SINGULAR, cgam_spectrum_solve(sp, 1, b, out));
+    CHECK_MESSAGE(env, "A(alpha) is singular at alpha = 1");
+    CHECK_STATUS(env, cgam_spectrum_solve_range(sp, 1, q, out)); /* Z q has no part in its kernel */
+    CHECK_FAILS(env, CGAM_E_SHAPE, cgam_context_margin(gate, Z, 0, &value));
+    CHECK_FAILS(env, CGAM_E_SHAPE, cgam_context_margin(gate, Z, INT64_C(1) << 40, &value));
+    CHECK_MESSAGE(env, "a free context of d_c = 1099511627776");
+    CHECK_FAILS(env, CGAM_E_NOT_POSITIVE, cgam_context_margin(above, NULL, 0, &value));
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_hopfield_energy(bank, 0, q, &value));
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_hopfield_update(bank, INFINITY, q, out));
+    CHECK_MESSAGE(env, "beta is inf");
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_plane_new(bank, 1, same, &plane));
+    CHECK_MESSAGE(env, "2 or 3 memories, not 1");
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_plane_new(bank, 2, beyond, &plane));
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_plane_new(bank, 2, before, &plane));
+    CHECK_MESSAGE(env, "memory -1: memories are 0 to 3");
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_plane_new(bank, 2, same, &plane));
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_plane_new(bank, 3, line, &plane));
+    CHECK_MESSAGE(env, "these memories span no plane");
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_hopfield_net_new(bank, 1, -1, &net));
+    CHECK_MESSAGE(env, "tau of the hidden layer is -1");
+    CHECK_FAILS(env, CGAM_E_ARG,
+                cgam_memory_net_new(bank, &(cgam_memory_net_opts){.alpha = -1}, &net));
+    CHECK_FAILS(env, CGAM_E_ARG,
+                cgam_memory_net_new(bank, &(cgam_memory_net_opts){.lambda = -1}, &net));
+    CHECK_MESSAGE(env, "alpha is 0 and lambda -1");
+    CHECK_FAILS(env, CGAM_E_ARG,
+                cgam_memory_net_new(bank, &(cgam_memory_net_opts){.P = Z, .W = Z}, &net));
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_dense_energy(bank, 0, 3, q, &value));
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_dense_energy(bank, 1, 1, q, &value));
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_dense_update(bank, INFINITY, 3, q, out));
+    CHECK_MESSAGE(env, "beta is inf and power 3");
+    const int64_t shapes[][4] = {{-1, 4, 3, 3},
+                                 {1, 0, 3, 3},
+                                 {1, 4, 0, 3},
+                                 {1, 4, 3, 0},
+                                 {1, INT64_C(1) << 40, 3, 3},
+                                 {1, 4, 3, INT64_C(1) << 40}};
+    for (int i = 0; i < 6; i++) {
+        const int64_t *s = shapes[i];
+        CHECK_FAILS(env, CGAM_E_SHAPE, cgam_attention(env, s[0], s[1], s[2], s[3], q, Z, Z, out));
+    }
+    CHECK_MESSAGE(env, "d_v = 1099511627776");
+    cgam_spectrum_free(sp);
+    cgam_gate_free(above);
+    cgam_gate_free(gate);
+    cgam_bank_free(bank);
+}
+
+/* ---- every allocation, every look ------------------------------------------------------------- */
+static cgam_status scene_bank(cgam_env *own, cgam_bank **bank)
+{
+    return cgam_bank_new(own, Z, CGAM_F64, N, D, &(cgam_bank_opts){.copy = true}, bank);
+}
+
+/* arg: whether margins are eigenvalues. */
+static int a_landscape(cgam_env *own, void *arg)
+{
+    cgam_bank *bank;
+    cgam_recall *plan = NULL;
+    cgam_landscape land = {0};
+    cgam_recall_opts o = cgam_recall_opts_default();
+    o.mode = CGAM_COUPLED;
+    o.beta = 4;
+    o.lambda = 1.5;
+    o.alpha = 0.2;
+    o.certify = *(const bool *)arg;
+    cgam_status status = scene_bank(own, &bank);
+    if (status == CGAM_OK) status = cgam_recall_new(bank, &o, &plan);
+    if (status == CGAM_OK)
+        status = cgam_landscape_find(plan, q, c, &(cgam_landscape_opts){.starts = 2}, &land);
+    if (status == CGAM_OK && land.count < 2) status = CGAM_E_INTERNAL;
+    cgam_landscape_free(own, &land);
+    cgam_recall_free(plan);
+    cgam_bank_free(bank);
+    return status;
+}
+
+/* arg: how many memories the plane goes through. */
+static int a_map(cgam_env *own, void *arg)
+{
+    const int64_t count = *(const int64_t *)arg, index[] = {0, 1, 2};
+    const double xs[] = {-0.5, 0.5};
+    double energy[4], starts[2 * D] = {0.9, 0.1, 0, 0, 0.1, 0.9};
+    cgam_bank *bank;
+    cgam_plane plane = {0};
+    cgam_attractor list[2];
+    cgam_map_opts o = cgam_map_opts_default();
+    cgam_map_flow_opts f = cgam_map_flow_opts_default();
+    cgam_map_moment moments[8];
+    int64_t found, moved;
+    cgam_end end;
+    o.beta = 8;
+    o.alpha = 0.2;
+    o.settled = count == 2;
+    f.t_end = 0.2;
+    f.switch_time = 0.1;
+    f.c_then = c;
+    f.samples = 4;
+    cgam_status status = scene_bank(own, &bank);
+    if (status == CGAM_OK) status = cgam_plane_new(bank, count, index, &plane);
+    if (status == CGAM_OK) status = cgam_map_energy(bank, &plane, c, &o, 2, xs, 2, xs, energy);
+    if (status == CGAM_OK) status = cgam_map_attractors(bank, c, &o, 2, starts, list, &found);
+    if (status == CGAM_OK)
+        status = cgam_map_flow(bank, &plane, q, c, &o, &f, moments, &moved, &end);
+    if (status == CGAM_OK && (found != 2 || moved < 2)) status = CGAM_E_INTERNAL;
+    cgam_plane_free(own, &plane);
+    cgam_bank_free(bank);
+    return status;
+}
+
+static int an_explanation(cgam_env *own, void *arg)
+{
+    (void)arg;
+    const int64_t index[] = {2, 0};
+    cgam_bank *bank;
+    cgam_recall *plan = NULL;
+    cgam_score_parts parts[2];
+    cgam_marks marks;
+    cgam_inspection in;
+    cgam_recall_opts o = cgam_recall_opts_default();
+    o.mode = CGAM_COUPLED;
+    o.alpha = 0.1;
+    o.lambda = 0.5;
+    cgam_status status = scene_bank(own, &bank);
+    if (status == CGAM_OK) status = cgam_recall_new(bank, &o, &plan);
+    if (status == CGAM_OK) status = cgam_recall_parts(plan, q, c, b, 2, index, parts);
+    if (status == CGAM_OK) status = cgam_recall_marks(plan, q, c, &marks);
+    if (status == CGAM_OK) status = cgam_bank_inspect(bank, 0.1, 1, 1, &in);
+    cgam_recall_free(plan);
+    cgam_bank_free(bank);
+    return status;
+}
+
+/* arg: the mode. */
+static int a_long_recall(cgam_env *own, void *arg)
+{
+    cgam_bank *bank;
+    cgam_recall *plan = NULL;
+    cgam_result r;
+    cgam_anneal path = {0};
+    double s[N];
+    cgam_recall_opts o = cgam_recall_opts_default();
+    o.mode = *(const cgam_mode *)arg;
+    o.alpha = 0.1;
+    o.beta = 3;
+    o.lambda = 0.8;
+    o.t_max = 0.5;
+    o.certify = true;
+    o.free_context = o.free_query = o.mode == CGAM_FLOW;
+    const cgam_recall_in in = {.queries = 1, .q = q, .c = c};
+    cgam_recall_out out = {.results = &r, .s = s};
+    if (o.mode == CGAM_ANNEAL) out.anneal = &path;
+    cgam_status status = scene_bank(own, &bank);
+    if (status == CGAM_OK) status = cgam_recall_new(bank, &o, &plan);
+    if (status == CGAM_OK) status = cgam_recall_run(plan, &in, &out);
+    cgam_anneal_free(own, &path);
+    cgam_recall_free(plan);
+    cgam_bank_free(bank);
+    return status;
+}
+
+static int other_networks(cgam_env *own, void *arg)
+{
+    (void)arg;
+    cgam_bank *bank;
+    cgam_gate *gate = NULL;
+    cgam_net *nets[4] = {NULL};
+    double value, out[N];
+    cgam_status status = scene_bank(own, &bank);
+    for (int i = 0; i < 2 && status == CGAM_OK; i++) {
+        status = cgam_hopfield_net_new(bank, 2, i, &nets[2 * i]);
+        if (status == CGAM_OK) status = cgam_dense_net_new(bank, 2, 3, i, &nets[2 * i + 1]);
+    }
+    if (status == CGAM_OK) status = cgam_dense_energy(bank, 2, 3, q, &value);
+    if (status == CGAM_OK) status = cgam_dense_update(bank, 2, 3, q, out);
+    if (status == CGAM_OK) status = cgam_hopfield_update(bank, 2, q, out);
+    if (status == CGAM_OK)
+        status = cgam_gate_new(bank, 0.2, &(cgam_gate_opts){.coupled = true, .alike = true}, &gate);
+    if (status == CGAM_OK) status = cgam_coupled_free_energy(gate, 2, 1, b, b, b, &value, out);
+    if (status == CGAM_OK) status = cgam_context_margin(gate, Z, 2, &value);
+    for (int i = 0; i < 4; i++) cgam_net_free(nets[i]);
+    cgam_gate_free(gate);
+    cgam_bank_free(bank);
+    return status;
+}
+
+static void long_looks_give_back_what_they_had(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        bool certify = i;
+        assert_true(check_some_allocations(a_landscape, &certify, 41) > 20);
+    }
+    for (int64_t count = 0; count < 4; count += count ? 1 : 2)
+        assert_true(check_some_allocations(a_map, &count, 11) > 20);
+    assert_true(check_some_allocations(an_explanation, NULL, 97) > 20);
+    for (cgam_mode mode = CGAM_FLOW; mode <= CGAM_ANNEAL; mode++)
+        assert_true(check_some_allocations(a_long_recall, &mode, 41) > 20);
+    assert_true(check_every_allocation(other_networks, NULL) > 20);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(banks_that_cannot_be_are_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(recalls_that_cannot_be_are_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(questions_that_make_no_sense_are_refused, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(formulas_are_refused_what_they_do_not_hold_for, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(long_looks_give_back_what_they_had, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
