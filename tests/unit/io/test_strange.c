@@ -220,6 +220,24 @@ static gguf_bytes gguf(const char *architecture, size_t length, uint32_t type, c
     return g;
 }
 
+/* One tensor of this type and shape, with so many bytes of data. */
+static gguf_bytes gguf_of(uint32_t type, int ndim, const int64_t *shape, size_t data)
+{
+    gguf_bytes g = {{0}, 0};
+    memcpy(g.bytes, "GGUF", 4);
+    g.size = 4;
+    add(&g, 3, 4);
+    add(&g, 1, 8);
+    add(&g, 0, 8);
+    add_text(&g, "a", 1);
+    add(&g, (uint64_t)ndim, 4);
+    for (int k = 0; k < ndim; k++) add(&g, (uint64_t)shape[k], 8);
+    add(&g, type, 4);
+    add(&g, 0, 8);
+    g.size = (g.size + 31) / 32 * 32 + data;
+    return g;
+}
+
 static int parse_gguf(cgam_env *env, void *arg)
 {
     const gguf_bytes *g = arg;
@@ -253,6 +271,47 @@ static void models_of_two_tensors(void **state)
     CHECK_STATUS(env, cgam_gguf_parse(env, "t", g.bytes, g.size, &out));
     assert_string_equal(out.architecture, "");
     cgam_gguf_free(env, &out);
+    cgam_env_free(env);
+}
+
+/* Rows are whole blocks: of f32 any number, of q8_0 thirty-two numbers in 34 bytes. Data end with the file. */
+static void tensors_have_the_bytes_of_their_blocks(void **state)
+{
+    static const struct {
+        uint32_t type;
+        int ndim;
+        int64_t shape[5];
+        uint64_t bytes;
+    } table[] = {{0, 1, {5}, 20},          {0, 2, {5, 3}, 60},   {1, 3, {3, 2, 2}, 24},
+                 {8, 1, {32}, 34},         {8, 2, {32, 3}, 102}, {8, 2, {64, 1}, 68},
+                 {8, 2, {3, 32}, 0},       {8, 2, {33, 32}, 0},  {77, 1, {32}, 0},
+                 {0, 4, {2, 2, 2, 2}, 64}, {30, 2, {7, 0}, 0},   {0, 0, {0}, 4}};
+    cgam_env *env = new_env();
+    cgam_gguf out;
+    (void)state;
+    for (size_t k = 0; k < sizeof table / sizeof *table; k++) {
+        uint64_t bytes = table[k].bytes;
+        gguf_bytes g = gguf_of(table[k].type, table[k].ndim, table[k].shape, bytes);
+        CHECK_STATUS(env, cgam_gguf_parse(env, "t", g.bytes, g.size, &out));
+        assert_int_equal(out.count, 1);
+        assert_int_equal(out.tensors[0].bytes, bytes);
+        assert_int_equal(out.tensors[0].ndim, table[k].ndim);
+        int64_t size = 1;
+        for (int i = 0; i < CGAM_GGUF_DIMS; i++) {
+            int64_t want = i < table[k].ndim ? table[k].shape[i] : 1;
+            assert_int_equal(out.tensors[0].shape[i], want);
+            size *= want;
+        }
+        assert_int_equal(out.tensors[0].size, size);
+        cgam_gguf_free(env, &out);
+        if (bytes == 0) continue;
+        g.size--;
+        CHECK_FAILS(env, CGAM_E_FORMAT, cgam_gguf_parse(env, "t", g.bytes, g.size, &out));
+    }
+    gguf_bytes g = gguf_of(0, 5, (int64_t[]){1, 1, 1, 1, 1}, 4);
+    CHECK_FAILS(env, CGAM_E_FORMAT, cgam_gguf_parse(env, "t", g.bytes, g.size, &out));
+    g = gguf_of(0, 2, (int64_t[]){INT64_C(1) << 31, INT64_C(1) << 31}, 4);
+    CHECK_FAILS(env, CGAM_E_FORMAT, cgam_gguf_parse(env, "t", g.bytes, g.size, &out));
     cgam_env_free(env);
 }
 
@@ -316,6 +375,7 @@ int main(void)
         cmocka_unit_test(folders_with_many_slashes_are_unmade),
         cmocka_unit_test(whole_numbers_become_reals),
         cmocka_unit_test(models_of_two_tensors),
+        cmocka_unit_test(tensors_have_the_bytes_of_their_blocks),
         cmocka_unit_test(memory_runs_out),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);

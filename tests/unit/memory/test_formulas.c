@@ -449,7 +449,8 @@ static void a_margin_may_be_touched_exactly(void **state)
 {
     (void)state;
     static const double rows[] = {3, 1, 2, 1, 1, 1, 0, 0}, q[] = {1, 0}, c[] = {0, 1};
-    for (int k = 0; k < 8; k++) {
+    static const double P[] = {2, 0, 0, 2};
+    for (int k = 0; k < 10; k++) {
         cgam_recall_opts o = object_opts(CGAM_FIRST, 0, k == 1 ? 1 - 0x1p-50 : 1,
                                          k == 2 ? 0.1 : 2); /* 3 + 0.1 rounds */
         o.entmax = 2;
@@ -458,12 +459,14 @@ static void a_margin_may_be_touched_exactly(void **state)
         if (k == 3) other[2] = 0.1; /* no whole number, but far away */
         if (k == 4) other[2] = 2 + 0x1p-51;
         if (k == 5) other[3] = 1 + 0x1p-40;
-        if (k == 6) o.alpha = 0.001; /* gates that are solved for */
+        if (k == 6) o.alpha = 0.001;                  /* gates that are solved for */
+        if (k == 8) o.P = P, o.d_c = 2, o.lambda = 1; /* the same scores, by products that are */
+        if (k == 9) o.W = other, o.d_c = 2;           /* not looked at */
         bank = object_bank(env, 4, 2, other);
         cgam_result got;
         CHECK_STATUS(env, cgam_recall_once(bank, q, k == 7 ? NULL : c, &o, &got));
         assert_int_equal(got.winner, 0);
-        assert_int_equal(got.exact, k != 1 && k != 2 && k != 4 && k != 5 && k != 6);
+        assert_int_equal(got.exact, k == 0 || k == 3 || k == 7);
         assert_int_equal(got.p_lower_bound == 1, got.exact);
         cgam_bank_free(bank);
     }

@@ -5,6 +5,8 @@
 #include "support/failing_alloc.h"
 #include "support/objects.h"
 
+#include "memory/bank.h"
+
 #include <cgam/io.h>
 #include <cgam/recall.h>
 #include <math.h>
@@ -69,6 +71,8 @@ static void a_mask_is_a_bank_of_fewer_rows(void **state)
         assert_int_equal(cgam_bank_describe(some).whole, N);
         assert_true(cgam_bank_describe(some).sketch == (t % 2));
         for (int64_t i = 0; i < n; i++) assert_int_equal(cgam_bank_number(some, i), number[i]);
+        for (int64_t i = -1, k = 0; i <= N; i++) /* and back, beyond both ends too */
+            assert_int_equal(cgam_bank_place(some, i), k < n && number[k] == i ? k++ : -1);
         cgam_recall_opts o = cgam_recall_opts_default();
         o.mode = (cgam_mode)(t % 3);
         o.alpha = t % 2 ? 0.02 : 0;
