@@ -22,10 +22,7 @@ static instance draw(cgam_rng *rng, double below)
     instance x = {.n = 1 + cgam_rng_below(rng, 16), .d = 1 + cgam_rng_below(rng, 16)};
     int64_t n = x.n, d = x.d;
     x.Z = dense_bank(rng, (dense_kind)cgam_rng_below(rng, DENSE_KINDS), n, d);
-    double *G = dense_gate(n, d, x.Z, 1);
-    for (int64_t i = 0; i < n; i++) G[i * n + i] = 0;
-    double low = dense_eigen(n, G, NULL)[0];
-    x.alpha = (low < -1e-6 ? -1 / low : 1) * dense_between(rng, 0, below);
+    x.alpha = dense_critical(n, d, x.Z) * dense_between(rng, 0, below);
     x.A = dense_gate(n, d, x.Z, x.alpha);
     x.eta = dense_eigen(n, x.A, NULL)[0];
     x.beta = dense_between_log(rng, 0.2, 10);

@@ -50,12 +50,9 @@ static setting draw(cgam_rng *rng, int k)
     x.Z = dense_bank(rng, (dense_kind)(k % DENSE_KINDS), x.n, x.d);
     x.q = dense_normals(rng, x.d, 1);
     x.c = dense_normals(rng, x.d, 1);
-    double *G = dense_gate(x.n, x.d, x.Z, 1);
-    for (int64_t i = 0; i < x.n; i++) G[i * x.n + i] = 0;
-    double low = dense_eigen(x.n, G, NULL)[0];
     x.opts = cgam_recall_opts_default();
     x.opts.mode = k % 2 ? CGAM_COUPLED : CGAM_FIRST;
-    x.opts.alpha = (low < -1e-6 ? -1 / low : 1) * dense_between(rng, 0.05, 0.9);
+    x.opts.alpha = dense_critical(x.n, x.d, x.Z) * dense_between(rng, 0.05, 0.9);
     x.opts.beta = dense_between_log(rng, 0.3, 5);
     x.opts.lambda = dense_between_log(rng, 0.1, 1);
     return x;

@@ -10,13 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static double *overlaps(int64_t n, int64_t d, const double *Z)
-{
-    double *G = dense_gate(n, d, Z, 1);
-    for (int64_t i = 0; i < n; i++) G[i * n + i] = 0;
-    return G;
-}
-
 static int64_t largest(int64_t n, const double *x)
 {
     int64_t best = 0;
@@ -62,7 +55,7 @@ static void the_predicted_winner_wins(void **state)
     for (int k = 0; k < check_trials(50000); k++) {
         int64_t n = 2 + cgam_rng_below(&rng, 9), d = 1 + cgam_rng_below(&rng, 9);
         double *Z = dense_bank(&rng, (dense_kind)cgam_rng_below(&rng, DENSE_DUPLICATES), n, d);
-        const double *omega = dense_eigen(n, overlaps(n, d, Z), NULL);
+        const double *omega = dense_eigen(n, dense_overlaps(n, d, Z), NULL);
         if (omega[0] > -0.01) {
             dense_reset();
             continue;
@@ -115,7 +108,7 @@ static void the_horizon_is_kept(void **state)
     for (int k = 0; k < check_trials(50000); k++) {
         int64_t n = 2 + cgam_rng_below(&rng, 10), d = 1 + cgam_rng_below(&rng, 10);
         double *Z = dense_bank(&rng, (dense_kind)cgam_rng_below(&rng, DENSE_DUPLICATES), n, d);
-        double least = dense_eigen(n, overlaps(n, d, Z), NULL)[0];
+        double least = dense_eigen(n, dense_overlaps(n, d, Z), NULL)[0];
         if (least > -0.01) {
             dense_reset();
             continue;
@@ -298,7 +291,7 @@ static void the_fold_is_found(void **state)
         cgam_rng rng = cgam_rng_stream(31, (uint64_t)(1000 + k));
         int64_t n = 3 + cgam_rng_below(&rng, 5), d = 2 + cgam_rng_below(&rng, 6);
         double *Z = dense_bank(&rng, k % 2 ? DENSE_UNIT : DENSE_CLUSTER, n, d);
-        double *O = overlaps(n, d, Z), least = dense_eigen(n, O, NULL)[0];
+        double *O = dense_overlaps(n, d, Z), least = dense_eigen(n, O, NULL)[0];
         double critical = least < -1e-3 ? -1 / least : 1, beta = dense_between(&rng, 1, 5);
         double lambda = sqrt((double)n / beta * dense_between(&rng, 0.1, 0.6));
         double *b = dense_normals(&rng, n, 0.02), *u = dense_normals(&rng, n, 0.02);

@@ -100,6 +100,19 @@ double *dense_gate(int64_t n, int64_t d, const double *Z, double alpha)
     return A;
 }
 
+double *dense_overlaps(int64_t n, int64_t d, const double *Z)
+{
+    double *G = dense_gate(n, d, Z, 1);
+    for (int64_t i = 0; i < n; i++) G[i * n + i] = 0;
+    return G;
+}
+
+double dense_critical(int64_t n, int64_t d, const double *Z)
+{
+    double low = dense_eigen(n, dense_overlaps(n, d, Z), NULL)[0];
+    return low < -1e-6 ? -1 / low : 1;
+}
+
 double *dense_hessian(int64_t n, const double *A, double lambda, double beta, const double *p)
 {
     double *H = dense_room(n * n), factor = lambda * lambda * beta;

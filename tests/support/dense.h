@@ -38,6 +38,9 @@ double *dense_matrix(int64_t n, int64_t d, const double *Z, const double *D, dou
                      const double *w, double sigma);
 /* I + alpha (G - diag G): the diagonal is 1 exactly. */
 double *dense_gate(int64_t n, int64_t d, const double *Z, double alpha);
+/* G - diag G, and the alpha that its lowest eigenvalue makes critical; 1 where that is not below 0. */
+double *dense_overlaps(int64_t n, int64_t d, const double *Z);
+double dense_critical(int64_t n, int64_t d, const double *Z);
 /* A - lambda^2 beta (diag p - pp') */
 double *dense_hessian(int64_t n, const double *A, double lambda, double beta, const double *p);
 

@@ -7,19 +7,6 @@
 #include <cgam/theory.h>
 #include <math.h>
 
-static inline double *overlaps(int64_t n, int64_t d, const double *Z)
-{
-    double *G = dense_gate(n, d, Z, 1);
-    for (int64_t i = 0; i < n; i++) G[i * n + i] = 0;
-    return G;
-}
-
-static inline double critical_alpha(int64_t n, int64_t d, const double *Z)
-{
-    double low = dense_eigen(n, overlaps(n, d, Z), NULL)[0];
-    return low < -1e-6 ? -1 / low : 1;
-}
-
 /* A whole recall of one query, with every vector. */
 typedef struct answer {
     cgam_result result;

@@ -19,10 +19,7 @@ typedef struct problem {
 static problem draw(cgam_rng *rng, int64_t n, int64_t d)
 {
     problem x = {.n = n, .d = d, .Z = dense_bank(rng, DENSE_UNIT, n, d)};
-    double *G = dense_gate(n, d, x.Z, 1);
-    for (int64_t i = 0; i < n; i++) G[i * n + i] = 0;
-    double low = dense_eigen(n, G, NULL)[0];
-    x.alpha = (low < -1e-6 ? -1 / low : 1) * dense_between(rng, 0, 0.8);
+    x.alpha = dense_critical(n, d, x.Z) * dense_between(rng, 0, 0.8);
     x.A = dense_gate(n, d, x.Z, x.alpha);
     x.eta = dense_eigen(n, x.A, NULL)[0];
     x.q = dense_normals(rng, d, 1);

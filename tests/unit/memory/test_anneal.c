@@ -134,10 +134,8 @@ static void the_branch_is_that_of_a_fine_walk(void **state)
         double *q = dense_normals(&rng, d, 0.05), *c = dense_normals(&rng, d, 0.05),
                *e = dense_room(n);
         double *b = dense_room(n), *u = dense_room(n), *p = dense_room(n), *want = dense_room(n);
-        double *G = dense_gate(n, d, Z, 1), jump, where = 0, at = 0;
-        for (int64_t i = 0; i < n; i++) G[i * n + i] = 0;
-        double low = dense_eigen(n, G, NULL)[0];
-        double alpha = (low < -1e-6 ? -1 / low : 1) * dense_between(&rng, 0, 0.7);
+        double jump, where = 0, at = 0;
+        double alpha = dense_critical(n, d, Z) * dense_between(&rng, 0, 0.7);
         double lambda = dense_between_log(&rng, 0.4, 1.2), beta = dense_between_log(&rng, 2, 30);
         cgam_recall_opts o = annealed(alpha, beta, lambda);
         double *A = dense_gate(n, d, Z, alpha);

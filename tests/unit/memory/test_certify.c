@@ -20,9 +20,7 @@ static instance draw(uint64_t stream, double contraction_max)
     instance x = {.n = 2 + cgam_rng_below(&rng, 20), .d = 1 + cgam_rng_below(&rng, 20)};
     int64_t n = x.n, d = x.d;
     x.Z = dense_bank(&rng, (dense_kind)cgam_rng_below(&rng, DENSE_KINDS), n, d);
-    double *G = dense_gate(n, d, x.Z, 1);
-    for (int64_t i = 0; i < n; i++) G[i * n + i] = 0;
-    double low = dense_eigen(n, G, NULL)[0], critical = low < -1e-6 ? -1 / low : 1;
+    double critical = dense_critical(n, d, x.Z);
     x.opts = cgam_recall_opts_default();
     x.opts.mode = CGAM_COUPLED;
     x.opts.alpha = stream % 7 == 0    ? 0

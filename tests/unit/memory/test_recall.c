@@ -41,7 +41,7 @@ static void first_order_is_a_solve_and_a_sum(void **state)
         cgam_recall_opts opts = cgam_recall_opts_default();
         double *c = draw_context(&rng, k / DENSE_KINDS, n, d, Z, &opts, u);
         double *q = dense_normals(&rng, d, 1), *b = dense_room(n), *s = dense_room(n);
-        opts.alpha = k % 9 == 0 ? 0 : dense_between(&rng, 0, 2) * critical_alpha(n, d, Z);
+        opts.alpha = k % 9 == 0 ? 0 : dense_between(&rng, 0, 2) * dense_critical(n, d, Z);
         opts.beta = dense_between_log(&rng, 0.1, 30);
         opts.lambda = k % 11 == 0 ? 0 : dense_between_log(&rng, 0.1, 5);
         double *A = dense_gate(n, d, Z, opts.alpha);
@@ -84,7 +84,7 @@ static void coupled_is_the_fixed_point(void **state)
         double *c = draw_context(&rng, k / DENSE_KINDS, n, d, Z, &opts, u);
         double *q = dense_normals(&rng, d, 1), *b = dense_room(n), *p = dense_room(n);
         opts.mode = CGAM_COUPLED;
-        opts.alpha = k % 9 == 0 ? 0 : dense_between(&rng, 0, 0.98) * critical_alpha(n, d, Z);
+        opts.alpha = k % 9 == 0 ? 0 : dense_between(&rng, 0, 0.98) * dense_critical(n, d, Z);
         opts.beta = dense_between_log(&rng, 0.1, 20);
         double *A = dense_gate(n, d, Z, opts.alpha), eta = dense_eigen(n, A, NULL)[0];
         /* contraction between 0 and 0.9, so that there is one fixed point to compare with */

@@ -37,7 +37,7 @@ static void without_coupling_the_query_decides_alone(void **state)
         cgam_bank *bank = object_bank(env, n, d, Z);
         cgam_recall_opts opts = cgam_recall_opts_default();
         opts.mode = k % 2 ? CGAM_COUPLED : CGAM_FIRST;
-        opts.alpha = 0.5 * critical_alpha(n, d, Z);
+        opts.alpha = 0.5 * dense_critical(n, d, Z);
         opts.lambda = 0;
         opts.certify = k % 3 == 0;
         answer a = run(bank, &opts, q, c, NULL);

@@ -12,14 +12,6 @@ static const int64_t shapes[][2] = {{1, 3},   {2, 1},   {6, 15}, {15, 15},
                                     {16, 15}, {40, 20}, {40, 3}, {25, 24}};
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
-/* G - diag G. */
-static double *overlaps(int64_t n, int64_t d, const double *Z)
-{
-    double *G = dense_gate(n, d, Z, 1);
-    for (int64_t i = 0; i < n; i++) G[i * n + i] = 0;
-    return G;
-}
-
 static double norm_of(int64_t n, const double *x) { return dense_distance(n, x, dense_room(n)); }
 
 static void eigenvalues_are_those_of_the_overlaps(void **state)
@@ -29,7 +21,7 @@ static void eigenvalues_are_those_of_the_overlaps(void **state)
     for (int k = 0; k < 3 * SHAPES * DENSE_KINDS; k++) {
         dense_kind kind = (dense_kind)(k % DENSE_KINDS);
         int64_t n = shapes[k / DENSE_KINDS % SHAPES][0], d = shapes[k / DENSE_KINDS % SHAPES][1];
-        double *Z = dense_bank(&rng, kind, n, d), *O = overlaps(n, d, Z);
+        double *Z = dense_bank(&rng, kind, n, d), *O = dense_overlaps(n, d, Z);
         const double *omega = dense_eigen(n, O, NULL);
         const double *mu = dense_eigen(n, dense_matrix(n, d, Z, NULL, 1, NULL, 0), NULL);
         double size = 1 + fabs(mu[n - 1]);
@@ -67,8 +59,7 @@ static void one_spectrum_solves_for_every_alpha(void **state)
     for (int k = 0; k < SHAPES * DENSE_KINDS; k++) {
         int64_t n = shapes[k / DENSE_KINDS][0], d = shapes[k / DENSE_KINDS][1];
         double *Z = dense_bank(&rng, (dense_kind)(k % DENSE_KINDS), n, d);
-        double low = dense_eigen(n, overlaps(n, d, Z), NULL)[0];
-        double critical = low < -1e-6 ? -1 / low : 1;
+        double critical = dense_critical(n, d, Z);
         const double *mu = dense_eigen(n, dense_matrix(n, d, Z, NULL, 1, NULL, 0), NULL);
         double weakest = mu[n - 1];
         for (int64_t i = n - 1; i >= 0 && mu[i] > 1e-12 * mu[n - 1]; i--) weakest = mu[i];
@@ -136,7 +127,7 @@ static void the_lowest_projection_is_one(void **state)
     for (int k = 0; k < 2 * SHAPES * DENSE_KINDS; k++) {
         int64_t n = shapes[k / DENSE_KINDS % SHAPES][0], d = shapes[k / DENSE_KINDS % SHAPES][1];
         double *Z = dense_bank(&rng, (dense_kind)(k % DENSE_KINDS), n, d), *V = dense_room(n * n);
-        double *O = overlaps(n, d, Z);
+        double *O = dense_overlaps(n, d, Z);
         const double *omega = dense_eigen(n, O, V);
         cgam_bank *bank = object_bank(env, n, d, Z);
         cgam_spectrum *sp = object_spectrum(env, bank);
@@ -259,8 +250,7 @@ static void transients_are_matrix_exponentials(void **state)
     for (int k = 0; k < 400; k++) {
         int64_t n = 1 + cgam_rng_below(&rng, 14), d = 1 + cgam_rng_below(&rng, 14);
         double *Z = dense_bank(&rng, (dense_kind)(k % DENSE_KINDS), n, d);
-        double low = dense_eigen(n, overlaps(n, d, Z), NULL)[0];
-        double critical = low < -1e-6 ? -1 / low : 1, alpha = factors[k % 10] * critical;
+        double critical = dense_critical(n, d, Z), alpha = factors[k % 10] * critical;
         double tau = dense_between_log(&rng, 0.01, 100);
         double t = tau * dense_between_log(&rng, 1e-9, 30) / (1 + alpha);
         double *u = dense_normals(&rng, n, 1), *s0 = dense_normals(&rng, n, 1);
@@ -288,7 +278,7 @@ static void transients_do_not_overflow(void **state)
     for (int k = 0; k < 300; k++) {
         int64_t n = 2 + cgam_rng_below(&rng, 20), d = 1 + cgam_rng_below(&rng, 20);
         double *Z = dense_bank(&rng, (dense_kind)(k % 4), n, d);
-        double low = dense_eigen(n, overlaps(n, d, Z), NULL)[0];
+        double low = dense_eigen(n, dense_overlaps(n, d, Z), NULL)[0];
         if (low > -1e-3) {
             dense_reset();
             continue;

@@ -39,9 +39,7 @@ static void as_gate(problem *t)
 
 static double critical_alpha(const problem *t)
 {
-    double *G = dense_gate(t->n, t->d, t->Z, 1);
-    for (int64_t i = 0; i < t->n; i++) G[i * t->n + i] = 0;
-    double low = dense_eigen(t->n, G, NULL)[0];
+    double low = dense_eigen(t->n, dense_overlaps(t->n, t->d, t->Z), NULL)[0];
     return low < -1e-12 ? -1 / low : INFINITY;
 }
 
