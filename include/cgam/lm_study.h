@@ -89,6 +89,8 @@ CGAM_API void cgam_lm_study_close(cgam_lm_study *study); /* NULL is fine */
 CGAM_API cgam_lm *cgam_lm_study_model(const cgam_lm_study *study);
 CGAM_API cgam_store *cgam_lm_study_store(const cgam_lm_study *study); /* NULL: none */
 CGAM_API const cgam_dataset *cgam_lm_study_dataset(const cgam_lm_study *study);
+/* How answers are compared: as was asked, else FIRST, or SEQUENCE where classes begin alike. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_lm_study_answer(cgam_lm_study *study, cgam_lm_answer *out);
 CGAM_API CGAM_NODISCARD cgam_status cgam_lm_study_lens(cgam_lm_study *study, const cgam_lens **out);
 
 /* ---- Results ------------------------------------------------------------------------------ */
@@ -169,7 +171,7 @@ typedef struct cgam_lm_inject_opts {
     int64_t layers_count;
     const double *scales; /* [scales_count] factors of the vectors; default 1 */
     int64_t scales_count;
-    cgam_lm_answer answer; /* default FIRST */
+    cgam_lm_answer answer; /* default FIRST; cgam_lm_study_answer tells what the other parts take */
     const char
         *projection; /* file of P, width x width (fit.h): ADD adds P times the mean effect, of
                                controls too, and the readout has it; REPLACE puts a state there, which is

@@ -14,10 +14,11 @@ static const cgam_param params[] = {
     CGAM_PARAM_INTS("layers", "all|L,L,..", "all", 0, 10000,
                     "after which layers; 0 is the embedding"),
     CGAM_PARAM_REALS("scales", "X,X,..", "1", -1e6, 1e6, "factors of the vectors"),
-    CGAM_PARAM_CHOICE("answer", "first|sequence|distinct|generate", "first",
+    CGAM_PARAM_CHOICE("answer", "first|sequence|distinct|generate", NULL,
                       "judged by the first token among all words, by the whole answer's "
                       "log-probability among the task's, by that of its tokens up to where it "
-                      "parts from the others, or by greedy text"),
+                      "parts from the others, or by greedy text; first, or sequence where classes "
+                      "begin alike"),
     CGAM_PARAM_LM_PROJECTION(
         "P (d,d), as `lm fit` writes it: what `add` adds, and the readout, is P c"),
     CGAM_PARAM_OUT(NULL, "write inject.json, inject.csv and figures here"),
@@ -39,7 +40,8 @@ static cgam_lm_inject_opts options(const cgam_args *args)
     if (!cgam_args_is(args, "layers", "all"))
         opts.layers_count = cgam_args_ints(args, "layers", &opts.layers);
     opts.scales_count = cgam_args_reals(args, "scales", &opts.scales);
-    cgam_lm_answer_find(cgam_args_text(args, "answer"), &opts.answer);
+    const char *answer = cgam_args_text(args, "answer");
+    if (answer) cgam_lm_answer_find(answer, &opts.answer);
     opts.projection = cgam_args_text(args, "projection");
     return opts;
 }
@@ -47,7 +49,9 @@ static cgam_lm_inject_opts options(const cgam_args *args)
 static cgam_status inject(cgam_lm_study *study, const cgam_args *args, cgam_lm_result **out)
 {
     cgam_lm_inject_opts opts = options(args);
-    return cgam_lm_inject(study, &opts, out);
+    cgam_status status = CGAM_OK;
+    if (!cgam_args_given(args, "answer")) status = cgam_lm_study_answer(study, &opts.answer);
+    return status == CGAM_OK ? cgam_lm_inject(study, &opts, out) : status;
 }
 
 /* All tasks: a document, and suite.json and suite.csv in --out. */

@@ -166,12 +166,17 @@ static void name_part(cgam_lm_study *study, cgam_lm_part part)
                  all);
 }
 
-/* Answers as the sweep compares them. */
+cgam_status cgam_lm_study_answer(cgam_lm_study *study, cgam_lm_answer *out)
+{
+    cgam_status status = cgam_lm_task_label(study, &study->task);
+    *out = cgam_lm_task_answer(&study->task);
+    return status;
+}
+
 static cgam_status inject(cgam_lm_study *study, cgam_lm_result **out)
 {
     cgam_lm_inject_opts opts = cgam_lm_inject_opts_default();
-    cgam_status status = cgam_lm_task_label(study, &study->task);
-    opts.answer = cgam_lm_task_answer(&study->task);
+    cgam_status status = cgam_lm_study_answer(study, &opts.answer);
     return status == CGAM_OK ? cgam_lm_inject(study, &opts, out) : status;
 }
 

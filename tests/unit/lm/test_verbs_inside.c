@@ -69,6 +69,14 @@ static void an_injection_has_what_readers_rely_on(void **state)
     json_decref(doc);
     refuse(2, "layers: 7, the model has 0 to 3", "",
            "lm inject " PROMPTS "--shots 2 --exact --layers 7");
+    /* classes that begin alike are told apart by all their tokens, unasked */
+    doc = ask("lm inject --model m.gguf --eval d.tsv --labels 'down=good film,up=good Paris' "
+              "--queries 8 --shots 2 --exact --kinds add --layers 1");
+    assert_string_equal(cgam_json_get_text(doc, "answer"), "sequence");
+    json_decref(doc);
+    doc = ask("lm inject " PROMPTS "--shots 2 --exact --kinds add --layers 1");
+    assert_string_equal(cgam_json_get_text(doc, "answer"), "first");
+    json_decref(doc);
     refuse(2, "vectors need demonstrations", "", "lm inject " PROMPTS "--shots 0 --exact");
 }
 
