@@ -172,8 +172,8 @@ const cgam_verb cgam_verb_landscape = {
     .about =
         "A coupled recall ends at a minimum of its energy. This looks for all of them, and for the "
         "saddles between them: by descents from where a recall starts, from equal weights, from "
-        "every memory, from sets of leaders and from random weights, and by Newton's method from "
-        "the same starts and from ridges between points. Each point has its index (how many "
+        "every memory (of more than 1,024 those that score highest), from sets of leaders and from "
+        "random weights, and by Newton's method from the same starts and from ridges between points. Each point has its index (how many "
         "directions lead down), energy, winner, the share of the descents that end there, its fold "
         "margin and a bound of its error; two ends are one point where their bounds do not keep "
         "them apart.\n\n"
