@@ -177,8 +177,11 @@ static void OF(short_any)(bool adds, const TYPE *fresh, const TYPE *stale, int64
     }
 }
 
+enum { OF(fetches) = AHEAD > 0 || sizeof(TYPE) == 2 }; /* are lines of long rows fetched ahead? */
+
 /* Scores of `rows` fresh rows over `width` columns, a multiple of STEP, and `left` more behind them,
- * added to out; by turns, where they are to be added, a step of the readout of as many stale ones. */
+ * added to out, while what is `next` bytes ahead is fetched; by turns, where they are to be added, a step of the readout of
+ * as many stale ones. */
 INLINE void OF(block)(int rows, bool adds, const TYPE *fresh, int64_t next, const TYPE *stale,
                       int64_t stride, int64_t width, int64_t left, const float *x, double *out,
                       const float *w, float *y)
@@ -187,15 +190,16 @@ INLINE void OF(block)(int rows, bool adds, const TYPE *fresh, int64_t next, cons
     UNROLL
     for (int r = 0; r < rows; r++) weight[r] = adds ? (vf){0} + w[r] : (vf){0};
     for (int64_t j = 0; j < width; j += STEP) {
-        if (AHEAD) prefetch_lines((const char *)(fresh + j) + next, STEP * (int)sizeof(TYPE));
-        for (int r = 0; ROWS > 1 && sizeof(TYPE) == 2 && r < rows; r++)
-            prefetch_lines(fresh + (rows + r) * stride + j, STEP * (int)sizeof(TYPE));
+        UNROLL
+        for (int r = 0; OF(fetches) && r < rows; r++)
+            prefetch_lines((const char *)(fresh + r * stride + j) + next, STEP * (int)sizeof(TYPE));
         OF(score_step)(rows, fresh + j, stride, x + j, s);
         if (adds) OF(add_pairs)(rows, WIDE, stale + j, stride, weight, y + j);
     }
-    if (left && AHEAD > 0)
-        prefetch_lines((const char *)(fresh + width) + next, STEP * (int)sizeof(TYPE));
     for (int r = 0; left && r < rows; r++) {
+        if (OF(fetches))
+            prefetch_lines((const char *)(fresh + r * stride + width) + next,
+                           STEP * (int)sizeof(TYPE));
         OF(score_rest)(fresh + r * stride + width, left, x + width, s[r]);
         if (adds) OF(add_rest)(stale + r * stride + width, left, weight[r], y + width);
     }
@@ -217,13 +221,15 @@ INLINE void OF(wide)(int rows, bool adds, const TYPE *fresh, int64_t next, const
     }
 }
 
-/* Rows that are not short. Alone, they go by blocks of columns where x and y outgrow the first-level cache. */
+/* Rows that are not short, ROWS at a time, while as many after them are fetched. One by one they go by blocks of columns where
+ * x and y outgrow the first-level cache. */
 INLINE void OF(long)(bool adds, const TYPE *fresh, const TYPE *stale, int64_t stride, int64_t n,
                      int64_t d, const float *x, double *out, const float *w, float *y)
 {
     int64_t whole = d / STEP * STEP, bytes = stride * (int64_t)sizeof(TYPE);
     bool cached = ROWS > 1 || !adds || d <= CACHED;
-    int64_t next = cached ? AHEAD : bytes < AHEAD ? 2 * bytes : bytes;
+    int64_t next = ROWS > 1 ? ROWS * bytes : cached ? 0 : bytes < AHEAD ? 2 * bytes : bytes;
+    if (next < AHEAD) next = AHEAD;
     int64_t wide = cached ? whole : BLOCK;
     for (int64_t i = 0; i < n; i++) out[i] = 0;
     for (int64_t from = 0; from < whole; from += wide) {

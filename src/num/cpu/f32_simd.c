@@ -4,23 +4,26 @@
  * at even places and a mask those at odd ones: x and readouts are laid out in that order, and
  * flushing weaves readouts back.
  *
- * Times in units of one reading (one core, d = 2048; f32, bf16): scores 1.03, 1.06; scores, then
- * the readout of the tile from cache 1.20; in turns 1.10, 1.22. At d = 100: 1.05 and 1.15.
+ * Long rows go by fours, where there are registers for it. A row by itself loads x and the sums anew, 8 loads a line of
+ * 32 bytes, 5 by fours; and four streams are read faster than one: in 0.87-0.9 of the time on a Sapphire Rapids, whose
+ * core has more lines under way for several pages than for one.
  *
- * With vectors of 32 bytes long rows go by fours. A CPU of that kind (Zen 3) has as many loads under way as its
- * queue holds, and a row by itself loads x and the sums anew: 8 loads a line, 5 by fours; and four streams
- * are read faster than one. In turns, d = 2048: 1.39 by one row with lines fetched ahead, 1.34 without, 1.18 by two
- * rows, 0.92-1.05 by four, 1.08-1.16 by six, 1.2-1.4 by eight. Fetching ahead pays for halves only, where a line
- * takes twice the arithmetic: the next four rows, 1.43 to 1.37. */
+ * In turns with the readout, in units of one reading (a reading in one stream, one core):
+ *   vectors of 64 bytes (Sapphire Rapids), f32 at d = 4096 and 2048: by one row 1.12-1.15 and 1.08-1.10, by two 1.05-1.10
+ *   and 0.95-0.99, by four 0.97-1.02 and 1.02-1.04, all with as many rows after them fetched ahead; without 1.2-1.3.
+ *   Scores alone 1.00 by one row, 0.89 by four. bf16 1.21-1.37 by one, 1.16-1.28 by four.
+ *   vectors of 32 bytes (Zen 3), d = 2048: by one row with lines fetched ahead 1.39, without 1.34, by two 1.18, by four
+ *   0.92-1.05, by six 1.08-1.16, by eight 1.2-1.4. Fetching ahead pays for halves only, where a line takes twice the
+ *   arithmetic: 1.43 to 1.37. */
 #include "num/cpu/f32.h"
 #include "num/cpu/simd.h"
 
 enum {
     LANES = BYTES / 4,
     PAIR = 2 * LANES,
-    ROWS = LANES == 8 ? 4 : 1,      /* that long rows go by */
+    ROWS = LANES >= 8 ? 4 : 1,      /* that long rows go by */
     SUMS = LANES == 8 ? 2 : 4,      /* accumulators of a score */
-    WIDE = LANES == 8 ? 2 : 4,      /* pairs of a step */
+    WIDE = LANES >= 8 ? 2 : 4,      /* pairs of a step */
     STEP = WIDE * PAIR,             /* its columns */
     BLOCK = 32 * SUMS * LANES,      /* columns of a pass: 32 terms a lane, up to 35 in the last */
     SHORT = 5,                      /* a row of fewer pairs has its whole readout in registers */
