@@ -18,6 +18,8 @@
 enum { WAIT_MS = 100, WAITS = 20 /* 2 s */, PIPE_ROOM = 1 << 16 };
 enum { PATH_SHOWN = 240, NAME_TRIES = 16, TEMP_NAME = sizeof ".cgam-0123456789abcdef.tmp" };
 enum { OPEN_NAME = 40 };
+/* Bytes of a huge page: a file that the system holds in pieces of this size is mapped a piece at a time instead of 4 KB. */
+enum { HUGE_PAGE = 1 << 21, STEP = 2 * HUGE_PAGE /* that a large file is written in */ };
 
 const char *cgam_path_tail(const char *path)
 {
@@ -162,6 +164,8 @@ cgam_status cgam_file_map(cgam_env *env, const char *path, cgam_file *out)
         void *bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (bytes == MAP_FAILED) status = open_failed(env, path, errno);
         else *out = (cgam_file){.bytes = bytes, .size = (size_t)st.st_size, .mapped = true};
+        /* What has to come from the disk comes in huge pages then; systems without them refuse, and nothing is lost. */
+        if (status == CGAM_OK && out->size >= HUGE_PAGE) madvise(bytes, out->size, MADV_HUGEPAGE);
     }
     close(fd);
     return status;
@@ -183,6 +187,7 @@ struct cgam_outfile {
     cgam_env *env;
     FILE *stream; /* onto fd; NULL when closed */
     int fd;
+    char *room;    /* [STEP] of the stream, NULL = its own */
     char *shown;   /* the path as the caller gave it, for messages */
     char *target;  /* links resolved */
     char *temp;    /* a name beside it; on the way to the target, or until then */
@@ -199,6 +204,7 @@ static void outfile_free(cgam_outfile *out)
     if (!out) return;
     if (out->stream) fclose(out->stream);
     if (out->temp && out->made) unlink(out->temp);
+    cgam_free(out->env, out->room);
     cgam_free(out->env, out->shown);
     cgam_free(out->env, out->target);
     cgam_free(out->env, out->temp);
@@ -362,6 +368,15 @@ cgam_status cgam_outfile_begin(cgam_env *env, const char *path, cgam_outfile **r
     /* The new file is as open to others as the old one; where that cannot be had, as umask says. */
     if (replaces) fchmod(fd, st.st_mode & 0777);
     *result = out;
+    return CGAM_OK;
+}
+
+cgam_status cgam_outfile_expect(cgam_outfile *out, uint64_t bytes)
+{
+    if (bytes < STEP) return CGAM_OK;
+    out->room = cgam_alloc(out->env, STEP, 1);
+    if (!out->room) return cgam_fail_nomem(out->env, "output file");
+    setvbuf(out->stream, out->room, _IOFBF, STEP);
     return CGAM_OK;
 }
 

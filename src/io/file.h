@@ -59,6 +59,9 @@ CGAM_NODISCARD int cgam_write_all(int fd, const void *bytes, size_t size);
  * replaced; a target that is no regular file (a directory, a device) is refused. */
 typedef struct cgam_outfile cgam_outfile;
 CGAM_NODISCARD cgam_status cgam_outfile_begin(cgam_env *env, const char *path, cgam_outfile **out);
+/* Before the first write: so many bytes are to come. A large file is written in steps of which the system can make huge
+ * pages, since who maps it 4 KB at a time waits for that longer than for its bytes. */
+CGAM_NODISCARD cgam_status cgam_outfile_expect(cgam_outfile *out, uint64_t bytes);
 FILE *cgam_outfile_stream(cgam_outfile *out); /* for fprintf; a failed write shows at the commit */
 int cgam_outfile_fd(const cgam_outfile *out); /* what the stream writes to; it has no fileno */
 CGAM_NODISCARD cgam_status cgam_outfile_write(cgam_outfile *out, const void *bytes, size_t size);

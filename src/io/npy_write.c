@@ -41,6 +41,7 @@ cgam_status cgam_npy_begin(cgam_env *env, const char *path, cgam_dtype dtype, in
     writer->path = cgam_strdup(env, path);
     status =
         writer->path ? cgam_outfile_begin(env, path, &writer->out) : cgam_fail_nomem(env, name);
+    if (status == CGAM_OK) status = cgam_outfile_expect(writer->out, layout.bytes);
     if (status == CGAM_OK) status = cgam_outfile_write(writer->out, header, length);
     if (status != CGAM_OK) {
         writer_free(writer);

@@ -209,6 +209,45 @@ static void pieces_make_a_whole(void **state)
     cgam_env_free(env);
 }
 
+/* Calls of write that this process has made, by the system's own count; -1 where it keeps none. */
+static long writes_so_far(void)
+{
+    long count = -1;
+    char line[128];
+    FILE *books = fopen("/proc/self/io", "r");
+    while (books && fgets(line, sizeof line, books)) sscanf(line, "syscw: %ld", &count);
+    if (books) fclose(books);
+    return count;
+}
+
+/* Rows may come one by one: a file that is written in small steps is held, and mapped by its readers, in small pages. */
+static void a_large_array_is_written_in_large_steps(void **state)
+{
+    (void)state;
+    enum { ROWS = 3000, COLUMNS = 512 }; /* 6 MB of f32 */
+    cgam_env *env = new_env();
+    const int64_t shape[] = {ROWS, COLUMNS};
+    float row[COLUMNS] = {0};
+    cgam_npy_writer *writer;
+    const char *path = scratch("large.npy");
+    long before = writes_so_far();
+    if (before < 0) skip();
+    CHECK_STATUS(env, cgam_npy_begin(env, path, CGAM_F32, 2, shape, &writer));
+    for (int i = 0; i < ROWS; i++) {
+        row[0] = (float)i;
+        CHECK_STATUS(env, cgam_npy_append(writer, row, COLUMNS));
+    }
+    CHECK_STATUS(env, cgam_npy_finish(writer));
+    assert_in_range(writes_so_far() - before, 1, 4);
+    cgam_array a;
+    CHECK_STATUS(env, cgam_array_open(env, path, &a));
+    for (int i = 0; i < ROWS; i++)
+        assert_true(((const float *)a.data)[(size_t)i * COLUMNS] == (float)i);
+    cgam_array_close(env, &a);
+    scratch_files(true);
+    cgam_env_free(env);
+}
+
 static void bad_requests_are_refused(void **state)
 {
     (void)state;
@@ -387,6 +426,7 @@ int main(void)
         cmocka_unit_test(safetensors_data_are_aligned),
         cmocka_unit_test(the_same_arrays_give_the_same_bytes),
         cmocka_unit_test(pieces_make_a_whole),
+        cmocka_unit_test(a_large_array_is_written_in_large_steps),
         cmocka_unit_test(bad_requests_are_refused),
         cmocka_unit_test(a_full_disk_leaves_the_target_old),
         cmocka_unit_test(targets_that_cannot_be_are_told),
