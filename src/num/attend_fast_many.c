@@ -18,7 +18,7 @@
 #include "num/rounding.h"
 #include "num/sieve.h"
 
-#include <float.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -46,7 +46,7 @@ typedef struct listed {
 
 /* Of one query in one chunk. */
 typedef struct part {
-    listed *list; /* [places] */
+    listed *list; /* [places] while its chunk is sifted, then [count] */
     int64_t count;
     double ref, low, high; /* weights of what is not listed, relative to a score of ref */
     int64_t above;
@@ -77,7 +77,7 @@ typedef struct batch {
     float *first;    /* [sample, width] */
     int64_t *chosen; /* [sample] */
     part *parts;     /* [count, chunks] */
-    listed *list;    /* [count, chunks, places] */
+    listed **lists;  /* [chunks] those of a chunk's parts */
     cgam_attend_out *out;
     cgam_fast *fast;
 } batch;
@@ -122,13 +122,14 @@ static cgam_status score_sample(void *arg, int64_t item)
     return status;
 }
 
-/* The floor that the best by the scan, scored in double, make; and the top. */
-static void raise_floor(const batch *x, int64_t v, const cgam_leader *best, int64_t count)
+/* The floor that the best by the scan make, which are scored in double here; and the top. */
+static void raise_floor(const batch *x, int64_t v, cgam_leader *best, int64_t count)
 {
     seeker *k = (seeker *)(uintptr_t)&x->seek[v];
     double floor = INFINITY;
     for (int64_t j = 0; j < count; j++) {
-        double r = cgam_attend_look(x->in, v, best[j].row).r;
+        best[j] = cgam_attend_look(x->in, v, best[j].row);
+        double r = best[j].r;
         if (!(r >= floor)) floor = r;
         if (r > k->top) k->top = r;
     }
@@ -189,33 +190,8 @@ static int verdict(const seeker *k, double score, double off, double floor, int6
     return score - off > f->r ? 1 : 2;
 }
 
-/* Weights of closed rows are gathered and made many at a time. */
-typedef struct weights {
-    const batch *x;
-    double top, high, low, most, at[ROWS];
-    int64_t count;
-} weights;
-
-static void weigh_now(weights *w)
-{
-    double e[ROWS], sums[3];
-    if (w->count == 0) return;
-    w->x->in->Z->cpu->f64->softmax(w->at, w->count, w->x->in->beta, w->top, e, sums);
-    w->high += sums[0] + (double)w->count * DBL_MIN;
-    w->low += sums[0] * exp(-2 * w->x->in->beta * w->most * CGAM_SLACK);
-    w->count = 0;
-    w->most = 0;
-}
-
-static void weigh(weights *w, double score, double off)
-{
-    w->at[w->count++] = score + off;
-    w->most = fmax(w->most, off);
-    if (w->count == ROWS) weigh_now(w);
-}
-
 /* Closes what is below the floor on the list of a part; the weights are relative to w->top. */
-static void thin_out(const batch *x, int64_t v, part *p, double floor, weights *w)
+static void thin_out(const batch *x, int64_t v, part *p, double floor, cgam_closed *w)
 {
     const seeker *k = &x->seek[v];
     int64_t left = 0;
@@ -225,9 +201,9 @@ static void thin_out(const batch *x, int64_t v, part *p, double floor, weights *
         int is = verdict(k, score, off, floor, row);
         p->above += is == 1;
         if (is == 2) p->list[left++] = p->list[j];
-        else weigh(w, score, off);
+        else cgam_closed_add(w, score, off);
     }
-    weigh_now(w);
+    cgam_closed_end(w);
     p->count = left;
 }
 
@@ -249,7 +225,7 @@ static void make_place(const batch *x, int64_t v, part *p, cgam_leader *room, cg
         p->ref = floor;
         by->shift[v] = (float)(x->in->beta * floor * LOG2E);
     }
-    weights w = {.x = x, .top = p->ref};
+    cgam_closed w = {.cpu = x->in->Z->cpu, .beta = x->in->beta, .top = p->ref};
     thin_out(x, v, p, floor, &w);
     p->high += w.high;
     p->low += w.low;
@@ -260,10 +236,23 @@ static void make_place(const batch *x, int64_t v, part *p, cgam_leader *room, cg
 
 typedef struct sieve {
     cgam_sift_by by;
+    listed *lists; /* [count, places] */
     float scores[ROWS * WIDTH], high[WIDTH], low[WIDTH];
+    double highs[WIDTH], lows[WIDTH]; /* of the tiles since the row `since` */
+    int64_t since[WIDTH];
     uint64_t open[ROWS];
     int32_t above[WIDTH];
 } sieve;
+
+/* What the tiles up to row `end` weigh goes to its part, as long as it is relative to one score. */
+static void settle_tiles(sieve *y, int64_t v, int64_t end, part *p)
+{
+    double slack = CGAM_SIFT_SLACK(y->by.shift[v]), few = (double)(end - y->since[v]) * 0x1p-124;
+    p->high += y->highs[v] * (1 + slack) + few;
+    p->low += fmax(0, y->lows[v] * (1 - slack) - few);
+    y->highs[v] = y->lows[v] = 0;
+    y->since[v] = end;
+}
 
 static void list_rows(const batch *x, sieve *y, int64_t chunk, int64_t begin, int64_t count,
                       cgam_leader *room)
@@ -274,8 +263,54 @@ static void list_rows(const batch *x, sieve *y, int64_t chunk, int64_t begin, in
             part *p = &x->parts[v * x->chunks + chunk];
             if (p->full) continue;
             p->list[p->count++] = (listed){(int32_t)(begin + r), y->scores[r * x->width + v]};
-            if (p->count == x->places) make_place(x, v, p, room, &y->by);
+            if (p->count < x->places) continue;
+            settle_tiles(y, v, begin + count, p);
+            make_place(x, v, p, room, &y->by);
         }
+}
+
+static void sieve_free(const batch *x, sieve *y)
+{
+    if (y) cgam_free(x->env, y->lists);
+    cgam_free(x->env, y);
+}
+
+static sieve *sieve_new(const batch *x, int64_t chunk)
+{
+    sieve *y = cgam_alloc(x->env, 1, sizeof *y);
+    if (!y) return NULL;
+    y->lists = cgam_alloc(x->env, (size_t)(x->count * x->places), sizeof *y->lists);
+    if (!y->lists) {
+        sieve_free(x, y);
+        return NULL;
+    }
+    y->by = x->by;
+    for (int64_t v = 0; v < WIDTH; v++) {
+        y->highs[v] = y->lows[v] = 0;
+        y->since[v] = chunk_begin(x, chunk);
+    }
+    for (int64_t v = 0; v < x->count; v++) {
+        part *p = &x->parts[v * x->chunks + chunk];
+        p->list = y->lists + v * x->places;
+        p->ref = x->seek[v].floor;
+    }
+    return y;
+}
+
+/* Lists have many places, most of them empty, which the next chunk takes; what is on them stays here. */
+static cgam_status keep_lists(const batch *x, int64_t chunk)
+{
+    size_t all = 0;
+    for (int64_t v = 0; v < x->count; v++) all += (size_t)x->parts[v * x->chunks + chunk].count;
+    listed *to = x->lists[chunk] = cgam_alloc(x->env, all, sizeof *to);
+    if (!to) return cgam_fail_nomem(x->env, "rows that are open");
+    for (int64_t v = 0; v < x->count; v++) {
+        part *p = &x->parts[v * x->chunks + chunk];
+        memcpy(to, p->list, (size_t)p->count * sizeof *to);
+        p->list = to;
+        to += p->count;
+    }
+    return CGAM_OK;
 }
 
 static cgam_status sift_chunk(void *arg, int64_t chunk)
@@ -283,30 +318,31 @@ static cgam_status sift_chunk(void *arg, int64_t chunk)
     const batch *x = arg;
     const cgam_sketch *s = x->sketch;
     const cgam_cpu *cpu = x->in->Z->cpu;
-    int64_t end = chunk_begin(x, chunk + 1), blocks = cgam_int8_blocks(s->d);
+    int64_t first = chunk_begin(x, chunk), end = chunk_begin(x, chunk + 1);
+    int64_t blocks = cgam_int8_blocks(s->d);
     if (cgam_interrupted(x->env)) return CGAM_E_INTERRUPTED;
-    sieve *y = cgam_alloc(x->env, 1, sizeof *y);
     cgam_leader *room = cgam_alloc(x->env, (size_t)x->leaders, sizeof *room);
+    sieve *y = sieve_new(x, chunk);
     cgam_status status = y && room ? CGAM_OK : cgam_fail_nomem(x->env, "a tile of scores");
-    if (y) y->by = x->by;
-    for (int64_t v = 0; v < x->count; v++) x->parts[v * x->chunks + chunk].ref = x->seek[v].floor;
-    for (int64_t i = chunk_begin(x, chunk), n; i < end && status == CGAM_OK; i += n) {
+    for (int64_t i = first, n; i < end && status == CGAM_OK; i += n) {
         int64_t left = end - i; /* the last are not too few for a unit for tiles */
         n = left <= ROWS ? left : left < ROWS + CGAM_INT8_TILE ? left / 2 : ROWS;
         cpu->int8_many->dot(s->rows + i * s->d, s->scale + i * blocks, n, s->d, x->width, x->X,
                             y->scores);
         cpu->sift->run(n, x->width, y->scores, s->hat + i, s->rest + i, &y->by, x->focus, y->open,
                        y->high, y->low, y->above);
-        for (int64_t v = 0; v < x->count; v++) {
-            part *p = &x->parts[v * x->chunks + chunk];
-            double slack = CGAM_SIFT_SLACK(y->by.shift[v]), few = (double)n * 0x1p-124;
-            p->high += (double)y->high[v] * (1 + slack) + few;
-            p->low += fmax(0, (double)y->low[v] * (1 - slack) - few);
-            p->above += y->above[v];
+        for (int64_t v = 0; v < x->width; v++) {
+            y->highs[v] += (double)y->high[v];
+            y->lows[v] += (double)y->low[v];
         }
+        for (int64_t v = 0; x->focus && v < x->count; v++)
+            x->parts[v * x->chunks + chunk].above += y->above[v];
         list_rows(x, y, chunk, i, n, room);
     }
-    cgam_free(x->env, y);
+    for (int64_t v = 0; v < x->count && status == CGAM_OK; v++)
+        settle_tiles(y, v, end, &x->parts[v * x->chunks + chunk]);
+    if (status == CGAM_OK) status = keep_lists(x, chunk);
+    sieve_free(x, y);
     cgam_free(x->env, room);
     return status;
 }
@@ -356,15 +392,23 @@ static void tell(const batch *x, int64_t v, cgam_attend_part *total, double firs
                      (x->tol > 0 && !(fast->high - fast->low <= x->tol * fast->known));
 }
 
-/* Scores what is still open of query v; `room` for leaders. */
-static void finish(const batch *x, int64_t v, const void *second, cgam_leader *room)
+static int by_row(const void *a, const void *b)
+{
+    int64_t x = ((const cgam_leader *)a)->row, y = ((const cgam_leader *)b)->row;
+    return (x > y) - (x < y);
+}
+
+/* Scores what is still open of query v, but for `scored` [count], which are sorted as lists are, by row; `room` for
+ * leaders. */
+static void finish(const batch *x, int64_t v, const void *second, const cgam_leader *scored,
+                   int64_t count, cgam_leader *room)
 {
     const cgam_attend_in *in = x->in;
     const seeker *k = &x->seek[v];
     cgam_attend_part total = cgam_attend_part_new(room);
     cgam_fast fast = {0};
     int64_t worth = in->Z->n / WORTH;
-    weights w = {.x = x, .top = k->top};
+    cgam_closed w = {.cpu = in->Z->cpu, .beta = in->beta, .top = k->top};
     for (int64_t c = 0; c < x->chunks; c++) {
         part *p = &x->parts[v * x->chunks + c];
         thin_out(x, v, p, k->floor, &w);
@@ -373,18 +417,21 @@ static void finish(const batch *x, int64_t v, const void *second, cgam_leader *r
         const part *p = &x->parts[v * x->chunks + c];
         for (int64_t j = 0; j < p->count; j++) {
             double score, off;
-            if (refined(x, v, second, &p->list[j], &score, &off)) {
-                weigh(&w, score, off);
+            int64_t row = p->list[j].row;
+            for (; count > 0 && scored->row < row; count--) scored++;
+            bool known = count > 0 && scored->row == row;
+            if (!known && refined(x, v, second, &p->list[j], &score, &off)) {
+                cgam_closed_add(&w, score, off);
                 continue;
             }
             if (fast.rescored++ == worth) return;
-            cgam_leader is = cgam_attend_look(in, v, p->list[j].row);
+            cgam_leader is = known ? *scored : cgam_attend_look(in, v, row);
             cgam_lead(total.leader, &total.leaders, x->leaders, is);
             total.above += k->focus.row >= 0 && cgam_leads(is.r, is.row, &k->focus);
             fast.known += exp(in->beta * (is.r - k->top));
         }
     }
-    weigh_now(&w);
+    cgam_closed_end(&w);
     fast.high = w.high;
     fast.low = w.low;
     add_parts(x, v, &total, &fast);
@@ -403,7 +450,7 @@ static cgam_status settle(void *arg, int64_t v)
     bool falls = k->falls;
     for (int64_t c = 0; c < x->chunks; c++) falls |= x->parts[v * x->chunks + c].full;
     if (falls) return CGAM_OK;
-    cgam_leader *room = cgam_alloc(x->env, (size_t)x->leaders, sizeof *room);
+    cgam_leader *room = cgam_alloc(x->env, 2 * (size_t)x->leaders, sizeof *room);
     void *second = cgam_alloc(x->env, loops->room(1, s->d), 1);
     cgam_status status = room && second ? CGAM_OK : cgam_fail_nomem(x->env, "leaders");
     if (status == CGAM_OK) {
@@ -416,7 +463,8 @@ static cgam_status settle(void *arg, int64_t v)
         }
         raise_floor(x, v, room, count);
         loops->lay(1, s->d, k->is.terms + s->d, k->is.step + cgam_int8_blocks(s->d), second);
-        finish(x, v, second, room);
+        qsort(room, (size_t)count, sizeof *room, by_row);
+        finish(x, v, second, room, count, room + x->leaders);
     }
     cgam_free(x->env, room);
     cgam_free(x->env, second);
@@ -424,35 +472,44 @@ static cgam_status settle(void *arg, int64_t v)
 }
 
 /* ---- Setting up ---------------------------------------------------------------------------- */
-static cgam_status sketch_queries(batch *x)
+static cgam_status sketch_query(void *arg, int64_t v)
 {
+    batch *x = arg;
     const cgam_attend_in *in = x->in;
     int64_t d = in->Z->d, blocks = cgam_int8_blocks(d);
     int8_t *first = x->terms + x->width * CGAM_SKETCH_TERMS * d;
     float *step = x->steps + x->width * CGAM_SKETCH_TERMS * blocks;
     double *rest = cgam_alloc(x->env, (size_t)d, sizeof *rest);
     if (!rest) return cgam_fail_nomem(x->env, "a sketch of queries");
-    for (int64_t v = 0; v < x->count; v++) {
-        seeker *k = &x->seek[v];
-        k->is.terms = x->terms + v * CGAM_SKETCH_TERMS * d;
-        k->is.step = x->steps + v * CGAM_SKETCH_TERMS * blocks;
-        k->floor = k->top = -INFINITY;
-        cgam_sketch_vector(in->Z->cpu, d, in->q + v * d, in->Z->cpu->int8_many->most, rest, &k->is);
-        for (int t = 0; t < CGAM_SKETCH_TERMS; t++) k->off[t] = cgam_sketch_bound(d, &k->is, t + 1);
-        int exponent = k->is.exponent + x->sketch->exponent;
-        k->unit = ldexp(1, exponent);
-        k->falls = fabs((double)exponent) > UNITS_MAX || !cgam_sieve_serves(k->unit, in->beta);
-        memcpy(first + v * d, k->is.terms, (size_t)d);
-        memcpy(step + v * blocks, k->is.step, (size_t)blocks * sizeof *step);
-    }
+    seeker *k = &x->seek[v];
+    k->is.terms = x->terms + v * CGAM_SKETCH_TERMS * d;
+    k->is.step = x->steps + v * CGAM_SKETCH_TERMS * blocks;
+    k->floor = k->top = -INFINITY;
+    cgam_sketch_vector(in->Z->cpu, d, in->q + v * d, in->Z->cpu->int8_many->most, rest, &k->is);
+    for (int t = 0; t < CGAM_SKETCH_TERMS; t++) k->off[t] = cgam_sketch_bound(d, &k->is, t + 1);
+    int exponent = k->is.exponent + x->sketch->exponent;
+    k->unit = ldexp(1, exponent);
+    k->falls = fabs((double)exponent) > UNITS_MAX || !cgam_sieve_serves(k->unit, in->beta);
+    memcpy(first + v * d, k->is.terms, (size_t)d);
+    memcpy(step + v * blocks, k->is.step, (size_t)blocks * sizeof *step);
     cgam_free(x->env, rest);
-    in->Z->cpu->int8_many->lay(x->width, d, first, step, x->X);
     return CGAM_OK;
+}
+
+static cgam_status sketch_queries(batch *x)
+{
+    int64_t d = x->sketch->d, terms = x->width * CGAM_SKETCH_TERMS;
+    cgam_status status = cgam_parallel(x->env, x->count, sketch_query, x);
+    if (status == CGAM_OK)
+        x->in->Z->cpu->int8_many->lay(x->width, d, x->terms + terms * d,
+                                      x->steps + terms * cgam_int8_blocks(d), x->X);
+    return status;
 }
 
 static void batch_free(batch *x)
 {
-    void *blocks[] = {x->terms, x->steps, x->X, x->first, x->chosen, x->parts, x->list};
+    for (int64_t c = 0; x->lists && c < x->chunks; c++) cgam_free(x->env, x->lists[c]);
+    void *blocks[] = {x->terms, x->steps, x->X, x->first, x->chosen, x->parts, x->lists};
     for (size_t k = 0; k < sizeof blocks / sizeof *blocks; k++) cgam_free(x->env, blocks[k]);
 }
 
@@ -467,11 +524,10 @@ static cgam_status batch_new(batch *x)
     x->first = cgam_alloc(x->env, (size_t)x->sample * width, sizeof *x->first);
     x->chosen = cgam_alloc(x->env, (size_t)x->sample, sizeof *x->chosen);
     x->parts = cgam_zalloc(x->env, items, sizeof *x->parts);
-    x->list = cgam_alloc(x->env, items * (size_t)x->places, sizeof *x->list);
-    if (!x->terms || !x->steps || !x->X || !x->first || !x->chosen || !x->parts || !x->list)
+    x->lists = cgam_zalloc(x->env, (size_t)x->chunks, sizeof *x->lists);
+    if (!x->terms || !x->steps || !x->X || !x->first || !x->chosen || !x->parts || !x->lists)
         return cgam_fail_nomem(x->env, "a search by a sketch");
     for (int64_t k = 0; k < x->sample; k++) x->chosen[k] = x->sketch->n * k / x->sample;
-    for (size_t k = 0; k < items; k++) x->parts[k].list = x->list + k * (size_t)x->places;
     return CGAM_OK;
 }
 

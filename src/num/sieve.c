@@ -3,6 +3,8 @@
 
 #include "num/rounding.h"
 
+#include <float.h>
+
 static const double LOG2E = 0x1.71547652b82fep0;
 
 bool cgam_sieve_serves(double unit, double beta) { return beta * unit <= 0x1p60; }
@@ -50,4 +52,22 @@ int64_t cgam_sieve_rows(const cgam_sift_one *by, const cgam_sketch *sketch, cons
     *high += all[0] * (1 + slack) + nothing;
     *low += fmax(0, all[1] * (1 - slack) - nothing);
     return listed;
+}
+
+void cgam_closed_end(cgam_closed *x)
+{
+    double e[CGAM_SIFT_ROWS], sums[3];
+    if (x->count == 0) return;
+    x->cpu->f64->softmax(x->at, x->count, x->beta, x->top, e, sums);
+    x->high += sums[0] + (double)x->count * DBL_MIN;
+    x->low += sums[0] * exp(-2 * x->beta * x->most * CGAM_SLACK);
+    x->count = 0;
+    x->most = 0;
+}
+
+void cgam_closed_add(cgam_closed *x, double score, double off)
+{
+    x->at[x->count++] = score + off;
+    x->most = fmax(x->most, off);
+    if (x->count == CGAM_SIFT_ROWS) cgam_closed_end(x);
 }

@@ -20,4 +20,15 @@ int64_t cgam_sieve_rows(const cgam_sift_one *by, const cgam_sketch *sketch, cons
                         int64_t begin, int64_t count, const float *scores, int32_t *list,
                         double *low, double *high);
 
+/* Rows that are closed one by one: what they weigh relative to a score of `top`, at least and at most; made many at a
+ * time. */
+typedef struct cgam_closed {
+    const cgam_cpu *cpu;
+    double beta, top, high, low;
+    double most, at[CGAM_SIFT_ROWS]; /* bounds of those that wait, and the widest of them */
+    int64_t count;
+} cgam_closed;
+void cgam_closed_add(cgam_closed *x, double score, double off);
+void cgam_closed_end(cgam_closed *x); /* then high and low hold all */
+
 #endif

@@ -120,11 +120,13 @@ cgam_status cgam_sketch_new(cgam_env *env, const cgam_rows *Z, double norm_max, 
 static void scale_vector(int64_t d, const double *x, double *scaled, cgam_sketched *out)
 {
     double size = 0, squares = 0;
-    for (int64_t j = 0; j < d; j++) size = fmax(size, fabs(x[j]));
+    for (int64_t j = 0; j < d; j++) size = fabs(x[j]) > size ? fabs(x[j]) : size;
     out->exponent = 0;
     if (size > 0) frexp(size, &out->exponent);
+    int half = -out->exponent / 2; /* the power of two may be out of range, its parts are not */
+    double by = ldexp(1, half), then = ldexp(1, -out->exponent - half);
     for (int64_t j = 0; j < d; j++) {
-        scaled[j] = ldexp(x[j], -out->exponent);
+        scaled[j] = x[j] * by * then;
         squares += scaled[j] * scaled[j];
     }
     out->size = length_above(d, squares);
