@@ -102,6 +102,22 @@ static void every_cpu_sums_bytes_alike(void **state)
     }
 }
 
+/* Bands of rows share what they read of the vectors, and long rows are taken a few at a time. */
+static void many_rows_are_summed_as_few_are(void **state)
+{
+    (void)state;
+    static const int64_t depths[] = {100, 130, 700, 1100, 17000};
+    cgam_rng rng = cgam_rng_stream(42, 0);
+    for (int i = 0; cgam_cpu_all[i].name; i++) {
+        const cgam_int8 *loops = cgam_cpu_all[i].int8_many;
+        if (!cgam_cpu_all[i].usable()) continue;
+        for (size_t j = 0; j < sizeof depths / sizeof *depths; j++)
+            for (int64_t m = 16; m <= 64; m += 16)
+                if (depths[j] < 2000 || m == 48)
+                    compare(&rng, loops, 64 + cgam_rng_below(&rng, 100), depths[j], m, false);
+    }
+}
+
 static void every_cpu_rounds_to_whole_numbers(void **state)
 {
     (void)state;
@@ -301,6 +317,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_cpu_sums_bytes_alike),
+        cmocka_unit_test(many_rows_are_summed_as_few_are),
         cmocka_unit_test(every_cpu_rounds_to_whole_numbers),
         cmocka_unit_test(scores_are_within_the_bound),
         cmocka_unit_test(the_bound_is_nearly_met),
