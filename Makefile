@@ -114,7 +114,7 @@ soak: build ## every call to the system failing in turn, 1000 kills, 5000 random
 cross: ## library, program and numerical tests for 64-bit Arm, run by qemu-user; machines that are refused
 	@DEPS="$(DEPS)" JOBS=$(JOBS) tools/cross $(BUILD)
 
-coverage: ## which branches the tests take, folder by folder: build/coverage/html/index.html
+coverage: ## which branches the tests take, folder by folder: build/coverage/html/index.html, and a table for make reliability
 	@[ "$(DEPS)" != tools/deps ] || tools/deps coverage
 	@$(configure) -B $(BUILD)/coverage -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCGAM_SANITIZE=coverage \
 	    -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ >/dev/null
@@ -122,7 +122,7 @@ coverage: ## which branches the tests take, folder by folder: build/coverage/htm
 	@rm -rf $(BUILD)/coverage/raw
 	@LLVM_PROFILE_FILE=$(CGAM_BUILD)/coverage/raw/%m.profraw $(run_tests) $(BUILD)/coverage || \
 	    echo "make coverage: make test judges; what the tests that failed would have taken is missing" >&2
-	@tools/coverage $(BUILD)/coverage
+	@CGAM_RELIABILITY=$(CGAM_BUILD)/reliability/coverage.md tools/coverage $(BUILD)/coverage
 
 mutate: build ## would the tests notice? One operator, constant or sign changed at a time; MUTANTS=1000
 	@$(compile) $(BUILD) -j $(JOBS)

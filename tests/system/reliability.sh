@@ -22,6 +22,10 @@ for document in docs/reliability.md SECURITY.md; do
     grep -qF '| elsewhere | a \| b | 5 | 0 |' "$document" || die "$document forgot a row without logs"
 done
 grep -qF '`make x`' docs/reliability.md || die "no command"
+printf '| folder |\n|---|\n| src/of a test |\n' >logs/coverage.md
+tools/reliability logs >said
+grep -qFx '| src/of a test |' docs/reliability.md || die "the table of branches is not taken over"
+rm logs/coverage.md
 cp -r docs before
 tools/reliability logs >said
 diff -r before docs || die "the second time gives other figures"
