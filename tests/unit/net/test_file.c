@@ -382,14 +382,16 @@ static void a_promise_of_too_many_numbers_is_refused(void **state)
 {
     (void)state;
     cgam_env *env = new_env();
-    char text[8 * 3000] = LAYERS ",\"weights\":{\"W\":";
-    for (int depth = 0; depth < 8; depth++) strcat(text, "[");
-    strcat(text, "1");
+    char text[8 * 3000];
+    FILE *to = fmemopen(text, sizeof text, "w");
+    assert_non_null(to);
+    fputs(LAYERS ",\"weights\":{\"W\":[[[[[[[[1", to);
     for (int depth = 0; depth < 8; depth++) {
-        for (int i = 1; i < 300; i++) strcat(text, ",1");
-        strcat(text, "]");
+        for (int i = 1; i < 300; i++) fputs(",1", to);
+        fputs("]", to);
     }
-    strcat(text, "}}");
+    fputs("}}", to);
+    fclose(to);
     cgam_net_file file;
     CHECK_FAILS(env, CGAM_E_FORMAT,
                 cgam_net_file_parse(env, "text", text, strlen(text), NULL, &file));
