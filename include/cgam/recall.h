@@ -249,7 +249,8 @@ CGAM_API cgam_route cgam_recall_route(const cgam_recall *plan, const cgam_recall
  * banks of f32, f16 or bf16 its products are then in f32, where
  * beta max|zeta| (|q| + lambda |A^-1 Z v| as a bound sees it) is at most 400. A score may be off by
  * 40 * 2^-24 of that bound without beta, a weight by a thousandth of itself (a hundredth of this is
- * usual); from eight queries on, which are multiplied as matrices, by 130 + d / 128 instead of 40.
+ * usual); from eight queries on, which are multiplied as matrices, by 130 + d / 128 instead of 40, on
+ * tiles of bf16 too, where the CPU multiplies such and each number is three of them.
  * Matrices add weights in f32 over tiles of 288 rows, so 1 - p of a clear winner may be off by
  * 289 * 2^-24.
  * Winner, leaders, their gap and the target are always those of double, and so is a target's rank

@@ -6,7 +6,10 @@
  * the sets of a cache (Zen 3, d = 2048, products alone: 0.80 of sgemm; in panels 0.98). A band is narrow enough for
  * the hardware to follow its rows; rows too short for that are fetched ahead. A tile shares the second-level cache
  * with the vectors and the sums; CPUs with short vectors have 512 KB of it, and pages for 64 rows
- * (readout of tiles of 72 rows of 8 KB there: 0.54 of sgemm, of 48 0.75). */
+ * (readout of tiles of 72 rows of 8 KB there: 0.54 of sgemm, of 48 0.75).
+ *
+ * A unit for tiles takes a whole tile of rows by SLICE columns at a time, and adds to sums as [vectors, d], by
+ * READ_ROWS rows: their weights and 32 columns of them share the first-level cache. */
 #include "num/gemm_pass.h"
 
 #include "num/ranks.h"
@@ -21,6 +24,17 @@ enum {
     TILE_ROWS_MIN = 2 * BAND,
     SHORT_ROW = 2048, /* bytes */
     BLOCK_ROW = 384,  /* bytes */
+    /* From so many vectors on the unit for tiles pays, which takes 32 at a time. Rows of f32, which are split, have to be
+     * long for it, and not so long that vectors of three terms crowd the second-level cache. */
+    SPLIT_VECTORS = 17,
+    SPLIT_VECTORS_F32 = 33,
+    SPLIT_COLUMNS_F32 = 512,
+    SPLIT_COLUMNS_F32_MOST = 2048,
+    SPLIT_COLUMNS_MOST = 1 << 20, /* for the bound of gemm_pass.h */
+    SPLIT_BYTES = 2048 << 10,
+    SPLIT_ROWS = 256, /* of a tile, at most */
+    READ_ROWS = 64,
+    SLICE = 128, /* columns that are scored at a time */
 };
 
 static size_t size_of(const cgam_gemm_pass *s) { return s->wide ? sizeof(double) : sizeof(float); }
@@ -61,30 +75,88 @@ static void lay(const cgam_gemm_pass *s, const double *X, void *Q)
     }
 }
 
+static int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
+
+static size_t panels_of(int64_t vectors)
+{
+    return (size_t)((vectors + CGAM_SPLIT_PANEL - 1) / CGAM_SPLIT_PANEL);
+}
+
+/* Where numbers from k on begin in split vectors, or where they end: all before are whole slices. */
+static size_t split_offset(const cgam_gemm_pass *s, int64_t k)
+{
+    size_t slice = panels_of(s->width) * s->split->room(SLICE);
+    int64_t rest = k % SLICE;
+    return (size_t)(k / SLICE) * slice + (rest ? panels_of(s->width) * s->split->room(rest) : 0);
+}
+
+static void lay_split(const cgam_gemm_pass *s, const double *X, char *Q)
+{
+    int64_t d = s->Z->d;
+    for (int64_t k = 0; k < d; k += SLICE) {
+        int64_t depth = at_most(d - k, SLICE);
+        for (int64_t v = 0; v < s->width; v += CGAM_SPLIT_PANEL) {
+            int64_t some = at_most(s->vectors - v, CGAM_SPLIT_PANEL);
+            for (int64_t i = 0; i < some; i++)
+                for (int64_t j = 0; j < depth; j++)
+                    s->flat[i * depth + j] = (float)X[(v + i) * d + k + j];
+            s->split->right(some, depth, s->flat, depth,
+                            Q + split_offset(s, k) +
+                                (size_t)(v / CGAM_SPLIT_PANEL) * s->split->room(depth));
+        }
+    }
+}
+
 void cgam_gemm_pass_load(cgam_gemm_pass *s)
 {
-    if (s->X) lay(s, s->X, s->Q);
-    if (s->X2) lay(s, s->X2, s->Q2);
+    if (s->X && s->split) lay_split(s, s->X, s->Q);
+    else if (s->X) lay(s, s->X, s->Q);
+    if (s->X2 && s->split) lay_split(s, s->X2, s->Q2);
+    else if (s->X2) lay(s, s->X2, s->Q2);
+}
+
+/* Shapes: of a tile of rows, and of the sums. */
+static void cut(cgam_gemm_pass *s)
+{
+    int64_t lanes = s->gemm->lanes32, d = s->Z->d;
+    s->width = (s->vectors + lanes - 1) / lanes * lanes;
+    s->ld = d + 16; /* rows at power-of-two distances collide in the cache */
+    s->down = s->split ? 1 : s->width;
+    s->across = s->split ? (d + 31) / 16 * 16 : 1;
+    s->panel = s->split ? s->across * s->width : d * s->width;
+    int64_t bytes = s->split                                 ? SPLIT_BYTES
+                    : s->gemm->best32 < CGAM_GEMM_PASS_WIDTH ? TILE_BYTES_LESS
+                                                             : TILE_BYTES;
+    int64_t by = s->split ? READ_ROWS : BAND, least = s->split ? READ_ROWS : TILE_ROWS_MIN;
+    int64_t rows = bytes / ((int64_t)size_of(s) * d) / by * by;
+    rows = at_most(rows, s->split ? SPLIT_ROWS : CGAM_GEMM_PASS_ROWS);
+    s->tile = rows < least ? least : rows;
+    s->chunks = cgam_gemm_pass_chunks(s->Z->n, s->tile);
+}
+
+/* The unit for tiles, where it is there and pays. */
+static const cgam_split *split_of(const cgam_gemm_pass *s)
+{
+    const cgam_rows *Z = s->Z;
+    bool half = Z->dtype == CGAM_BF16;
+    if (s->wide || Z->d > SPLIT_COLUMNS_MOST) return NULL;
+    if (s->vectors < (half ? SPLIT_VECTORS : SPLIT_VECTORS_F32)) return NULL;
+    if (!half && (Z->d < SPLIT_COLUMNS_F32 || Z->d > SPLIT_COLUMNS_F32_MOST)) return NULL;
+    return Z->cpu->split;
 }
 
 cgam_status cgam_gemm_pass_new(cgam_gemm_pass *s)
 {
     const cgam_rows *Z = s->Z;
     s->gemm = Z->cpu->gemm;
-    int64_t lanes = s->gemm->lanes32;
-    s->width = (s->vectors + lanes - 1) / lanes * lanes;
-    s->ld = Z->d + 16; /* rows at power-of-two distances collide in the cache */
-    int64_t bytes = s->gemm->best32 < CGAM_GEMM_PASS_WIDTH ? TILE_BYTES_LESS : TILE_BYTES;
-    int64_t rows = bytes / ((int64_t)size_of(s) * Z->d) / BAND * BAND;
-    s->tile = rows < TILE_ROWS_MIN         ? TILE_ROWS_MIN
-              : rows > CGAM_GEMM_PASS_ROWS ? CGAM_GEMM_PASS_ROWS
-                                           : rows;
-    s->chunks = cgam_gemm_pass_chunks(Z->n, s->tile);
-    size_t panel = (size_t)(Z->d * s->width);
-    s->Q = s->X ? cgam_zalloc(s->env, panel, size_of(s)) : NULL;
-    s->Q2 = s->X2 ? cgam_zalloc(s->env, panel, size_of(s)) : NULL;
-    s->Y = s->reads ? cgam_parts_new(s->env, Z, s->chunks, (int64_t)panel) : NULL;
-    if ((s->X && !s->Q) || (s->X2 && !s->Q2) || (s->reads && !s->Y))
+    s->split = split_of(s);
+    cut(s);
+    size_t bytes = s->split ? split_offset(s, Z->d) : (size_t)(Z->d * s->width) * size_of(s);
+    s->Q = s->X ? cgam_zalloc(s->env, bytes, 1) : NULL;
+    s->Q2 = s->X2 ? cgam_zalloc(s->env, bytes, 1) : NULL;
+    s->Y = s->reads ? cgam_parts_new(s->env, Z, s->chunks, s->panel) : NULL;
+    if (s->split) s->flat = cgam_alloc(s->env, (size_t)CGAM_SPLIT_PANEL * SLICE, sizeof *s->flat);
+    if ((s->X && !s->Q) || (s->X2 && !s->Q2) || (s->reads && !s->Y) || (s->split && !s->flat))
         return cgam_fail_nomem(s->env, "a batch of queries");
     cgam_gemm_pass_load(s);
     return CGAM_OK;
@@ -94,13 +166,16 @@ void cgam_gemm_pass_free(cgam_gemm_pass *s)
 {
     cgam_free(s->env, s->Q);
     cgam_free(s->env, s->Q2);
-    if (s->Y) cgam_parts_free(s->env, s->Z, s->chunks, s->Z->d * s->width, s->Y);
+    cgam_free(s->env, s->flat);
+    if (s->Y) cgam_parts_free(s->env, s->Z, s->chunks, s->panel, s->Y);
     s->Q = s->Q2 = NULL;
+    s->flat = NULL;
     s->Y = NULL;
 }
 
 static bool in_place(const cgam_gemm_pass *s)
 {
+    if (s->split && s->Z->dtype == CGAM_BF16) return true;
     return s->Z->dtype == (s->wide ? CGAM_F64 : CGAM_F32);
 }
 
@@ -144,6 +219,23 @@ static void score(const cgam_gemm_pass *s, const void *rows, int64_t ld, int64_t
     }
 }
 
+/* What rows are when they are multiplied. */
+static cgam_dtype type_of(const cgam_gemm_pass *s)
+{
+    return in_place(s) ? s->Z->dtype : s->wide ? CGAM_F64 : CGAM_F32;
+}
+
+/* The same by tiles, for as many rows as there are; packed: room for a panel. */
+static void score_split(const cgam_gemm_pass *s, const void *rows, int64_t ld, int64_t count,
+                        const char *Q, void *packed, float *S)
+{
+    int64_t d = s->Z->d;
+    for (int64_t k = 0; k < d; k += SLICE)
+        s->split->mul_rows(type_of(s), count, s->width, at_most(d - k, SLICE),
+                           (const char *)rows + k * (int64_t)cgam_dtype_size(type_of(s)), ld,
+                           Q + split_offset(s, k), packed, S, s->width, k > 0);
+}
+
 static void scale_rows(const cgam_gemm_pass *s, int64_t i, int64_t count, void *S)
 {
     const double *scale = s->Z->scale ? cgam_rows_entries(s->Z, s->Z->scale, i) : NULL;
@@ -157,15 +249,22 @@ static void scale_rows(const cgam_gemm_pass *s, int64_t i, int64_t count, void *
 typedef struct space {
     void *rows; /* [tile, ld] where rows have to be converted */
     void *S, *S2;
-    float *Y;    /* [d, width] sums of a few tiles */
-    void *block; /* [tile, BLOCK_ROW bytes]; NULL: the readout takes whole rows */
+    float *Y;      /* [panel] sums of a few tiles */
+    void *block;   /* [tile, BLOCK_ROW bytes]; NULL: the readout takes whole rows */
+    void *packed;  /* with split: a panel of rows, */
+    char *weights; /* and the weights of READ_ROWS */
     double *shrink;
 } space;
 
 static void shrink(const cgam_gemm_pass *s, cgam_gemm_pass_tile *t, float *few, double *Y)
 {
-    int64_t width = s->width;
-    for (int64_t j = 0; j < s->Z->d; j++)
+    int64_t width = s->width, d = s->Z->d;
+    for (int64_t c = 0; s->split && c < width; c++)
+        for (int64_t at = c * s->across; t->shrink[c] != 1 && at < c * s->across + d; at++) {
+            Y[at] *= t->shrink[c];
+            few[at] *= (float)t->shrink[c];
+        }
+    for (int64_t j = 0; !s->split && j < d; j++)
         for (int64_t c = 0; c < width; c++) {
             Y[j * width + c] *= t->shrink[c];
             if (few) few[j * width + c] *= (float)t->shrink[c];
@@ -203,23 +302,55 @@ static void read_out(const cgam_gemm_pass *s, const cgam_gemm_pass_tile *t, cons
     }
 }
 
-static void take_tile(const cgam_gemm_pass *s, cgam_gemm_pass_tile *t, space *w, double *Y)
+/* The same by tiles. */
+static void read_out_split(const cgam_gemm_pass *s, const cgam_gemm_pass_tile *t, const void *rows,
+                           int64_t ld, const space *w)
+{
+    for (int64_t u = 0; u < t->count; u += READ_ROWS) {
+        int64_t depth = at_most(t->count - u, READ_ROWS);
+        for (int64_t v = 0; v < s->width; v += CGAM_SPLIT_PANEL)
+            s->split->left_down(at_most(s->width - v, CGAM_SPLIT_PANEL), depth,
+                                (const float *)t->S + u * s->width + v, s->width,
+                                w->weights +
+                                    (size_t)(v / CGAM_SPLIT_PANEL) * s->split->room(depth));
+        s->split->mul_down(type_of(s), s->width, s->Z->d, depth, w->weights,
+                           (const char *)rows + u * ld * (int64_t)cgam_dtype_size(type_of(s)), ld,
+                           w->packed, w->Y, s->across);
+    }
+}
+
+/* S and S2 of a tile, whose rows are at `rows` then, ld apart. */
+static const void *score_tile(const cgam_gemm_pass *s, const cgam_gemm_pass_tile *t, space *w,
+                              int64_t *ld)
 {
     const cgam_rows *Z = s->Z;
-    int64_t ld = 0, width = s->width, end = cgam_gemm_pass_begin(s, t->chunk + 1);
+    int64_t width = s->width, end = cgam_gemm_pass_begin(s, t->chunk + 1);
     bool ahead = (int64_t)cgam_dtype_size(Z->dtype) * Z->d < SHORT_ROW;
     const void *rows = in_place(s) ? cgam_rows_at(Z, t->begin) : w->rows;
+    if (s->split) {
+        fetch(s, t->begin, t->count, w->rows, ld);
+        if (s->X) score_split(s, rows, *ld, t->count, s->Q, w->packed, w->S);
+        if (s->X2) score_split(s, rows, *ld, t->count, s->Q2, w->packed, w->S2);
+        return rows;
+    }
     for (int64_t u = 0; u < t->count; u += BAND) {
         int64_t count = t->count - u < BAND ? t->count - u : BAND, i = t->begin + u;
-        const void *band = fetch(s, i, count, offset(s, w->rows, u * s->ld), &ld);
+        const void *band = fetch(s, i, count, offset(s, w->rows, u * s->ld), ld);
         const char *next = NULL, *stop = NULL;
         if (ahead && i + count < end) {
             next = cgam_rows_at(Z, i + count);
             stop = cgam_rows_at(Z, i + 2 * count < end ? i + 2 * count : end);
         }
-        if (s->X) score(s, band, ld, count, s->Q, offset(s, w->S, u * width), next, stop);
-        if (s->X2) score(s, band, ld, count, s->Q2, offset(s, w->S2, u * width), NULL, NULL);
+        if (s->X) score(s, band, *ld, count, s->Q, offset(s, w->S, u * width), next, stop);
+        if (s->X2) score(s, band, *ld, count, s->Q2, offset(s, w->S2, u * width), NULL, NULL);
     }
+    return rows;
+}
+
+static void take_tile(const cgam_gemm_pass *s, cgam_gemm_pass_tile *t, space *w, double *Y)
+{
+    int64_t ld = 0, end = cgam_gemm_pass_begin(s, t->chunk + 1);
+    const void *rows = score_tile(s, t, w, &ld);
     t->S = w->S;
     t->S2 = s->X2 ? w->S2 : NULL;
     t->shrink = w->shrink;
@@ -229,6 +360,10 @@ static void take_tile(const cgam_gemm_pass *s, cgam_gemm_pass_tile *t, space *w,
     if (!Y) return;
     if (t->shrinks) shrink(s, t, w->Y, Y);
     scale_rows(s, t->begin, t->count, t->S);
+    if (s->split) {
+        read_out_split(s, t, rows, ld, w);
+        return;
+    }
     const char *next = NULL, *stop = NULL;
     if (s->state) {
         int64_t from = t->begin + t->count, to = from + s->tile < end ? from + s->tile : end;
@@ -241,11 +376,10 @@ static void take_tile(const cgam_gemm_pass *s, cgam_gemm_pass_tile *t, space *w,
 static cgam_status run_chunk(void *arg, int64_t chunk)
 {
     const cgam_gemm_pass *s = arg;
-    const cgam_rows *Z = s->Z;
     if (cgam_interrupted(s->env)) return CGAM_E_INTERRUPTED;
-    size_t area = (size_t)(s->tile * s->width), panel = (size_t)(Z->d * s->width);
+    size_t area = (size_t)(s->tile * s->width), panel = (size_t)s->panel;
     bool few = s->reads && !s->wide;
-    bool blocks = s->reads && panel_width(s, 0) < s->width;
+    bool blocks = s->reads && !s->split && panel_width(s, 0) < s->width;
     space w = {0};
     if (!in_place(s)) w.rows = cgam_alloc(s->env, (size_t)(s->tile * s->ld), size_of(s));
     w.S = cgam_alloc(s->env, area, size_of(s));
@@ -253,13 +387,15 @@ static cgam_status run_chunk(void *arg, int64_t chunk)
     if (few) w.Y = cgam_zalloc(s->env, panel, sizeof *w.Y);
     if (blocks) w.block = cgam_alloc(s->env, (size_t)s->tile, BLOCK_ROW);
     w.shrink = cgam_alloc(s->env, (size_t)s->width, sizeof *w.shrink);
+    if (s->split) w.packed = cgam_alloc(s->env, 1, s->split->room(SLICE));
+    if (s->split) w.weights = cgam_alloc(s->env, panels_of(s->width), s->split->room(READ_ROWS));
     cgam_status status = CGAM_OK;
     if ((!in_place(s) && !w.rows) || !w.S || (s->X2 && !w.S2) || (few && !w.Y) ||
-        (blocks && !w.block) || !w.shrink) {
+        (blocks && !w.block) || !w.shrink || (s->split && (!w.packed || !w.weights))) {
         status = cgam_fail_nomem(s->env, "a tile of scores");
         goto done;
     }
-    double *Y = s->reads ? s->Y + chunk * (int64_t)panel : NULL;
+    double *Y = s->reads ? s->Y + chunk * s->panel : NULL;
     if (Y) memset(Y, 0, panel * sizeof *Y);
     for (int64_t c = 0; c < s->width; c++) w.shrink[c] = 1;
     int64_t end = cgam_gemm_pass_begin(s, chunk + 1), since = 0;
@@ -269,7 +405,7 @@ static cgam_status run_chunk(void *arg, int64_t chunk)
         take_tile(s, &t, &w, Y);
         since += t.count;
         if (few && (since + s->tile > CGAM_GEMM_PASS_FLUSH || i + t.count == end)) {
-            s->gemm->gather((int64_t)panel, w.Y, Y);
+            s->gemm->gather(s->panel, w.Y, Y);
             memset(w.Y, 0, panel * sizeof *w.Y);
             since = 0;
         }
@@ -280,6 +416,8 @@ done:
     cgam_free(s->env, w.S2);
     cgam_free(s->env, w.Y);
     cgam_free(s->env, w.block);
+    cgam_free(s->env, w.packed);
+    cgam_free(s->env, w.weights);
     cgam_free(s->env, w.shrink);
     return status;
 }
@@ -294,42 +432,54 @@ typedef struct joining {
     const double *factor;
 } joining;
 
-enum { JOIN_COLUMNS = 256 };
+enum { JOIN_NUMBERS = 256 * CGAM_GEMM_PASS_WIDTH };
 
-static cgam_status join_columns(void *arg, int64_t item)
+/* Sums lie in lines: of a vector with split, else of a column. */
+static int64_t line_of(const cgam_gemm_pass *s) { return s->split ? s->across : s->width; }
+
+static int64_t join_lines(const cgam_gemm_pass *s)
+{
+    int64_t lines = JOIN_NUMBERS / line_of(s);
+    return lines > 1 ? lines : 1;
+}
+
+static cgam_status join_some(void *arg, int64_t item)
 {
     const joining *job = arg;
     const cgam_gemm_pass *s = job->s;
-    int64_t d = s->Z->d, width = s->width, begin = item * JOIN_COLUMNS, from, to;
-    int64_t end = begin + JOIN_COLUMNS < d ? begin + JOIN_COLUMNS : d;
+    int64_t line = line_of(s), begin = item * join_lines(s), from, to;
+    int64_t end = at_most(begin + join_lines(s), s->panel / line);
     cgam_rows_here(s->Z, s->chunks, &from, &to);
     for (int64_t c = from; c < to; c++) {
         const double *factor = job->factor + c * s->vectors;
-        for (int64_t j = begin; j < end; j++) {
-            double *Y = s->Y + (c * d + j) * width;
-            for (int64_t v = 0; v < s->vectors; v++) Y[v] = factor[v] > 0 ? factor[v] * Y[v] : 0;
+        for (int64_t k = begin; k < end; k++) {
+            double *Y = s->Y + c * s->panel + k * line, one = 0;
+            if (s->split && k < s->vectors) one = factor[k];
+            for (int64_t i = 0; s->split && i < line; i++) Y[i] = one > 0 ? one * Y[i] : 0;
+            for (int64_t v = 0; !s->split && v < s->vectors; v++)
+                Y[v] = factor[v] > 0 ? factor[v] * Y[v] : 0;
         }
     }
-    cgam_rows_join_here(s->Z, s->chunks, d * width, begin * width, end * width, s->Y);
+    cgam_rows_join_here(s->Z, s->chunks, s->panel, begin * line, end * line, s->Y);
     return CGAM_OK;
 }
 
 cgam_status cgam_gemm_pass_join(const cgam_gemm_pass *s, const double *factor, double *const *Y)
 {
-    int64_t d = s->Z->d, width = s->width;
+    int64_t d = s->Z->d;
     joining job = {s, factor};
     double *part[CGAM_CHUNKS_MAX] = {NULL}, *room = NULL, *total;
     int64_t from, to;
     cgam_rows_here(s->Z, s->chunks, &from, &to);
-    for (int64_t c = from; c < to; c++) part[c] = s->Y + c * d * width;
-    if (!part[0]) room = cgam_alloc(s->env, (size_t)(d * width), sizeof *room);
+    for (int64_t c = from; c < to; c++) part[c] = s->Y + c * s->panel;
+    if (!part[0]) room = cgam_alloc(s->env, (size_t)s->panel, sizeof *room);
     if (!part[0] && !room) return cgam_fail_nomem(s->env, "a batch of queries");
-    cgam_status status =
-        cgam_parallel(s->env, (d + JOIN_COLUMNS - 1) / JOIN_COLUMNS, join_columns, &job);
+    int64_t lines = s->panel / line_of(s), some = join_lines(s);
+    cgam_status status = cgam_parallel(s->env, (lines + some - 1) / some, join_some, &job);
     if (status == CGAM_OK)
-        status = cgam_rows_join_rest(s->env, s->Z, s->chunks, d * width, part, room, &total);
+        status = cgam_rows_join_rest(s->env, s->Z, s->chunks, s->panel, part, room, &total);
     for (int64_t j = 0; j < d && status == CGAM_OK; j++)
-        for (int64_t v = 0; v < s->vectors; v++) Y[v][j] = total[j * width + v];
+        for (int64_t v = 0; v < s->vectors; v++) Y[v][j] = total[j * s->down + v * s->across];
     cgam_free(s->env, room);
     return status;
 }
@@ -337,15 +487,25 @@ cgam_status cgam_gemm_pass_join(const cgam_gemm_pass *s, const double *factor, d
 cgam_status cgam_gemm_pass_look(const cgam_gemm_pass *s, int64_t row, void *S, void *S2)
 {
     int64_t ld;
-    void *room = cgam_alloc(s->env, (size_t)s->ld, size_of(s));
-    if (!room) return cgam_fail_nomem(s->env, "a row");
+    void *room = cgam_alloc(s->env, (size_t)s->ld, size_of(s)), *packed = NULL;
+    if (s->split) packed = cgam_alloc(s->env, 1, s->split->room(SLICE));
+    cgam_status status = CGAM_OK;
+    if (!room || (s->split && !packed)) {
+        status = cgam_fail_nomem(s->env, "a row");
+        goto done;
+    }
     const void *one = fetch(s, row, 1, room, &ld);
-    score(s, one, ld, 1, s->Q, S, NULL, NULL);
-    scale_rows(s, row, 1, S);
-    if (s->X2) score(s, one, ld, 1, s->Q2, S2, NULL, NULL);
-    if (s->X2) scale_rows(s, row, 1, S2);
+    const void *Q[] = {s->Q, s->X2 ? s->Q2 : NULL};
+    void *to[] = {S, S2};
+    for (int k = 0; k < 2 && Q[k]; k++) {
+        if (s->split) score_split(s, one, ld, 1, Q[k], packed, to[k]);
+        else score(s, one, ld, 1, Q[k], to[k], NULL, NULL);
+        scale_rows(s, row, 1, to[k]);
+    }
+done:
     cgam_free(s->env, room);
-    return CGAM_OK;
+    cgam_free(s->env, packed);
+    return status;
 }
 
 typedef struct scores {

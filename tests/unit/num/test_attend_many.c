@@ -147,6 +147,10 @@ static void every_shape_and_type_agrees(void **state)
                 check(env, &x, true);
                 scene y = make(&rng, cpu, (cgam_dtype)t, 150, 700 + c, 17, (context)c);
                 check(env, &y, true);
+                /* rows long enough for a unit for tiles, and not whole tiles of them */
+                scene u =
+                    make(&rng, cpu, (cgam_dtype)t, 301 + c, 515 + 50 * c, 34 + 15 * c, (context)c);
+                check(env, &u, true);
                 /* several tiles a chunk: what weights are relative to stays behind */
                 scene z = make(&rng, cpu, (cgam_dtype)t, 6000 + c, 8, 9, (context)c);
                 check(env, &z, true);
@@ -253,8 +257,9 @@ static void threads_change_no_bit(void **state)
 {
     (void)state;
     cgam_rng rng = cgam_rng_stream(84, 0);
+    const cgam_dtype types[CONTEXTS] = {CGAM_F64, CGAM_BF16, CGAM_F32};
     for (int c = 0; c < CONTEXTS; c++) {
-        scene x = make(&rng, cgam_cpu_best(), c ? CGAM_F32 : CGAM_F64, 3000, 50, 33, (context)c);
+        scene x = make(&rng, cgam_cpu_best(), types[c], 3000, 50, 33, (context)c);
         cgam_attend_out first[QUERIES_MAX], got[QUERIES_MAX];
         x.in.Z = &x.Z;
         for (int threads = 1; threads <= 4; threads++) {
