@@ -111,7 +111,7 @@ INLINE void block(int64_t deep, const factors *f, int64_t d, int64_t lines, cons
     _tile_stored(3, to + 768, 64);
 }
 
-/* n rows, a multiple of 32. A block of 32 vectors, 16 KB, stays near while bands of 32 rows go by, and as many
+/* n rows, a multiple of 32. A block of all vectors, 32 KB of 64, stays near while bands of 32 rows go by, and as many
  * bytes as they have are fetched from behind them, in order. */
 static void slab(const int8_t *rows, const float *scale, int64_t n, int64_t d, int64_t m,
                  const void *X, float *out)
@@ -124,8 +124,8 @@ static void slab(const int8_t *rows, const float *scale, int64_t n, int64_t d, i
     const int8_t *ahead = rows + n * d;
     const char *T = (const char *)X + (size_t)all * scales(d);
     for (int64_t b = 0; b < blocks; b++)
-        for (int64_t g = 0; g < all; g += 2)
-            for (int64_t i = 0; i < n; i += BAND, turn ^= 1) {
+        for (int64_t i = 0; i < n; i += BAND)
+            for (int64_t g = 0; g < all; g += 2, turn ^= 1) {
                 int64_t from = b * STEPS, deep = tiles - from < STEPS ? tiles - from : STEPS;
                 const char *tile = T + (g * tiles + from) * TILE;
                 factors f = {rows + i * d + from * WIDE, tile, tile + tiles * TILE, ahead};
