@@ -30,8 +30,10 @@ static int try_it(const attempt *a)
     opts.threads = a->threads;
     if (a->variable) setenv("OPENBLAS_NUM_THREADS", "3", 1);
     else unsetenv("OPENBLAS_NUM_THREADS");
-    const struct rlimit limit = {a->address_space, a->address_space};
-    if (a->address_space && setrlimit(RLIMIT_AS, &limit) != 0) return 1;
+    struct rlimit limit = {a->address_space, a->address_space};
+    if (a->address_space && (setrlimit(RLIMIT_AS, &limit) || getrlimit(RLIMIT_AS, &limit)))
+        return 1;
+    if (a->address_space && limit.rlim_cur != a->address_space) return 0; /* qemu-user sets none */
     fail_call(a->call, a->error, a->k);
     cgam_status status = cgam_env_new(&opts, &env);
     fail_call(NULL, 0, 0);
