@@ -142,7 +142,7 @@ static void slab(const int8_t *rows, const float *scale, int64_t n, int64_t d, i
                 ahead += deep * lines * 64;
                 before = x;
             }
-    gather(before, 0, BAND, blocks, m);
+    if (before) gather(before, 0, BAND, blocks, m);
 }
 
 /* The last rows are taken with some of those before them, which gives the same again. */
