@@ -71,7 +71,8 @@ class Browser:
         return self.driver.find_elements(By.CSS_SELECTOR, css)
 
     def one(self, css):
-        return self.driver.find_element(By.CSS_SELECTOR, css)
+        """The first such element, once there is one."""
+        return self.wait(lambda: self.all(css), css)[0]
 
     def text(self, css):
         return self.one(css).get_attribute("textContent")
@@ -85,7 +86,7 @@ class Browser:
         return self.wait(get, "an answer")
 
     def press(self, words):
-        button = next(b for b in self.all("button") if b.text == words)
+        button = self.wait(lambda: next((b for b in self.all("button") if b.text == words), None), f"the button {words}")
         # Once it stays where it is: what is still being drawn above may move it away from under the pointer.
         self.driver.execute_async_script("""const [button, done] = arguments, place = () => button.getBoundingClientRect().top;
             button.scrollIntoView({block: 'center'});
