@@ -179,15 +179,21 @@ INLINE void rows_wide(int rows, const int8_t *row, const float *scale, int64_t d
     }
 }
 
+/* How far: rows that go together fetch those that come next. */
+INLINE int64_t ahead_of(int64_t d)
+{
+    if (TOGETHER > 1) return TOGETHER * d > AHEAD_SHORT ? TOGETHER * d : AHEAD_SHORT;
+    return cgam_int8_blocks(d) > 1 ? AHEAD_LONG : AHEAD_SHORT;
+}
+
 /* Long rows go by fours where vectors are of 64 bytes: a scan takes 1.01-1.07 of reading its bytes (Sapphire Rapids,
  * d = 4096 and 2048), as f32_simd.c has it; one row at a time 1.17-1.22 with lines fetched 4 or 8 KB ahead, 1.46-1.49 1 KB. */
 static void dot_wide(const int8_t *rows, const float *scale, int64_t n, int64_t d, const int16_t *x,
                      const float *step, float *out)
 {
-    int64_t blocks = cgam_int8_blocks(d), ahead = blocks > 1 ? AHEAD_LONG : AHEAD_SHORT;
+    int64_t blocks = cgam_int8_blocks(d), ahead = ahead_of(d);
     vf total[8] = {{0}};
     double sums[8];
-    if (TOGETHER > 1) ahead = TOGETHER * d > AHEAD_SHORT ? TOGETHER * d : AHEAD_SHORT;
     for (int64_t i = 0; i < n; i += 8) {
         int64_t count = n - i < 8 ? n - i : 8, r = 0;
         for (; blocks > 1 && r + TOGETHER <= count; r += TOGETHER)
