@@ -103,7 +103,7 @@ soak: build ## every call to the system failing in turn, 1000 kills, 5000 random
 	@CGAM=$(CGAM_BUILD)/cgam $(call logged,crash) tests/system/crash.sh all
 	@CGAM=$(CGAM_BUILD)/cgam $(call logged,crowd) CGAM_CROWD=100000 /usr/bin/python3 -B tests/serve/test_crowd.py
 	@CGAM=$(CGAM_BUILD)/cgam $(call logged,long) /usr/bin/python3 -B tests/serve/long_run.py 1000
-	@CGAM=$(CGAM_BUILD)/cgam CGAM_SRC=$(CURDIR) /usr/bin/python3 -B tests/system/hostile_models.py $(MODELS) $$(date +%s)
+	@CGAM=$(CGAM_BUILD)/cgam $(call logged,models) /usr/bin/python3 -B tests/system/hostile_models.py $(MODELS) $$(date +%s)
 	@$(configure) -B $(BUILD)/asan -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCGAM_SANITIZE=address >/dev/null
 	@$(compile) $(BUILD)/asan -j $(JOBS)
 	@CGAM=$(CGAM_BUILD)/asan/cgam CGAM_SANITIZE=address $(call logged,options) tests/system/options.sh 5000

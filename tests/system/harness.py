@@ -54,8 +54,7 @@ def refuse(status, pieces, *words, **how):
 def row(name, injected, count, lost, command):
     """A row of docs/reliability.md, for the file that CGAM_RELIABILITY names."""
     if os.environ.get("CGAM_RELIABILITY"):
-        with open(os.environ["CGAM_RELIABILITY"], "a", encoding="utf-8") as f:
-            f.write(json.dumps({"row": name, "injected": injected, "count": count, "lost": lost, "command": command}) + "\n")
+        subprocess.run([f"{SRC}/tools/reliability", "--log", os.environ["CGAM_RELIABILITY"], name, injected, str(count), str(lost), command], check=True)
 
 
 def finish():

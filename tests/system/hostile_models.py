@@ -4,15 +4,16 @@ then as many at random.
 
     hostile_models.py [RUNS [SEED]]    $CGAM is the program; HOSTILE_KEEP=DIR keeps what it did not end well on
 
-With another seed than 1 it is a campaign, and counts in $CGAM_BUILD/reliability/models.jsonl.
+A row for docs/reliability.md goes to the file CGAM_RELIABILITY names.
 """
-import json
 import os
 import random
 import struct
 import subprocess
 import sys
 import tempfile
+
+from harness import row
 
 RUNS = int(sys.argv[1]) if len(sys.argv) > 1 else 120
 SEED = int(sys.argv[2]) if len(sys.argv) > 2 else 1
@@ -331,12 +332,7 @@ def main():
             elif "ended libllama" in err:
                 print(f"run {run} of seed {SEED}: {err.strip()}", flush=True)
     how = ", ".join(f"{n} ended {c}" for c, n in sorted(ended.items(), key=str))
-    if SEED != 1:
-        log = os.path.join(os.environ["CGAM_BUILD"], "reliability")
-        os.makedirs(log, exist_ok=True)
-        with open(os.path.join(log, "models.jsonl"), "a", encoding="ascii") as f:
-            f.write(json.dumps({"row": "damaged models", "injected": "keys, tokens, tensors or bytes of a sound GGUF model replaced",
-                                "count": RUNS, "lost": bad, "command": "make soak"}) + "\n")
+    row("damaged models", "keys, tokens, tensors or bytes of a sound GGUF model replaced", RUNS, bad, "make soak")
     print(f"{len(NAMED)} cases and {RUNS} damaged models: {how}; {bad} badly")
     sys.exit(bad > 0)
 
