@@ -145,18 +145,21 @@ static void recall(const cgam_study *study, int64_t noise, int64_t first, room *
     lanes->judge(&judge);
 }
 
-/* Counts the trials of one bank at one alpha. */
-static void count(const cgam_study *study, room *w, double *record)
+/* Counts the trials of one bank at one alpha, all that are asked for: a stop cannot wait until they are done. */
+static cgam_status count(const cgam_study *study, room *w, double *record)
 {
     const cgam_study_opts *o = &study->opts;
     const int width = study->lanes->width;
     for (int64_t k = 0; k < o->sigma_q.count; k++)
         for (int64_t t = 0; t < o->trials; t += width) {
+            if (cgam_interrupted(study->env))
+                return cgam_fail(study->env, CGAM_E_INTERRUPTED, "stopped on request");
             recall(study, k, t, w);
             for (int64_t j = 0; j < o->lambda.count; j++)
                 for (int l = 0; l < width && t + l < o->trials; l++)
                     record[k * o->lambda.count + j] += w->right[j * width + l];
         }
+    return CGAM_OK;
 }
 
 static void room_close(cgam_study *study, room *w)
@@ -204,7 +207,7 @@ static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, 
     memset(record, 0, sizeof *record * (size_t)(o->alphas.count * per));
     for (int64_t k = 0; k < o->alphas.count && status == CGAM_OK; k++) {
         status = make_gates(o->alphas.values[k], &w);
-        if (status == CGAM_OK) count(study, &w, record + k * per);
+        if (status == CGAM_OK) status = count(study, &w, record + k * per);
     }
     room_close(study, &w);
     return status;

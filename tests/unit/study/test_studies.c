@@ -180,6 +180,26 @@ static void a_stopped_run_goes_on_to_the_same_bits(void **state)
     }
 }
 
+/* Studies whose blocks have all trials of a bank ask between them whether to stop, not only between blocks. */
+static void a_run_of_many_trials_can_be_stopped(void **state)
+{
+    (void)state;
+    for (int k = CGAM_STUDY_CAPACITY; k <= CGAM_STUDY_PHASE; k++) {
+        const int never = 1 << 30, trials[] = {100, 1000};
+        int left[] = {never, never};
+        for (int i = 0; i < 2; i++) {
+            cgam_study_opts o = small((cgam_study_kind)k);
+            cgam_env *env = env_with(1, after_some, &left[i]);
+            cgam_study *s = NULL;
+            o.trials = trials[i];
+            CHECK_STATUS(env, cgam_study_run(env, &o, &s));
+            cgam_study_free(s);
+            cgam_env_free(env);
+        }
+        CHECK_LE((trials[1] - trials[0]) / 8.0, left[0] - left[1]); /* lanes: at most 8 */
+    }
+}
+
 /* Two banks of one shape whose rows all have norm 1: a run that was stopped with the first is not
  * continued with the second. */
 static void progress_belongs_to_the_rows_of_its_bank(void **state)
@@ -673,6 +693,7 @@ int main(void)
         cmocka_unit_test(threads_do_not_matter),
         cmocka_unit_test(progress_rises_to_the_end),
         cmocka_unit_test(a_stopped_run_goes_on_to_the_same_bits),
+        cmocka_unit_test(a_run_of_many_trials_can_be_stopped),
         cmocka_unit_test(progress_belongs_to_the_rows_of_its_bank),
         cmocka_unit_test(a_trial_does_not_know_how_many_there_are),
         cmocka_unit_test(all_trials_of_all_banks_can_be_shown),
