@@ -292,6 +292,10 @@ static void every_kind_of_number(void **state)
     memset(text, 'x', sizeof text);
     assert_false(cgam_gguf_clean((cgam_gguf_text){text, sizeof text}));
     assert_true(cgam_gguf_clean((cgam_gguf_text){text, 8}));
+    cgam_gguf_text word = {"llama.x", 5}; /* a text ends where its length says */
+    assert_true(cgam_gguf_is(word, "llama"));
+    assert_false(cgam_gguf_is(word, "llamb") || cgam_gguf_is(word, "llam"));
+    assert_false(cgam_gguf_is(word, "llama.") || cgam_gguf_is(word, ""));
 }
 
 /* key: its kind, in an array or not; then one number. */

@@ -360,6 +360,14 @@ static void memory_runs_out(void **state)
     fclose(f);
     CHECK_FAILS(env, CGAM_E_ARG, cgam_shards_open(env, scratch("l.index.json"), &shards));
     CHECK_MESSAGE(env, "a path is too long");
+    int pattern = snprintf(name, sizeof name, "%s:", scratch("s*.safetensors")), room = 4096;
+    memset(name + pattern, 'n', (size_t)(room + 1 - pattern)); /* the path is one byte shorter */
+    name[room + 1] = 0;
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_shards_open(env, name, &shards));
+    CHECK_MESSAGE(env, "a path is too long");
+    name[room] = 0; /* and fits with its end: no such member */
+    assert_true(cgam_shards_open(env, name, &shards) != CGAM_OK);
+    assert_null(strstr(cgam_env_message(env), "a path is too long"));
     cgam_env_free(env);
     scratch_files(true);
 }

@@ -483,6 +483,36 @@ static void directions_are_off_by_their_formulas(void **state)
     }
 }
 
+/* cgam_doubt_gates asks for the direction and the border itself. */
+static void gates_by_a_border_are_off_by_their_formulas(void **state)
+{
+    (void)state;
+    enum { ROWS = 80, WIDE = 3, EDGE = 7 };
+    cgam_rng rng = cgam_rng_stream(51, 6);
+    double *Z = dense_bank(&rng, DENSE_UNIT, ROWS, WIDE), c[] = {1, -1, 2};
+    for (int i = 0; i < ROWS; i++) /* 1 - alpha |zeta|^2 is 0 for one of them */
+        for (int j = 0; j < WIDE; j++)
+            Z[i * WIDE + j] = i == EDGE ? j == 0 : 0.25 * Z[i * WIDE + j];
+    cgam_bank *bank;
+    CHECK_STATUS(env, cgam_bank_new(env, Z, CGAM_F64, ROWS, WIDE, NULL, &bank));
+    cgam_recall_opts o = object_opts(CGAM_COUPLED, 1, 1, 0.5);
+    cgam_recall *plan = object_recall(env, bank, &o);
+    const cgam_dplr *A = plan->gate->A;
+    const int64_t *border;
+    assert_int_equal(cgam_dplr_border(A, &border), 1);
+    assert_int_equal(border[0], EDGE);
+    assert_true(plan->can.direct);
+    double e[WIDE], edges[1], *s = dense_room(ROWS);
+    cgam_gates_off got, want;
+    CHECK_STATUS(env, cgam_dplr_range(A, c, e, edges));
+    CHECK_STATUS(env, cgam_doubt_range(plan, c, c, e, edges, &want));
+    CHECK_STATUS(env, cgam_doubt_gates(plan, c, s, &got));
+    assert_true(got.most == want.most && got.norm == want.norm && isfinite(got.norm));
+    cgam_recall_free(plan);
+    cgam_bank_free(bank);
+    dense_reset();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -495,6 +525,7 @@ int main(void)
         cmocka_unit_test(entmax_is_off_by_its_formulas),
         cmocka_unit_test(slopes_of_entmax_are_off_by_their_formula),
         cmocka_unit_test(directions_are_off_by_their_formulas),
+        cmocka_unit_test(gates_by_a_border_are_off_by_their_formulas),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

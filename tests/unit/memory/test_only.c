@@ -105,6 +105,29 @@ static void a_mask_is_a_bank_of_fewer_rows(void **state)
     cgam_env_free(env);
 }
 
+/* A hole anywhere is seen: rows are borrowed only where they lie side by side. */
+static void rows_with_one_hole_are_copied(void **state)
+{
+    (void)state;
+    enum { ROWS = 6 };
+    cgam_env *env = object_env(1);
+    double Z[ROWS * 2], row[2];
+    for (int i = 0; i < ROWS * 2; i++) Z[i] = 1 + i;
+    cgam_bank *whole, *some;
+    CHECK_STATUS(env, cgam_bank_new(env, Z, CGAM_F64, ROWS, 2, NULL, &whole));
+    for (uint64_t mask = 1; mask < UINT64_C(1) << ROWS; mask++) {
+        CHECK_STATUS(env, cgam_bank_only(whole, &mask, &some));
+        for (int64_t i = 0, k = 0; i < ROWS; i++) {
+            if (!(mask >> i & 1)) continue;
+            CHECK_STATUS(env, cgam_bank_row(some, k++, row));
+            assert_true(row[0] == Z[2 * i] && row[1] == Z[2 * i + 1]);
+        }
+        cgam_bank_free(some);
+    }
+    cgam_bank_free(whole);
+    cgam_env_free(env);
+}
+
 static void what_is_not_there_is_refused(void **state)
 {
     (void)state;
@@ -237,6 +260,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_mask_is_a_bank_of_fewer_rows),
+        cmocka_unit_test(rows_with_one_hole_are_copied),
         cmocka_unit_test(what_is_not_there_is_refused),
         cmocka_unit_test(names_and_masks_come_from_files),
         cmocka_unit_test(every_allocation_may_fail),

@@ -26,6 +26,23 @@ static void a_single_memory_is_always_recalled(void **state)
     cgam_bank_free(bank);
 }
 
+/* Norms whose product is beyond the range of double, at scores that are not: the bound of p is told and not called proved. */
+static void what_cannot_be_proved_is_told_all_the_same(void **state)
+{
+    (void)state;
+    const double Z[] = {1e150, 1e-190, 1e150, 0}, q[] = {0, 1e190}, c[] = {0, 0};
+    cgam_bank *bank = object_bank(env, 2, 2, Z);
+    cgam_recall_opts opts = cgam_recall_opts_default();
+    opts.mode = CGAM_FIRST;
+    opts.alpha = 0;
+    opts.beta = 1;
+    answer a = run(bank, &opts, q, c, NULL);
+    CHECK_REL(a.result.gap, 1, 1e-14);
+    CHECK_REL(a.result.p_lower_bound, 1 / (1 + exp(-1)), 1e-14);
+    assert_false(a.result.p_lower_bound_proved);
+    cgam_bank_free(bank);
+}
+
 static void without_coupling_the_query_decides_alone(void **state)
 {
     (void)state;
@@ -245,6 +262,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_single_memory_is_always_recalled),
+        cmocka_unit_test(what_cannot_be_proved_is_told_all_the_same),
         cmocka_unit_test(without_coupling_the_query_decides_alone),
         cmocka_unit_test(a_cold_memory_takes_the_best),
         cmocka_unit_test(a_recall_says_how_it_ended),

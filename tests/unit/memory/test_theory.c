@@ -250,6 +250,18 @@ static void the_coupled_formula_says_where_it_holds(void **state)
     bank = object_bank(env, 3, 2, skew);
     CHECK_STATUS(env, cgam_coupled_critical_find(bank, 0.5, 1, &got));
     assert_true(got.unit && !got.balanced && isnan(got.alpha));
+    /* row sums of 16 that differ by 2e-9: balanced beside their size, not beside 1 */
+    enum { MANY = 16 };
+    double Z[MANY * (MANY + 1)] = {0};
+    for (int i = 0; i < MANY; i++) {
+        double angle = i ? 0.25 : 0.25 + 5e-10;
+        Z[i * (MANY + 1)] = cos(angle);
+        Z[i * (MANY + 1) + i + 1] = sin(angle);
+    }
+    cgam_bank_free(bank);
+    CHECK_STATUS(env, cgam_bank_new(env, Z, CGAM_F64, MANY, MANY + 1, NULL, &bank));
+    CHECK_STATUS(env, cgam_coupled_critical_find(bank, 0.5, 1, &got));
+    assert_true(got.unit && got.balanced);
     cgam_bank_free(bank);
     dense_reset();
 }

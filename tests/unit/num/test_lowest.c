@@ -299,6 +299,27 @@ static void the_free_bracket_is_made_of_pivots(void **state)
     spec = spec_of(&t);
     CHECK_STATUS(env, cgam_dplr_bracket(env, &spec, &lo, &hi));
     assert_true(lo == -1 && hi == -1); /* diagonal */
+    t.w = t.norm2;
+    t.sigma = 1;
+    spec = spec_of(&t);
+    CHECK_STATUS(env, cgam_dplr_bracket(env, &spec, &lo, &hi));
+    CHECK_CLOSE(hi, 0.5, 4 * U); /* w alone has rank one; the diagonal has 0.55 */
+    dense_reset();
+}
+
+/* The largest entries are in the last rows, so much larger than those of the first that scaled by these they are infinite. */
+static void by_a_matrix_of_entries_far_apart(void **state)
+{
+    (void)state;
+    static double rows[] = {1e-200, 0, 0, 0, 1e100, 0, 0, 1e100, 0};
+    problem t = with_rows(3, 3, rows, 1);
+    cgam_lowest low;
+    t.D[0] = 1e-200;
+    t.D[1] = t.D[2] = -1e200;
+    cgam_dplr_spec spec = spec_of(&t); /* 1e-200 and [[0, 1], [1, 0]] 1e200 */
+    CHECK_STATUS(env, cgam_dplr_lowest(env, &spec, 1e-15, false, &low));
+    CHECK_REL(low.value, -1e200, 1e-14);
+    assert_true(low.lo <= -1e200 && -1e200 <= low.hi && low.hi - low.lo < 1e187);
     dense_reset();
 }
 
@@ -336,6 +357,7 @@ int main(void)
         cmocka_unit_test(by_a_matrix_the_bracket_is_its_rounding),
         cmocka_unit_test(by_a_vector_the_bound_is_its_rounding),
         cmocka_unit_test(the_free_bracket_is_made_of_pivots),
+        cmocka_unit_test(by_a_matrix_of_entries_far_apart),
         cmocka_unit_test(it_copes_with_every_failed_allocation),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
