@@ -100,6 +100,7 @@ soak: build ## every call to the system failing in turn, 1000 kills, 5000 random
 	@CGAM=$(CGAM_BUILD)/cgam CGAM_SRC=$(CURDIR) CGAM_KERNELS=all bash tests/system/kernels.sh
 	@mkdir -p $(BUILD)/reliability
 	@CGAM=$(CGAM_BUILD)/cgam $(call logged,faults) tests/system/faults.sh all
+	@[ ! -x $(BUILD)/cgam-mpi ] || CGAM=$(CGAM_BUILD)/cgam $(call logged,ranks) /usr/bin/python3 -B tests/rank/test_faults.py all
 	@CGAM=$(CGAM_BUILD)/cgam $(call logged,crash) tests/system/crash.sh all
 	@CGAM=$(CGAM_BUILD)/cgam $(call logged,crowd) CGAM_CROWD=100000 /usr/bin/python3 -B tests/serve/test_crowd.py
 	@CGAM=$(CGAM_BUILD)/cgam $(call logged,long) /usr/bin/python3 -B tests/serve/long_run.py 1000

@@ -27,12 +27,12 @@ def check(fine, *said):
         print(os.path.basename(sys.argv[0]) + ":", *said, file=sys.stderr)
 
 
-def mpirun(*parts):
+def mpirun(*parts, cwd=None):
     """parts: (how many, words..); started, not awaited."""
     words = ["mpirun", "--oversubscribe"]
     for at, (count, *command) in enumerate(parts):
         words += ([":"] if at else []) + ["-n", str(count), *command]
-    return subprocess.Popen(words, env=ENV, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(words, env=ENV, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd)
 
 
 def ours(text):

@@ -168,8 +168,8 @@ def progress(said):
     return re.sub(r"^.*: \d+%.*\n", "", said, flags=re.M)
 
 
-def plainly(folder, words):
-    code, said = start(folder, [], words)
+def plainly(folder, words, run=start):
+    code, said = run(folder, [], words)
     check(code in (0, 1) and not said, words, "exit", code, said)
     return code
 
@@ -242,6 +242,8 @@ def settle(files):
 
 
 class Case:
+    run = staticmethod(start)
+
     def __init__(self, scratch, name, before, words):
         self.name, self.words, self.scratch = name, words, scratch
         self.folder = os.path.join(scratch, "case-" + name.replace(" ", "-"))
@@ -255,14 +257,14 @@ class Case:
             elif keep(f) or any(u.startswith(f) or u.endswith(":" + f) for u in used):
                 shutil.copy(path, self.folder)
         if before:
-            plainly(self.folder, before)
+            plainly(self.folder, before, self.run)
         self.old = tree(self.folder)
         with self.copy() as folder:
-            self.status = plainly(folder, words)
+            self.status = plainly(folder, words, self.run)
             self.new = tree(folder)
         with self.copy() as folder:
             log = os.path.join(scratch, "count-" + name.replace(" ", "-"))
-            code, said = start(folder, [FAULTS, folder, "count", log, "--"], words)
+            code, said = self.run(folder, [FAULTS, folder, "count", log, "--"], words)
             again = tree(folder)
             check(code == self.status and again == self.new, name, "differs from run to run: exit", code, said, differences(again, self.new))
             self.calls = {k: int(n) for k, n in (line.split() for line in open(log))}
@@ -276,7 +278,7 @@ class Case:
         """One run with a failure, and one after it; what was wrong. A disk that is full stays full meanwhile."""
         with self.copy() as folder, tempfile.NamedTemporaryFile(dir=self.scratch) as log:
             before = [FAULTS, folder, kind, f"{k}+" if kind == "ENOSPC" else str(k), log.name, "--"]
-            code, said = start(folder, before, self.words)
+            code, said = self.run(folder, before, self.words)
             if code == TOO_FEW:
                 return []
             where = log.read().decode().strip().replace(folder, "")
@@ -285,7 +287,7 @@ class Case:
             if not (now.items() ^ self.new.items()) - {("stdout", x.get("stdout")) for x in (now, self.new)}:
                 pass  # all of it was done: what changes a bank in place would change it twice
             else:
-                code, said = start(folder, [], self.words)
+                code, said = self.run(folder, [], self.words)
                 now = tree(folder)
                 if ".db" in self.words:  # it tells how many states were there
                     now["stdout"] = self.new["stdout"]
@@ -323,14 +325,14 @@ def tell(wrong):
     return wrong
 
 
-def chosen(cases):
+def chosen(cases, sample):
     """(case, kind, k): all there are, or a sample."""
     everything = [(c, kind, k) for c in cases for kind in KINDS for k in range(1, c.calls[kind] + 1)]
     rng = random.Random(int(os.environ.get("CGAM_SEED", 1)))
     heavy = [x for x in everything if x[0].name in HEAVY]
     if ALL:
         return [x for x in everything if x[0].name not in HEAVY] + rng.sample(heavy, min(40, len(heavy)))
-    return rng.sample(everything, min(SAMPLE, len(everything)))
+    return rng.sample(everything, min(sample, len(everything)))
 
 
 def can_be_done(scratch):
@@ -338,6 +340,18 @@ def can_be_done(scratch):
     if subprocess.run([FAULTS, scratch, "count", os.path.join(scratch, "log"), "--", "/bin/true"], check=False).returncode == NOT_HERE:
         print("skipped: no ptrace or no seccomp here")
         sys.exit(NOT_HERE)
+
+
+def try_all(pool, cases, sample, name, injected, command):
+    runs = chosen(cases, sample)
+    wrong = [(x[1], w) for x, w in zip(runs, pool.map(lambda x: tell(x[0].fail(*x[1:])), runs))]
+    for kind in KINDS:
+        bad = [w for k, w in wrong if k == kind and w]
+        count = sum(k == kind for k, _ in wrong)
+        print(f"{kind}: {count} runs, {len(bad)} wrong")
+        if count:
+            row(f"{name}: {kind}", injected, count, len(bad), command)
+    return {kind for kind, _ in wrong}
 
 
 def main():
@@ -348,15 +362,9 @@ def main():
         world(os.path.join(scratch, "world"))
         wanted = [c for c in CASES if ALL and (not only or any(w in c[0] for w in only)) or not ALL and c[0] in SAMPLED]
         cases = list(pool.map(lambda c: Case(scratch, *c), wanted))
-        runs = chosen(cases)
-        wrong = [(x[1], w) for x, w in zip(runs, pool.map(lambda x: tell(x[0].fail(*x[1:])), runs))]
-    for kind in KINDS:
-        bad = [w for k, w in wrong if k == kind and w]
-        count = sum(k == kind for k, _ in wrong)
-        check(count > 0 or only or FEWER > 1, "nothing was tried with", kind)
-        print(f"{kind}: {count} runs, {len(bad)} wrong")
-        row("I/O failures in turn: " + kind, "the k-th call of a verb that reads or writes, every k; of report and figures 40 runs in all",
-            count, len(bad), "tests/system/faults.sh all")
+        tried = try_all(pool, cases, SAMPLE, "I/O failures in turn", "the k-th call of a verb that reads or writes, every k; of report and figures 40 runs in all",
+                        "tests/system/faults.sh all")
+    check(tried == set(KINDS) or only or FEWER > 1, "nothing was tried with", *(set(KINDS) - tried))
 
 
 if __name__ == "__main__":
