@@ -2,164 +2,215 @@
  *
  * TDPBSSD takes 16 rows, 64 numbers each as they lie, and 16 vectors with 64 numbers each, as fours side by
  * side: row p of that tile holds numbers 4p .. 4p + 3 of all 16. So rows are read where they are, and vectors
- * are laid out: for each 16 of them the steps of their blocks, [blocks, 16], and behind all of those their
- * tiles. Two by two tiles hold the sums of a block, which are exact; then they are scaled and added in f32.
+ * are laid out: up to 64 of them go side by side, four tiles or two, and for each such party there are the steps of
+ * its blocks, [blocks, tiles, 16], and behind those of all parties the tiles, [64 columns, tiles].
  *
- * The unit works by itself as long as there is something else to do: sums are stored, and scaled between the
- * products of the next 32 rows or vectors. After those it took half as long again, at a hundred columns twice. */
+ * Four tiles hold the sums of a block, which are exact: 16 rows by 64 vectors, so that a row is loaded once, or 32 by
+ * 32. Then they are scaled and added in f32. The unit works by itself as long as there is something else to do: sums are
+ * stored, and scaled between the products that come next. After those it took half as long again, at a hundred
+ * columns twice.
+ *
+ * What bounds it is the first-level cache, where a block of 64 vectors (32 KB), sums and scores meet: from the second level
+ * a product of 4096 columns takes 0.77 of what it took with two sets of sums and every row loaded twice; of this the
+ * products alone, with random numbers, are two thirds. From memory rows come best by the CPU's own prefetcher, which follows
+ * some 32 pages. So 32 pages of rows go from end to end, though a block of vectors could serve more, and of rows
+ * that fill pages only the beginnings are fetched by hand: 1.3-1.6 of reading them, and 1.6-1.7 with 128 rows at once
+ * whose lines were all fetched by hand (Sapphire Rapids, one thread). Shorter rows leave their pages too soon for it. */
 #include "num/cpu/int8.h"
 
 #if defined(__x86_64__)
 #include "num/cpu/simd.h"
 #include "num/cpu/tiles_amx.h"
 
-enum { TILE = 1024, SIDE = 16, WIDE = 64, STEPS = CGAM_INT8_BLOCK / WIDE };
+enum {
+    TILE = 1024,
+    SIDE = 16,
+    WIDE = 64,
+    STEPS = CGAM_INT8_BLOCK / WIDE,
+    PARTY = 4, /* tiles of vectors that go side by side, or some as many */
+    BAND = CGAM_INT8_TILE,
+    PAGE = 4096,
+    NEAR = 32 * PAGE, /* bytes of rows that go together */
+    BEGINNING = 4     /* lines of a row of a page or more that are fetched by hand */
+};
 
-static int64_t groups(int64_t m) /* of 16, two at a time */
+/* Tiles of the vectors that go side by side from the one at `from` on. */
+static int64_t party(int64_t m, int64_t from)
 {
-    return (m + CGAM_INT8_TILE - 1) / CGAM_INT8_TILE * 2;
+    return m - from > PARTY / 2 * SIDE ? PARTY : PARTY / 2;
+}
+static int64_t tiles_of(int64_t m) /* all of them */
+{
+    int64_t whole = m / (PARTY * SIDE) * PARTY;
+    return whole + (m > whole * SIDE ? party(m, whole * SIDE) : 0);
 }
 static int64_t wides(int64_t d) { return (d + WIDE - 1) / WIDE; }
 static size_t scales(int64_t d) { return (size_t)cgam_int8_blocks(d) * SIDE * sizeof(float); }
 
 static size_t room(int64_t m, int64_t d)
 {
-    return (size_t)groups(m) * (scales(d) + (size_t)wides(d) * TILE);
+    return (size_t)tiles_of(m) * (scales(d) + (size_t)wides(d) * TILE);
 }
 
 static void lay(int64_t m, int64_t d, const int8_t *x, const float *step, void *out)
 {
     int64_t blocks = cgam_int8_blocks(d);
-    float *steps = out;
-    char *tiles = (char *)out + (size_t)groups(m) * scales(d);
     memset(out, 0, room(m, d));
     for (int64_t v = 0; v < m; v++) {
-        int64_t group = v / SIDE, place = v % SIDE;
+        int64_t first = v / (PARTY * SIDE) * PARTY, tile = v / SIDE - first, place = v % SIDE;
+        int64_t side = party(m, first * SIDE);
+        float *steps = (float *)out + first * blocks * SIDE;
+        char *tiles = (char *)out + (size_t)tiles_of(m) * scales(d) + first * wides(d) * TILE;
         for (int64_t b = 0; b < blocks; b++)
-            steps[(group * blocks + b) * SIDE + place] = step[v * blocks + b];
-        char *to = tiles + group * wides(d) * TILE;
+            steps[(b * side + tile) * SIDE + place] = step[v * blocks + b];
         for (int64_t j = 0; j < d; j += 4)
-            memcpy(to + j / WIDE * TILE + j % WIDE * SIDE + place * 4, x + v * d + j,
-                   (size_t)(d - j < 4 ? d - j : 4));
+            memcpy(tiles + (j / WIDE * side + tile) * TILE + j % WIDE * SIDE + place * 4,
+                   x + v * d + j, (size_t)(d - j < 4 ? d - j : 4));
     }
 }
 
-/* The sums of 32 rows and 32 vectors in one block, [2, 2] of 16 x 16, and where they go to. */
+/* Vectors side by side and the rows they meet. */
+typedef struct walk {
+    int64_t d, m, blocks, wides;
+    const float *steps; /* [blocks, side, 16] */
+    const char *tiles;  /* [wides, side] */
+    __mmask16 last;     /* of their last tile: is there a vector at all */
+} walk;
+
+/* The sums of a block, [rows / 16, side] of 16 x 16, and where they go to. */
 typedef struct sums {
-    _Alignas(64) int32_t I[4 * SIDE * SIDE];
-    const float *scale; /* of the first row, `blocks` from row to row */
-    const float *step;  /* of 16 vectors, those of the others 16 blocks behind */
-    float *out;         /* of the first row, m from row to row */
-    __mmask16 old[2];   /* is there something to add to, */
-    __mmask16 right;    /* and are there 32 vectors, not 16 */
+    _Alignas(64) int32_t I[PARTY * SIDE * SIDE];
+    const float
+        *scale; /* of the first row, `blocks` from row to row; NULL = there are no sums yet */
+    const float *step; /* of the vectors */
+    float *out;        /* of the first row, m from row to row */
+    bool more;         /* is there something to add to */
 } sums;
 
 /* out += scale step I for rows [from, end). */
-INLINE void gather(const sums *x, int64_t from, int64_t end, int64_t blocks, int64_t m)
+INLINE void gather(int side, const walk *w, const sums *x, int64_t from, int64_t end)
 {
-    __m512 left = _mm512_loadu_ps(x->step), right = _mm512_loadu_ps(x->step + blocks * SIDE);
+    const __mmask16 all = 0xffff, last = w->last, old = x->more ? all : 0, old_last = old & last;
+    int64_t blocks = w->blocks, m = w->m;
     const float *scale = x->scale + from * blocks;
     float *out = x->out + from * m;
+    __m512 step[PARTY];
+    UNROLL
+    for (int k = 0; k < side; k++) step[k] = _mm512_load_ps(x->step + k * SIDE);
     for (int64_t r = from; r < end; r++, scale += blocks, out += m) {
-        const int32_t *I = x->I + (r / SIDE * 2 * SIDE + r % SIDE) * SIDE;
+        const int32_t *I = x->I + (r / SIDE * side * SIDE + r % SIDE) * SIDE;
         __m512 by = _mm512_set1_ps(*scale);
-        __m512 a = _mm512_maskz_loadu_ps(x->old[0], out);
-        __m512 b = _mm512_maskz_loadu_ps(x->old[1], out + SIDE);
-        a = _mm512_fmadd_ps(_mm512_cvtepi32_ps(_mm512_load_si512(I)), _mm512_mul_ps(left, by), a);
-        b = _mm512_fmadd_ps(_mm512_cvtepi32_ps(_mm512_load_si512(I + SIDE * SIDE)),
-                            _mm512_mul_ps(right, by), b);
-        _mm512_storeu_ps(out, a);
-        _mm512_mask_storeu_ps(out + SIDE, x->right, b);
+        UNROLL
+        for (int k = 0; k < side; k++) {
+            __m512 a = _mm512_maskz_loadu_ps(k + 1 < side ? old : old_last, out + k * SIDE);
+            __m512 sum = _mm512_cvtepi32_ps(_mm512_load_si512(I + k * SIDE * SIDE));
+            a = _mm512_fmadd_ps(sum, _mm512_mul_ps(step[k], by), a);
+            _mm512_mask_storeu_ps(out + k * SIDE, k + 1 < side ? all : last, a);
+        }
     }
 }
 
-/* Rows [n, d] by vectors, both as they are for one block. */
-typedef struct factors {
-    const int8_t *rows;
-    const char *left, *right; /* tiles of 16 vectors */
-    const int8_t *ahead;      /* what is fetched meanwhile, `lines` lines for 64 columns */
-} factors;
-
-/* Sums of products of one block, 64 columns `deep` times; those before them are gathered meanwhile. */
-INLINE void block(int64_t deep, const factors *f, int64_t d, int64_t lines, const sums *before,
-                  int64_t blocks, int64_t m, int32_t *to)
+/* What is done between products: rows [from, end) of the sums before are gathered, and lines of as many rows fetched. */
+INLINE void between(int side, const walk *w, const sums *x, const int8_t *ahead, int64_t lines,
+                    int64_t from, int64_t end)
 {
-    enum { ROWS = 2 * SIDE };
-    int64_t share = (ROWS + deep - 1) / deep, done = 0;
-    const int8_t *ahead = f->ahead;
+    for (int64_t r = from; r < end; r++)
+        for (int64_t k = 0; k < lines; k++) __builtin_prefetch(ahead + r * w->d + k * WIDE, 0, 2);
+    if (x->scale) gather(side, w, x, from, end);
+}
+
+/* Sums of products of one block, 64 columns `deep` times, take the place of those in x, which are gathered meanwhile. */
+INLINE void block(int side, int64_t deep, const walk *w, const int8_t *rows, const char *tiles,
+                  const int8_t *ahead, int64_t lines, sums *x)
+{
+    int64_t height = PARTY / side * SIDE, share = (height + 2 * deep - 1) / (2 * deep), done = 0;
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
     _tile_zero(3);
-    for (int64_t s = 0; s < deep; s++) {
-        _tile_loadd(6, f->left + s * TILE, 64);
-        _tile_loadd(4, f->rows + s * WIDE, d);
-        _tile_loadd(7, f->right + s * TILE, 64);
-        _tile_loadd(5, f->rows + s * WIDE + SIDE * d, d);
+    for (int64_t s = 0; s < deep; s++, rows += WIDE, tiles += side * TILE) {
+        int64_t some = done + share < height ? done + share : height;
+        int64_t end = some + share < height ? some + share : height;
+        _tile_loadd(4, rows, w->d);
+        _tile_loadd(6, tiles, 64);
         _tile_dpbssd(0, 4, 6);
+        _tile_loadd(7, tiles + TILE, 64);
         _tile_dpbssd(1, 4, 7);
-        _tile_dpbssd(2, 5, 6);
-        _tile_dpbssd(3, 5, 7);
-        for (int64_t k = 0; k < lines; k++, ahead += 64) __builtin_prefetch(ahead, 0, 2);
-        int64_t end = done + share < ROWS ? done + share : ROWS;
-        if (before) gather(before, done, end, blocks, m);
+        between(side, w, x, ahead, lines, done, some);
+        if (side == PARTY) {
+            _tile_loadd(5, tiles + 2 * TILE, 64);
+            _tile_dpbssd(2, 4, 5);
+            _tile_loadd(6, tiles + 3 * TILE, 64);
+            _tile_dpbssd(3, 4, 6);
+        } else {
+            _tile_loadd(5, rows + SIDE * w->d, w->d);
+            _tile_dpbssd(2, 5, 6);
+            _tile_dpbssd(3, 5, 7);
+        }
+        between(side, w, x, ahead, lines, some, end);
         done = end;
     }
-    _tile_stored(0, to, 64);
-    _tile_stored(1, to + 256, 64);
-    _tile_stored(2, to + 512, 64);
-    _tile_stored(3, to + 768, 64);
+    _tile_stored(0, x->I, 64);
+    _tile_stored(1, x->I + 256, 64);
+    _tile_stored(2, x->I + 512, 64);
+    _tile_stored(3, x->I + 768, 64);
 }
 
-/* n rows, a multiple of 32. A block of all vectors, 32 KB of 64, stays near while bands of 32 rows go by, and as many
- * bytes as they have are fetched from behind them, in order. */
-static void slab(const int8_t *rows, const float *scale, int64_t n, int64_t d, int64_t m,
-                 const void *X, float *out)
+/* n rows, a multiple of 32; what is left to be gathered stays in x. */
+INLINE void slab(int side, const walk *w, const int8_t *rows, const float *scale, int64_t n,
+                 float *out, sums *x)
 {
-    enum { BAND = CGAM_INT8_TILE };
-    sums both[2];
-    const sums *before = NULL;
-    int64_t blocks = cgam_int8_blocks(d), tiles = wides(d), all = groups(m), turn = 0;
-    int64_t each = tiles * (all / 2), lines = (BAND * d / 64 + each - 1) / each;
-    const int8_t *ahead = rows + n * d;
-    const char *T = (const char *)X + (size_t)all * scales(d);
-    for (int64_t b = 0; b < blocks; b++)
-        for (int64_t i = 0; i < n; i += BAND)
-            for (int64_t g = 0; g < all; g += 2, turn ^= 1) {
-                int64_t from = b * STEPS, deep = tiles - from < STEPS ? tiles - from : STEPS;
-                const char *tile = T + (g * tiles + from) * TILE;
-                factors f = {rows + i * d + from * WIDE, tile, tile + tiles * TILE, ahead};
-                sums *x = &both[turn];
-                x->scale = scale + i * blocks + b;
-                x->step = (const float *)X + (g * blocks + b) * SIDE;
-                x->out = out + i * m + g * SIDE;
-                x->right = m - g * SIDE > SIDE ? 0xffff : 0;
-                x->old[0] = b > 0 ? 0xffff : 0;
-                x->old[1] = b > 0 ? x->right : 0;
-                if (deep == STEPS) block(STEPS, &f, d, lines, before, blocks, m, x->I);
-                else if (deep == 2) block(2, &f, d, lines, before, blocks, m, x->I);
-                else block(deep, &f, d, lines, before, blocks, m, x->I);
-                ahead += deep * lines * 64;
-                before = x;
+    int64_t d = w->d, height = PARTY / side * SIDE;
+    for (int64_t b = 0; b < w->blocks; b++)
+        for (int64_t i = 0; i < n; i += height) {
+            int64_t from = b * STEPS, deep = w->wides - from < STEPS ? w->wides - from : STEPS;
+            const int8_t *here = rows + i * d + from * WIDE, *ahead = here + n * d;
+            const char *tiles = w->tiles + from * side * TILE;
+            int64_t lines = deep;
+            if (d >= PAGE) {
+                ahead = rows + (n + i) * d;
+                lines = b + 1 == w->blocks ? BEGINNING : 0;
             }
-    if (before) gather(before, 0, BAND, blocks, m);
+            if (deep == STEPS) block(side, STEPS, w, here, tiles, ahead, lines, x);
+            else if (deep == 2) block(side, 2, w, here, tiles, ahead, lines, x);
+            else block(side, deep, w, here, tiles, ahead, lines, x);
+            x->scale = scale + i * w->blocks + b;
+            x->step = w->steps + b * side * SIDE;
+            x->out = out + i * w->m;
+            x->more = b > 0;
+        }
 }
 
-/* The last rows are taken with some of those before them, which gives the same again. */
-static void dot(const int8_t *rows, const float *scale, int64_t n, int64_t d, int64_t m,
-                const void *X, float *out)
+/* All rows by vectors of which out has the first. The last rows are taken with some of those before them, which gives
+ * the same again. */
+INLINE void all_rows(int side, const walk *w, const int8_t *rows, const float *scale, int64_t n,
+                     float *out)
 {
-    enum {
-        BAND = CGAM_INT8_TILE,
-        NEAR = 1 << 19
-    }; /* bytes, of which the cache holds twice as many */
-    int64_t blocks = cgam_int8_blocks(d), tall = NEAR / d / BAND * BAND, count;
-    const cgam_tiles theirs = cgam_tiles_take();
+    sums x = {.scale = NULL};
+    int64_t tall = NEAR / w->d / BAND * BAND, count;
     if (tall < BAND) tall = BAND;
     for (int64_t i = 0; i < n; i += count) {
         int64_t left = (n - i) / BAND * BAND, at = left > 0 ? i : n - BAND;
         count = left == 0 ? BAND : left < tall ? left : tall;
-        slab(rows + at * d, scale + at * blocks, count, d, m, X, out + at * m);
+        slab(side, w, rows + at * w->d, scale + at * w->blocks, count, out + at * w->m, &x);
+    }
+    gather(side, w, &x, 0, PARTY / side * SIDE);
+}
+
+static void dot(const int8_t *rows, const float *scale, int64_t n, int64_t d, int64_t m,
+                const void *X, float *out)
+{
+    walk w = {.d = d, .m = m, .blocks = cgam_int8_blocks(d), .wides = wides(d)};
+    const cgam_tiles theirs = cgam_tiles_take();
+    w.steps = X;
+    w.tiles = (const char *)X + (size_t)tiles_of(m) * scales(d);
+    for (int64_t v = 0; v < m; v += PARTY * SIDE) {
+        int64_t side = party(m, v);
+        w.last = v + side * SIDE <= m ? 0xffff : 0;
+        if (side == PARTY) all_rows(PARTY, &w, rows, scale, n, out + v);
+        else all_rows(PARTY / 2, &w, rows, scale, n, out + v);
+        w.steps += side * w.blocks * SIDE;
+        w.tiles += side * w.wides * TILE;
     }
     cgam_tiles_return(&theirs);
 }
