@@ -2,7 +2,7 @@
  *
  * 1. The sketch is scanned: a float for every row and vector.
  * 2. The best by those are scored in double. The last of them is the floor: no row whose upper bound is
- *    below it can be a leader.
+ *    below it can be a leader. A few queries find their best while they scan.
  * 3. Rows above the floor are listed, the others' weights added up by their bounds; without gates in f32 (sieve.h).
  * 4. Where that leaves more open than a tolerance, a histogram of what rows may weigh by their upper bounds says how
  *    far down rows have to be scored to know the sum so well; then 3 again, in double.
@@ -21,7 +21,8 @@ enum {
     TILE = 256,            /* rows whose bounds are made at once */
     BINS = CGAM_SEEK_BINS, /* a quarter of e-fold each */
     MANY = 8,              /* queries from which on one term of each is scanned, not wide numbers */
-    WORK = 8               /* rows that are scored by one thread in one go */
+    WORK = 8,              /* rows that are scored by one thread in one go, at least, */
+    WORK_NUMBERS = 1 << 16 /* or as many as have so many numbers: waking a thread takes longer */
 };
 static const double TINY = 0x1p-100; /* cpu/int8.h */
 static const double BIN = 0.25;
@@ -178,12 +179,14 @@ static double top_of(const cgam_search *x, const float *score, int64_t count)
     return top;
 }
 
-/* Only scores are asked for here, and without gates they are not bounded for it. */
+/* By wide numbers rows are scanned here: a round of threads of its own took as long as a twentieth of GloVe.
+ * Only scores are asked for, and without gates they are not bounded for it. */
 static void take_best(cgam_search *x, cgam_seeker *k, cgam_seek_part *p, tile *t)
 {
     const cgam_f64 *f64 = x->in->Z->cpu->f64;
     cgam_attend_part *best = &p->best;
     const cgam_leader *last = &best->leader[x->leaders - 1];
+    if (x->wide) cgam_search_scan_wide(x, k - x->seek, t->begin, t->count);
     double seen = atomic_load_explicit(&k->seen, memory_order_relaxed), top;
     if (x->gated) look_at(x, k, t, NULL);
     top = x->gated ? f64->largest(t->r, t->count)
@@ -335,8 +338,8 @@ static void list_open(cgam_search *x)
 
 typedef struct rescoring {
     cgam_search *x;
-    int64_t total;
-    bool refine; /* by the second term, else in double */
+    int64_t total, work; /* rows, and those of one go */
+    bool refine;         /* by the second term, else in double */
 } rescoring;
 
 static void refine(cgam_search *x, cgam_open_row *o)
@@ -360,9 +363,9 @@ static void refine(cgam_search *x, cgam_open_row *o)
 static cgam_status rescore(void *arg, int64_t item)
 {
     const rescoring *job = arg;
-    int64_t end = (item + 1) * WORK < job->total ? (item + 1) * WORK : job->total;
+    int64_t end = (item + 1) * job->work < job->total ? (item + 1) * job->work : job->total;
     if (cgam_interrupted(job->x->env)) return CGAM_E_INTERRUPTED;
-    for (int64_t i = item * WORK; i < end; i++) {
+    for (int64_t i = item * job->work; i < end; i++) {
         cgam_open_row *o = &job->x->open[i];
         if (o->closed || job->x->seek[o->query].limit < 0) continue;
         if (job->refine) refine(job->x, o);
@@ -373,12 +376,14 @@ static cgam_status rescore(void *arg, int64_t item)
 
 static cgam_status settle_open(cgam_search *x)
 {
-    int64_t total = count_open(x, x->wide ? 1 : 4), items = (total + WORK - 1) / WORK;
+    int64_t total = count_open(x, x->wide ? 1 : 4), d = x->in->Z->d;
+    int64_t work = d < WORK_NUMBERS / WORK ? WORK_NUMBERS / d : WORK;
+    int64_t items = (total + work - 1) / work;
     cgam_status status = CGAM_OK;
     x->open = cgam_alloc(x->env, (size_t)(total + 1), sizeof *x->open);
     if (!x->open) return cgam_fail_nomem(x->env, "rows left open");
     list_open(x);
-    rescoring job = {x, total, true};
+    rescoring job = {x, total, work, true};
     if (!x->wide) status = cgam_parallel(x->env, items, rescore, &job);
     for (int64_t i = 0; i < total && status == CGAM_OK; i++)
         x->seek[x->open[i].query].listed -= x->open[i].closed;

@@ -61,16 +61,21 @@ static cgam_status probe_all(cgam_search *x)
     return status;
 }
 
-/* By wide numbers one vector after the other, else by first terms, which are gathered for it. */
+void cgam_search_scan_wide(cgam_search *x, int64_t v, int64_t begin, int64_t count)
+{
+    int64_t n = x->sketch->n, blocks = cgam_int8_blocks(x->sketch->d), per = x->in->e ? 2 : 1;
+    for (int64_t k = v * per; k < (v + 1) * per; k++)
+        cgam_sketch_scan_wide(x->sketch, x->in->Z->cpu, x->numbers + k * blocks * CGAM_INT8_BLOCK,
+                              x->steps + k * CGAM_SKETCH_TERMS * blocks, begin, count,
+                              x->scores + k * n + begin);
+}
+
+/* First terms are gathered for it. */
 cgam_status cgam_search_scan(cgam_search *x)
 {
     int64_t d = x->sketch->d, blocks = cgam_int8_blocks(d);
     const cgam_cpu *cpu = x->in->Z->cpu;
     cgam_status status = probe_all(x);
-    for (int64_t v = 0; x->wide && v < x->vectors && status == CGAM_OK; v++)
-        status = cgam_sketch_scan_wide(
-            x->env, x->sketch, cpu, x->numbers + v * blocks * CGAM_INT8_BLOCK,
-            x->steps + v * CGAM_SKETCH_TERMS * blocks, x->scores + v * x->sketch->n);
     if (x->wide || status != CGAM_OK) return status;
     for (int64_t v = 1; v < x->vectors; v++) { /* none is needed any more there */
         memcpy(x->terms_of + v * d, x->terms_of + v * CGAM_SKETCH_TERMS * d, (size_t)d);

@@ -71,7 +71,9 @@ int64_t cgam_search_worth(const cgam_search *x);
 /* Room for all of it, from env, in, sketch, gated, wide, tol and the numbers; to be freed after a failure too. */
 cgam_status cgam_search_new(cgam_search *x);
 void cgam_search_free(cgam_search *x);
-/* Sketches the vectors and scans by them. A query whose units leave the range has a limit of -1. */
+/* Sketches the vectors and, by first terms, scans by them. A query whose units leave the range has a limit of -1. */
 cgam_status cgam_search_scan(cgam_search *x);
+/* By wide numbers: scans rows [begin, begin + count) for query v. */
+void cgam_search_scan_wide(cgam_search *x, int64_t v, int64_t begin, int64_t count);
 
 #endif

@@ -186,8 +186,6 @@ typedef struct scan {
     const cgam_int8 *loops;
     int64_t m, parts;
     const void *X;
-    const int16_t *wide; /* one vector of wide numbers instead */
-    const float *step;
     float *out;
 } scan;
 
@@ -203,10 +201,7 @@ static cgam_status scan_part(void *arg, int64_t part)
         int64_t left = end - i; /* the last are not too few for a unit for tiles */
         rows = left <= TILE_ROWS ? left : left < TILE_ROWS + CGAM_INT8_TILE ? left / 2 : TILE_ROWS;
         float *to = m > 1 ? tile : job->out + i;
-        const int8_t *row = s->rows + i * s->d;
-        if (job->wide)
-            job->loops->dot_wide(row, s->scale + i * blocks, rows, s->d, job->wide, job->step, to);
-        else job->loops->dot(row, s->scale + i * blocks, rows, s->d, m, job->X, to);
+        job->loops->dot(s->rows + i * s->d, s->scale + i * blocks, rows, s->d, m, job->X, to);
         for (int64_t v = 0; m > 1 && v < m; v++)
             for (int64_t r = 0; r < rows; r++) job->out[v * s->n + i + r] = tile[r * m + v];
     }
@@ -214,17 +209,10 @@ static cgam_status scan_part(void *arg, int64_t part)
     return CGAM_OK;
 }
 
-static cgam_status scan_all(scan *job)
-{
-    enum { PART_ROWS = 256 };
-    job->parts = (job->sketch->n + PART_ROWS - 1) / PART_ROWS;
-    if (job->parts > CGAM_CHUNKS_MAX) job->parts = CGAM_CHUNKS_MAX;
-    return cgam_parallel(job->env, job->parts, scan_part, job);
-}
-
 cgam_status cgam_sketch_scan(cgam_env *env, const cgam_sketch *sketch, const cgam_cpu *cpu,
                              int64_t m, const int8_t *x, const float *step, int most, float *out)
 {
+    enum { PART_ROWS = 256 };
     bool many = m >= MANY && m % CGAM_INT8_SIDE == 0 && sketch->n >= CGAM_INT8_TILE &&
                 most <= cpu->int8_many->most;
     const cgam_int8 *loops = many ? cpu->int8_many : cpu->int8;
@@ -232,14 +220,17 @@ cgam_status cgam_sketch_scan(cgam_env *env, const cgam_sketch *sketch, const cga
     if (!X) return cgam_fail_nomem(env, "a sketch of queries");
     loops->lay(m, sketch->d, x, step, X);
     scan job = {.env = env, .sketch = sketch, .loops = loops, .m = m, .X = X, .out = out};
-    cgam_status status = scan_all(&job);
+    job.parts = (sketch->n + PART_ROWS - 1) / PART_ROWS;
+    if (job.parts > CGAM_CHUNKS_MAX) job.parts = CGAM_CHUNKS_MAX;
+    cgam_status status = cgam_parallel(env, job.parts, scan_part, &job);
     cgam_free(env, X);
     return status;
 }
 
-cgam_status cgam_sketch_scan_wide(cgam_env *env, const cgam_sketch *sketch, const cgam_cpu *cpu,
-                                  const int16_t *x, const float *step, float *out)
+void cgam_sketch_scan_wide(const cgam_sketch *sketch, const cgam_cpu *cpu, const int16_t *x,
+                           const float *step, int64_t begin, int64_t count, float *out)
 {
-    scan job = {env, sketch, cpu->int8, 1, 0, NULL, x, step, out};
-    return scan_all(&job);
+    int64_t d = sketch->d;
+    cpu->int8->dot_wide(sketch->rows + begin * d, sketch->scale + begin * cgam_int8_blocks(d),
+                        count, d, x, step, out);
 }

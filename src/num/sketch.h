@@ -66,8 +66,8 @@ cgam_sketch_error cgam_sketch_bound(int64_t d, const cgam_sketched *x, int terms
  * The bits are the same for any number of threads. */
 cgam_status cgam_sketch_scan(cgam_env *env, const cgam_sketch *sketch, const cgam_cpu *cpu,
                              int64_t m, const int8_t *x, const float *step, int most, float *out);
-/* By one vector of wide numbers: out [n]. */
-cgam_status cgam_sketch_scan_wide(cgam_env *env, const cgam_sketch *sketch, const cgam_cpu *cpu,
-                                  const int16_t *x, const float *step, float *out);
+/* Of rows [begin, begin + count) by one vector of wide numbers, by the calling thread: out [count]. */
+void cgam_sketch_scan_wide(const cgam_sketch *sketch, const cgam_cpu *cpu, const int16_t *x,
+                           const float *step, int64_t begin, int64_t count, float *out);
 
 #endif
