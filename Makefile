@@ -121,7 +121,7 @@ coverage: ## which branches the tests take, folder by folder: build/coverage/htm
 	    -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ >/dev/null
 	@$(compile) $(BUILD)/coverage -j $(JOBS)
 	@rm -rf $(BUILD)/coverage/raw
-	@LLVM_PROFILE_FILE=$(CGAM_BUILD)/coverage/raw/%m.profraw $(run_tests) $(BUILD)/coverage || \
+	@LLVM_PROFILE_FILE=$(CGAM_BUILD)/coverage/raw/%c%m.profraw $(run_tests) $(BUILD)/coverage || \
 	    echo "make coverage: make test judges; what the tests that failed would have taken is missing" >&2
 	@CGAM_RELIABILITY=$(CGAM_BUILD)/reliability/coverage.md tools/coverage $(BUILD)/coverage
 

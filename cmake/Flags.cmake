@@ -42,7 +42,10 @@ elseif(CGAM_SANITIZE STREQUAL "coverage") # counted where it is written, so opti
   if(NOT CMAKE_C_COMPILER_ID MATCHES "Clang")
     message(FATAL_ERROR "CGAM_SANITIZE=coverage needs clang; the compiler is ${CMAKE_C_COMPILER_ID}")
   endif()
+  # Counters lie in the file of the profile itself (%c, in the Makefile), so that a program that is killed, calls _exit or
+  # has shut itself off from all files has counted too. Names relative to the build: tools/coverage knows where that is.
   set(sanitizer_flags -fprofile-instr-generate -fcoverage-mapping)
+  set(counter_flags -fcoverage-compilation-dir=. "SHELL:-mllvm -runtime-counter-relocation")
 elseif(CGAM_SANITIZE)
   message(FATAL_ERROR "CGAM_SANITIZE is '${CGAM_SANITIZE}'; address, thread, coverage or nothing")
 endif()
@@ -62,6 +65,6 @@ endif()
 if(sanitizer_flags AND NOT CGAM_SANITIZE STREQUAL "coverage")
   target_compile_definitions(cgam_flags INTERFACE CGAM_CHECKED)
 endif()
-target_compile_options(cgam_sanitizer INTERFACE ${sanitizer_flags})
+target_compile_options(cgam_sanitizer INTERFACE ${sanitizer_flags} ${counter_flags})
 target_link_options(cgam_sanitizer INTERFACE ${sanitizer_flags})
 target_link_libraries(cgam_flags INTERFACE cgam_sanitizer)
