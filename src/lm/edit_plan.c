@@ -104,8 +104,7 @@ cgam_status cgam_edit_plan_make(cgam_env *env, const cgam_lm_info *info, int64_t
     out->first = cgam_zalloc(env, (size_t)count + 1, sizeof *out->first);
     out->layer = cgam_zalloc(env, (size_t)info->layers + 1, sizeof *out->layer);
     cgam_status status = CGAM_OK;
-    if ((most > 0 && !out->at) || !out->first || !out->layer)
-        status = cgam_fail_nomem(env, "edits");
+    if (!out->at || !out->first || !out->layer) status = cgam_fail_nomem(env, "edits");
     for (int64_t i = 0; i < count && status == CGAM_OK; i++) {
         int64_t length = reach.prompt_tokens ? reach.prompt_tokens[i] : prompts[i].count;
         int64_t more = prompts[i].count - length + reach.more;

@@ -244,8 +244,7 @@ cgam_status cgam_llama_observe(cgam_running *r)
     h.scores = cgam_alloc(env, r->opts->scores ? (size_t)(CGAM_PIECE * r->lm->info.vocab) : 1,
                           sizeof *h.scores);
     cgam_status status = cgam_decoder_open(r->lm, &o, &d);
-    if (status == CGAM_OK && ((r->layers_count > 0 && !h.states) || !h.scores))
-        status = cgam_fail_nomem(env, "states");
+    if (status == CGAM_OK && (!h.states || !h.scores)) status = cgam_fail_nomem(env, "states");
     if (status == CGAM_OK) status = cgam_llama_prefix(r, &d, take, &h);
     for (int64_t b = 0; b < p->batches && status == CGAM_OK; b++) {
         int64_t left_out = needless(r, b);

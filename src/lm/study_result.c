@@ -138,12 +138,12 @@ void cgam_put_collected(json_t *doc, const cgam_collected *collected)
 void cgam_lm_put_right(cgam_env *env, json_t *to, const char *name, int64_t n,
                        const int32_t *target, const bool *right)
 {
-    char *text = cgam_alloc(env, (size_t)n + 1, 1);
+    char *text = cgam_alloc(env, (size_t)n, 1);
     int64_t used = 0;
     for (int64_t i = 0; i < n && text; i++)
         if (target[i] >= 0) text[used++] = right[i] ? '1' : '0';
-    if (text) text[used] = '\0';
-    cgam_json_put_text(to, name, text);
+    cgam_json_put(to, name,
+                  text ? json_stringn(text, (size_t)used) : NULL); /* NULL: told at the end */
     cgam_free(env, text);
 }
 
