@@ -1,5 +1,6 @@
 /* Annealing: the pitchfork of two tied memories in closed form, a fold found by a scan, and on random banks
  * the branch against a fine walk of the plain map from beta = 0, written here. */
+#include "support/failing_alloc.h"
 #include "support/one_env.h"
 
 #include <cgam/landscape.h>
@@ -186,9 +187,89 @@ static void what_cannot_be_annealed_is_refused(void **state)
     cgam_bank_free(bank);
 }
 
+/* Without room for the factored operator the path is followed by the iteration alone, which ends where the other does; and where
+ * the beginning is chosen, the branch is the same from there on. */
+static void the_end_of_a_smooth_branch_is_the_same_by_all_ways(void **state)
+{
+    (void)state;
+    cgam_rng rng = cgam_rng_stream(43, 0);
+    enum { N = 6, D = 4 };
+    for (int k = 0; k < 4; k++) {
+        double *Z = dense_bank(&rng, DENSE_UNIT, N, D), *q = dense_normals(&rng, D, 0.3);
+        double p[3][N], alpha = 0.1 * k;
+        cgam_bank *bank = object_bank(env, N, D, Z);
+        for (int way = 0; way < 3; way++) {
+            cgam_recall_opts o = annealed(alpha, 3, 0.6);
+            cgam_anneal path;
+            if (way == 1) o.memory_max = 1;
+            if (way == 2) o.beta_start = 1.5;
+            cgam_result result = anneal(bank, &o, q, q, p[way], &path);
+            assert_int_equal(result.end, CGAM_END_CONVERGED);
+            assert_int_equal(count_of(&path, CGAM_TRANSITION_FOLD, NULL), 0);
+            if (way == 2) assert_true(path.path[0].beta == 1.5);
+            for (int64_t i = 0; way == 1 && i < path.points; i++) /* who leads is read off p */
+                assert_in_range(path.path[i].winner, 0, N - 1);
+            cgam_anneal_free(env, &path);
+        }
+        CHECK_CLOSE_ALL(p[1], p[0], N, 1e-7);
+        CHECK_CLOSE_ALL(p[2], p[0], N, 1e-7);
+        cgam_bank_free(bank);
+        dense_reset();
+    }
+}
+
+/* A pitchfork; a fold at which the winner changes. */
+typedef struct branch {
+    int64_t n;
+    const double *Z, *q, *c;
+    double beta, lambda;
+    int64_t transitions; /* at least */
+    size_t memory_max;
+} branch;
+
+static int follow(cgam_env *own, void *arg)
+{
+    const branch *b = arg;
+    cgam_bank *bank;
+    cgam_recall *plan = NULL;
+    cgam_result r;
+    cgam_anneal path = {0};
+    cgam_recall_opts o = annealed(0, b->beta, b->lambda);
+    o.memory_max = b->memory_max;
+    const cgam_recall_in in = {.queries = 1, .q = b->q, .c = b->c};
+    cgam_status status =
+        cgam_bank_new(own, b->Z, CGAM_F64, b->n, 2, &(cgam_bank_opts){.copy = true}, &bank);
+    if (status == CGAM_OK) status = cgam_recall_new(bank, &o, &plan);
+    if (status == CGAM_OK)
+        status = cgam_recall_run(plan, &in, &(cgam_recall_out){.results = &r, .anneal = &path});
+    if (status == CGAM_OK && path.transitions < b->transitions) status = CGAM_E_INTERNAL;
+    cgam_anneal_free(own, &path);
+    cgam_recall_free(plan);
+    cgam_bank_free(bank);
+    return status;
+}
+
+static void memory_may_end_at_any_turn_of_a_branch(void **state)
+{
+    (void)state;
+    const double tied[] = {1, 0, 1, 0}, apart[] = {1, 0, 0, 1, -1, 0}, q[] = {0.3, 0.7},
+                 towards[] = {0.02, 0.019}, away[] = {-0.02, 0.03};
+    branch cases[] = {
+        {2, tied, q, NULL, 6, 1, 1, 0},
+        {3, apart, towards, away, 12, 1, 0, 0},
+        {3, apart, towards, away, 12, 1, 0, 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int64_t requests = check_some_allocations(follow, &cases[i], 31);
+        assert_true(requests > 20);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_end_of_a_smooth_branch_is_the_same_by_all_ways),
+        cmocka_unit_test(memory_may_end_at_any_turn_of_a_branch),
         cmocka_unit_test(a_steep_branch_is_no_fold),
         cmocka_unit_test(two_tied_memories_part_at_their_pitchfork),
         cmocka_unit_test(the_branch_is_that_of_a_fine_walk),

@@ -5,6 +5,7 @@
 #include <cgam/inspect.h>
 #include <cgam/io.h>
 #include <cgam/map.h>
+#include <cgam/pack.h>
 #include <cgam/recall.h>
 #include <cgam/theory.h>
 #include <stdio.h>
@@ -15,12 +16,14 @@
 enum { N = 5, D = 3 };
 
 typedef struct files {
-    char dir[32], bank[64], mask[64], names[64];
+    char dir[32], bank[64], mask[64], names[64], packed[64], more[64];
 } files;
 
 static files make_files(void)
 {
-    files f = {.dir = "/tmp/cgam-calls-XXXXXX"};
+    files f; /* in memory where that can be had: hundreds of files are synced */
+    snprintf(f.dir, sizeof f.dir, "%s/cgam-calls-XXXXXX",
+             access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
     const double Z[N * D] = {1, 0, 0, 0, 1, 0, 0, 0, 1, 0.6, 0.8, 0, 0.5, 0.5, 2};
     const int64_t shape[] = {N, D}, rows = 2, some[] = {0, 3};
     cgam_env *env;
@@ -86,10 +89,60 @@ static void a_bank_is_read_and_asked_or_the_failure_named(void **state)
     rmdir(f.dir);
 }
 
+/* A bank that is there gets two more rows. */
+static int add_rows(cgam_env *env, void *arg)
+{
+    const files *f = arg;
+    return cgam_pack_add(env, f->packed, f->more, NULL);
+}
+
+/* The file of before, or the one of after; never another. Of what succeeded a new one is made. */
+static void old_or_new(void *arg, int status, const char *call)
+{
+    const files *f = arg;
+    cgam_env *env;
+    cgam_bank *bank = NULL;
+    const char *damaged = NULL;
+    CHECK_STATUS(NULL, cgam_env_new(NULL, &env));
+    CHECK_STATUS(env, cgam_bank_load(env, f->packed, NULL, &bank));
+    int64_t n = cgam_bank_describe(bank).n;
+    CHECK_STATUS(env, cgam_pack_check(bank, &damaged));
+    /* a folder that cannot be synced, or a close after all is done, may come too late to undo it */
+    if (damaged || (n != N && n != N + 2) || (status == CGAM_OK && n != N + 2))
+        fail_msg("%s failed with status %d: %d memories, damaged: %s", call, status, (int)n,
+                 damaged ? damaged : "nothing");
+    cgam_bank_free(bank);
+    if (n != N) CHECK_STATUS(env, cgam_pack(env, f->bank, NULL, f->packed));
+    cgam_env_free(env);
+}
+
+static void a_packed_bank_is_changed_or_stays(void **state)
+{
+    (void)state;
+    files f = make_files();
+    const int64_t shape[] = {2, D};
+    const double two[2 * D] = {3, 0, 0, 0, 3, 0};
+    cgam_env *env;
+    snprintf(f.packed, sizeof f.packed, "%s/Z.safetensors", f.dir);
+    snprintf(f.more, sizeof f.more, "%s/more.npy", f.dir);
+    CHECK_STATUS(NULL, cgam_env_new(NULL, &env));
+    CHECK_STATUS(env, cgam_npy_write(env, f.more, CGAM_F64, 2, shape, two));
+    CHECK_STATUS(env, cgam_pack(env, f.bank, NULL, f.packed));
+    cgam_env_free(env);
+    assert_true(check_every_call(add_rows, &f, old_or_new) > 20);
+    unlink(f.bank);
+    unlink(f.mask);
+    unlink(f.names);
+    unlink(f.more);
+    unlink(f.packed);
+    assert_int_equal(rmdir(f.dir), 0); /* and nothing else is there */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_bank_is_read_and_asked_or_the_failure_named),
+        cmocka_unit_test(a_packed_bank_is_changed_or_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -217,6 +217,76 @@ static void names_and_masks_come_from_files(void **state)
     cgam_env_free(env);
 }
 
+/* An array of any type and shape, with so many bytes of data: a 1 and zeros. */
+static const char *array_of(const char *descr, const char *shape, size_t size)
+{
+    char bytes[144] = "\x93NUMPY\x01\0\x76";
+    memset(bytes + 10, ' ', 118);
+    int length = snprintf(bytes + 10, 118, "{'descr': '%s', 'fortran_order': False, 'shape': %s, }",
+                          descr, shape);
+    bytes[10 + length] = ' ';
+    bytes[127] = '\n';
+    bytes[128] = 1;
+    return file_of(".npy", bytes, 128 + size);
+}
+
+static void arrays_are_masks_or_are_refused(void **state)
+{
+    (void)state;
+    cgam_env *env = object_env(1);
+    static const struct {
+        const char *descr, *shape;
+        size_t size;
+        int64_t n;
+        const char *message; /* NULL: row 1 or, of truths, row 0 is in, and 0 where a 0 is */
+        uint64_t mask;
+    } cases[] = {
+        {"<i8", "(2,)", 16, 5, NULL, 3},
+        {"<i4", "(4,)", 16, 5, NULL, 3},
+        {"|u1", "(3,)", 3, 5, NULL, 3},
+        {"<i2", "(2,)", 4, 5, NULL, 3},
+        {"|b1", "(5,)", 5, 5, NULL, 1},
+        {"|b1", "(5,)", 5, 6, "5 booleans, memories are 6", 0},
+        {"<f8", "(2,)", 16, 5, "booleans or integers are expected, not f64", 0},
+        {"<i8", "(1, 2)", 16, 5, "1 dimension is expected, this array has 2", 0},
+        {"<i8", "(2,)", 16, 1, "memory 1 at place 0, memories are 0 to 0", 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *path = array_of(cases[i].descr, cases[i].shape, cases[i].size);
+        uint64_t *mask = NULL;
+        cgam_status status = cgam_mask_load(env, path, cases[i].n, NULL, &mask);
+        if (cases[i].message) {
+            assert_int_not_equal(status, CGAM_OK);
+            CHECK_MESSAGE(env, cases[i].message);
+            assert_null(mask);
+        } else {
+            CHECK_STATUS(env, status);
+            assert_int_equal(mask[0], cases[i].mask);
+        }
+        cgam_mask_free(env, mask);
+        unlink(path);
+    }
+    uint64_t *mask;
+    CHECK_FAILS(env, CGAM_E_NOT_FOUND, cgam_mask_load(env, "/nonexistent/m.npy", 5, NULL, &mask));
+    cgam_row_names *
+        two; /* a name is found in its first row; a list for more memories than there are is refused */
+    CHECK_STATUS(env, cgam_row_names_new(env, "a\nb\na\n", 6, &two));
+    const char *path = file_of(".txt", "b\n", 2);
+    CHECK_FAILS(env, CGAM_E_VALUE, cgam_mask_load(env, path, 1, two, &mask));
+    CHECK_MESSAGE(env, "line 1: no memory is called 'b'");
+    unlink(path);
+    int64_t row;
+    assert_int_equal(cgam_row_names_search(two, "a", 0, &row), 0);
+    cgam_row_names_free(two);
+    const double Z[] = {1, 0, 0, 1};
+    cgam_bank *bank = object_bank(env, 2, 2, Z);
+    assert_int_equal(cgam_bank_place(bank, -1), -1);
+    assert_int_equal(cgam_bank_place(bank, 2), -1);
+    assert_int_equal(cgam_bank_place(bank, 1), 1);
+    cgam_bank_free(bank);
+    cgam_env_free(env);
+}
+
 static int select_rows(cgam_env *env, void *arg)
 {
     uint64_t mask[1] = {0x0f0f};
@@ -259,6 +329,7 @@ static void every_allocation_may_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(arrays_are_masks_or_are_refused),
         cmocka_unit_test(a_mask_is_a_bank_of_fewer_rows),
         cmocka_unit_test(rows_with_one_hole_are_copied),
         cmocka_unit_test(what_is_not_there_is_refused),

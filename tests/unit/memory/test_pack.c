@@ -465,6 +465,7 @@ static int pack_and_change(cgam_env *env, void *arg)
     cgam_status status = cgam_pack(env, files[0], &o, files[2]);
     if (status == CGAM_OK) status = cgam_pack_add(env, files[2], files[0], files[1]);
     if (status == CGAM_OK) status = cgam_pack_drop(env, files[2], 2 * D, one);
+    if (status == CGAM_OK) status = cgam_pack_put(env, files[2], files[3], 2, (int64_t[]){0, 5});
     if (status == CGAM_OK) status = cgam_bank_load(env, files[2], NULL, &bank);
     if (status == CGAM_OK) status = cgam_pack_names(bank, &names);
     if (status == CGAM_OK) status = cgam_pack_check(bank, &damaged);
@@ -480,8 +481,8 @@ static void every_allocation_may_fail(void **state)
     cgam_rng rng = cgam_rng_stream(67, 0);
     double *Z = dense_bank(&rng, DENSE_NORMS, D, D);
     const char *files[] = {rows_file("Z.npy", D, Z), names_file("Z.names", 'a', D),
-                           scratch("fail.safetensors")};
-    check_some_allocations(pack_and_change, (void *)(uintptr_t)files, 3);
+                           scratch("fail.safetensors"), rows_file("two.npy", 2, Z)};
+    check_every_allocation(pack_and_change, (void *)(uintptr_t)files);
     dense_reset();
 }
 

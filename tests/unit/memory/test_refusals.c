@@ -270,6 +270,24 @@ static void formulas_are_refused_what_they_do_not_hold_for(void **state)
     CHECK_FAILS(env, CGAM_E_ARG, cgam_plane_new(bank, 2, same, &plane));
     CHECK_FAILS(env, CGAM_E_ARG, cgam_plane_new(bank, 3, line, &plane));
     CHECK_MESSAGE(env, "these memories span no plane");
+    CHECK_STATUS(env, cgam_plane_new(bank, 2, line + 1, &plane));
+    for (int i = 0; i < 3; i++) {
+        cgam_map_flow_opts f = cgam_map_flow_opts_default();
+        cgam_map_moment moments[4];
+        int64_t count;
+        cgam_end end;
+        if (i == 0) f.samples = 0;
+        if (i == 1) f.t_end = 0;
+        if (i == 2) f.switch_time = -1;
+        CHECK_FAILS(env, CGAM_E_ARG,
+                    cgam_map_flow(bank, &plane, q, NULL, NULL, &f, moments, &count, &end));
+        CHECK_MESSAGE(env, "must be above 0");
+    }
+    cgam_plane_free(env, &plane);
+    cgam_bank *narrow = object_bank(env, 2, 1, Z);
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_plane_new(narrow, 0, NULL, &plane));
+    CHECK_MESSAGE(env, "principal components are for 2 to");
+    cgam_bank_free(narrow);
     CHECK_FAILS(env, CGAM_E_ARG, cgam_hopfield_net_new(bank, 1, -1, &net));
     CHECK_MESSAGE(env, "tau of the hidden layer is -1");
     CHECK_FAILS(env, CGAM_E_ARG,
