@@ -20,6 +20,7 @@ cgam_status cgam_input_bank(cgam_call *call, cgam_bank **out)
 {
     const char *path = cgam_args_text(call->args, "bank");
     size_t prefix = strlen(CGAM_DEMO_PREFIX);
+    *out = NULL;
     if (strncmp(path, CGAM_DEMO_PREFIX, prefix) == 0 &&
         !cgam_shelf_has(call->shelf, path)) { /* its memories have norm 1 already */
         int64_t seed = 1;
