@@ -63,6 +63,7 @@ static void an_env_is_made_or_refused(void **state)
          .second = CGAM_E_NOT_FOUND},
         {.call = "dlopen", .error = ENOENT, .k = 1, .second = CGAM_E_NOT_FOUND},
         {.call = "dlopen", .error = ALWAYS, .k = 2, .second = CGAM_E_NOT_FOUND},
+        {.call = "dlopen", .error = ALWAYS, .k = 3, .second = CGAM_E_NOT_FOUND}, /* LAPACK's */
         {.call = "setenv", .error = ENOMEM, .k = 1},
         {.call = "setenv", .error = ENOMEM, .k = 1, .variable = true},
         {.call = "malloc", .error = ENOMEM, .k = 1, .variable = true, .second = CGAM_E_NOT_FOUND},
@@ -92,6 +93,23 @@ static void an_env_is_made_or_refused(void **state)
         if (end != 0) fail_msg("case %zu, %s: %d", i, cases[i].call ? cases[i].call : "-", end);
     }
 }
+
+/* A limit of the address space that leaves room is no reason for fewer threads. */
+#ifndef CGAM_CHECKED
+static void a_wide_limit_is_none(void **state)
+{
+    (void)state;
+    int end = 0;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct rlimit limit = {(rlim_t)1 << 45, (rlim_t)1 << 45};
+        exit(setrlimit(RLIMIT_AS, &limit) != 0 || !cgam_blas_fits(2));
+    }
+    assert_int_equal(waitpid(child, &end, 0), child);
+    assert_int_equal(end, 0);
+}
+#endif
 
 static void memory_that_is_there_is_guessed(void **state)
 {
@@ -124,6 +142,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_env_is_made_or_refused),
+#ifndef CGAM_CHECKED /* sanitizers take all there is */
+        cmocka_unit_test(a_wide_limit_is_none),
+#endif
         cmocka_unit_test(memory_that_is_there_is_guessed),
         cmocka_unit_test(kept_blocks_are_given_back_first),
     };

@@ -67,6 +67,18 @@ static void readers_say_out_of_memory(void **state)
     scratch_files(true);
 }
 
+/* As large a file as gets a stream of its own. */
+static int write_large(cgam_env *env, void *path)
+{
+    cgam_outfile *out;
+    cgam_status status = cgam_outfile_begin(env, path, &out);
+    if (status == CGAM_OK) status = cgam_outfile_expect(out, (uint64_t)1 << 22);
+    if (status == CGAM_OK && fputs("large", cgam_outfile_stream(out)) < 0) status = CGAM_E_IO;
+    if (status == CGAM_OK) return cgam_outfile_commit(out);
+    if (out) cgam_outfile_abandon(out);
+    return status;
+}
+
 static void writers_say_out_of_memory_and_leave_nothing(void **state)
 {
     (void)state;
@@ -77,6 +89,10 @@ static void writers_say_out_of_memory_and_leave_nothing(void **state)
         assert_true(check_every_allocation(write_arrays, path) > 3);
         assert_int_equal(scratch_files(true), 1); /* the last run, in which none failed */
     }
+    char large[1024];
+    snprintf(large, sizeof large, "%s", scratch("large"));
+    assert_true(check_every_allocation(write_large, large) > 2);
+    assert_int_equal(scratch_files(true), 1);
     assert_true(check_every_allocation(write_table, scratch_folder) > 1);
     assert_true(check_every_allocation(write_document, scratch_folder) > 1);
     assert_int_equal(scratch_files(true), 2);

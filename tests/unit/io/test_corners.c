@@ -299,8 +299,8 @@ static void every_kind_of_number(void **state)
 }
 
 /* key: its kind, in an array or not; then one number. */
-static cgam_status parse_key(cgam_env *env, const char *key, uint32_t kind, bool array,
-                             cgam_gguf *g)
+static cgam_status parse_number(cgam_env *env, const char *key, uint32_t kind, bool array,
+                                uint8_t number, cgam_gguf *g)
 {
     static uint8_t bytes[256];
     uint64_t length = strlen(key), counts[] = {0, 1}, one = 1;
@@ -312,8 +312,14 @@ static cgam_status parse_key(cgam_env *env, const char *key, uint32_t kind, bool
     if (array) ADD(&nine, 4);
     ADD(&kind, 4);
     if (array) ADD(&one, 8);
-    bytes[at] = 32;
+    bytes[at] = number;
     return cgam_gguf_parse(env, "t", bytes, sizeof bytes, g);
+}
+
+static cgam_status parse_key(cgam_env *env, const char *key, uint32_t kind, bool array,
+                             cgam_gguf *g)
+{
+    return parse_number(env, key, kind, array, 32, g);
 }
 
 static void keys_of_another_kind(void **state)
@@ -334,6 +340,16 @@ static void keys_of_another_kind(void **state)
     cgam_gguf_free(env, &g);
     CHECK_FAILS(env, CGAM_E_FORMAT, parse_key(env, "general.alignment", CGAM_GGUF_U32, true, &g));
     CHECK_FAILS(env, CGAM_E_FORMAT, parse_key(env, "general.alignment", CGAM_GGUF_U16, false, &g));
+    for (int align = 0; align < 8; align += 3) { /* 0, 3, 6 */
+        CHECK_FAILS(
+            env, CGAM_E_FORMAT,
+            parse_number(env, "general.alignment", CGAM_GGUF_U32, false, (uint8_t)align, &g));
+        CHECK_MESSAGE(env, "general.alignment is no power of two");
+    }
+    CHECK_FAILS(env, CGAM_E_FORMAT, parse_key(env, "a", CGAM_GGUF_ARRAY, true, &g));
+    CHECK_MESSAGE(env, "an array of no type that there is");
+    CHECK_FAILS(env, CGAM_E_FORMAT, parse_key(env, "a", CGAM_GGUF_KINDS, false, &g));
+    CHECK_MESSAGE(env, "a value of no type that there is");
     CHECK_FAILS(env, CGAM_E_FORMAT, cgam_gguf_parse(env, "t", (const uint8_t *)"GG", 2, &g));
     CHECK_FAILS(env, CGAM_E_FORMAT, cgam_gguf_parse(env, "t", (const uint8_t *)"GGUF\3", 5, &g));
     cgam_env_free(env);
@@ -412,6 +428,16 @@ static void large_parts_are_sealed_in_pieces(void **state)
     cgam_stop_set(&stop);
     assert_int_equal(check_sealed(env, path), CGAM_E_INTERRUPTED);
     cgam_stop_set(NULL);
+    cgam_file bytes; /* a part of which the header has no digest is a damaged one */
+    cgam_tensor_table table = {0};
+    const char *damaged = NULL;
+    CHECK_STATUS(env, cgam_file_map(env, path, &bytes));
+    CHECK_STATUS(env, cgam_tensor_table_parse(env, "t", bytes.bytes, bytes.size, &table));
+    table.tensors[0].name = "q";
+    CHECK_STATUS(env, cgam_sealed_check(env, &bytes, &table, &damaged));
+    assert_string_equal(damaged, "q");
+    cgam_tensor_table_free(env, &table);
+    cgam_file_unmap(&bytes);
     cgam_env_free(env);
     scratch_files(true);
 }
