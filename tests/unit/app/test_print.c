@@ -1,38 +1,9 @@
 /* What verbs print for people, and what they refuse, word by word as on the command line. */
-#include "app/verbs.h"
 #include "base/env.h"
+#include "unit/app/printed.h"
 #include "unit/app/scene.h"
 
 #include <string.h>
-
-/* Runs the words, which blanks part. Printed: what a person sees, free() it; NULL: the env has the refusal. */
-static char *printed(cgam_env *env, const char *line)
-{
-    enum { WORDS = 40 };
-    const char *words[WORDS];
-    char copy[1000], *text = NULL;
-    size_t size = 0;
-    int count = 0, used = 0;
-    snprintf(copy, sizeof copy, "%s", line);
-    for (char *rest = copy, *word; count < WORDS && (word = strtok_r(rest, " ", &rest));)
-        words[count++] = word;
-    cgam_call call = {.env = env, .verb = cgam_verb_find(count, words, &used)};
-    assert_non_null(call.verb);
-    cgam_args *args = NULL;
-    cgam_status status = cgam_args_parse(env, call.verb, count - used, words + used, &args);
-    call.args = args;
-    call.doc = json_object();
-    if (status == CGAM_OK) status = cgam_call_run(&call);
-    if (status == CGAM_OK) {
-        FILE *to = open_memstream(&text, &size);
-        assert_non_null(to);
-        call.verb->print(call.doc, to);
-        fclose(to);
-    }
-    json_decref(call.doc);
-    cgam_args_free(args);
-    return text;
-}
 
 #define ASK "recall --threads 1 --bank Z.csv --query "
 static void people_are_told_what_the_document_says(void **state)

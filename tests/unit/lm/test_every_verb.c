@@ -2,6 +2,7 @@
  * The lm verbs whole, on a tiny model, as a door runs them: memory that ends at some request, or a wish to stop, comes back as a
  * status with a message, and nothing is left allocated. */
 #include "support/failing_alloc.h"
+#include "unit/app/printed.h"
 #include "unit/lm/verbs.h"
 
 #include <cgam/door.h>
@@ -72,8 +73,74 @@ static void memory_may_end_in_every_verb(void **state)
     assert_int_equal(chdir("/"), 0);
 }
 
+/* What is printed, or after a ! the refusal; step by step, for later ones use files of earlier ones. */
+static void people_are_told_what_the_document_says(void **state)
+{
+    (void)state;
+    need_model();
+    assert_int_equal(chdir(folder), 0);
+    setenv("COLUMNS", "48", 1);
+    write_file("pairs.tsv", "the film is good\tthe film is bad\na film is good\ta film is bad\n");
+    write_file("p.txt", "The capital of France is\nthe film\n");
+    static const char *const cases[][3] = {
+        {"lm lens --model m.gguf --prompt the_film_is_good_a_film_is_bad --compare a_film",
+         "after the last token", "N_eff"},
+        {"lm states --model m.gguf --prompts p.txt --layers 1 --save h.npy", "1 layer of", "h.npy"},
+        {"lm generate --model m.gguf --prompt the_film --max-tokens 3 --stop \\n --stop x\\\\y",
+         "\n", ""},
+        {"lm vector --model m.gguf --contrast pairs.tsv --out v.gguf", "v.gguf", ""},
+        {"lm vector --model m.gguf --contrast pairs.tsv --kind pca --out w.gguf", "w.gguf", ""},
+        {"lm vector --model m.gguf --from v.gguf:2,w.gguf --out u.gguf", "u.gguf", ""},
+        {"lm vector --model m.gguf --kind pca --from v.gguf --out u.gguf", "!kind is of contrast",
+         ""},
+        {"lm vector --model m.gguf --contrast pairs.tsv --from v.gguf --out u.gguf",
+         "!exclude each other", ""},
+        {"lm vector --model m.gguf --from v.gguf --out u.txt", "!ends in none of", ""},
+        {"lm trace --model m.gguf --prompt the_film --vector v.gguf:3 --max-tokens 3",
+         "cosine, layer 3", "KL"},
+        {"lm trace --model m.gguf --prompt the_film", "!a context is missing", ""},
+        {"lm capture --model m.gguf --prompts p.txt --store s.db", "2", "s.db"},
+        {"lm capture --model m.gguf --prompts p.txt --store s.db --exact", "2", "s.db"},
+        {"lm store --store s.db --check --engine llama --export x.npy", "x.npy", "x.index.csv"},
+        {"lm store --store s.db --engine exact --sha256 00 --export x.npy",
+         "!holds no states of that model", ""},
+        {"lm study "
+         "--model m.gguf --eval d.tsv --labels down=negative,up=positive --queries 6 --shots 1 --parts neff,sweep --seeds 1,2",
+         "labels", "all words"},
+        {"lm fit "
+         "--model m.gguf --eval d.tsv --labels down=negative,up=positive --queries 6 --shots 1 --method lowrank --rank 2 --iterations 3 --out P.safetensors",
+         "P.safetensors", "rank"},
+        {"lm inject "
+         "--model m.gguf --eval d.tsv --labels down=negative,up=positive --queries 6 --shots 1 --kinds replace --layers 1",
+         "replace", ""},
+        {"lm gates "
+         "--model m.gguf --eval d.tsv --labels down=negative,up=positive --queries 6 --shots 1 --modes coupled --alphas 0.01",
+         "coupled", ""},
+        {"lm states --model m.gguf", "!a text is missing", ""},
+        {"lm states --model m.gguf --prompt a --prompts p.txt", "!exclude each other", ""},
+        {"lm bank --model m.gguf --out b.npy --no-inspect", "b.npy", ""},
+    };
+    cgam_env *own = object_env(1);
+    int wrong = 0;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *text = printed(own, cases[i][0]);
+        const char *said = text ? text : cgam_env_message(own);
+        const bool refused = cases[i][1][0] == '!';
+        for (int k = 1; k < 3; k++)
+            if (!text != refused || !strstr(said, cases[i][k] + (k == 1 && refused))) {
+                print_error("%s: '%s' is not in: %s\n", cases[i][0], cases[i][k], said);
+                wrong++;
+            }
+        free(text);
+    }
+    assert_int_equal(wrong, 0);
+    cgam_env_free(own);
+    assert_int_equal(chdir("/"), 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(memory_may_end_in_every_verb)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(people_are_told_what_the_document_says),
+                                       cmocka_unit_test(memory_may_end_in_every_verb)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
