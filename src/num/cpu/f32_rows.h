@@ -32,8 +32,8 @@ INLINE void OF(score_step)(int rows, const TYPE *z, int64_t stride, const float 
         for (int r = 0; r < rows; r++) {
             vf a, b;
             OF(pair)(z + r * stride + k * PAIR, &a, &b);
-            s[r][2 * k % SUMS] += a * x0;
-            s[r][(2 * k + 1) % SUMS] += b * x1;
+            s[r][2 * k % SUMS] = madd_f32(a, x0, s[r][2 * k % SUMS]);
+            s[r][(2 * k + 1) % SUMS] = madd_f32(b, x1, s[r][(2 * k + 1) % SUMS]);
         }
     }
 }
@@ -42,8 +42,8 @@ INLINE void OF(score_some)(const TYPE *z, int64_t left, const float *x, vf *s)
 {
     vf a, b;
     OF(some)(z, left, &a, &b);
-    s[2 % SUMS] += a * load_f32(x);
-    if (PLACE(1) != 1 || left > LANES) s[3 % SUMS] += b * load_f32(x + LANES);
+    s[2 % SUMS] = madd_f32(a, load_f32(x), s[2 % SUMS]);
+    if (PLACE(1) != 1 || left > LANES) s[3 % SUMS] = madd_f32(b, load_f32(x + LANES), s[3 % SUMS]);
 }
 
 /* The columns behind the last whole step. */
@@ -52,8 +52,8 @@ INLINE void OF(score_rest)(const TYPE *z, int64_t left, const float *x, vf *s)
     vf a, b;
     for (; left >= PAIR; left -= PAIR, z += PAIR, x += PAIR) {
         OF(pair)(z, &a, &b);
-        s[0] += a * load_f32(x);
-        s[1] += b * load_f32(x + LANES);
+        s[0] = madd_f32(a, load_f32(x), s[0]);
+        s[1] = madd_f32(b, load_f32(x + LANES), s[1]);
     }
     if (left) OF(score_some)(z, left, x, s);
 }
@@ -68,8 +68,8 @@ INLINE void OF(add_pairs)(int rows, int pairs, const TYPE *row, int64_t stride, 
         UNROLL
         for (int r = 0; r < rows; r++) {
             OF(pair)(row + r * stride + k * PAIR, &a, &b);
-            y0 += w[r] * a;
-            y1 += w[r] * b;
+            y0 = madd_f32(w[r], a, y0);
+            y1 = madd_f32(w[r], b, y1);
         }
         store_f32(y + k * PAIR, y0);
         store_f32(y + k * PAIR + LANES, y1);
@@ -83,24 +83,24 @@ INLINE void OF(add_rest)(const TYPE *row, int64_t left, vf w, float *y)
     for (; left >= PAIR; left -= PAIR, row += PAIR, y += PAIR) OF(add_pairs)(1, 1, row, 0, &w, y);
     if (!left) return;
     OF(some)(row, left, &a, &b);
-    store_f32(y, load_f32(y) + w * a);
-    store_f32(y + LANES, load_f32(y + LANES) + w * b);
+    store_f32(y, madd_f32(w, a, load_f32(y)));
+    store_f32(y + LANES, madd_f32(w, b, load_f32(y + LANES)));
 }
 
-/* a[] += w row, `pairs` pairs of it and `left` numbers more. */
-INLINE void OF(add_row)(int pairs, int64_t left, const TYPE *row, float w, vf *a)
+/* a[] += weight row, `pairs` pairs of it and `left` numbers more. */
+INLINE void OF(add_row)(int pairs, int64_t left, const TYPE *row, float weight, vf *a)
 {
-    vf u, v;
+    vf u, v, w = all_f32(weight);
     UNROLL
     for (int k = 0; k < pairs; k++) {
         OF(pair)(row + k * PAIR, &u, &v);
-        a[2 * k] += w * u;
-        a[2 * k + 1] += w * v;
+        a[2 * k] = madd_f32(w, u, a[2 * k]);
+        a[2 * k + 1] = madd_f32(w, v, a[2 * k + 1]);
     }
     if (!left) return;
     OF(some)(row + pairs * PAIR, left, &u, &v);
-    a[2 * pairs] += w * u;
-    if (PLACE(1) != 1 || left > LANES) a[2 * pairs + 1] += w * v;
+    a[2 * pairs] = madd_f32(w, u, a[2 * pairs]);
+    if (PLACE(1) != 1 || left > LANES) a[2 * pairs + 1] = madd_f32(w, v, a[2 * pairs + 1]);
 }
 
 /* The score of a short row, lane by lane. */
@@ -113,8 +113,8 @@ INLINE vf OF(short_score)(int pairs, int64_t left, const TYPE *z, const float *x
     for (int k = 0; k < pairs; k++) {
         vf p, q;
         OF(pair)(z + k * PAIR, &p, &q);
-        s[2 * k % SUMS] += p * load_f32(x + k * PAIR);
-        s[(2 * k + 1) % SUMS] += q * load_f32(x + k * PAIR + LANES);
+        s[2 * k % SUMS] = madd_f32(p, load_f32(x + k * PAIR), s[2 * k % SUMS]);
+        s[(2 * k + 1) % SUMS] = madd_f32(q, load_f32(x + k * PAIR + LANES), s[(2 * k + 1) % SUMS]);
     }
     if (left) OF(score_some)(z + pairs * PAIR, left, x + pairs * PAIR, s);
     return lanes_join(s);
@@ -188,7 +188,7 @@ INLINE void OF(block)(int rows, bool adds, const TYPE *fresh, int64_t next, cons
 {
     vf s[ROWS][SUMS] = {{{0}}}, weight[ROWS];
     UNROLL
-    for (int r = 0; r < rows; r++) weight[r] = adds ? (vf){0} + w[r] : (vf){0};
+    for (int r = 0; r < rows; r++) weight[r] = adds ? all_f32(w[r]) : (vf){0};
     for (int64_t j = 0; j < width; j += STEP) {
         UNROLL
         for (int r = 0; OF(fetches) && r < rows; r++)
@@ -263,7 +263,7 @@ static void OF(sum)(const void *rows, int64_t stride, int64_t n, int64_t d, cons
     const TYPE *row = rows;
     int64_t whole = d / STEP * STEP;
     for (int64_t i = 0; i < n; i++, row += stride) {
-        vf weight = (vf){0} + w[i];
+        vf weight = all_f32(w[i]);
         for (int64_t j = 0; j < whole; j += STEP)
             OF(add_pairs)(1, WIDE, row + j, 0, &weight, y + j);
         OF(add_rest)(row + whole, d - whole, weight, y + whole);

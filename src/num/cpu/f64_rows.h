@@ -20,13 +20,13 @@ INLINE double OF(dot_row)(const TYPE *row, int64_t d, const double *x)
     int64_t j = 0;
     for (; j + 4 * LANES <= d; j += 4 * LANES) {
         prefetch_lines((const char *)(row + j) + AHEAD, 4 * LANES * (int)sizeof(TYPE));
-        a0 += OF(widen)(row + j) * load_f64(x + j);
-        a1 += OF(widen)(row + j + LANES) * load_f64(x + j + LANES);
-        a2 += OF(widen)(row + j + 2 * LANES) * load_f64(x + j + 2 * LANES);
-        a3 += OF(widen)(row + j + 3 * LANES) * load_f64(x + j + 3 * LANES);
+        a0 = madd_f64(OF(widen)(row + j), load_f64(x + j), a0);
+        a1 = madd_f64(OF(widen)(row + j + LANES), load_f64(x + j + LANES), a1);
+        a2 = madd_f64(OF(widen)(row + j + 2 * LANES), load_f64(x + j + 2 * LANES), a2);
+        a3 = madd_f64(OF(widen)(row + j + 3 * LANES), load_f64(x + j + 3 * LANES), a3);
     }
-    for (; j + LANES <= d; j += LANES) a0 += OF(widen)(row + j) * load_f64(x + j);
-    if (j < d) a1 += OF(first)(row + j, d - j) * first_f64(x + j, d - j);
+    for (; j + LANES <= d; j += LANES) a0 = madd_f64(OF(widen)(row + j), load_f64(x + j), a0);
+    if (j < d) a1 = madd_f64(OF(first)(row + j, d - j), first_f64(x + j, d - j), a1);
     return lanes_sum((a0 + a1) + (a2 + a3));
 }
 
@@ -52,8 +52,8 @@ static void OF(dot)(const void *rows, int64_t stride, int64_t n, int64_t d, cons
 INLINE void OF(add_row)(int nv, int64_t tail, const TYPE *row, double w, vd *a, vd *rest)
 {
     UNROLL
-    for (int k = 0; k < nv; k++) a[k] += w * OF(widen)(row + k * LANES);
-    if (tail) *rest += w * OF(first)(row + nv * LANES, tail);
+    for (int k = 0; k < nv; k++) a[k] = madd_f64(all_f64(w), OF(widen)(row + k * LANES), a[k]);
+    if (tail) *rest = madd_f64(all_f64(w), OF(first)(row + nv * LANES, tail), *rest);
 }
 
 /* y[0 .. nv LANES + tail) += the columns of the rows, weighted. Row i is row at[i] where `at` is
@@ -145,13 +145,14 @@ static void OF(both_block)(const TYPE *fresh, const TYPE *stale, int64_t stride,
             prefetch_lines((const char *)z + next, STEP * (int)sizeof(TYPE));
             UNROLL
             for (int k = 0; k < WIDE; k += 4) {
-                a0 += OF(widen)(z + k * LANES) * load_f64(v + k * LANES);
-                a1 += OF(widen)(z + (k + 1) * LANES) * load_f64(v + (k + 1) * LANES);
-                a2 += OF(widen)(z + (k + 2) * LANES) * load_f64(v + (k + 2) * LANES);
-                a3 += OF(widen)(z + (k + 3) * LANES) * load_f64(v + (k + 3) * LANES);
+                a0 = madd_f64(OF(widen)(z + k * LANES), load_f64(v + k * LANES), a0);
+                a1 = madd_f64(OF(widen)(z + (k + 1) * LANES), load_f64(v + (k + 1) * LANES), a1);
+                a2 = madd_f64(OF(widen)(z + (k + 2) * LANES), load_f64(v + (k + 2) * LANES), a2);
+                a3 = madd_f64(OF(widen)(z + (k + 3) * LANES), load_f64(v + (k + 3) * LANES), a3);
             }
             UNROLL
-            for (int k = 0; k < WIDE; k++) a[k] += w[i] * OF(widen)(row + k * LANES);
+            for (int k = 0; k < WIDE; k++)
+                a[k] = madd_f64(all_f64(w[i]), OF(widen)(row + k * LANES), a[k]);
             at += STEP;
             if (at == d) {
                 *out++ += lanes_sum((a0 + a1) + (a2 + a3));

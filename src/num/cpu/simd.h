@@ -4,6 +4,8 @@
  * Of the set's own instructions, in simd_avx2.h, simd_avx512.h, simd_neon.h (NEON defined) or simd_portable.h:
  *   widen_f32(p), _f16, _bf16   as many numbers at p as vd has lanes, as doubles
  *   larger_f64(a, b)            a > b ? a : b, so the second where one is NaN
+ *   madd_f32(a, b, c), _f64     a b + c, rounded once where the CPU has an instruction for it. Compilers make one of a * b + c
+ *                               where both stand in one basic block, so copies of a loop would differ in their last bits
  *   low(v), high(v)             half of a vector of floats as doubles
  *   pair_f16(p, &a, &b)         halves at p as two vectors of floats
  *   weave(&a, &b)               a0 b0 a1 b1 .. as two vectors
@@ -84,6 +86,10 @@ INLINE vd load_f64(const double *p)
     memcpy(&v, p, sizeof v);
     return v;
 }
+
+/* x in every lane; x - 0 is x, x + 0 is not where x = -0 and would be computed. */
+INLINE vf all_f32(float x) { return x - (vf){0}; }
+INLINE vd all_f64(double x) { return x - (vd){0}; }
 
 INLINE void store_f32(float *p, vf v) { memcpy(p, &v, sizeof v); }
 INLINE void store_f64(double *p, vd v) { memcpy(p, &v, sizeof v); }

@@ -15,6 +15,15 @@ INLINE vd widen_bf16(const uint16_t *p)
 
 INLINE vd larger_f64(vd a, vd b) { return (vd)_mm256_max_pd((__m256d)a, (__m256d)b); }
 
+INLINE vf madd_f32(vf a, vf b, vf c)
+{
+    return (vf)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+}
+INLINE vd madd_f64(vd a, vd b, vd c)
+{
+    return (vd)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
+}
+
 INLINE vd low(vf v) { return (vd)_mm256_cvtps_pd(_mm256_castps256_ps128((__m256)v)); }
 INLINE vd high(vf v) { return (vd)_mm256_cvtps_pd(_mm256_extractf128_ps((__m256)v, 1)); }
 

@@ -40,6 +40,15 @@ INLINE vd first_bf16(const uint16_t *p, int64_t k)
 
 INLINE vd larger_f64(vd a, vd b) { return (vd)_mm512_max_pd((__m512d)a, (__m512d)b); }
 
+INLINE vf madd_f32(vf a, vf b, vf c)
+{
+    return (vf)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+}
+INLINE vd madd_f64(vd a, vd b, vd c)
+{
+    return (vd)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
+}
+
 INLINE vd low(vf v) { return (vd)_mm512_cvtps_pd(_mm512_castps512_ps256((__m512)v)); }
 INLINE vd high(vf v) { return (vd)_mm512_cvtps_pd(_mm512_extractf32x8_ps((__m512)v, 1)); }
 

@@ -32,6 +32,15 @@ INLINE vd larger_f64(vd a, vd b)
     return (vd)vbslq_f64(vcgtq_f64(u, v), u, v);
 }
 
+INLINE vf madd_f32(vf a, vf b, vf c)
+{
+    return (vf)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
+}
+INLINE vd madd_f64(vd a, vd b, vd c)
+{
+    return (vd)vfmaq_f64((float64x2_t)c, (float64x2_t)a, (float64x2_t)b);
+}
+
 INLINE void pair_f16(const uint16_t *p, vf *a, vf *b)
 {
     *a = from_f16(vld1_u16(p));

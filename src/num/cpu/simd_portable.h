@@ -26,6 +26,22 @@ INLINE vd widen_bf16(const uint16_t *p)
 
 INLINE vd larger_f64(vd a, vd b) { return pick_f64(a > b, a, b); }
 
+#if defined(__FP_FAST_FMA) || defined(__ARM_FEATURE_FMA)
+INLINE vf madd_f32(vf a, vf b, vf c)
+{
+    for (int k = 0; k < 4; k++) c[k] = __builtin_fmaf(a[k], b[k], c[k]);
+    return c;
+}
+INLINE vd madd_f64(vd a, vd b, vd c)
+{
+    for (int k = 0; k < 2; k++) c[k] = __builtin_fma(a[k], b[k], c[k]);
+    return c;
+}
+#else
+INLINE vf madd_f32(vf a, vf b, vf c) { return a * b + c; }
+INLINE vd madd_f64(vd a, vd b, vd c) { return a * b + c; }
+#endif
+
 INLINE vd low(vf v) { return (vd){v[0], v[1]}; }
 INLINE vd high(vf v) { return (vd){v[2], v[3]}; }
 
