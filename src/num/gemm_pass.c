@@ -8,8 +8,11 @@
  * with the vectors and the sums; CPUs with short vectors have 512 KB of it, and pages for 64 rows
  * (readout of tiles of 72 rows of 8 KB there: 0.54 of sgemm, of 48 0.75).
  *
- * A unit for tiles takes a whole tile of rows by SLICE columns at a time, and adds to sums as [vectors, d], by
- * READ_ROWS rows: their weights and 32 columns of them share the first-level cache. */
+ * A unit for tiles takes 16 rows at a time against all vectors, whole rows up to STRETCH columns: the hardware follows 16 rows that
+ * are read from end to end, and fetching pieces of them ahead by instructions costs more than it saves (d = 2048, products
+ * alone: 232 GF/s, by 512 columns 208, by 64 with the next ones fetched 159). The vectors of a stretch, 6 bytes a number, have
+ * to stay in the second-level cache meanwhile. READ_ROWS rows are added to sums at a time: with twice as many their lines, which lie
+ * d numbers apart, share too few sets of that cache where d is a power of two. */
 #include "num/gemm_pass.h"
 
 #include "num/ranks.h"
@@ -25,16 +28,16 @@ enum {
     SHORT_ROW = 2048, /* bytes */
     BLOCK_ROW = 384,  /* bytes */
     /* From so many vectors on the unit for tiles pays, which takes 32 at a time. Rows of f32, which are split, have to be
-     * long for it, and not so long that vectors of three terms crowd the second-level cache. */
+     * long for it. */
     SPLIT_VECTORS = 17,
     SPLIT_VECTORS_F32 = 33,
     SPLIT_COLUMNS_F32 = 512,
-    SPLIT_COLUMNS_F32_MOST = 2048,
-    SPLIT_COLUMNS_MOST = 1 << 20, /* for the bound of gemm_pass.h */
-    SPLIT_BYTES = 2048 << 10,
-    SPLIT_ROWS = 256, /* of a tile, at most */
+    SPLIT_BYTES = 1024 << 10, /* of a tile, in */
+    SPLIT_ROWS_MIN = 128,
+    SPLIT_ROWS_MAX = 256,
     READ_ROWS = 64,
-    SLICE = 128, /* columns that are scored at a time */
+    SLICE = CGAM_SPLIT_DEPTH,
+    STRETCH = 2048, /* columns that are scored at a time */
 };
 
 static size_t size_of(const cgam_gemm_pass *s) { return s->wide ? sizeof(double) : sizeof(float); }
@@ -121,15 +124,14 @@ static void cut(cgam_gemm_pass *s)
     int64_t lanes = s->gemm->lanes32, d = s->Z->d;
     s->width = (s->vectors + lanes - 1) / lanes * lanes;
     s->ld = d + 16; /* rows at power-of-two distances collide in the cache */
-    s->down = s->split ? 1 : s->width;
-    s->across = s->split ? (d + 31) / 16 * 16 : 1;
-    s->panel = s->split ? s->across * s->width : d * s->width;
+    s->block = s->split ? CGAM_SPLIT_BLOCK : 1;
+    s->panel = (d + s->block - 1) / s->block * s->block * s->width;
     int64_t bytes = s->split                                 ? SPLIT_BYTES
                     : s->gemm->best32 < CGAM_GEMM_PASS_WIDTH ? TILE_BYTES_LESS
                                                              : TILE_BYTES;
-    int64_t by = s->split ? READ_ROWS : BAND, least = s->split ? READ_ROWS : TILE_ROWS_MIN;
+    int64_t by = s->split ? READ_ROWS : BAND, least = s->split ? SPLIT_ROWS_MIN : TILE_ROWS_MIN;
     int64_t rows = bytes / ((int64_t)size_of(s) * d) / by * by;
-    rows = at_most(rows, s->split ? SPLIT_ROWS : CGAM_GEMM_PASS_ROWS);
+    rows = at_most(rows, s->split ? SPLIT_ROWS_MAX : CGAM_GEMM_PASS_ROWS);
     s->tile = rows < least ? least : rows;
     s->chunks = cgam_gemm_pass_chunks(s->Z->n, s->tile);
 }
@@ -139,9 +141,9 @@ static const cgam_split *split_of(const cgam_gemm_pass *s)
 {
     const cgam_rows *Z = s->Z;
     bool half = Z->dtype == CGAM_BF16;
-    if (s->wide || Z->d > SPLIT_COLUMNS_MOST) return NULL;
+    if (s->wide) return NULL;
     if (s->vectors < (half ? SPLIT_VECTORS : SPLIT_VECTORS_F32)) return NULL;
-    if (!half && (Z->d < SPLIT_COLUMNS_F32 || Z->d > SPLIT_COLUMNS_F32_MOST)) return NULL;
+    if (!half && Z->d < SPLIT_COLUMNS_F32) return NULL;
     return Z->cpu->split;
 }
 
@@ -225,15 +227,16 @@ static cgam_dtype type_of(const cgam_gemm_pass *s)
     return in_place(s) ? s->Z->dtype : s->wide ? CGAM_F64 : CGAM_F32;
 }
 
-/* The same by tiles, for as many rows as there are; packed: room for a panel. */
+/* The same by tiles, for as many rows as there are. */
 static void score_split(const cgam_gemm_pass *s, const void *rows, int64_t ld, int64_t count,
-                        const char *Q, void *packed, float *S)
+                        const char *Q, float *S)
 {
     int64_t d = s->Z->d;
-    for (int64_t k = 0; k < d; k += SLICE)
-        s->split->mul_rows(type_of(s), count, s->width, at_most(d - k, SLICE),
-                           (const char *)rows + k * (int64_t)cgam_dtype_size(type_of(s)), ld,
-                           Q + split_offset(s, k), packed, S, s->width, k > 0);
+    int64_t size = (int64_t)cgam_dtype_size(type_of(s));
+    for (int64_t k = 0; k < d; k += STRETCH)
+        s->split->mul_rows(type_of(s), count, s->width, at_most(d - k, STRETCH),
+                           (const char *)rows + k * size, ld, Q + split_offset(s, k), S, s->width,
+                           k > 0);
 }
 
 static void scale_rows(const cgam_gemm_pass *s, int64_t i, int64_t count, void *S)
@@ -251,24 +254,20 @@ typedef struct space {
     void *S, *S2;
     float *Y;      /* [panel] sums of a few tiles */
     void *block;   /* [tile, BLOCK_ROW bytes]; NULL: the readout takes whole rows */
-    void *packed;  /* with split: a panel of rows, */
-    char *weights; /* and the weights of READ_ROWS */
+    char *weights; /* with split: those of READ_ROWS, packed */
     double *shrink;
 } space;
 
 static void shrink(const cgam_gemm_pass *s, cgam_gemm_pass_tile *t, float *few, double *Y)
 {
-    int64_t width = s->width, d = s->Z->d;
-    for (int64_t c = 0; s->split && c < width; c++)
-        for (int64_t at = c * s->across; t->shrink[c] != 1 && at < c * s->across + d; at++) {
-            Y[at] *= t->shrink[c];
-            few[at] *= (float)t->shrink[c];
+    int64_t width = s->width, block = s->block;
+    for (int64_t at = 0; at < s->panel; at += block) {
+        double by = t->shrink[at / block % width];
+        for (int64_t k = at; k < at + block; k++) {
+            Y[k] *= by;
+            if (few) few[k] *= (float)by;
         }
-    for (int64_t j = 0; !s->split && j < d; j++)
-        for (int64_t c = 0; c < width; c++) {
-            Y[j * width + c] *= t->shrink[c];
-            if (few) few[j * width + c] *= (float)t->shrink[c];
-        }
+    }
     for (int64_t c = 0; c < width; c++) t->shrink[c] = 1;
     t->shrinks = false;
 }
@@ -315,7 +314,7 @@ static void read_out_split(const cgam_gemm_pass *s, const cgam_gemm_pass_tile *t
                                     (size_t)(v / CGAM_SPLIT_PANEL) * s->split->room(depth));
         s->split->mul_down(type_of(s), s->width, s->Z->d, depth, w->weights,
                            (const char *)rows + u * ld * (int64_t)cgam_dtype_size(type_of(s)), ld,
-                           w->packed, w->Y, s->across);
+                           w->Y, s->block * s->width);
     }
 }
 
@@ -329,8 +328,8 @@ static const void *score_tile(const cgam_gemm_pass *s, const cgam_gemm_pass_tile
     const void *rows = in_place(s) ? cgam_rows_at(Z, t->begin) : w->rows;
     if (s->split) {
         fetch(s, t->begin, t->count, w->rows, ld);
-        if (s->X) score_split(s, rows, *ld, t->count, s->Q, w->packed, w->S);
-        if (s->X2) score_split(s, rows, *ld, t->count, s->Q2, w->packed, w->S2);
+        if (s->X) score_split(s, rows, *ld, t->count, s->Q, w->S);
+        if (s->X2) score_split(s, rows, *ld, t->count, s->Q2, w->S2);
         return rows;
     }
     for (int64_t u = 0; u < t->count; u += BAND) {
@@ -387,11 +386,10 @@ static cgam_status run_chunk(void *arg, int64_t chunk)
     if (few) w.Y = cgam_zalloc(s->env, panel, sizeof *w.Y);
     if (blocks) w.block = cgam_alloc(s->env, (size_t)s->tile, BLOCK_ROW);
     w.shrink = cgam_alloc(s->env, (size_t)s->width, sizeof *w.shrink);
-    if (s->split) w.packed = cgam_alloc(s->env, 1, s->split->room(SLICE));
     if (s->split) w.weights = cgam_alloc(s->env, panels_of(s->width), s->split->room(READ_ROWS));
     cgam_status status = CGAM_OK;
     if ((!in_place(s) && !w.rows) || !w.S || (s->X2 && !w.S2) || (few && !w.Y) ||
-        (blocks && !w.block) || !w.shrink || (s->split && (!w.packed || !w.weights))) {
+        (blocks && !w.block) || !w.shrink || (s->split && !w.weights)) {
         status = cgam_fail_nomem(s->env, "a tile of scores");
         goto done;
     }
@@ -416,7 +414,6 @@ done:
     cgam_free(s->env, w.S2);
     cgam_free(s->env, w.Y);
     cgam_free(s->env, w.block);
-    cgam_free(s->env, w.packed);
     cgam_free(s->env, w.weights);
     cgam_free(s->env, w.shrink);
     return status;
@@ -434,8 +431,8 @@ typedef struct joining {
 
 enum { JOIN_NUMBERS = 256 * CGAM_GEMM_PASS_WIDTH };
 
-/* Sums lie in lines: of a vector with split, else of a column. */
-static int64_t line_of(const cgam_gemm_pass *s) { return s->split ? s->across : s->width; }
+/* Sums lie in lines: a block of columns for all vectors. */
+static int64_t line_of(const cgam_gemm_pass *s) { return s->block * s->width; }
 
 static int64_t join_lines(const cgam_gemm_pass *s)
 {
@@ -453,11 +450,10 @@ static cgam_status join_some(void *arg, int64_t item)
     for (int64_t c = from; c < to; c++) {
         const double *factor = job->factor + c * s->vectors;
         for (int64_t k = begin; k < end; k++) {
-            double *Y = s->Y + c * s->panel + k * line, one = 0;
-            if (s->split && k < s->vectors) one = factor[k];
-            for (int64_t i = 0; s->split && i < line; i++) Y[i] = one > 0 ? one * Y[i] : 0;
-            for (int64_t v = 0; !s->split && v < s->vectors; v++)
-                Y[v] = factor[v] > 0 ? factor[v] * Y[v] : 0;
+            double *Y = s->Y + c * s->panel + k * line;
+            for (int64_t v = 0; v < s->vectors; v++)
+                for (int64_t i = v * s->block; i < (v + 1) * s->block; i++)
+                    Y[i] = factor[v] > 0 ? factor[v] * Y[i] : 0;
         }
     }
     cgam_rows_join_here(s->Z, s->chunks, s->panel, begin * line, end * line, s->Y);
@@ -479,7 +475,8 @@ cgam_status cgam_gemm_pass_join(const cgam_gemm_pass *s, const double *factor, d
     if (status == CGAM_OK)
         status = cgam_rows_join_rest(s->env, s->Z, s->chunks, s->panel, part, room, &total);
     for (int64_t j = 0; j < d && status == CGAM_OK; j++)
-        for (int64_t v = 0; v < s->vectors; v++) Y[v][j] = total[j * s->down + v * s->across];
+        for (int64_t v = 0; v < s->vectors; v++)
+            Y[v][j] = total[j / s->block * line_of(s) + v * s->block + j % s->block];
     cgam_free(s->env, room);
     return status;
 }
@@ -487,25 +484,18 @@ cgam_status cgam_gemm_pass_join(const cgam_gemm_pass *s, const double *factor, d
 cgam_status cgam_gemm_pass_look(const cgam_gemm_pass *s, int64_t row, void *S, void *S2)
 {
     int64_t ld;
-    void *room = cgam_alloc(s->env, (size_t)s->ld, size_of(s)), *packed = NULL;
-    if (s->split) packed = cgam_alloc(s->env, 1, s->split->room(SLICE));
-    cgam_status status = CGAM_OK;
-    if (!room || (s->split && !packed)) {
-        status = cgam_fail_nomem(s->env, "a row");
-        goto done;
-    }
+    void *room = cgam_alloc(s->env, (size_t)s->ld, size_of(s));
+    if (!room) return cgam_fail_nomem(s->env, "a row");
     const void *one = fetch(s, row, 1, room, &ld);
     const void *Q[] = {s->Q, s->X2 ? s->Q2 : NULL};
     void *to[] = {S, S2};
     for (int k = 0; k < 2 && Q[k]; k++) {
-        if (s->split) score_split(s, one, ld, 1, Q[k], packed, to[k]);
+        if (s->split) score_split(s, one, ld, 1, Q[k], to[k]);
         else score(s, one, ld, 1, Q[k], to[k], NULL, NULL);
         scale_rows(s, row, 1, to[k]);
     }
-done:
     cgam_free(s->env, room);
-    cgam_free(s->env, packed);
-    return status;
+    return CGAM_OK;
 }
 
 typedef struct scores {

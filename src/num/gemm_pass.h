@@ -12,11 +12,11 @@
  * CGAM_GEMM_PASS_FLUSH rows, double beyond. Arithmetic in double: the same with eps = 2^-53.
  *
  * Where the CPU has a unit for tiles, products in f32 of many vectors run there, each number as three of bf16, rows of
- * bf16 as they are (cpu/split.h). The bound holds as it stands: slices are 128 columns, four steps of six products, so a
+ * bf16 as they are (cpu/split.h). The bound holds as it stands: a slice is 512 columns, sixteen steps of six products, so a
  * score is off by what split.h says of that and one rounding of the vectors,
- *     1.01 (16 + 1 + 6 * 4 + d / 128 + 1) + 3.01 <= CGAM_GEMM_PASS_DEPTH + d / CGAM_GEMM_PASS_DEPTH + 2,  d <= 2^20.
+ *     1.01 (16 + 1 + 6 * 16 + d / 512 + 1) + 3.01 <= CGAM_GEMM_PASS_DEPTH + d / CGAM_GEMM_PASS_DEPTH + 2.
  * Numbers below 2^-126 are zero to the unit, terms and sums too: off by at most 2^-124 sqrt(d) (|zeta| + |x|) and
- * 2^-126 d, which is nothing beside what is left above, 2^-20 |zeta| |x| or more of the lengths in recall.h's bound,
+ * 2^-126 d, which is nothing beside what is left above, 2^-21 |zeta| |x| or more of the lengths in recall.h's bound,
  * as these are above 1e-8 (cgam_f32_holds), or the arithmetic is in double. */
 #ifndef CGAM_SRC_NUM_GEMM_PASS_H
 #define CGAM_SRC_NUM_GEMM_PASS_H
@@ -65,8 +65,8 @@ typedef struct cgam_gemm_pass {
     int64_t width, chunks, tile, ld;
     void *Q, *Q2; /* panels one after the other, each [d, its width]; or as split packs them */
     float *flat;  /* [CGAM_SPLIT_PANEL, CGAM_SPLIT_DEPTH] vectors on their way there */
-    double *Y;    /* [chunks, panel] the sums: number j of vector v at j down + v across */
-    int64_t panel, down, across;
+    double *Y;    /* [chunks, panel] the sums: [d / block, width, block] */
+    int64_t panel, block;
 } cgam_gemm_pass;
 
 /* Fills in the rest; to be freed also after a failure. */

@@ -28,7 +28,9 @@
 #include <cgam/base.h>
 
 enum {
-    CGAM_SPLIT_PANEL = 32,  /* rows of a panel */
+    CGAM_SPLIT_PANEL = 32, /* rows of a panel */
+    CGAM_SPLIT_BLOCK = 16, /* columns of sums that lie together */
+    CGAM_SPLIT_GROUP = 64,
     CGAM_SPLIT_DEPTH = 512, /* numbers of a slice; every ggml type has blocks that divide it */
     CGAM_SPLIT_CODED = 32   /* numbers of a row that share a table of 8 */
 };
@@ -61,15 +63,17 @@ typedef struct cgam_split {
      * is multiplied in the same call. add: to what is in C; its rows are ldc apart. */
     void (*mul)(int64_t rows, int64_t columns, int64_t depth, const void *A, const void *B,
                 float *C, int64_t ldc, bool add);
-    /* The same with one side split on its way, so that a tall matrix is read where it lies; `packed` has room for a
-     * panel of that depth. It is f32, or bf16, which is a single term: then three products do. Sums go to C[r, c], rows
-     * ldc apart. A's rows are lda apart: */
+    /* The same with one side split on its way, so that a tall matrix is read where it lies, by at most
+     * CGAM_SPLIT_GROUP rows of the other. It is f32, or bf16, which is a single term: then three products do. Sums
+     * go to C[r, c], rows ldc apart. A's rows are lda apart; of B, with any depth, the panels of the first slice come first,
+     * then those of the next: */
     void (*mul_rows)(cgam_dtype type, int64_t rows, int64_t columns, int64_t depth, const void *A,
-                     int64_t lda, const void *B, void *packed, float *C, int64_t ldc, bool add);
-    /* and number k of row c of B is B[k ldb + c]; added to what is in C. What is given of A's panels but not there,
-     * rows and numbers, is to be zero. */
+                     int64_t lda, const void *B, float *C, int64_t ldc, bool add);
+    /* and number k of row c of B is B[k ldb + c]. Added to what is in C, where CGAM_SPLIT_BLOCK columns lie together:
+     * number [r, c] at c / BLOCK ldc + r BLOCK + c % BLOCK. What is given of A's panels but not there, rows and
+     * numbers, is to be zero. */
     void (*mul_down)(cgam_dtype type, int64_t rows, int64_t columns, int64_t depth, const void *A,
-                     const void *B, int64_t ldb, void *packed, float *C, int64_t ldc);
+                     const void *B, int64_t ldb, float *C, int64_t ldc);
 } cgam_split;
 
 #endif

@@ -6,9 +6,13 @@
  * vectors of f32 by a shift and a blend, be they two halves of a row (A) or two rows that lie 16 apart (B, where its
  * numbers lie below each other). Only what lies the other way has to be transposed.
  *
- * A panel is, for each step of 32 numbers and each term, two tiles. Four tiles hold the sums of two by
- * two, two a term of A, two a term of B; the order of the six products reloads as few as possible. What is split on
- * its way is packed for the next step between the products of this one: the unit is busy for 16 cycles with each. */
+ * A panel is, for each step of 32 numbers and each term, two tiles. Where both sides are packed, four tiles hold the
+ * sums of two by two, two a term of A, two a term of B; the order of the six products reloads as few as possible.
+ *
+ * Where one side is split on its way, four tiles hold the sums of 16 of its rows or columns by 64 of the other side: what is
+ * packed serves all 64, lies in 3 KB, and is packed for the next step between the products of this one. Its
+ * three terms have a tile each, those of the other side pass through the last one. The unit begins a product every 16
+ * cycles, whatever the sums they go to; with the packing between them it takes 28 (bare products 19, at 2.7 GHz). */
 #include "num/cpu/split.h"
 
 #if defined(__x86_64__)
@@ -194,195 +198,55 @@ static void put(const float *sums, int64_t rows, int64_t columns, float *C, int6
     }
 }
 
-/* Where the 32 lines of a step, two tiles, come from: 16 numbers and 16 more each, as distances in bytes, of
- * which so many are given. */
-typedef struct lines {
-    int64_t at[2][CGAM_SPLIT_PANEL];
-    __mmask16 given[2]
-                   [2]; /* of the first and of the second 16; in the first and in the second tile */
-} lines;
-
 /* Compilers do not know that tiles are loaded from memory. */
 #define WRITTEN() __asm__ volatile("" : : : "memory")
 
 /* Statements, since gcc has these as assembly; they want the tile as a literal. */
+#define ZERO_SUMS()                                                                                \
+    _tile_zero(0);                                                                                 \
+    _tile_zero(1);                                                                                 \
+    _tile_zero(2);                                                                                 \
+    _tile_zero(3)
+#define STORE_SUMS(sums)                                                                           \
+    _tile_stored(0, sums, 64);                                                                     \
+    _tile_stored(1, (sums) + 256, 64);                                                             \
+    _tile_stored(2, (sums) + 512, 64);                                                             \
+    _tile_stored(3, (sums) + 768, 64);                                                             \
+    WRITTEN()
+
+/* ---- Both sides packed ---------------------------------------------------------------------- */
 #define LOAD_A(term)                                                                               \
     _tile_loadd(4, a + 2 * (term)*TILE, 64);                                                       \
     _tile_loadd(5, a + (2 * (term) + 1) * TILE, 64)
 #define LOAD_B(term)                                                                               \
     _tile_loadd(6, b + 2 * (term)*TILE, 64);                                                       \
     _tile_loadd(7, b + (2 * (term) + 1) * TILE, 64)
-#define MULTIPLY(i)                                                                                \
-    BETWEEN(3 * (i));                                                                              \
+#define MULTIPLY()                                                                                 \
     _tile_dpbf16ps(0, 4, 6);                                                                       \
-    BETWEEN(3 * (i) + 1);                                                                          \
     _tile_dpbf16ps(1, 4, 7);                                                                       \
-    BETWEEN(3 * (i) + 2);                                                                          \
     _tile_dpbf16ps(2, 5, 6);                                                                       \
     _tile_dpbf16ps(3, 5, 7)
-/* The six products of a step; terms are counted from 0 here. */
-#define SIX()                                                                                      \
-    LOAD_A(2);                                                                                     \
-    LOAD_B(0);                                                                                     \
-    MULTIPLY(0);                                                                                   \
-    LOAD_A(1);                                                                                     \
-    MULTIPLY(1);                                                                                   \
-    LOAD_B(1);                                                                                     \
-    MULTIPLY(2);                                                                                   \
-    LOAD_A(0);                                                                                     \
-    MULTIPLY(3);                                                                                   \
-    LOAD_B(0);                                                                                     \
-    MULTIPLY(4);                                                                                   \
-    LOAD_B(2);                                                                                     \
-    MULTIPLY(5)
-/* Those three of them that are left where one side has a single term, in the same order. */
-#define THREE_LEFT()                                                                               \
-    LOAD_A(0);                                                                                     \
-    LOAD_B(1);                                                                                     \
-    MULTIPLY(0);                                                                                   \
-    LOAD_B(0);                                                                                     \
-    MULTIPLY(1);                                                                                   \
-    LOAD_B(2);                                                                                     \
-    MULTIPLY(2)
-#define THREE_RIGHT()                                                                              \
-    LOAD_B(0);                                                                                     \
-    LOAD_A(2);                                                                                     \
-    MULTIPLY(0);                                                                                   \
-    LOAD_A(1);                                                                                     \
-    MULTIPLY(1);                                                                                   \
-    LOAD_A(0);                                                                                     \
-    MULTIPLY(2)
 
-#define BETWEEN(i) (void)0
-static void six(const char *a, const char *b) { SIX(); }
-#undef BETWEEN
-
-/* What is split on its way: f32 on either side, bf16 on the left, bf16 on the right. */
-typedef enum kind { WHOLE, HALF_LEFT, HALF_RIGHT } kind;
-
-INLINE void pack_line(kind of, const lines *x, __mmask16 low, __mmask16 high, const char *from,
-                      int i, char *out)
+/* A panel of A by a panel of B, from zero: sums [2, 2] of 16 x 16. Terms are counted from 0 here. */
+static void block(int64_t steps, const char *a, const char *b, float *sums)
 {
-    const char *first = from + x->at[0][i], *second = from + x->at[1][i];
-    __m512i term[TERMS];
-    if (of == WHOLE) {
-        terms_of(_mm512_maskz_loadu_ps(low, first), _mm512_maskz_loadu_ps(high, second), term);
-        UNROLL
-        for (int t = 0; t < TERMS; t++) _mm512_store_si512(out + 2 * t * TILE + i * 64, term[t]);
-    } else {
-        __m256i a = _mm256_maskz_loadu_epi16(low, first),
-                b = _mm256_maskz_loadu_epi16(high, second);
-        term[0] = _mm512_inserti64x4(_mm512_castsi256_si512(a), b, 1);
-        _mm512_store_si512(out + i * 64, _mm512_permutexvar_epi16(side_by_side(), term[0]));
+    ZERO_SUMS();
+    for (int64_t s = 0; s < steps; s++, a += TERMS * 2 * TILE, b += TERMS * 2 * TILE) {
+        LOAD_A(0);
+        LOAD_B(2);
+        MULTIPLY();
+        LOAD_B(1);
+        MULTIPLY();
+        LOAD_A(1);
+        MULTIPLY();
+        LOAD_B(0);
+        MULTIPLY();
+        LOAD_A(2);
+        MULTIPLY();
+        LOAD_A(0);
+        MULTIPLY();
     }
-}
-
-/* Some of the 32 lines of x are packed, if there is x, and as many fetched of what comes later. */
-INLINE void between(kind of, int slot, const lines *x, const __mmask16 low[2],
-                    const __mmask16 high[2], const char *from, char *out, const int64_t *at,
-                    const char *ahead)
-{
-    int some = of == WHOLE ? 2 : 4;
-    UNROLL
-    for (int k = 0; k < some; k++) {
-        int i = some * slot + k;
-        if (i >= CGAM_SPLIT_PANEL) break;
-        if (x) pack_line(of, x, low[i / SIDE], high[i / SIDE], from, i, out);
-        _mm_prefetch(ahead + at[i], _MM_HINT_T1);
-    }
-    WRITTEN();
-}
-
-/* The products of a step. at, ahead: lines to be fetched meanwhile; x, from: what is to be packed to `out`, or NULL. */
-typedef void products(const char *a, const char *b, const int64_t *at, const char *ahead,
-                      const lines *x, const char *from, char *out);
-
-#define BETWEEN(i) between(of, i, x, low, high, from, out, at, ahead)
-INLINE void multiply(kind of, const char *a, const char *b, const int64_t *at, const char *ahead,
-                     const lines *x, const char *from, char *out)
-{
-    __mmask16 low[2] = {0}, high[2] = {0}; /* read once */
-    for (int k = 0; x && k < 2; k++) low[k] = x->given[0][k], high[k] = x->given[1][k];
-    if (of == WHOLE) {
-        SIX();
-    } else if (of == HALF_LEFT) {
-        THREE_LEFT();
-    } else {
-        THREE_RIGHT();
-    }
-}
-#undef BETWEEN
-
-#define PRODUCTS(name, of)                                                                         \
-    static void name##_packing(const char *a, const char *b, const int64_t *at, const char *ahead, \
-                               const lines *x, const char *from, char *out)                        \
-    {                                                                                              \
-        multiply(of, a, b, at, ahead, x, from, out);                                               \
-    }                                                                                              \
-    static void name##_fetching(const char *a, const char *b, const int64_t *at,                   \
-                                const char *ahead, const lines *x, const char *from, char *out)    \
-    {                                                                                              \
-        (void)x, (void)from, (void)out;                                                            \
-        multiply(of, a, b, at, ahead, NULL, NULL, NULL);                                           \
-    }
-PRODUCTS(whole, WHOLE)
-PRODUCTS(half_left, HALF_LEFT)
-PRODUCTS(half_right, HALF_RIGHT)
-static products *const packing[] = {whole_packing, half_left_packing, half_right_packing};
-static products *const fetching[] = {whole_fetching, half_left_fetching, half_right_fetching};
-
-/* A panel that is split on its way. */
-typedef struct source {
-    kind of;
-    const char *from, *ahead; /* its first step; what is to be fetched while that is multiplied */
-    int64_t step;             /* bytes from one step to the next */
-    const lines *body, *last; /* how steps lie, and how the last one does, which may be cut short */
-    const char *then;         /* the first step of the panel that comes after it, or NULL, */
-    const lines *begin;       /* and how that lies */
-} source;
-
-/* A panel of A by a panel of B, from zero: sums [2, 2] of 16 x 16. One of them may be x, of which the first step is in
- * `packed`: with `first` the others are packed now, with `last` the first of the panel after it. */
-static void block(int64_t steps, const char *a, const char *b, float *sums, const source *x,
-                  bool first, bool last, char *packed)
-{
-    enum { ONE = 2 * TILE, ALL = TERMS * ONE };
-    int64_t step_a = x && x->of == HALF_LEFT ? ONE : ALL;
-    int64_t step_b = x && x->of == HALF_RIGHT ? ONE : ALL;
-    int64_t step = x && x->of != WHOLE ? ONE : ALL;
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
-    for (int64_t s = 0; s < steps; s++, a += step_a, b += step_b) {
-        const char *ahead = x ? x->ahead + s * x->step : NULL;
-        const int64_t *at = x ? x->body->at[first ? 0 : 1] : NULL;
-        if (!x) six(a, b);
-        else if (first && s + 1 < steps)
-            packing[x->of](a, b, at, ahead, s + 2 < steps ? x->body : x->last,
-                           x->from + (s + 1) * x->step, packed + (s + 1) * step);
-        else if (last && !first && steps > 1 && s + 1 == steps && x->then)
-            packing[x->of](a, b, at, ahead, x->begin, x->then, packed);
-        else fetching[x->of](a, b, at, ahead, NULL, NULL, NULL);
-    }
-    _tile_stored(0, sums, 64);
-    _tile_stored(1, sums + 256, 64);
-    _tile_stored(2, sums + 512, 64);
-    _tile_stored(3, sums + 768, 64);
-    WRITTEN();
-}
-
-typedef void putting(const float *sums, int64_t rows, int64_t columns, float *C, int64_t ldc,
-                     bool add);
-
-/* The sums of a block that begins at row r and column c. */
-INLINE void put_block(putting *how, const float *sums, int64_t rows, int64_t columns, float *C,
-                      int64_t row, int64_t column, int64_t ldc, bool add)
-{
-    for (int64_t i = 0; i < 4; i++) {
-        int64_t r = i / 2 * SIDE, c = i % 2 * SIDE;
-        how(sums + i * SIDE * SIDE, rows - r, columns - c, C + r * row + c * column, ldc, add);
-    }
+    STORE_SUMS(sums);
 }
 
 static void mul(int64_t rows, int64_t columns, int64_t depth, const void *A, const void *B,
@@ -394,119 +258,212 @@ static void mul(int64_t rows, int64_t columns, int64_t depth, const void *A, con
     for (int64_t c = 0; c < columns; c += PANEL)
         for (int64_t r = 0; r < rows; r += PANEL) {
             block(steps_of(depth), (const char *)A + (size_t)(r / PANEL) * room(depth),
-                  (const char *)B + (size_t)(c / PANEL) * room(depth), sums, NULL, false, false,
-                  NULL);
-            put_block(put_across, sums, rows - r, columns - c, C + c * ldc + r, 1, ldc, ldc, add);
+                  (const char *)B + (size_t)(c / PANEL) * room(depth), sums);
+            for (int64_t i = 0; i < 4; i++) {
+                int64_t down = r + i / 2 * SIDE, across = c + i % 2 * SIDE;
+                put_across(sums + i * SIDE * SIDE, rows - down, columns - across,
+                           C + across * ldc + down, ldc, add);
+            }
         }
     cgam_tiles_return(&theirs);
 }
 
-static __mmask16 some_of(int64_t count)
+/* ---- One side split on its way -------------------------------------------------------------- */
+/* A tall matrix of f32 or bf16. */
+typedef struct tall {
+    const char *at;
+    int64_t rows, columns, size, ld; /* numbers; bytes of one, and from a row to the next */
+} tall;
+
+/* 512 numbers of it, for one tile a term: 16 lines, each of 16 numbers and of 16 more. */
+typedef struct step {
+    const char *at;
+    int64_t line,
+        more; /* bytes from a line to the next, and from its first numbers to the others */
+} step;
+
+/* `high` rows of `wide` numbers: 16 of 32, a row a line, or 32 of 16, of which those 16 apart share one. Where not all
+ * are there, they are copied among zeros. */
+INLINE step step_at(const tall *x, int64_t r, int64_t c, int64_t high, int64_t wide, char *spare)
 {
-    return (__mmask16)(count >= SIDE ? 0xffff : count > 0 ? (1u << count) - 1 : 0);
+    int64_t rows = at_most(x->rows - r, high), columns = at_most(x->columns - c, wide), ld = x->ld;
+    const char *at = x->at + r * ld + c * x->size;
+    if (rows < high || columns < wide) {
+        memset(spare, 0, (size_t)(high * wide * x->size));
+        for (int64_t i = 0; i < rows; i++)
+            memcpy(spare + i * wide * x->size, at + i * ld, (size_t)(columns * x->size));
+        at = spare;
+        ld = wide * x->size;
+    }
+    return (step){at, ld, high == SIDE ? SIDE * x->size : SIDE * ld};
 }
 
-/* The first step of x, unless it is there already: that goes with the products of the panel before. */
-static void pack_first(const source *x, int64_t steps, int64_t panels, bool begins, char *packed)
+/* Packs a line, and fetches those that lie so many bytes ahead of its halves, or none. */
+INLINE void pack_line(bool single, step x, int64_t i, int64_t ahead, char *packed)
 {
-    const lines *first = steps > 1 ? x->body : x->last;
-    if (!begins && steps > 1 && panels > 1) return;
-    for (int i = 0; i < CGAM_SPLIT_PANEL; i++) {
-        __mmask16 low = first->given[0][i / SIDE], high = first->given[1][i / SIDE];
-        if (x->of == WHOLE) pack_line(WHOLE, first, low, high, x->from, i, packed);
-        else pack_line(HALF_LEFT, first, low, high, x->from, i, packed);
+    const char *first = x.at + i * x.line, *second = first + x.more;
+    char *out = packed + i * 64;
+    if (ahead) {
+        _mm_prefetch(first + ahead, _MM_HINT_T1);
+        _mm_prefetch(second + ahead, _MM_HINT_T1);
     }
+    if (single) {
+        __m512i both =
+            _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)first)),
+                               _mm256_loadu_si256((const __m256i *)second), 1);
+        _mm512_store_si512(out, _mm512_permutexvar_epi16(side_by_side(), both));
+    } else {
+        __m512i term[TERMS];
+        terms_of(_mm512_loadu_ps(first), _mm512_loadu_ps(second), term);
+        UNROLL
+        for (int t = 0; t < TERMS; t++) _mm512_store_si512(out + t * TILE, term[t]);
+    }
+}
+
+static void pack(bool single, step x, char *packed)
+{
+    for (int64_t i = 0; i < SIDE; i++) pack_line(single, x, i, 0, packed);
     WRITTEN();
 }
 
-/* Lines are rows; those beyond the last are the last again, and what comes of them is not put anywhere. */
-static void lines_of_rows(int64_t rows, int64_t depth, int64_t lda, int64_t size, lines *x)
+/* Tile v of the other side, whose panels lie so far apart; and what is packed between two products. */
+#define OTHER(v, term) _tile_loadd(7, other + (v) / 2 * apart + (2 * (term) + (v) % 2) * TILE, 64)
+#define NEXT(i) pack_line(single, next, i, ahead, packed)
+#define WHOLE(v)                                                                                   \
+    OTHER(v, 2);                                                                                   \
+    PRODUCT(v, 4);                                                                                 \
+    NEXT(4 * (v));                                                                                 \
+    OTHER(v, 1);                                                                                   \
+    PRODUCT(v, 4);                                                                                 \
+    NEXT(4 * (v) + 1);                                                                             \
+    PRODUCT(v, 5);                                                                                 \
+    OTHER(v, 0);                                                                                   \
+    PRODUCT(v, 5);                                                                                 \
+    NEXT(4 * (v) + 2);                                                                             \
+    PRODUCT(v, 6);                                                                                 \
+    NEXT(4 * (v) + 3);                                                                             \
+    PRODUCT(v, 4)
+/* The same of rows that are a single term. */
+#define SINGLE(v)                                                                                  \
+    OTHER(v, 2);                                                                                   \
+    PRODUCT(v, 4);                                                                                 \
+    NEXT(4 * (v));                                                                                 \
+    NEXT(4 * (v) + 1);                                                                             \
+    OTHER(v, 1);                                                                                   \
+    PRODUCT(v, 4);                                                                                 \
+    NEXT(4 * (v) + 2);                                                                             \
+    NEXT(4 * (v) + 3);                                                                             \
+    OTHER(v, 0);                                                                                   \
+    PRODUCT(v, 4)
+#define EITHER(v)                                                                                  \
+    if (tiles > (v) && single) {                                                                   \
+        SINGLE(v);                                                                                 \
+    } else if (tiles > (v)) {                                                                      \
+        WHOLE(v);                                                                                  \
+    }
+
+/* The products of a step: what is packed in `mine`, by 1 to 4 tiles of the other side; meanwhile the next one is packed. */
+#define MULTIPLY_STEP(name)                                                                        \
+    INLINE void name(bool single, int64_t tiles, const char *mine, const char *other,              \
+                     size_t apart, step next, int64_t ahead, char *packed)                         \
+    {                                                                                              \
+        _tile_loadd(4, mine, 64);                                                                  \
+        if (!single) {                                                                             \
+            _tile_loadd(5, mine + TILE, 64);                                                       \
+            _tile_loadd(6, mine + 2 * TILE, 64);                                                   \
+        }                                                                                          \
+        EITHER(0)                                                                                  \
+        EITHER(1)                                                                                  \
+        EITHER(2)                                                                                  \
+        EITHER(3)                                                                                  \
+        for (int64_t i = 4 * tiles; i < SIDE; i++) {                                               \
+            NEXT(i);                                                                               \
+        }                                                                                          \
+        WRITTEN();                                                                                 \
+    }
+#define PRODUCT(v, term) _tile_dpbf16ps(v, term, 7)
+MULTIPLY_STEP(step_left)
+#undef PRODUCT
+#define PRODUCT(v, term) _tile_dpbf16ps(v, 7, term)
+MULTIPLY_STEP(step_right)
+#undef PRODUCT
+
+enum { PACKED = TERMS * TILE, SPARE = STEP * SIDE * (int)sizeof(float) };
+
+/* B: the panels of a slice, after them those of the next. */
+INLINE void mul_rows_of(bool single, const tall *x, int64_t columns, const char *B, size_t slice,
+                        float *C, int64_t ldc, bool add)
 {
-    for (int64_t i = 0; i < CGAM_SPLIT_PANEL; i++)
-        for (int h = 0; h < 2; h++) x->at[h][i] = (at_most(i, rows - 1) * lda + h * SIDE) * size;
-    for (int h = 0; h < 2; h++)
-        for (int tile = 0; tile < 2; tile++) x->given[h][tile] = some_of(depth - h * SIDE);
+    _Alignas(64) float sums[4 * SIDE * SIDE];
+    _Alignas(64) char packed[2][PACKED], spare[SPARE];
+    int64_t tiles = (columns + SIDE - 1) / SIDE, depth = x->columns;
+    int now = 0;
+    pack(single, step_at(x, 0, 0, SIDE, STEP, spare), packed[now]);
+    for (int64_t r = 0; r < x->rows; r += SIDE)
+        for (int64_t from = 0; from < depth; from += CGAM_SPLIT_DEPTH) {
+            int64_t end = at_most(from + CGAM_SPLIT_DEPTH, depth);
+            size_t apart = room(end - from);
+            const char *b = B + (size_t)(from / CGAM_SPLIT_DEPTH) * slice;
+            ZERO_SUMS();
+            for (int64_t k = from; k < end; k += STEP, b += TERMS * 2 * TILE, now ^= 1) {
+                bool more = k + STEP < depth, last = r + SIDE >= x->rows;
+                step next =
+                    step_at(x, more || last ? r : r + SIDE, more ? k + STEP : 0, SIDE, STEP, spare);
+                step_left(single, tiles, packed[now], b, apart, next, 0, packed[now ^ 1]);
+            }
+            STORE_SUMS(sums);
+            for (int64_t v = 0; v < tiles; v++)
+                put(sums + v * SIDE * SIDE, x->rows - r, columns - v * SIDE, C + r * ldc + v * SIDE,
+                    ldc, add || from > 0);
+        }
 }
 
 static void mul_rows(cgam_dtype type, int64_t rows, int64_t columns, int64_t depth, const void *A,
-                     int64_t lda, const void *B, void *packed, float *C, int64_t ldc, bool add)
+                     int64_t lda, const void *B, float *C, int64_t ldc, bool add)
 {
-    enum { PANEL = CGAM_SPLIT_PANEL };
-    _Alignas(64) float sums[4 * SIDE * SIDE];
-    int64_t steps = steps_of(depth), panels = (columns + PANEL - 1) / PANEL;
-    int64_t size = (int64_t)cgam_dtype_size(type), end = (rows - 1) % PANEL + 1;
-    lines body[2], last[2]; /* of whole panels, and of one that is not */
-    for (int k = 0; k < 2; k++) {
-        lines_of_rows(k ? end : PANEL, STEP, lda, size, &body[k]);
-        lines_of_rows(k ? end : PANEL, depth - (steps - 1) * STEP, lda, size, &last[k]);
-    }
+    int64_t size = (int64_t)cgam_dtype_size(type);
+    int64_t panels = (columns + CGAM_SPLIT_PANEL - 1) / CGAM_SPLIT_PANEL;
+    size_t slice = (size_t)panels * room(CGAM_SPLIT_DEPTH);
+    tall x = {A, rows, depth, size, lda * size};
     const cgam_tiles theirs = cgam_tiles_take();
-    for (int64_t r = 0; r < rows; r += PANEL) {
-        const char *from = (const char *)A + r * lda * size, *then = from + PANEL * lda * size;
-        int cut = rows - r < PANEL, cut_then = rows - r < 2 * PANEL;
-        bool more = r + PANEL < rows;
-        source x = {type == CGAM_F32 ? WHOLE : HALF_LEFT,
-                    from,
-                    more ? then : (const char *)A + depth * size,
-                    STEP * size,
-                    &body[cut],
-                    &last[cut],
-                    more ? then : NULL,
-                    &body[cut_then]};
-        pack_first(&x, steps, panels, r == 0, packed);
-        for (int64_t c = 0; c < panels; c++) {
-            block(steps, packed, (const char *)B + (size_t)c * room(depth), sums, &x, c == 0,
-                  c + 1 == panels, packed);
-            put_block(put, sums, rows - r, columns - c * PANEL, C + r * ldc + c * PANEL, ldc, 1,
-                      ldc, add);
-        }
-    }
+    if (type == CGAM_F32) mul_rows_of(false, &x, columns, B, slice, C, ldc, add);
+    else mul_rows_of(true, &x, columns, B, slice, C, ldc, add);
     cgam_tiles_return(&theirs);
 }
 
-/* Lines are two rows of B that lie 16 apart, 16 columns in the first tile and 16 in the second. Rows beyond the last
- * are the last again, and meet zeros of A. */
-static void lines_down(int64_t depth, int64_t columns, int64_t ldb, int64_t size, lines *x)
+INLINE void mul_down_of(bool single, const tall *x, int64_t rows, const char *A, float *C,
+                        int64_t ldc)
 {
-    for (int64_t i = 0; i < CGAM_SPLIT_PANEL; i++)
-        for (int h = 0; h < 2; h++)
-            x->at[h][i] = (at_most(i % SIDE + h * SIDE, depth - 1) * ldb + i / SIDE * SIDE) * size;
-    for (int h = 0; h < 2; h++)
-        for (int tile = 0; tile < 2; tile++) x->given[h][tile] = some_of(columns - tile * SIDE);
+    _Alignas(64) float sums[4 * SIDE * SIDE];
+    _Alignas(64) char packed[2][PACKED], spare[SPARE];
+    int64_t tiles = (rows + SIDE - 1) / SIDE;
+    size_t apart = room(x->rows);
+    int now = 0;
+    pack(single, step_at(x, 0, 0, STEP, SIDE, spare), packed[now]);
+    for (int64_t c = 0; c < x->columns; c += SIDE) {
+        const char *a = A;
+        ZERO_SUMS();
+        for (int64_t k = 0; k < x->rows; k += STEP, a += TERMS * 2 * TILE, now ^= 1) {
+            bool more = k + STEP < x->rows;
+            step next = step_at(x, more ? k + STEP : 0,
+                                more || c + SIDE >= x->columns ? c : c + SIDE, STEP, SIDE, spare);
+            step_right(single, tiles, packed[now], a, apart, next, SIDE * x->size, packed[now ^ 1]);
+        }
+        STORE_SUMS(sums);
+        for (int64_t v = 0; v < tiles; v++)
+            put(sums + v * SIDE * SIDE, rows - v * SIDE, x->columns - c,
+                C + c / SIDE * ldc + v * SIDE * SIDE, SIDE, true);
+    }
 }
 
 static void mul_down(cgam_dtype type, int64_t rows, int64_t columns, int64_t depth, const void *A,
-                     const void *B, int64_t ldb, void *packed, float *C, int64_t ldc)
+                     const void *B, int64_t ldb, float *C, int64_t ldc)
 {
-    enum { PANEL = CGAM_SPLIT_PANEL };
-    _Alignas(64) float sums[4 * SIDE * SIDE];
-    int64_t steps = steps_of(depth), panels = (rows + PANEL - 1) / PANEL;
-    int64_t size = (int64_t)cgam_dtype_size(type), end = (columns - 1) % PANEL + 1;
-    lines body[2], last[2]; /* of whole panels, and of one that is not */
-    for (int k = 0; k < 2; k++) {
-        lines_down(STEP, k ? end : PANEL, ldb, size, &body[k]);
-        lines_down(depth - (steps - 1) * STEP, k ? end : PANEL, ldb, size, &last[k]);
-    }
+    int64_t size = (int64_t)cgam_dtype_size(type);
+    tall x = {B, depth, columns, size, ldb * size};
     const cgam_tiles theirs = cgam_tiles_take();
-    for (int64_t c = 0; c < columns; c += PANEL) {
-        const char *from = (const char *)B + c * size, *then = from + PANEL * size;
-        int cut = columns - c < PANEL, cut_then = columns - c < 2 * PANEL;
-        source x = {type == CGAM_F32 ? WHOLE : HALF_RIGHT,
-                    from,
-                    then,
-                    STEP * ldb * size,
-                    &body[cut],
-                    &last[cut],
-                    c + PANEL < columns ? then : NULL,
-                    &body[cut_then]};
-        pack_first(&x, steps, panels, c == 0, packed);
-        for (int64_t r = 0; r < panels; r++) {
-            block(steps, (const char *)A + (size_t)r * room(depth), packed, sums, &x, r == 0,
-                  r + 1 == panels, packed);
-            put_block(put, sums, rows - r * PANEL, columns - c, C + r * PANEL * ldc + c, ldc, 1,
-                      ldc, true);
-        }
-    }
+    if (type == CGAM_F32) mul_down_of(false, &x, rows, A, C, ldc);
+    else mul_down_of(true, &x, rows, A, C, ldc);
     cgam_tiles_return(&theirs);
 }
 

@@ -151,6 +151,9 @@ static void every_shape_and_type_agrees(void **state)
                 scene u =
                     make(&rng, cpu, (cgam_dtype)t, 301 + c, 515 + 50 * c, 34 + 15 * c, (context)c);
                 check(env, &u, true);
+                /* longer than what it scores at a time */
+                scene w = make(&rng, cpu, (cgam_dtype)t, 131 + c, 2081, 34, (context)c);
+                check(env, &w, true);
                 /* several tiles a chunk: what weights are relative to stays behind */
                 scene z = make(&rng, cpu, (cgam_dtype)t, 6000 + c, 8, 9, (context)c);
                 check(env, &z, true);
@@ -258,8 +261,11 @@ static void threads_change_no_bit(void **state)
     (void)state;
     cgam_rng rng = cgam_rng_stream(84, 0);
     const cgam_dtype types[CONTEXTS] = {CGAM_F64, CGAM_BF16, CGAM_F32};
-    for (int c = 0; c < CONTEXTS; c++) {
-        scene x = make(&rng, cgam_cpu_best(), types[c], 3000, 50, 33, (context)c);
+    for (int k = 0; k < 2 * CONTEXTS;
+         k++) { /* the second half on a unit for tiles, if there is one */
+        int c = k % CONTEXTS;
+        int64_t n = k < CONTEXTS ? 3000 : 1500, d = k < CONTEXTS ? 50 : 530;
+        scene x = make(&rng, cgam_cpu_best(), types[c], n, d, 33, (context)c);
         cgam_attend_out first[QUERIES_MAX], got[QUERIES_MAX];
         x.in.Z = &x.Z;
         for (int threads = 1; threads <= 4; threads++) {
@@ -271,7 +277,7 @@ static void threads_change_no_bit(void **state)
                 assert_true(out[v].soft.sum == first[v].soft.sum &&
                             out[v].soft.tilt == first[v].soft.tilt);
                 assert_int_equal(out[v].above, first[v].above);
-                assert_memory_equal(out[v].readout, first[v].readout, 50 * sizeof(double));
+                assert_memory_equal(out[v].readout, first[v].readout, (size_t)d * sizeof(double));
             }
             cgam_env_free(env);
         }

@@ -50,39 +50,37 @@ static void multiply(int64_t rows, int64_t columns, int64_t depth, const float *
     }
 }
 
-/* The same by rows as they lie: C[rows, ldc]. */
+/* The same by rows as they lie: C[rows, ldc], up to CGAM_SPLIT_GROUP columns. */
 static void multiply_rows(cgam_dtype type, int64_t rows, int64_t columns, int64_t depth,
                           const void *A, const float *B, float *C, int64_t ldc, bool add)
 {
+    int64_t across = (columns + PANEL - 1) / PANEL;
+    char *b = panels(columns, (depth / CGAM_SPLIT_DEPTH + 1) * CGAM_SPLIT_DEPTH), *at = b;
     for (int64_t from = 0; from < depth; from += CGAM_SPLIT_DEPTH) {
         int64_t deep = depth - from < CGAM_SPLIT_DEPTH ? depth - from : CGAM_SPLIT_DEPTH;
-        char *b = panels(columns, deep), *room = panels(PANEL, deep);
         for (int64_t c = 0; c < columns; c += PANEL)
             split->right(columns - c < PANEL ? columns - c : PANEL, deep, B + c * depth + from,
-                         depth, b + (size_t)(c / PANEL) * split->room(deep));
-        split->mul_rows(type, rows, columns, deep,
-                        (const char *)A + from * (int64_t)cgam_dtype_size(type), depth, b, room, C,
-                        ldc, add || from > 0);
-        free(b);
-        free(room);
+                         depth, at + (size_t)(c / PANEL) * split->room(deep));
+        at += (size_t)across * split->room(deep);
     }
+    split->mul_rows(type, rows, columns, depth, A, depth, b, C, ldc, add);
+    free(b);
 }
 
-/* C[rows, ldc] += sums of A[k, rows] B[k, columns]. */
+/* C[r, c], where split.h has it, += sums of A[k, rows] B[k, columns], up to CGAM_SPLIT_GROUP rows. */
 static void multiply_down(cgam_dtype type, int64_t rows, int64_t columns, int64_t depth,
                           const float *A, const void *B, float *C, int64_t ldc)
 {
     for (int64_t from = 0; from < depth; from += CGAM_SPLIT_DEPTH) {
         int64_t deep = depth - from < CGAM_SPLIT_DEPTH ? depth - from : CGAM_SPLIT_DEPTH;
-        char *a = panels(rows, deep), *room = panels(PANEL, deep);
+        char *a = panels(rows, deep);
         for (int64_t r = 0; r < rows; r += PANEL)
             split->left_down(rows - r < PANEL ? rows - r : PANEL, deep, A + from * rows + r, rows,
                              a + (size_t)(r / PANEL) * split->room(deep));
         split->mul_down(type, rows, columns, deep, a,
                         (const char *)B + from * columns * (int64_t)cgam_dtype_size(type), columns,
-                        room, C, ldc);
+                        C, ldc);
         free(a);
-        free(room);
     }
 }
 
@@ -140,18 +138,19 @@ static void *stored(cgam_dtype type, int64_t n, float *x)
     return out;
 }
 
-/* Split on its way or before, by rows or downwards, of one term or three, a number is made of the same sums. */
+/* Split on its way or before, by rows or downwards, of one term or three, a number is made of the same sums, if what is
+ * split on its way is the left side of what is split before. */
 static void same_bits(cgam_rng *rng, cgam_dtype type, int64_t rows, int64_t columns, int64_t depth)
 {
-    int64_t ldc = columns + 3;
+    enum { BLOCK = CGAM_SPLIT_BLOCK };
+    int64_t ldc = columns + 3, apart = columns * BLOCK + 5;
     float *A = floats(rows * depth), *B = floats(columns * depth), *want = floats(columns * rows);
-    float *by_rows = floats(rows * ldc), *down = floats(rows * ldc), *B_down;
+    float *by_rows = floats(rows * ldc), *down = floats((rows + BLOCK) / BLOCK * apart);
     for (int64_t i = 0; i < rows * depth; i++)
         A[i] = (float)(cgam_rng_normal(rng) * exp2(4 * cgam_rng_normal(rng)));
     for (int64_t i = 0; i < columns * depth; i++) B[i] = (float)cgam_rng_normal(rng);
-    for (int64_t i = 0; i < rows * ldc; i++) by_rows[i] = down[i] = 7;
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t c = 0; c < columns; c++) down[r * ldc + c] = 0;
+    for (int64_t i = 0; i < rows * ldc; i++) by_rows[i] = 7;
+    for (int64_t i = 0; i < (rows + BLOCK) / BLOCK * apart; i++) down[i] = 0;
     void *A_stored = stored(type, rows * depth, A);
     multiply(rows, columns, depth, A, B, want, rows, false);
     multiply_rows(type, rows, columns, depth, A_stored, B, by_rows, ldc, false);
@@ -162,13 +161,13 @@ static void same_bits(cgam_rng *rng, cgam_dtype type, int64_t rows, int64_t colu
         }
     multiply_rows(type, rows, columns, depth, A_stored, B, by_rows, ldc, true);
     CHECK_REL(by_rows[(rows - 1) * ldc], 2 * (double)want[rows - 1], 1e-4);
-    B_down = turned(columns, depth, B);
-    void *B_stored = stored(type, columns * depth, B_down);
-    multiply(rows, columns, depth, A, turned(depth, columns, B_down), want, rows, false);
-    multiply_down(type, rows, columns, depth, turned(rows, depth, A), B_stored, down, ldc);
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t c = 0; c < ldc; c++)
-            assert_true(down[r * ldc + c] == (c < columns ? want[c * rows + r] : 7));
+    float *below = turned(rows, depth, A);
+    multiply_down(type, columns, rows, depth, turned(columns, depth, B),
+                  stored(type, rows * depth, below), down, apart);
+    for (int64_t i = 0; i < (rows + BLOCK) / BLOCK * apart; i++) {
+        int64_t r = i / apart * BLOCK + i % apart % BLOCK, c = i % apart / BLOCK;
+        assert_true(down[i] == (c < columns && r < rows ? want[c * rows + r] : 0));
+    }
     dense_reset();
 }
 
@@ -180,8 +179,9 @@ static void rows_as_they_lie_give_the_same_bits(void **state)
     for (int t = 0; t < 2; t++) {
         cgam_dtype type = t ? CGAM_BF16 : CGAM_F32;
         for (int64_t size = 1; size <= 70; size++) {
-            same_bits(&rng, type, size, 1 + size * 7 % 70, 1 + size * 3 % 70);
-            same_bits(&rng, type, 1 + size * 5 % 70, size, 1 + size * 11 % 140);
+            same_bits(&rng, type, size, 1 + size * 7 % CGAM_SPLIT_GROUP, 1 + size * 3 % 70);
+            same_bits(&rng, type, 1 + size * 5 % 70, 1 + size % CGAM_SPLIT_GROUP,
+                      1 + size * 11 % 140);
         }
         same_bits(&rng, type, 40, 33, CGAM_SPLIT_DEPTH);
         same_bits(&rng, type, 97, 64, CGAM_SPLIT_DEPTH + 100);
