@@ -10,6 +10,7 @@
 #include "num/cpu/widen.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 
 typedef enum context { NONE, SHARED, OWN, CONTEXTS } context;
@@ -169,6 +170,55 @@ static void rising_rows_fill_no_list(void **state)
     cgam_env_free(env);
 }
 
+/* Scores in double that were asked for. */
+static atomic_llong looks;
+
+static void counting_dot(const void *rows, int64_t stride, int64_t n, int64_t d, const double *q,
+                         double *out)
+{
+    looks += n;
+    cgam_cpu_best()->f64->dot[CGAM_F32](rows, stride, n, d, q, out);
+}
+
+/* A batch scores the best of a sample for its first floor, the best of what is listed for its last one, and what
+ * is open then, among which those are not scored again. */
+static void a_batch_scores_no_row_twice(void **state)
+{
+    (void)state;
+    enum { N = 6000, D = 24, COUNT = 20 };
+    cgam_rng rng = cgam_rng_stream(51, 0);
+    cgam_env *env = object_env(2);
+    cgam_f64 f64 = *cgam_cpu_best()->f64;
+    cgam_cpu cpu = *cgam_cpu_best();
+    f64.dot[CGAM_F32] = counting_dot;
+    cpu.f64 = &f64;
+    make(&rng, &cpu, N, D, COUNT, NONE);
+    float *Z = (float *)(void *)dense_room(N * D);
+    for (int64_t i = 0; i < N * D; i++) Z[i] = (float)cgam_rng_normal(&rng);
+    x.Z = (cgam_rows){Z, CGAM_F32, N, D, D, NULL, &cpu, NULL};
+    x.in.focus = NULL;
+    x.in.leaders = 7;
+    x.in.beta = 1;
+    for (int64_t v = 0; v < COUNT; v++) /* some row and noise */
+        for (int64_t j = 0; j < D; j++)
+            ((double *)(uintptr_t)x.in.q)[v * D + j] =
+                (double)Z[v * D * 100 + j] + 0.3 * cgam_rng_normal(&rng);
+    cgam_sketch *sketch;
+    CHECK_STATUS(env, cgam_sketch_new(env, &x.Z, 12, &sketch));
+    looks = 0;
+    CHECK_STATUS(env, cgam_attend_fast(env, &x.in, sketch, 0, x.fast, x.told));
+    int64_t want = 0;
+    for (int64_t v = 0; v < COUNT; v++) {
+        assert_false(x.told[v].fallback);
+        assert_true(x.told[v].rescored >= 7);
+        want += 7 + x.told[v].rescored;
+    }
+    assert_int_equal(looks, want);
+    cgam_sketch_free(env, sketch);
+    cgam_env_free(env);
+    dense_reset();
+}
+
 static void threads_do_not_change_a_bit(void **state)
 {
     (void)state;
@@ -223,6 +273,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_sketch_changes_nothing),
         cmocka_unit_test(rising_rows_fill_no_list),
+        cmocka_unit_test(a_batch_scores_no_row_twice),
         cmocka_unit_test(threads_do_not_change_a_bit),
         cmocka_unit_test(every_allocation_may_fail),
     };

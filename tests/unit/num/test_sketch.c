@@ -119,6 +119,42 @@ static void many_rows_are_summed_as_few_are(void **state)
     }
 }
 
+/* Rows go by fours, eights or tiles, whoever their neighbours are: chunks of rows begin anywhere. */
+static void a_row_has_the_bits_that_it_has_alone(void **state)
+{
+    (void)state;
+    enum { N = 45, M = 16 };
+    static const int64_t depths[] = {100, 600, 1100, 4100};
+    cgam_rng rng = cgam_rng_stream(50, 0);
+    for (int i = 0; cgam_cpu_all[i].name; i++) {
+        const cgam_cpu *cpu = &cgam_cpu_all[i];
+        if (!cpu->usable()) continue;
+        for (size_t k = 0; k < sizeof depths / sizeof *depths; k++) {
+            int64_t d = depths[k], blocks = cgam_int8_blocks(d);
+            int8_t *rows = bytes(&rng, N * d + CGAM_INT8_PAD, CGAM_INT8_MOST, false);
+            int8_t *x = bytes(&rng, M * d, cpu->int8_many->most, false);
+            int16_t *wide = (int16_t *)(void *)dense_room(blocks * CGAM_INT8_BLOCK / 4);
+            float *scale = floats(&rng, N * blocks), *step = floats(&rng, M * blocks);
+            float *all = floats(&rng, N * M), *some = floats(&rng, N * M);
+            void *X = aligned_alloc(64, cpu->int8_many->room(M, d));
+            for (int64_t j = 0; j < d; j++) wide[j] = (int16_t)(256 * x[j] + x[d + j]);
+            cpu->int8->dot_wide(rows, scale, N, d, wide, step, all);
+            for (int64_t r = 0; r < N; r++) {
+                cpu->int8->dot_wide(rows + r * d, scale + r * blocks, 1, d, wide, step, some);
+                assert_true(all[r] == some[0]);
+            }
+            cpu->int8_many->lay(M, d, x, step, X);
+            cpu->int8_many->dot(rows, scale, N, d, M, X, all);
+            for (int64_t r = 1; r + CGAM_INT8_TILE <= N; r++) {
+                cpu->int8_many->dot(rows + r * d, scale + r * blocks, N - r, d, M, X, some);
+                assert_memory_equal(some, all + r * M, (size_t)((N - r) * M) * sizeof *some);
+            }
+            free(X);
+            dense_reset();
+        }
+    }
+}
+
 static void every_cpu_rounds_to_whole_numbers(void **state)
 {
     (void)state;
@@ -317,6 +353,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_cpu_sums_bytes_alike),
         cmocka_unit_test(many_rows_are_summed_as_few_are),
+        cmocka_unit_test(a_row_has_the_bits_that_it_has_alone),
         cmocka_unit_test(every_cpu_rounds_to_whole_numbers),
         cmocka_unit_test(scores_are_within_the_bound),
         cmocka_unit_test(the_bound_is_nearly_met),
