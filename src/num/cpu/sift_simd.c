@@ -91,15 +91,27 @@ INLINE void columns(bool focus, int64_t rows, int64_t width, int64_t at, const f
     memcpy(above + at, &count, sizeof count);
 }
 
+/* The largest of n numbers, none below zero. One after the other they take a tenth of the time of all else. */
+INLINE float largest(int64_t n, const float *x)
+{
+    vf most = {0};
+    float lane[LANES], top = 0;
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        vf a = load_f32(x + i);
+        most = pick_f32(a > most, a, most);
+    }
+    store_f32(lane, most);
+    for (int k = 0; k < LANES; k++) top = lane[k] > top ? lane[k] : top;
+    for (; i < n; i++) top = x[i] > top ? x[i] : top;
+    return top;
+}
+
 static void run(int64_t rows, int64_t width, const float *S, const float *hat, const float *rest,
                 const cgam_sift_by *by, bool focus, uint64_t *open, float *high, float *low,
                 int32_t *above)
 {
-    float most[2] = {0, 0};
-    for (int64_t i = 0; i < rows; i++) {
-        most[0] = hat[i] > most[0] ? hat[i] : most[0];
-        most[1] = rest[i] > most[1] ? rest[i] : most[1];
-    }
+    const float most[2] = {largest(rows, hat), largest(rows, rest)};
     memset(open, 0, (size_t)rows * sizeof *open);
     for (int64_t at = 0; at < width; at += LANES) {
         if (focus) columns(true, rows, width, at, S, hat, rest, most, by, open, high, low, above);
