@@ -383,7 +383,10 @@ int main(int argc, char **argv)
     cgam_env *env = NULL;
     cgam_ranks *team = NULL;
     cgam_env_opts opts = cgam_env_opts_default();
+    check(cgam_mpi_open(MPI_COMM_WORLD, &team) == CGAM_E_ARG && !team, "open before MPI is");
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level);
+    check(cgam_mpi_open(MPI_COMM_NULL, &team) == CGAM_E_ARG && !team, "open without processes");
+    cgam_mpi_close(team);
     opts.threads = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 1;
     if (cgam_mpi_open(MPI_COMM_WORLD, &team) != CGAM_OK || cgam_env_new(&opts, &env) != CGAM_OK)
         MPI_Abort(MPI_COMM_WORLD, 3);
@@ -401,5 +404,5 @@ int main(int argc, char **argv)
     cgam_mpi_close(team);
     MPI_Allreduce(&wrong, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     MPI_Finalize();
-    return all > 0;
+    return all > 0 || cgam_mpi_open(MPI_COMM_WORLD, &team) != CGAM_E_ARG || team;
 }

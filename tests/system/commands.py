@@ -477,6 +477,10 @@ def bad_input(rng):
     refuse(2, ["target 6"], *recall, "--target", 6)
     refuse(2, ["--bank"], "recall", "--query", "q.npy")
     refuse(2, ["recall"], "recal")
+    check(run("version", "--threads=1")[0] == 0, "--threads=1")
+    refuse(2, ["--threads needs a value"], "version", "--threads")
+    refuse(2, ["--threads is 0"], "version", "--threads", 0)
+    refuse(2, ["--threads is 5000, it must be from 1 to 4096"], "version", "--threads=5000")
     refuse(2, ["exclude"], *recall, "--projection", "Z.npy", "--gate-weights", "Z.npy")
     # nothing is lost or half-written
     with open("old.npy", "w") as f:
