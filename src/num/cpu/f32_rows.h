@@ -4,6 +4,7 @@
  *   TYPE            what a number of a row is stored as
  *   PLACE(k)        where the number at place k of a pair stands in the two vectors it becomes
  *   ORDER(&a, &b)   puts two vectors of results into the order of the columns
+ *   NEAR            how many bytes before its use a line of a long row is fetched into the first-level cache, 0 = it is not
  * A row has `pairs` whole pairs of vectors and `left` numbers behind them. */
 
 /* The first k < PAIR numbers, zeros behind them; nothing behind p[k - 1] is read. */
@@ -177,7 +178,10 @@ static void OF(short_any)(bool adds, const TYPE *fresh, const TYPE *stale, int64
     }
 }
 
-enum { OF(fetches) = AHEAD > 0 || sizeof(TYPE) == 2 }; /* are lines of long rows fetched ahead? */
+enum {
+    OF(fetches) = AHEAD > 0 || sizeof(TYPE) == 2, /* are lines of long rows fetched ahead? */
+    OF(columns) = NEAR ? BLOCK / 4 : BLOCK,       /* of a pass over long rows */
+};
 
 /* Scores of `rows` fresh rows over `width` columns, a multiple of STEP, and `left` more behind them,
  * added to out, while what is `next` bytes ahead is fetched; by turns, where they are to be added, a step of the readout of
@@ -193,6 +197,12 @@ INLINE void OF(block)(int rows, bool adds, const TYPE *fresh, int64_t next, cons
         UNROLL
         for (int r = 0; OF(fetches) && r < rows; r++)
             prefetch_lines((const char *)(fresh + r * stride + j) + next, STEP * (int)sizeof(TYPE));
+        UNROLL
+        for (int r = 0; NEAR && adds && r < rows; r++) {
+            const TYPE *z = fresh + r * stride + j, *stale_z = stale + r * stride + j;
+            prefetch_near((const char *)z + NEAR, STEP * (int)sizeof(TYPE));
+            prefetch_near((const char *)stale_z + NEAR, STEP * (int)sizeof(TYPE));
+        }
         OF(score_step)(rows, fresh + j, stride, x + j, s);
         if (adds) OF(add_pairs)(rows, WIDE, stale + j, stride, weight, y + j);
     }
@@ -213,24 +223,24 @@ INLINE void OF(wide)(int rows, bool adds, const TYPE *fresh, int64_t next, const
                      double *out, const float *w, float *y)
 {
     int64_t whole = d / STEP * STEP;
-    for (int64_t j = from; j < from + wide && j < whole; j += BLOCK) {
-        bool last = whole - j <= BLOCK;
+    for (int64_t j = from; j < from + wide && j < whole; j += OF(columns)) {
+        bool last = whole - j <= OF(columns);
         OF(block)
-        (rows, adds, fresh + j, next, stale + j, stride, last ? whole - j : BLOCK,
+        (rows, adds, fresh + j, next, stale + j, stride, last ? whole - j : OF(columns),
          last ? d - whole : 0, x + j, out, w, adds ? y + j : y);
     }
 }
 
-/* Rows that are not short, ROWS at a time, while as many after them are fetched. One by one they go by blocks of columns where
- * x and y outgrow the first-level cache. */
+/* Rows that are not short, ROWS at a time, while as many after them are fetched. They go by blocks of columns where x and y
+ * would crowd the first-level cache: one by one where d is large, and always where lines are fetched into it. */
 INLINE void OF(long)(bool adds, const TYPE *fresh, const TYPE *stale, int64_t stride, int64_t n,
                      int64_t d, const float *x, double *out, const float *w, float *y)
 {
     int64_t whole = d / STEP * STEP, bytes = stride * (int64_t)sizeof(TYPE);
-    bool cached = ROWS > 1 || !adds || d <= CACHED;
-    int64_t next = ROWS > 1 ? ROWS * bytes : cached ? 0 : bytes < AHEAD ? 2 * bytes : bytes;
+    bool parts = adds && (NEAR || (ROWS == 1 && d > CACHED));
+    int64_t next = ROWS > 1 ? ROWS * bytes : !parts ? 0 : bytes < AHEAD ? 2 * bytes : bytes;
     if (next < AHEAD) next = AHEAD;
-    int64_t wide = cached ? whole : BLOCK;
+    int64_t wide = parts ? OF(columns) : whole;
     for (int64_t i = 0; i < n; i++) out[i] = 0;
     for (int64_t from = 0; from < whole; from += wide) {
         int64_t i = 0;
@@ -292,3 +302,4 @@ static void OF(flush)(int64_t d, float *from, double *y)
 #undef TYPE
 #undef PLACE
 #undef ORDER
+#undef NEAR

@@ -11,7 +11,12 @@
  * In turns with the readout, in units of one reading (a reading in one stream, one core):
  *   vectors of 64 bytes (Sapphire Rapids), f32 at d = 4096 and 2048: by one row 1.12-1.15 and 1.08-1.10, by two 1.05-1.10
  *   and 0.95-0.99, by four 0.97-1.02 and 1.02-1.04, all with as many rows after them fetched ahead; without 1.2-1.3.
- *   Scores alone 1.00 by one row, 0.89 by four. bf16 1.21-1.37 by one, 1.16-1.28 by four.
+ *   Scores alone 1.00 by one row, 0.89 by four. bf16 1.21-1.37 by one, 1.16-1.28 by four and up to 1.4 from minute to
+ *   minute: what is computed for a line adds to its reading. A load that waits for the second level holds up the
+ *   instructions that need it, and with them the fetching ahead. Lines of bf16 are fetched once more, 256 bytes before their
+ *   use, stale ones too, 512 columns at a time so that x and y leave room for them: 1.13 at both sizes in minutes in which it was
+ *   1.37-1.40 before. 512 bytes 1.21-1.25, 1024 no gain; 1024 columns 1.20-1.25, 2048 1.25-1.4; fresh or stale lines alone no gain. For f32
+ *   (1.07 to 1.20) and f16 (1.30 to 1.42) it costs more than it saves.
  *   vectors of 32 bytes (Zen 3), d = 2048: by one row with lines fetched ahead 1.39, without 1.34, by two 1.18, by four
  *   0.92-1.05, by six 1.08-1.16, by eight 1.2-1.4. Fetching ahead pays for halves only, where a line takes twice the
  *   arithmetic: 1.43 to 1.37. */
@@ -79,18 +84,21 @@ INLINE double score_sum(const vf *s)
 #define TYPE float
 #define PLACE straight
 #define ORDER leave
+#define NEAR 0
 #include "num/cpu/f32_rows.h"
 
 #define OF(name) name##_f16
 #define TYPE uint16_t
 #define PLACE straight
 #define ORDER leave
+#define NEAR 0
 #include "num/cpu/f32_rows.h"
 
 #define OF(name) name##_bf16
 #define TYPE uint16_t
 #define PLACE woven
 #define ORDER weave
+#define NEAR (LANES == 16 ? 256 : 0)
 #include "num/cpu/f32_rows.h"
 
 extern const cgam_f32 JOIN(cgam_f32, NAME);

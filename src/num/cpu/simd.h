@@ -111,6 +111,13 @@ INLINE void prefetch_lines(const void *p, int bytes)
     for (int line = 0; line < bytes; line += 64) __builtin_prefetch((const char *)p + line, 0, 2);
 }
 
+/* The same into the first-level cache. */
+INLINE void prefetch_near(const void *p, int bytes)
+{
+    UNROLL
+    for (int line = 0; line < bytes; line += 64) __builtin_prefetch((const char *)p + line, 0, 3);
+}
+
 INLINE vf pick_f32(vi mask, vf yes, vf no) { return (vf)(((vi)yes & mask) | ((vi)no & ~mask)); }
 INLINE vd pick_f64(vl mask, vd yes, vd no) { return (vd)(((vl)yes & mask) | ((vl)no & ~mask)); }
 

@@ -123,6 +123,25 @@ static void large_sizes(cgam_rng *rng, const cgam_f32 *k, cgam_dtype dtype)
     check_case(rng, k, dtype, 40, 4096, 0, 0);
 }
 
+/* What a sum in f32 loses most by: 64 terms of 1, then terms of 2^-24, of which a lane that holds 1 or more keeps none. A lane
+ * that went on for the whole row would be off by up to 255 2^-24 of its size. */
+static void hard_sums(cgam_rng *rng, const cgam_f32 *k, cgam_dtype dtype)
+{
+    enum { ONES = 64, D = 16384, N = 6 };
+    double *x = dense_room(D), *rows = dense_room(N * D), got[N];
+    float *laid = (float *)(void *)dense_room(D + CGAM_F32_PAD);
+    for (int64_t j = 0; j < D; j++) x[j] = j < ONES ? 1 : 0x1p-12;
+    for (int64_t j = 0; j < N * D; j++) rows[j] = x[j % D];
+    void *data = dense_room(N * D);
+    (void)rng;
+    cgam_narrow(dtype, rows, N * D, data);
+    k->lay[dtype](x, D, laid);
+    k->dot[dtype](data, D, N, D, laid, got);
+    double want = ONES + (D - ONES) * 0x1p-24;
+    for (int64_t i = 0; i < N; i++) CHECK_CLOSE(got[i], want, CGAM_F32_ERROR * want);
+    dense_reset();
+}
+
 /* Every finite 16-bit pattern goes through a score and a readout exactly, subnormals included. */
 static void every_value(cgam_rng *rng, const cgam_f32 *k, cgam_dtype dtype)
 {
@@ -161,6 +180,12 @@ static void f32_sums_keep_their_bounds_on_large_sizes(void **state)
     for_every_version(large_sizes);
 }
 
+static void f32_sums_keep_their_bounds_on_what_they_lose_most_by(void **state)
+{
+    (void)state;
+    for_every_version(hard_sums);
+}
+
 static void every_half_becomes_the_same_float(void **state)
 {
     (void)state;
@@ -172,6 +197,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(f32_sums_keep_their_bounds_on_small_sizes),
         cmocka_unit_test(f32_sums_keep_their_bounds_on_large_sizes),
+        cmocka_unit_test(f32_sums_keep_their_bounds_on_what_they_lose_most_by),
         cmocka_unit_test(every_half_becomes_the_same_float),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
