@@ -153,7 +153,8 @@ typedef struct cgam_result {
     /* With opts.fast: p and p_none of the exact scores lie in these intervals, proved; p, p_none and top_p
      * are their lower ends, and neff_* are NAN unless all rows were scored. */
     double p_from, p_to, p_none_from, p_none_to;
-    double score_error; /* scores of double are within this of the exact ones */
+    double score_error; /* scores of double, of memories that weigh anything, are within this of the
+                           exact ones */
     int64_t rescored;   /* memories whose scores were computed from their rows */
     bool fallback;      /* all of them, since that cost less or more was asked for */
 } cgam_result;

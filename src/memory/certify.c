@@ -21,6 +21,7 @@
 #include "num/ranks.h"
 
 #include <cgam/theory.h>
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -75,7 +76,9 @@ void cgam_bound_freely(const cgam_recall *plan, double spread, double largest,
     if (cgam_recall_sparse(plan)) least = rows = 1;
     lower_bound(plan, doubt->scores, out);
     out->contraction = cgam_contraction(2 * cgam_recall_lipschitz(plan) * o->beta, o->lambda, eta);
-    out->local_contraction = eta > 0 ? cgam_widened(l2b * least / eta, 8 * CGAM_U) : NAN;
+    /* over eta first: what underflows before it is divided is lost */
+    out->local_contraction =
+        eta > 0 ? cgam_widened(l2b * cgam_above(least / eta), 8 * CGAM_U) : NAN;
     if (o->lambda == 0 && eta > 0) out->local_contraction = 0;
     if (isinf(out->contraction)) out->contraction = NAN;
     if (isinf(out->local_contraction)) out->local_contraction = NAN;
@@ -316,7 +319,7 @@ static cgam_status certify_at(const cgam_recall *plan, double beta, const double
     out->fold_margin_exact = proved;
     if (!out->contraction_proved || o->lambda == 0) return CGAM_OK;
     status = cgam_contraction_local(plan->gate, beta, o->lambda, pi, &local, &proved);
-    local = cgam_widened(local + sum * l2b / plan->gate->info.eta_min, more * (1 + 0x1p-20));
+    local = cgam_widened(local + sum / plan->gate->info.eta_min * l2b, more * (1 + 0x1p-20));
     if (proved && !(local >= out->local_contraction)) out->local_contraction = local;
     return status;
 }
@@ -329,6 +332,7 @@ static cgam_status certify(const cgam_recall *plan, const cgam_query *m, const c
     double *pi = cgam_vectors_new(env, &plan->bank->Z, 1);
     if (!pi) return cgam_fail_nomem(env, "a certificate");
     double beta = plan->opts.beta * cgam_recall_slopes(plan, m->p, pi);
+    if (beta < DBL_MIN) beta = cgam_above(beta); /* few digits are left of it */
     cgam_status status = certify_at(plan, beta, pi, doubt, out);
     cgam_vectors_free(env, &plan->bank->Z, pi);
     return status;
@@ -370,6 +374,7 @@ cgam_status cgam_query_bounds(const cgam_recall *plan, const cgam_query *m, cgam
         status = certify(plan, m, &doubt, out);
     if (status != CGAM_OK || !coupled) return status;
     bound_error(plan, m, &doubt, out);
+    if (!isfinite(doubt.scores)) out->end = CGAM_END_DIVERGED;
     /* the last change of p was within tol, and the next may be larger by the contraction */
     double still = fmax(SETTLED, 2 * o->tol * fmax(1, out->contraction));
     /* of an energy beyond the range of double nobody knows */

@@ -128,14 +128,23 @@ static double query_error(const cgam_recall *plan, const cgam_query *m)
     return m->q ? cgam_above(product_error(plan) * norm(plan->bank->Z.d, m->q)) : 0;
 }
 
+/* What u_i may be off by over |zeta_i|, or over 1 with W, for this context. */
+static double context_error(const cgam_recall *plan, const double *c)
+{
+    if (!c) return 0;
+    double products = plan->opts.P ? (double)(plan->d_c * plan->bank->Z.d) * CGAM_TINY : 0;
+    return cgam_above(product_error(plan) * context_size(plan, c)) + products;
+}
+
 /* What b + lambda s may be off by at row i, and r from it; 0 in a flow, which has its own r. */
 static double row_doubt(const cgam_recall *plan, const cgam_query *m, int64_t i, double product)
 {
     double lambda = plan->opts.lambda;
     if (!m->q) return 0;
-    return fabs(m->r[i] - (m->b[i] + lambda * m->s[i])) +
-           3 * CGAM_U * (fabs(m->b[i]) + lambda * fabs(m->s[i])) + product * length(plan, i) +
-           underflow_at(plan, i);
+    double off = fabs(m->r[i] - (m->b[i] + lambda * m->s[i])) +
+                 3 * CGAM_U * (fabs(m->b[i]) + lambda * fabs(m->s[i])) + product * length(plan, i) +
+                 underflow_at(plan, i);
+    return off >= 0 ? off : INFINITY; /* of a score beyond the range of double nothing is known */
 }
 
 /* Does row i weigh anything, its score being off by `off`? */
@@ -177,9 +186,7 @@ static cgam_status residual(const cgam_recall *plan, const cgam_query *m, bool g
         cgam_recall_project(plan, m->c, v);
         status = cgam_bank_score(plan->bank, v, u);
     }
-    double wide = m->c ? cgam_above(product_error(plan) * context_size(plan, m->c)) : 0;
-    double product = query_error(plan, m);
-    wide += plan->opts.P ? (double)(plan->d_c * d) * CGAM_TINY : 0;
+    double wide = context_error(plan, m->c), product = query_error(plan, m);
     for (int64_t i = here.from; i < here.to && status == CGAM_OK; i++) {
         double p = gates || !m->p ? 0 : plan->opts.lambda * m->p[i];
         rows[i] += fabs(y[i] - u[i] - p) + wide * (plan->opts.W ? 1 : length(plan, i)) +
@@ -391,12 +398,18 @@ cgam_status cgam_doubt_measure(const cgam_recall *plan, const cgam_query *m, boo
     double beta = plan->opts.beta, lambda = plan->opts.lambda;
     *out = (cgam_doubt){.gradient = INFINITY, .moves = INFINITY};
     double product = query_error(plan, m);
+    /* gates that were not solved for are u, and nobody puts them back into an equation */
+    bool direct = gates && m->c && !cgam_doubt_solved(plan, m->c);
+    double wide = direct ? context_error(plan, m->c) : 0;
     enum { APART, SPAN, SQUARES, TILT, MOST };
     cgam_tally t;
     cgam_tally_open(&t, Z, ">>+++");
     while (cgam_tally_next(&t))
         for (int64_t i = t.from; i < t.to; i++) {
             double x = beta * (m->top - m->r[i]), off = row_doubt(plan, m, i, product);
+            if (direct)
+                off +=
+                    lambda * (wide * (plan->opts.W ? 1 : length(plan, i)) + underflow_at(plan, i));
             if (!counts(plan, m, i, off)) continue;
             t.x[APART] = fmax(t.x[APART], off);
             t.x[SQUARES] += beta * off * (beta * off); /* off^2 alone might underflow */

@@ -69,10 +69,11 @@ cgam_status cgam_recall_marks(const cgam_recall *plan, const double *q, const do
         status = cgam_fold_find(bank, o->lambda, o->beta, b, b + n,
                                 fmin(in.gate.critical.alpha, FOLD_ALPHA_MAX), FOLD_TOL, &fold);
     cgam_vectors_free(env, &bank->Z, b);
-    double eta = fmax(in.gate.eta_min, 0), square = o->lambda * o->lambda;
+    double eta = fmax(in.gate.eta_min, 0), square = cgam_square_times(o->lambda, 1);
     *out = (cgam_marks){.alpha_crit = in.gate.critical.alpha,
                         .alpha_fold = fold.alpha,
                         .lambda_unique_max = in.lambda_unique_max,
-                        .beta_unique_max = square > 0 ? 2 * eta / square : INFINITY};
+                        .beta_unique_max =
+                            o->lambda > 0 ? fmax(cgam_below(2 * eta / square), 0) : INFINITY};
     return status;
 }

@@ -209,7 +209,7 @@ cgam_status cgam_query_top(const cgam_recall *plan, const cgam_query *m, int64_t
  * hand: b + lambda s; p is exact for those. For queries that went together s is the exact A^-1 (u +
  * lambda p'), p' the p before the last step. */
 typedef struct cgam_doubt {
-    double scores;   /* max |r_i - exact| */
+    double scores;   /* max |r_i - exact|, INFINITY where one left the range of double */
     double weights;  /* max |log(p_i / exact)|, where p_i is not next to nothing */
     double sum;      /* of the sum of weights, relative: 1 - p_i of a winner is off by as much */
     double p;        /* |p - exact|_2 */

@@ -5,6 +5,7 @@
 #include "base/blas.h"
 #include "memory/spectrum.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -12,12 +13,14 @@ double cgam_contraction(double beta, double lambda, double eta_min)
 {
     if (lambda == 0 && eta_min > 0) return 0;
     double l2b = cgam_square_times(lambda, beta);
-    return eta_min > 0 ? cgam_widened(0.5 * l2b / eta_min, 0) : NAN;
+    return eta_min > 0 ? cgam_widened(0.5 * (l2b / eta_min), 0) : NAN;
 }
 
 double cgam_contraction_lambda_max(double beta, double eta_min)
 {
-    return eta_min > 0 ? sqrt(2 * eta_min / beta) * (1 - 8 * CGAM_U) : 0;
+    /* two roots: the quotient may leave the range */
+    double most = sqrt(2 * eta_min) / sqrt(beta) * (1 - 8 * CGAM_U);
+    return eta_min > 0 ? fmax(cgam_below(most), 0) : 0;
 }
 
 double cgam_softmax_norm_bound(int64_t n, const double *p)
@@ -209,20 +212,19 @@ cgam_status cgam_contraction_local(const cgam_gate *gate, double beta, double la
     *value = 0;
     if (proved) *proved = true;
     if (l2b == 0 || gate->bank->Z.n == 1) return CGAM_OK;
-    cgam_status status = largest(gate, p, value);
-    if (status != CGAM_OK || !proved) {
-        *value *= l2b;
-        return status;
-    }
-    *value *= l2b;
-    /* theta A - lambda^2 beta C positive definite, with theta a hair above: proved */
+    double rate; /* without beta lambda^2, which may be so small that products with it are lost */
+    cgam_status status = largest(gate, p, &rate);
+    *value = rate * l2b;
+    if (status != CGAM_OK || !proved) return status;
+    /* theta A - C positive definite, with theta a hair above: proved */
     static const double hairs[] = {1e-13, 1e-11, 1e-9, 1e-7, 1e-5, 1e-3};
     *proved = false;
     for (int k = 0; k < 6 && status == CGAM_OK && !*proved; k++) {
-        double theta = cgam_above(*value * (1 + hairs[k]) + 1e-4 * hairs[k] * l2b);
-        cgam_dplr_spec spec = cgam_gate_hessian(gate, theta, l2b, p);
+        double theta = cgam_above(rate * (1 + hairs[k]) + 1e-4 * hairs[k]);
+        cgam_dplr_spec spec = cgam_gate_hessian(gate, theta, 1, p);
+        if (gate->info.alpha > 0 && spec.a < DBL_MIN) break; /* lost in A */
         status = cgam_dplr_above(env, &spec, 0, proved);
-        if (*proved) *value = theta;
+        if (*proved) *value = cgam_widened(theta * l2b, 0);
     }
     return status;
 }

@@ -142,7 +142,8 @@ static cgam_status lowest_dense(cgam_env *env, const cgam_dplr_spec *spec, bool 
     if (status == CGAM_OK) status = cgam_dplr_matrix(env, spec, T, &error);
     if (status != CGAM_OK) goto done;
     for (int64_t i = 0; i < n; i++)
-        for (int64_t j = 0; j <= i; j++) size = fmax(size, fabs(T[i * n + j]));
+        for (int64_t j = 0; j <= i; j++)
+            if (!(fabs(T[i * n + j]) <= size)) size = fabs(T[i * n + j]); /* NaN stays */
     if (!isfinite(size) || !isfinite(error)) {
         status =
             cgam_fail(env, CGAM_E_VALUE, "an operator with entries beyond the range of double");

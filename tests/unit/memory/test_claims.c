@@ -1,0 +1,199 @@
+/* Claims that were called proved and were not, as the campaign of tests/rigour found them: gates that
+ * nobody solved for, scores beyond the range of double, products that vanish. */
+#define ENV_THREADS 0
+#include "support/one_env.h"
+
+#include <cgam/cgam.h>
+#include <cgam/rng.h>
+
+#include <float.h>
+#include <math.h>
+
+static cgam_bank *bank_of(const double *Z, int64_t n, int64_t d)
+{
+    cgam_bank *bank;
+    cgam_bank_opts opts = cgam_bank_opts_default();
+    opts.copy = true;
+    CHECK_STATUS(env, cgam_bank_new(env, Z, CGAM_F64, n, d, &opts, &bank));
+    return bank;
+}
+
+static long double dot(const double *x, const double *y)
+{
+    return (long double)x[0] * y[0] + (long double)x[1] * y[1] + (long double)x[2] * y[2];
+}
+
+/* At alpha = 0 gates are u, a product that rounds: here it cancels to 1e-9 of its terms. */
+static void gates_without_a_penalty_round_too(void **state)
+{
+    (void)state;
+    cgam_rng rng = cgam_rng_stream(5, 0);
+    for (int trial = 0; trial < 200; trial++) {
+        double Z[6], c[3], q[3] = {0}, p[2], s[2], r[2];
+        for (int i = 0; i < 6; i++) Z[i] = cgam_rng_normal(&rng);
+        for (int j = 0; j < 3; j++) {
+            int k = (j + 1) % 3, l = (j + 2) % 3;
+            c[j] = 1e9 * (Z[k] * Z[3 + l] - Z[l] * Z[3 + k]) + cgam_rng_normal(&rng);
+        }
+        cgam_bank *bank = bank_of(Z, 2, 3);
+        cgam_recall_opts o = cgam_recall_opts_default();
+        o.fast = true;
+        cgam_recall *plan;
+        CHECK_STATUS(env, cgam_recall_new(bank, &o, &plan));
+        cgam_result x;
+        cgam_recall_in in = {.queries = 1, .q = q, .c = c};
+        cgam_recall_out out = {.results = &x, .p = p, .s = s, .r = r};
+        CHECK_STATUS(env, cgam_recall_run(plan, &in, &out));
+        long double gates[2] = {dot(Z, c), dot(Z + 3, c)}; /* within 1e-9 */
+        long double gap = gates[x.focus] - gates[1 - x.focus], exact = 1 / (1 + expl(-gap));
+        assert_true(!x.p_lower_bound_proved || x.p_lower_bound <= exact + 1e-9L);
+        assert_true(x.p_from <= exact + 1e-9L && exact - 1e-9L <= x.p_to);
+        for (int i = 0; i < 2; i++) assert_true(fabsl(r[i] - gates[i]) <= x.score_error + 1e-9L);
+        cgam_recall_free(plan);
+        cgam_bank_free(bank);
+    }
+}
+
+/* beta b is 1e-150 and -1, but b itself -1e310. */
+static void a_score_beyond_the_range_proves_nothing(void **state)
+{
+    (void)state;
+    cgam_bank *bank = bank_of((double[]){1, -1e150}, 2, 1);
+    for (int mode = CGAM_FIRST; mode <= CGAM_COUPLED; mode++) {
+        cgam_recall_opts o = cgam_recall_opts_default();
+        o.mode = (cgam_mode)mode;
+        o.beta = 1e-310;
+        cgam_recall *plan;
+        CHECK_STATUS(env, cgam_recall_new(bank, &o, &plan));
+        cgam_result x;
+        double q = 1e160, p[2], s[2], r[2];
+        cgam_recall_in in = {.queries = 1, .q = &q};
+        cgam_recall_out out = {.results = &x, .p = p, .s = s, .r = r};
+        CHECK_STATUS(env, cgam_recall_run(plan, &in, &out));
+        assert_false(x.p_lower_bound_proved && x.p_lower_bound > 1 / (1 + exp(-1)));
+        assert_false(mode == CGAM_COUPLED && x.p_error_proved && x.p_error < 0.2);
+        assert_true(mode == CGAM_FIRST || x.end == CGAM_END_DIVERGED);
+        cgam_recall_free(plan);
+    }
+    cgam_bank_free(bank);
+}
+
+/* The local contraction is proportional to beta. Memories are so long that alpha beta leaves the range. */
+static void what_vanishes_in_a_product_is_not_proved(void **state)
+{
+    (void)state;
+    double Z[6] = {1e39, 0, 0.5e39, 0.8e39, -0.3e39, 0.9e39}, p[3] = {0.5, 0.3, 0.2}, one, small;
+    bool proved, small_proved;
+    cgam_bank *bank = bank_of(Z, 3, 2);
+    cgam_critical crit;
+    CHECK_STATUS(env, cgam_gate_critical(bank, CGAM_EFFORT_FULL, &crit));
+    cgam_gate *gate;
+    CHECK_STATUS(env, cgam_gate_new(bank, 0.999 * crit.alpha, NULL, &gate));
+    CHECK_STATUS(env, cgam_contraction_local(gate, 1, 1, p, &one, &proved));
+    CHECK_STATUS(env, cgam_contraction_local(gate, 1e-271, 1, p, &small, &small_proved));
+    assert_true(proved && small_proved);
+    CHECK_REL(small, 1e-271 * one, 1e-9);
+    /* and of shares of 1e-290 even where beta is 1 */
+    CHECK_STATUS(env, cgam_contraction_local(gate, 1, 1, (double[]){1, 1e-290, 0}, &one, &proved));
+    assert_true(!proved || one >= 1e-290 * (1 - 1e-9));
+    cgam_gate_free(gate);
+    cgam_bank_free(bank);
+    /* what underflows before it is divided by eta */
+    bank = bank_of((double[]){1, 0, 0.5, 0.8}, 2, 2);
+    CHECK_STATUS(env, cgam_gate_critical(bank, CGAM_EFFORT_FULL, &crit));
+    cgam_recall_opts o = cgam_recall_opts_default();
+    o.mode = CGAM_COUPLED;
+    o.alpha = crit.alpha * (1 - 1e-8);
+    o.beta = 1;
+    o.lambda = 2e-162;
+    cgam_result x;
+    CHECK_STATUS(env, cgam_recall_once(bank, (double[]){8, 0}, NULL, &o, &x));
+    double variance = x.p * (1 - x.p); /* C = variance [[1, -1], [-1, 1]], and eta is along it */
+    assert_true(x.local_contraction >= 4e-324 * (2 * variance / 1.1e-8));
+    assert_true(x.contraction >= 4e-324 / 2 / 1.1e-8);
+    cgam_bank_free(bank);
+}
+
+/* lambda^2 beta is what matters, however few digits beta has. */
+static void a_beta_of_few_digits_is_no_excuse(void **state)
+{
+    (void)state;
+    cgam_bank *bank = bank_of((double[]){1, 0.3, 0.5, 0.8}, 2, 2);
+    cgam_recall_opts o = cgam_recall_opts_default();
+    o.mode = CGAM_COUPLED;
+    o.alpha = 0.4;
+    o.entmax = 1.25;
+    o.certify = true;
+    for (int k = 0; k < 100; k++) {
+        cgam_result x, y;
+        o.beta = ldexp(1 + 0.01 * k, -1070);
+        o.lambda = 0x1p500;
+        CHECK_STATUS(env, cgam_recall_once(bank, (double[]){0, 0}, NULL, &o, &x));
+        o.beta = ldexp(o.beta, 600);
+        o.lambda = 0x1p200;
+        CHECK_STATUS(env, cgam_recall_once(bank, (double[]){0, 0}, NULL, &o, &y));
+        assert_true(x.local_contraction_proved && y.local_contraction_proved);
+        assert_true(x.local_contraction >= y.local_contraction * (1 - 1e-9));
+    }
+    cgam_bank_free(bank);
+}
+
+/* The largest lambda and beta of which uniqueness is proved are not above the edge. */
+static void edges_of_uniqueness_are_rounded_to_the_safe_side(void **state)
+{
+    (void)state;
+    const double betas[] = {4e-324, 1e-318, 3e-309, 1e-200, 0.3, 7, 1e200, DBL_MAX};
+    for (size_t k = 0; k < sizeof betas / sizeof *betas; k++) {
+        double lambda = cgam_contraction_lambda_max(betas[k], 0.7);
+        assert_true(isfinite(lambda) && lambda > 0);
+        assert_true((long double)lambda * lambda * betas[k] <= 1.4L);
+        CHECK_REL((double)((long double)lambda * lambda * betas[k]), 1.4, 1e-6);
+    }
+    cgam_bank *bank = bank_of((double[]){1, 0, 0, 1}, 2, 2); /* eta = 1 */
+    const double lambdas[] = {1e-200, 0.1, 0.3, 0.7, 1.1, 1.3, 1.7, 1.9, 2.3, 1e120};
+    for (size_t k = 0; k < sizeof lambdas / sizeof *lambdas; k++) {
+        cgam_recall_opts o = cgam_recall_opts_default();
+        o.mode = CGAM_COUPLED;
+        o.lambda = lambdas[k];
+        cgam_recall *plan;
+        cgam_marks marks;
+        CHECK_STATUS(env, cgam_recall_new(bank, &o, &plan));
+        if (cgam_recall_marks(plan, (double[]){1, 0}, NULL, &marks) == CGAM_OK) {
+            assert_true(isfinite(marks.beta_unique_max));
+            assert_true((long double)o.lambda * o.lambda * marks.beta_unique_max <= 2);
+        }
+        cgam_recall_free(plan);
+    }
+    cgam_bank_free(bank);
+}
+
+/* Numbers that are none, among the entries of an operator, once reached LAPACK. */
+static void a_query_beyond_the_range_is_no_fault_of_ours(void **state)
+{
+    (void)state;
+    cgam_bank *bank = bank_of((double[]){1, 2, 3}, 1, 3);
+    const double strange[] = {INFINITY, -INFINITY, NAN, 1};
+    for (int k = 0; k < 16; k++) {
+        cgam_recall_opts o = cgam_recall_opts_default();
+        o.mode = CGAM_ANNEAL;
+        o.alpha = 1;
+        cgam_result x;
+        cgam_status status = cgam_recall_once(bank, (double[]){strange[k % 4], 1, 1},
+                                              (double[]){strange[k / 4], 0, 1}, &o, &x);
+        assert_int_not_equal(status, CGAM_E_INTERNAL);
+    }
+    cgam_bank_free(bank);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gates_without_a_penalty_round_too),
+        cmocka_unit_test(a_score_beyond_the_range_proves_nothing),
+        cmocka_unit_test(what_vanishes_in_a_product_is_not_proved),
+        cmocka_unit_test(a_beta_of_few_digits_is_no_excuse),
+        cmocka_unit_test(edges_of_uniqueness_are_rounded_to_the_safe_side),
+        cmocka_unit_test(a_query_beyond_the_range_is_no_fault_of_ours),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
