@@ -30,6 +30,9 @@ typedef struct instance {
     bool tame;    /* a large batch that can go together as matrices */
     bool edge;    /* what only a hostile mind would ask for */
     cgam_recall_opts opts;
+    cgam_critical free; /* what the norms alone say of alpha_crit */
+    int64_t *target;    /* NULL: none */
+    cgam_bank *whole;   /* of which the bank is a part, or NULL */
     void *stored;
     double *Z; /* as stored, widened */
     double *W; /* and P, in the same room */
@@ -58,8 +61,10 @@ static inline bool couples(const instance *x)
 typedef enum claim {
     ALPHA_BOUNDS,
     ALPHA_CRIT,
+    ALPHA_FREE, /* as the first, from the norms alone */
     ETA_MIN,
     REGIME,
+    LAMBDA_MAX,
     P_LOWER_BOUND,
     CONTRACTION,
     UNIQUE,
@@ -73,6 +78,9 @@ typedef enum claim {
     EXACT,   /* entmax: the answer is one-hot */
     POINT,   /* a point of a landscape, its p_error */
     SEVERAL, /* of a landscape: unique, no, proved */
+    POINT_MARGIN,
+    INTERVAL, /* of p, and of the ghost's, with opts.fast */
+    SCORE_ERROR,
     CLAIMS
 } claim;
 extern const char *const claim_names[CLAIMS];
@@ -81,10 +89,11 @@ typedef struct tally {
     int64_t made[CLAIMS];     /* times the claim was stated as proved */
     int64_t estimate[CLAIMS]; /* or as an estimate */
     int64_t wrong[CLAIMS], open[CLAIMS];
+    int64_t quick[CLAIMS];    /* proved ones that long double was enough for */
     int64_t ordinary[CLAIMS]; /* proved in ordinary ranges */
     int64_t lost[CLAIMS];     /* an estimate there, and proved if rounding were not counted */
     int64_t instances, refused, queries, judged, edges, normalized, projected, weighted, sparse;
-    int64_t annealed, saddles;
+    int64_t annealed, saddles, aimed, ghosts, parts;
     int64_t settled, stalled; /* coupled, in ordinary ranges; the second where a query stalled */
     int64_t ends[16], ordinary_ends[16], paths[8], dtypes[8], regimes[4];
     double seconds;
@@ -94,6 +103,7 @@ typedef struct tally {
  * prints what is wrong. Of a batch of a bank that is not small a few queries are judged. */
 void judge(const instance *x, const cgam_gate_info *gate, const answer *answers,
            const cgam_landscape *land, tally *t);
-void judge_leaves(void); /* gives back what Arb keeps between calls */
+int64_t balls_that_do_not_hold(uint64_t seed); /* of the judge's own in long double, by trial */
+void judge_leaves(void);                       /* gives back what Arb keeps between calls */
 
 #endif

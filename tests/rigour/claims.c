@@ -2,31 +2,8 @@
 #include "rigour/court.h"
 
 #include <math.h>
-#include <stdio.h>
 
-enum {
-    JUDGED = 2,    /* queries of a batch of a middle bank */
-    TWICE = 37,    /* every how many instances both courts judge, */
-    FOLLOWED = 16, /* and every how many the plain iteration is followed on */
-};
-
-const char *const claim_names[CLAIMS] = {"alpha_crit_bounds",
-                                         "alpha_crit",
-                                         "eta_min",
-                                         "regime",
-                                         "p_lower_bound",
-                                         "contraction",
-                                         "unique",
-                                         "two fixed points",
-                                         "fold_margin",
-                                         "local_contraction",
-                                         "p_error",
-                                         "sum of p",
-                                         "converged",
-                                         "energy",
-                                         "exact",
-                                         "point",
-                                         "several"};
+enum { FOLLOWED = 16 }; /* every how many the plain iteration is followed on */
 
 /* ---- The gate --------------------------------------------------------------------------------- */
 
@@ -55,10 +32,11 @@ static verdict gate_edge(court *c, double alpha, double factor, bool above)
 
 static verdict decide_gate(court *c, const cgam_gate_info *g, claim what)
 {
-    const cgam_critical *crit = &g->critical;
+    const cgam_critical *crit = what == ALPHA_FREE ? &c->x->free : &g->critical;
     verdict is = RIGHT;
     switch (what) {
     case ALPHA_BOUNDS:
+    case ALPHA_FREE:
         is = isfinite(crit->alpha_lo) ? gate_edge(c, crit->alpha_lo, 1, false)
                                       : c->kind->orthogonal(c);
         return isfinite(crit->alpha_hi) ? both(is, gate_edge(c, crit->alpha_hi, 1, true)) : is;
@@ -79,13 +57,46 @@ static verdict decide_gate(court *c, const cgam_gate_info *g, claim what)
     }
 }
 
+/* Up to the largest lambda that the library calls unique, A - beta lambda^2 / 2 >= 0. */
+static verdict decide_lambda_max(court *c, const cgam_gate_info *g)
+{
+    arb_t half;
+    arb_init(half);
+    arb_set_d(half, cgam_contraction_lambda_max(c->x->opts.beta, g->eta_min));
+    arb_mul(half, half, half, c->prec);
+    arb_mul(half, half, c->beta, c->prec);
+    arb_mul_2exp_si(half, half, -1);
+    verdict is = smallest(c, c->one, c->alpha, c->zero, NULL, half, false);
+    arb_clear(half);
+    return is;
+}
+
 /* ---- A result --------------------------------------------------------------------------------- */
+
+/* Of a memory, or of the ghost. */
+static arb_ptr share(court *c, int64_t i) { return i < 0 ? c->ghost : c->p + i; }
+
+/* Is this share between the two? */
+static verdict within(court *c, const arb_t p, double from, double to)
+{
+    arb_neg(c->t, p);
+    return both(from <= 0 ? RIGHT : at_most(c->t, -from), to >= 1 ? RIGHT : at_most(p, to));
+}
+
+static verdict decide_interval(court *c, const answer *a)
+{
+    const cgam_result *r = &a->result;
+    if (r->p_from <= 0 && r->p_to >= 1) return RIGHT; /* as at the critical point */
+    if (!court_scores(c, a)) return OPEN;
+    verdict is = within(c, share(c, r->focus), r->p_from, r->p_to);
+    return c->x->opts.none ? both(is, within(c, c->ghost, r->p_none_from, r->p_none_to)) : is;
+}
 
 static verdict decide_lower_bound(court *c, const answer *a)
 {
     const cgam_result *r = &a->result;
     if (!court_scores(c, a)) return OPEN;
-    arb_neg(c->t, c->p + r->focus);
+    arb_neg(c->t, share(c, r->focus));
     verdict is = at_most(c->t, -r->p_lower_bound);
     if (is != RIGHT || !couples(c->x) || !r->p_error_proved) return is;
     if (!court_settled(c, a)) return OPEN;
@@ -235,15 +246,34 @@ static verdict decide_error(court *c, const answer *a)
     return is == RIGHT && look ? decide_bound_for(c) : is;
 }
 
+/* Of memories that weigh anything. */
+static verdict decide_score_error(court *c, const answer *a)
+{
+    verdict is = RIGHT;
+    if (!court_scores(c, a)) return OPEN;
+    for (slong i = 0; i < c->n; i++) {
+        if (!(a->p[i] > 0)) continue;
+        arb_set_d(c->t, a->r[i]);
+        arb_sub(c->t, c->t, c->b + i, c->prec);
+        arb_submul(c->t, c->lambda, c->s + i, c->prec);
+        arb_abs(c->t, c->t);
+        is = both(is, at_most(c->t, a->result.score_error));
+    }
+    return is;
+}
+
 static verdict decide_sum(court *c, const answer *a)
 {
-    arb_set_si(c->t, -1);
+    arb_set_d(c->t, c->x->opts.none ? a->result.p_none : 0);
+    arb_sub_ui(c->t, c->t, 1, c->prec);
     for (slong i = 0; i < c->n; i++) {
         arb_set_d(c->v, a->p[i]);
         arb_add(c->t, c->t, c->v, c->prec);
     }
     arb_abs(c->t, c->t);
-    return at_most(c->t, (double)c->n * 0x1p-52);
+    double n = (double)(c->n + c->x->opts.none),
+           more = c->x->opts.entmax > 0 ? 12 * log(n) + 16 : 0;
+    return at_most(c->t, (n + more) * 0x1p-52);
 }
 
 /* Ended as converged: does the map leave p where it is? */
@@ -276,18 +306,28 @@ static double norm(int64_t n, const double *x)
     return sum;
 }
 
-/* What products of d terms may be off by in b, and in u times lambda / eta, and beta r by underflow. */
-static double products(const court *c, double eta)
+/* What products of d terms may be off by in b, and in u times lambda / eta, and beta r by underflow; and
+ * the solutions of A s = .., which are off by what rounding leaves of A s, over eta. */
+static double products(const court *c, const double *s, double eta)
 {
     const instance *x = c->x;
-    double longest = 0, q = norm(x->d, x->q + c->query * x->d), gates = 0;
-    for (int64_t i = 0; i < x->n; i++) longest = fmax(longest, norm(x->d, x->Z + i * x->d));
+    double longest = 0, q = norm(x->d, x->q + c->query * x->d), gates = 0, scale = 1;
+    for (int64_t i = 0; i < x->n; i++) {
+        double length = norm(x->d, x->Z + i * x->d);
+        longest = fmax(longest, length);
+        if (x->normalize && length > 0) scale = fmax(scale, 1 / length);
+    }
     if (x->normalize) longest = 1;
     if (x->context) gates = norm(x->d_c, x->c + (x->own ? c->query * x->d_c : 0));
     if (x->opts.W || x->opts.P) gates *= norm(x->n * x->d, x->W);
     if (!x->opts.W) gates *= longest;
-    return 0x1p-50 * (double)(x->d + x->d_c + 16) *
-               (longest * q + x->opts.lambda * gates / (eta > 0 ? eta : 1)) +
+    if (!(eta > 0)) eta = 1;
+    double size = 1 + x->opts.alpha * longest * longest * (double)x->n; /* of A */
+    gates += size * (gates / eta + norm(x->n, s));
+    if (x->opts.lambda == 0) gates = 0; /* which may be infinite */
+    return 0x1p-50 * (double)(x->n + x->d + x->d_c + 16) *
+               (longest * q + x->opts.lambda * gates / eta) +
+           (double)(x->d + x->d_c) * 0x1p-1070 * scale * (1 + x->opts.lambda / eta) +
            0x1p-1070 / x->opts.beta;
 }
 
@@ -334,7 +374,7 @@ static verdict decide_energy(court *c, const answer *a, double eta)
         arb_add(off, off, c->t, c->prec);
         arb_mul_2exp_si(off, off, -38);
         arb_add(off, off, work, c->prec);
-        arb_set_d(c->t, products(c, eta));
+        arb_set_d(c->t, products(c, a->s, eta));
         arb_add(off, off, c->t, c->prec);
         is = apart(c, energy, r->energy_end, off);
         if (c->x->opts.mode == CGAM_COUPLED) is = both(is, apart(c, first, r->energy_start, off));
@@ -409,6 +449,13 @@ static verdict decide_point(court *c, const answer *a)
     return at_most(c->t, a->result.p_error);
 }
 
+/* At the p returned, which is not quite that of the point. */
+static verdict decide_point_margin(court *c, const answer *a)
+{
+    court_doubles(c, a->p, c->given);
+    return margin_at(c, &a->result, c->given, false);
+}
+
 /* a->p: all points, of which there are a->points. */
 static verdict decide_several(court *c, const answer *a)
 {
@@ -423,9 +470,9 @@ static verdict decide_several(court *c, const answer *a)
     return OPEN;
 }
 
-static verdict decide(court *c, const cgam_gate_info *g, int64_t k, const answer *a, claim what)
+verdict decide(court *c, const cgam_gate_info *g, int64_t k, const answer *a, claim what)
 {
-    if (what > REGIME) court_ask(c, k);
+    if (what > LAMBDA_MAX) court_ask(c, k);
     switch (what) {
     case P_LOWER_BOUND: return decide_lower_bound(c, a);
     case CONTRACTION: return decide_contraction(c, a->result.contraction);
@@ -440,156 +487,34 @@ static verdict decide(court *c, const cgam_gate_info *g, int64_t k, const answer
     case EXACT: return decide_exact(c, a);
     case POINT: return decide_point(c, a);
     case SEVERAL: return decide_several(c, a);
+    case POINT_MARGIN: return decide_point_margin(c, a);
+    case INTERVAL: return decide_interval(c, a);
+    case SCORE_ERROR: return decide_score_error(c, a);
+    case LAMBDA_MAX: return decide_lambda_max(c, g);
     default: return decide_gate(c, g, what);
     }
 }
 
-/* ---- All of them ------------------------------------------------------------------------------ */
-
-static void tell(const court *c, const cgam_gate_info *g, int64_t k, const answer *a, claim what,
-                 verdict is)
+verdict decide_lost(court *c, const cgam_gate_info *g, int64_t k, const answer *a, claim what)
 {
-    printf("%s: %s is not true%s (%s court)\n", is == WRONG ? "WRONG" : "OPEN", claim_names[what],
-           is == WRONG ? "" : ", as far as can be told", c->kind->name);
-    instance_print(c->x);
-    printf("    regime %s, eta_min %.17g%s, alpha_crit %.17g in [%.17g, %.17g]%s\n",
-           cgam_regime_name(g->regime), g->eta_min, g->eta_min_exact ? " exact" : "",
-           g->critical.alpha, g->critical.alpha_lo, g->critical.alpha_hi,
-           g->critical.proved ? " proved" : "");
-    if (!a) return;
-    const cgam_result *r = &a->result;
-    printf("    query %lld: end %s, p %.17g, bound %.17g, contraction %.17g, local %.17g, margin "
-           "%.17g%s, p_error %.17g, change %.3g, energy %.17g to %.17g, rise %.3g, "
-           "%lld steps, %lld of Newton, tol %.3g\n",
-           (long long)k, cgam_end_name(r->end), r->p, r->p_lower_bound, r->contraction,
-           r->local_contraction, r->fold_margin, r->fold_margin_exact ? " exact" : "", r->p_error,
-           r->change, r->energy_start, r->energy_end, r->energy_rise, (long long)r->iterations,
-           (long long)r->newton_steps, c->x->opts.tol);
-}
-
-typedef struct trial {
-    court *c;
-    const cgam_gate_info *gate;
-    bool ordinary;
-    tally *t;
-} trial;
-
-/* Would this claim, which is an estimate, be proved in exact arithmetic? */
-static bool lost(court *c, const cgam_gate_info *g, int64_t k, const answer *a, claim what)
-{
-    if (what == TWO || what == SEVERAL) return false; /* depends on a search */
-    if (what != UNIQUE && what != P_ERROR && what != EXACT) return true;
+    if (what == TWO || what == SEVERAL) return WRONG; /* depends on a search */
+    if (what == POINT) {                              /* not if it is degenerate */
+        court_ask(c, k);
+        return point_settled(c, a->p) ? RIGHT : OPEN;
+    }
+    if (what != UNIQUE && what != P_ERROR && what != EXACT) return RIGHT;
     court_ask(c, k);
-    if (what == EXACT) return a->result.support == 1 && decide_exact(c, a) == RIGHT;
-    if (decide_contraction(c, 1) == RIGHT) return true;
+    if (what == EXACT) return a->result.support == 1 ? decide_exact(c, a) : WRONG;
+    verdict one = decide_contraction(c, 1);
     const cgam_result *r = &a->result;
     const cgam_recall_opts *o = &c->x->opts;
     double theta = r->local_contraction, eta = g->eta_min;
-    if (what == UNIQUE || !(theta < 1) || !(eta > 0) || o->entmax > 0) return false;
+    if (one == RIGHT || what == UNIQUE || !(theta < 1) || !(eta > 0) || o->entmax > 0) return one;
     court_doubles(c, a->s, c->s); /* the basin lemma, at |grad E| as it is */
     court_softmax(c, c->s, c->p);
     court_gradient(c);
     arb_dot(c->t, NULL, 0, c->g, 1, c->g, 1, c->n, c->prec);
     double step = sqrt(arf_get_d(arb_midref(c->t), ARF_RND_UP) / eta);
     double radius = sqrt(eta) / (2 * o->beta * o->lambda) * log((1 + theta) / (2 * theta));
-    return radius > 4 * step / (1 - theta);
+    return radius > 4 * step / (1 - theta) ? RIGHT : one;
 }
-
-static void claimed(const trial *j, int64_t k, const answer *a, claim what, bool proved)
-{
-    court *c = j->c;
-    tally *t = j->t;
-    t->ordinary[what] += j->ordinary && proved;
-    if (!proved) {
-        t->estimate[what]++;
-        t->lost[what] += j->ordinary && lost(c, j->gate, k, a, what);
-        return;
-    }
-    t->made[what]++;
-    verdict is = decide(c, j->gate, k, a, what);
-    while (is == OPEN && c->prec < PRECISION_MAX) {
-        court_fill(c, 2 * c->prec);
-        is = decide(c, j->gate, k, a, what);
-    }
-    if (c->prec != PRECISION) court_fill(c, PRECISION);
-    t->wrong[what] += is == WRONG;
-    t->open[what] += is == OPEN;
-    if (is != RIGHT && t->wrong[what] + t->open[what] <= 5) tell(c, j->gate, k, a, what, is);
-}
-
-static void judge_answer(const trial *j, int64_t k, const answer *a)
-{
-    const cgam_result *r = &a->result;
-    bool coupled = couples(j->c->x);
-    j->t->judged++;
-    if (!isnan(r->p_lower_bound)) claimed(j, k, a, P_LOWER_BOUND, r->p_lower_bound_proved);
-    if (!isnan(r->contraction)) claimed(j, k, a, CONTRACTION, r->contraction_proved);
-    if (r->unique != 0) claimed(j, k, a, UNIQUE, r->unique == 1 && r->unique_proved);
-    else claimed(j, k, a, TWO, r->unique_proved);
-    if (!isnan(r->fold_margin)) claimed(j, k, a, FOLD_MARGIN, r->fold_margin_proved);
-    if (!isnan(r->local_contraction))
-        claimed(j, k, a, LOCAL_CONTRACTION, r->local_contraction_proved);
-    if (coupled && !isnan(r->p_error)) claimed(j, k, a, P_ERROR, r->p_error_proved);
-    if (a->p) claimed(j, k, a, P_SUM, true);
-    if (coupled && r->end == CGAM_END_CONVERGED) claimed(j, k, a, CONVERGED, true);
-    if (coupled && r->end == CGAM_END_CONVERGED) claimed(j, k, a, ENERGY, true);
-    if (j->c->x->opts.entmax > 0) claimed(j, k, a, EXACT, r->exact);
-}
-
-static void judge_landscape(const trial *j, const cgam_landscape *land)
-{
-    answer all = {.p = land->p, .points = land->count};
-    if (land->unique == 1) claimed(j, 0, &all, UNIQUE, true);
-    if (land->unique == 0) claimed(j, 0, &all, SEVERAL, land->unique_proved);
-    for (int64_t k = 0; k < land->count; k++) {
-        answer a = {.result = {.p_error = land->points[k].p_error}, .p = land->p + k * j->c->n};
-        claimed(j, 0, &a, POINT, land->points[k].p_error_proved);
-        j->t->saddles += !land->points[k].minimum && land->points[k].p_error_proved;
-    }
-}
-
-static bool is_ordinary(const instance *x, const cgam_gate_info *g)
-{
-    double at = isnan(g->critical.alpha) ? g->critical.alpha_lo : g->critical.alpha;
-    return x->ordinary && !(fabs(1 - x->opts.alpha / at) < 1e-6);
-}
-
-static void judge_in(const court_kind *kind, const instance *x, const cgam_gate_info *g,
-                     const answer *answers, const cgam_landscape *land, tally *t)
-{
-    court c;
-    court_open(&c, kind, x);
-    trial j = {&c, g, is_ordinary(x, g), t};
-    claimed(&j, 0, NULL, ALPHA_BOUNDS, true);
-    claimed(&j, 0, NULL, ALPHA_CRIT, g->critical.proved);
-    if (!isnan(g->eta_min)) claimed(&j, 0, NULL, ETA_MIN, true);
-    claimed(&j, 0, NULL, REGIME, true);
-    int64_t judged = x->size == SMALL ? x->queries : x->size == MIDDLE ? JUDGED : 1;
-    int64_t step = x->queries <= judged ? 1 : x->queries / judged + 1;
-    for (int64_t k = 0; answers && k < x->queries; k += step) /* the first and the middle one */
-        if (answers[k].result.end != CGAM_END_DIVERGED) judge_answer(&j, k, &answers[k]);
-    if (land) judge_landscape(&j, land);
-    court_close(&c);
-}
-
-void judge(const instance *x, const cgam_gate_info *g, const answer *answers,
-           const cgam_landscape *land, tally *t)
-{
-    t->regimes[g->regime]++;
-    bool stalled = false, coupled = couples(x) && is_ordinary(x, g);
-    for (int64_t k = 0; answers && k < x->queries; k++) {
-        stalled |= answers[k].result.end == CGAM_END_STALLED;
-        t->ends[answers[k].result.end]++;
-        t->ordinary_ends[answers[k].result.end] += is_ordinary(x, g);
-        t->queries++;
-    }
-    t->stalled += answers && coupled && stalled;
-    t->settled += answers && coupled && !stalled;
-    judge_in(x->size == SMALL ? &court_small : &court_tall, x, g, answers, land, t);
-    if (x->size != SMALL || x->number % TWICE) return;
-    tally again = {0}; /* the courts judge each other; a D_i of 0 is beyond this one */
-    judge_in(&court_tall, x, g, answers, NULL, &again);
-    for (int k = 0; k < CLAIMS; k++) t->wrong[k] += again.wrong[k];
-}
-
-void judge_leaves(void) { flint_cleanup(); }

@@ -15,7 +15,7 @@
 
 enum { NEWTON_MAX = 60, TOUCH = -110 };
 
-void court_open(court *c, const court_kind *kind, const instance *x)
+void court_open(court *c, const court_kind *kind, const instance *x, slong prec)
 {
     slong n = (slong)x->n;
     *c = (court){.kind = kind, .x = x, .n = n, .d = (slong)x->d, .query = -1};
@@ -23,10 +23,10 @@ void court_open(court *c, const court_kind *kind, const instance *x)
     arb_ptr *vectors[] = {&c->b, &c->u, &c->s, &c->p, &c->given, &c->g, &c->step, &c->settled};
     for (int k = 0; k < 8; k++) *vectors[k] = _arb_vec_init(n);
     arb_struct *numbers[] = {c->alpha, c->beta, c->lambda, c->l2b, c->zero,
-                             c->one,   c->t,    c->v,      c->w};
-    for (int k = 0; k < 9; k++) arb_init(numbers[k]);
+                             c->one,   c->t,    c->v,      c->w,   c->ghost};
+    for (int k = 0; k < 10; k++) arb_init(numbers[k]);
     kind->open(c);
-    court_fill(c, PRECISION);
+    court_fill(c, prec);
 }
 
 void court_close(court *c)
@@ -36,8 +36,8 @@ void court_close(court *c)
     arb_ptr vectors[] = {c->b, c->u, c->s, c->p, c->given, c->g, c->step, c->settled};
     for (int k = 0; k < 8; k++) _arb_vec_clear(vectors[k], c->n);
     arb_struct *numbers[] = {c->alpha, c->beta, c->lambda, c->l2b, c->zero,
-                             c->one,   c->t,    c->v,      c->w};
-    for (int k = 0; k < 9; k++) arb_clear(numbers[k]);
+                             c->one,   c->t,    c->v,      c->w,   c->ghost};
+    for (int k = 0; k < 10; k++) arb_clear(numbers[k]);
 }
 
 void court_fill(court *c, slong prec)
@@ -97,6 +97,7 @@ verdict smallest(court *c, const arb_t level, const arb_t a, const arb_t factor,
                  const arb_t x, bool above)
 {
     int sign = c->kind->sign(c, level, a, factor, p, x);
+    if (sign == 2) return RIGHT;
     if (sign != 0) return (sign < 0) == above ? RIGHT : WRONG;
     arb_t near; /* an equality, perhaps */
     arb_init(near);
@@ -146,7 +147,7 @@ void court_ask(court *c, int64_t query)
     _arb_vec_clear(v, d);
 }
 
-/* p = exp(beta (b + lambda s - top)), their sum in c->v, and top, times beta, in c->w. */
+/* p = exp(beta (b + lambda s - top)), their sum and the ghost's in c->v, and top, times beta, in c->w. */
 static void weights(court *c, arb_srcptr s, arb_ptr p)
 {
     slong top = 0;
@@ -156,8 +157,16 @@ static void weights(court *c, arb_srcptr s, arb_ptr p)
         arb_mul(p + i, p + i, c->beta, c->prec);
         if (arf_cmp(arb_midref(p + i), arb_midref(p + top)) > 0) top = i;
     }
-    arb_set(c->w, p + top);
+    arb_set_d(c->ghost, c->x->opts.none_score);
+    arb_mul(c->ghost, c->ghost, c->beta, c->prec);
+    bool leads = c->x->opts.none && arf_cmp(arb_midref(c->ghost), arb_midref(p + top)) > 0;
+    if (leads) top = -1;
+    arb_set(c->w, leads ? c->ghost : p + top);
+    arb_sub(c->ghost, c->ghost, c->w, c->prec);
+    if (leads) arb_zero(c->ghost);
+    arb_exp(c->ghost, c->ghost, c->prec);
     arb_zero(c->v);
+    if (c->x->opts.none) arb_set(c->v, c->ghost);
     for (slong i = 0; i < c->n; i++) {
         arb_sub(p + i, p + i, c->w, c->prec);
         if (i == top) arb_zero(p + i); /* itself from itself */
@@ -174,6 +183,7 @@ void court_softmax(court *c, arb_srcptr s, arb_ptr p)
     }
     weights(c, s, p);
     arb_inv(c->v, c->v, c->prec);
+    arb_mul(c->ghost, c->ghost, c->v, c->prec);
     for (slong i = 0; i < c->n; i++) arb_mul(p + i, p + i, c->v, c->prec);
 }
 
@@ -236,9 +246,9 @@ void court_gradient(court *c)
     }
 }
 
-static void middle(arb_ptr x, slong n)
+void court_middle(court *c, arb_ptr x)
 {
-    for (slong i = 0; i < n; i++) arb_get_mid_arb(x + i, x + i);
+    for (slong i = 0; i < c->n; i++) arb_get_mid_arb(x + i, x + i);
 }
 
 /* H = A - lambda^2 beta (diag p - pp') at c->p: 0 < m <= 1 / |H^-1|, by its sign, or where it has
@@ -290,6 +300,16 @@ static bool settles(court *c)
     return yes;
 }
 
+void court_around(court *c, const arb_t distance)
+{
+    mag_t radius;
+    mag_init(radius);
+    arb_get_mag(radius, distance);
+    for (slong i = 0; i < c->n; i++) mag_set(arb_radref(c->s + i), radius);
+    mag_clear(radius);
+    court_softmax(c, c->s, c->p);
+}
+
 bool court_fixed_point(court *c)
 {
     if (c->x->opts.entmax > 0) return court_entmax_fixed_point(c);
@@ -299,29 +319,23 @@ bool court_fixed_point(court *c)
     slong scale = mag_is_zero(size) ? 0 : (slong)ceil(mag_get_d_log2_approx(size));
     mag_clear(size);
     if (scale < 0) scale = 0;
+    bool still = false, found = false;
     for (int k = 0; k < NEWTON_MAX; k++) {
-        middle(c->s, c->n);
+        court_middle(c, c->s);
         court_softmax(c, c->s, c->p);
         court_gradient(c);
+        found = still; /* one step more than it takes */
+        if (found) break;
         if (!c->kind->solve(c, c->l2b, c->p, c->g, c->step, false)) return false;
-        middle(c->step, c->n);
-        bool still = true;
+        court_middle(c, c->step);
+        still = true;
         for (slong i = 0; i < c->n; i++)
             still &= arf_cmpabs_2exp_si(arb_midref(c->step + i), scale - c->prec * 2 / 3) < 0;
-        if (!still) {
-            _arb_vec_sub(c->s, c->s, c->step, c->n, c->prec);
-            continue;
-        }
-        if (!settles(c)) return false;
-        mag_t radius;
-        mag_init(radius);
-        arb_get_mag(radius, c->t);
-        for (slong i = 0; i < c->n; i++) mag_set(arb_radref(c->s + i), radius);
-        mag_clear(radius);
-        court_softmax(c, c->s, c->p);
-        return true;
+        _arb_vec_sub(c->s, c->s, c->step, c->n, c->prec);
     }
-    return false;
+    if (!found || !settles(c)) return false;
+    court_around(c, c->t);
+    return true;
 }
 
 bool court_settled(court *c, const answer *a)

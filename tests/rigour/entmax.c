@@ -179,20 +179,15 @@ static void size_of(court *c, arb_srcptr x, arb_t to)
     arb_sqrtpos(to, to, c->prec);
 }
 
-static void middle(arb_ptr x, slong n)
-{
-    for (slong i = 0; i < n; i++) arb_get_mid_arb(x + i, x + i);
-}
-
 bool court_entmax_fixed_point(court *c)
 {
     arb_t m, size, factor;
     arb_ptr pi = _arb_vec_init(c->n), before = _arb_vec_init(c->n);
-    bool monotone = false, found = false;
+    bool monotone = false, near = false, found = false;
     arb_init(m);
     arb_init(size);
     arb_init(factor);
-    middle(c->s, c->n);
+    court_middle(c, c->s);
     _arb_vec_set(before, c->s, c->n);
     court_softmax(c, c->s, c->p);
     found = lands(c);
@@ -207,26 +202,22 @@ bool court_entmax_fixed_point(court *c)
         court_softmax(c, c->s, c->p);
         court_gradient(c);
         size_of(c, c->g, size);
-        found = arf_cmpabs_2exp_si(arb_midref(size), -c->prec / 2) < 0;
+        found = near; /* one step more than it takes */
         if (found) break;
+        near = arf_cmpabs_2exp_si(arb_midref(size), -c->prec / 2) < 0;
         court_slopes(c, c->p, pi, factor);
-        middle(pi, c->n);
+        court_middle(c, pi);
         arb_get_mid_arb(factor, factor);
         /* Newton's step on the piece at hand; a plain one, A ds = -g, which contracts, now and then */
-        if (k % 4 == 3 || !c->kind->solve(c, factor, pi, c->g, c->step, false))
+        if ((k % 4 == 3 && !near) || !c->kind->solve(c, factor, pi, c->g, c->step, false))
             if (!c->kind->solve(c, c->zero, NULL, c->g, c->step, false)) break;
-        middle(c->step, c->n);
+        court_middle(c, c->step);
         _arb_vec_sub(c->s, c->s, c->step, c->n, c->prec);
-        middle(c->s, c->n);
+        court_middle(c, c->s);
     }
     if (found && monotone) {
-        mag_t radius;
-        mag_init(radius);
         arb_div(size, size, m, c->prec);
-        arb_get_mag(radius, size);
-        for (slong i = 0; i < c->n; i++) mag_set(arb_radref(c->s + i), radius);
-        mag_clear(radius);
-        court_softmax(c, c->s, c->p);
+        court_around(c, size);
     }
     arb_clear(m);
     arb_clear(size);

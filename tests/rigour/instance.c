@@ -111,9 +111,11 @@ static void choose_edge_rows(cgam_rng *rng, instance *x)
 {
     int64_t n = x->n, d = x->d, row = cgam_rng_below(rng, n);
     double scale = 1;
-    switch (cgam_rng_below(rng, 8)) {
+    switch (cgam_rng_below(rng, 10)) {
     case 0: scale = power(rng, -145, -100); break;
     case 1: scale = power(rng, 100, 145); break;
+    case 8: scale = power(rng, -320, -140); break; /* squares leave the range */
+    case 9: scale = power(rng, 140, 305); break;
     case 2: /* denormal beside ordinary */
         for (int64_t j = 0; j < d; j++) x->Z[row * d + j] = x->Z[row * d + j] * 0x1p-1060;
         break;
@@ -148,7 +150,7 @@ static void choose_edge(cgam_rng *rng, instance *x)
 {
     size_t bytes = (size_t)(x->queries * x->d) * sizeof(double);
     cgam_recall_opts *o = &x->opts;
-    switch (cgam_rng_below(rng, 8)) {
+    switch (cgam_rng_below(rng, 12)) {
     case 0: memset(x->q, 0, bytes); break;
     case 1: memset(x->c, 0, bytes); break;
     case 2:
@@ -158,6 +160,14 @@ static void choose_edge(cgam_rng *rng, instance *x)
     case 4: o->lambda = 1e6; break;
     case 5: o->beta = o->lambda = 1e6; break;
     case 6: o->max_iter = 1 + cgam_rng_below(rng, 3); break;
+    case 7: o->beta = power(rng, -300, 300); break;
+    case 8: o->lambda = power(rng, -300, 300); break;
+    case 9: o->alpha = power(rng, -300, 300); break;
+    case 10:
+        o->alpha *= power(rng, -100, 100);
+        o->beta = power(rng, -150, 150);
+        o->lambda = power(rng, -150, 150);
+        break;
     default: o->tol = 0;
     }
     if (cgam_rng_below(rng, 3) == 0) choose_units(rng, x);
@@ -171,11 +181,54 @@ static void choose_activation(cgam_rng rng, instance *x)
     x->opts.entmax = any ? 1.02 + 0.98 * cgam_rng_uniform(&rng) : PICK(&rng, 2, 1.5, 1.25, 2, 1.5);
 }
 
-/* Of small coupled recalls every sixteenth is annealed, in a draw of its own as well. */
+/* Of small coupled recalls few are annealed, which takes fifty times as long, in a draw of its own as well. */
 static void choose_mode(cgam_rng rng, instance *x)
 {
     if (x->size != SMALL || x->opts.mode != CGAM_COUPLED || x->queries > 2) return;
-    if (cgam_rng_below(&rng, 16) == 0) x->opts.mode = CGAM_ANNEAL;
+    if (cgam_rng_below(&rng, 128) == 0) x->opts.mode = CGAM_ANNEAL;
+}
+
+/* What only some small recalls ask for: a target, the sketch, a ghost. */
+static void choose_asked(cgam_rng rng, const cgam_bank *bank, instance *x)
+{
+    cgam_recall_opts *o = &x->opts;
+    if (x->size != SMALL) return;
+    if (cgam_rng_below(&rng, 6) == 0) {
+        x->target = calloc((size_t)x->queries, sizeof *x->target);
+        for (int64_t k = 0; k < x->queries; k++)
+            x->target[k] = cgam_bank_number(bank, cgam_rng_below(&rng, x->n));
+    }
+    if (o->mode != CGAM_FIRST || o->entmax > 0) return;
+    o->fast = cgam_rng_below(&rng, 3) == 0;
+    if (o->fast && cgam_rng_below(&rng, 2)) o->tol_p = power(&rng, -9, -1);
+    o->none = cgam_rng_below(&rng, 3) == 0;
+    if (!o->none) return;
+    o->certify = false;
+    const double *row = x->Z + cgam_rng_below(&rng, x->n) * x->d; /* about as good as this one */
+    for (int64_t j = 0; j < x->d; j++) o->none_score += row[j] * x->q[j];
+    o->none_score *= PICK(&rng, 1, 1 + 0x1p-50, 0.9, -1, 0, 2);
+    if (!isfinite(o->none_score)) o->none_score = 0;
+}
+
+/* Every sixth small bank is a part of one that has two rows more. */
+static cgam_status make_bank(cgam_env *env, cgam_rng rng, instance *x, const cgam_bank_opts *o,
+                             cgam_bank **bank)
+{
+    if (x->size != SMALL || cgam_rng_below(&rng, 6))
+        return cgam_bank_new(env, x->stored, x->dtype, x->n, x->d, o, bank);
+    uint64_t mask = (1ull << (x->n + 2)) - 1;
+    int64_t first = cgam_rng_below(&rng, x->n + 1),
+            second = first + 1 + cgam_rng_below(&rng, x->n + 1 - first);
+    mask &= ~(1ull << first | 1ull << second);
+    size_t bytes = (size_t)x->d * cgam_dtype_size(x->dtype);
+    char *all = calloc((size_t)x->n + 2, bytes);
+    for (int64_t i = 0, k = 0; i < x->n + 2; i++) /* those that do not count are copies */
+        memcpy(all + (size_t)i * bytes,
+               (char *)x->stored + (size_t)(mask >> i & 1 ? k++ : 0) * bytes, bytes);
+    free(x->stored);
+    x->stored = all;
+    cgam_status status = cgam_bank_new(env, all, x->dtype, x->n + 2, x->d, o, &x->whole);
+    return status == CGAM_OK ? cgam_bank_only(x->whole, &mask, bank) : status;
 }
 
 /* Shape and rows. */
@@ -219,12 +272,15 @@ bool instance_make(cgam_env *env, bank_size size, uint64_t seed, uint64_t number
     x->d_c = x->d;
     cgam_bank_opts b = cgam_bank_opts_default();
     b.normalize = x->normalize;
-    if (cgam_bank_new(env, x->stored, x->dtype, x->n, x->d, &b, bank) != CGAM_OK) return false;
+    if (make_bank(env, cgam_rng_stream(seed + (1ull << 42), stream), x, &b, bank) != CGAM_OK)
+        return false;
+    if (cgam_gate_critical(*bank, CGAM_EFFORT_FREE, &x->free) != CGAM_OK) return false;
 
     int64_t batch = cgam_rng_below(&rng, size == SMALL ? 40 : 3);
     if (size == LARGE) batch = !x->tame;
     int64_t many = size == LARGE ? 16 : QUERIES_MAX; /* eight or more go together */
     x->queries = batch == 0 ? many : 1 + (cgam_rng_below(&rng, 8) == 0);
+    if (size == SMALL && batch) x->queries = 1 + cgam_rng_below(&rng, 6); /* they share a plan */
     x->q = calloc((size_t)(x->queries * x->d), sizeof *x->q);
     x->c = calloc((size_t)(x->queries * x->d), sizeof *x->c);
     choose_vectors(&rng, x);
@@ -255,6 +311,7 @@ bool instance_make(cgam_env *env, bank_size size, uint64_t seed, uint64_t number
                  o.alpha * longest * longest <= 10 && cgam_rng_below(&hostile, 100) == 0;
     if (flows) { /* speaks of its own r and p, whatever brought them there; stiff ones take long */
         o.mode = CGAM_FLOW;
+        x->queries = 1;
         o.t_max = PICK(&hostile, 1, 20);
         o.free_context = x->context && cgam_rng_below(&hostile, 4) == 0;
         o.free_query = cgam_rng_below(&hostile, 4) == 0;
@@ -265,6 +322,7 @@ bool instance_make(cgam_env *env, bank_size size, uint64_t seed, uint64_t number
     if (x->edge) choose_edge(&hostile, x);
     choose_activation(cgam_rng_stream(seed + (1ull << 40), stream), x);
     choose_mode(cgam_rng_stream(seed + (1ull << 41), stream), x);
+    choose_asked(cgam_rng_stream(seed + (1ull << 43), stream), *bank, x);
     x->vectors = o.mode != CGAM_FIRST || (cgam_rng_below(&rng, 2) == 1 && !x->tame);
     x->ordinary = !wild && !x->edge && !flows && o.alpha * longest * longest <= 10;
     return true;
@@ -272,6 +330,8 @@ bool instance_make(cgam_env *env, bank_size size, uint64_t seed, uint64_t number
 
 void instance_free(instance *x)
 {
+    cgam_bank_free(x->whole);
+    free(x->target);
     free(x->stored);
     free(x->Z);
     free(x->W);

@@ -56,26 +56,36 @@ static void form(court *c, const arb_t level, const arb_t a, const arb_t factor,
     }
 }
 
+/* Is what is below the diagonal in column k 0, exactly? */
+static bool is_alone(const arb_mat_t L, slong k)
+{
+    for (slong i = k + 1; i < arb_mat_nrows(L); i++)
+        if (!arb_is_zero(arb_mat_entry(L, i, k))) return false;
+    return true;
+}
+
 static int sign_small(court *c, const arb_t level, const arb_t a, const arb_t factor, arb_srcptr p,
                       const arb_t x)
 {
     matrices *m = c->own;
     slong n = c->n;
+    bool touches = false;
     form(c, level, a, factor, p, m->L);
     for (slong i = 0; i < n; i++)
         arb_sub(arb_mat_entry(m->L, i, i), arb_mat_entry(m->L, i, i), x, c->prec);
     for (slong k = 0; k < n; k++) {
         arb_ptr pivot = arb_mat_entry(m->L, k, k);
         if (arb_is_negative(pivot)) return -1;
-        if (!arb_is_positive(pivot)) return 0;
-        for (slong i = k + 1; i < n; i++) {
+        if (arb_is_zero(pivot) && is_alone(m->L, k)) touches = true;
+        else if (!arb_is_positive(pivot)) return 0;
+        for (slong i = k + 1; i < n && !arb_is_zero(pivot); i++) {
             arb_div(c->v, arb_mat_entry(m->L, i, k), pivot, c->prec);
             if (arb_is_zero(c->v)) continue;
             for (slong j = k + 1; j <= i; j++)
                 arb_submul(arb_mat_entry(m->L, i, j), c->v, arb_mat_entry(m->L, j, k), c->prec);
         }
     }
-    return 1;
+    return touches ? 2 : 1;
 }
 
 static void apply_small(court *c, arb_srcptr s, arb_ptr y)
