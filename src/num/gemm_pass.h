@@ -14,10 +14,10 @@
  * Where the CPU has a unit for tiles, products in f32 of many vectors run there, each number as three of bf16, rows of
  * bf16 as they are (cpu/split.h). The bound holds as it stands: a slice is 512 columns, sixteen steps of six products, so a
  * score is off by what split.h says of that and one rounding of the vectors,
- *     1.01 (16 + 1 + 6 * 16 + d / 512 + 1) + 3.01 <= CGAM_GEMM_PASS_DEPTH + d / CGAM_GEMM_PASS_DEPTH + 2.
- * Numbers below 2^-126 are zero to the unit, terms and sums too: off by at most 2^-124 sqrt(d) (|zeta| + |x|) and
- * 2^-126 d, which is nothing beside what is left above, 2^-21 |zeta| |x| or more of the lengths in recall.h's bound,
- * as these are above 1e-8 (cgam_f32_holds), or the arithmetic is in double. */
+ *     1.016 (16 + 1 + 6 * 16 + d / 512 + 1) + 3.01 <= CGAM_GEMM_PASS_DEPTH + d / CGAM_GEMM_PASS_DEPTH + 2.
+ * Numbers below 2^-126 are zero to the unit, terms and sums too: off by at most 2^-124 sqrt(d) (|zeta| + |x|) and, by at
+ * most eight sums a column, 2^-123 d, which is nothing beside what is left above, 2^-21 |zeta| |x| or more of the lengths
+ * in recall.h's bound, as these are above 1e-8 (cgam_f32_holds), or the arithmetic is in double. */
 #ifndef CGAM_SRC_NUM_GEMM_PASS_H
 #define CGAM_SRC_NUM_GEMM_PASS_H
 

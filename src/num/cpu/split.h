@@ -10,8 +10,8 @@
  * Each of the six for 32 numbers is summed from zero, as two chains of 16 that are joined, and added to
  * one sum in f32, which at the end is added to C. A caller with more than CGAM_SPLIT_DEPTH numbers cuts them
  * into slices of that depth: then a slice of A that is multiplied with many B stays in the second-level
- * cache. The terms' sizes add up to at most 1.01 of the product's, so that all in all, slices
- * included and with nothing in C before,
+ * cache. The terms' sizes add up to at most CGAM_SPLIT_SIZES of the product's, since those of a number do to 1 + 2^-7 of it
+ * (x = 1 + 2^-8 is 1 + 2^-7 less 2^-8), so that all in all, slices included and with nothing in C before,
  *
  *     |error| <= cgam_split_roundings(depth) 2^-24 sum_k |A[r, k]| |B[c, k]|.
  *
@@ -35,13 +35,15 @@ enum {
     CGAM_SPLIT_CODED = 32   /* numbers of a row that share a table of 8 */
 };
 
+#define CGAM_SPLIT_SIZES 1.016
+
 /* Chains of 16, their sum, one for each product; one for each slice; what is left out. */
 static inline double cgam_split_roundings(int64_t depth)
 {
     int64_t steps = (depth < CGAM_SPLIT_DEPTH ? depth + 31 : CGAM_SPLIT_DEPTH) / 32;
     int64_t chain = depth < 32 ? (depth + 1) / 2 : 16;
     int64_t sums = (depth + CGAM_SPLIT_DEPTH - 1) / CGAM_SPLIT_DEPTH;
-    return 1.01 * (double)(chain + 1 + 6 * steps + sums) + 2.01;
+    return CGAM_SPLIT_SIZES * (double)(chain + 1 + 6 * steps + sums) + 2.01;
 }
 
 /* Operands are packed into panels of CGAM_SPLIT_PANEL rows, aligned to 64 bytes. */

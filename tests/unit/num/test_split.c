@@ -273,9 +273,38 @@ static void codes_are_packed_as_the_numbers_they_stand_for(void **state)
     free(coded);
 }
 
+/* A panel of one number and zeros holds its terms, wherever they are. */
+static void terms_add_up_to_the_number_and_to_no_more_in_size(void **state)
+{
+    (void)state;
+    need_unit();
+    cgam_rng rng = cgam_rng_stream(26, 0);
+    char *panel = panels(PANEL, 1);
+    double most = 0;
+    for (int64_t r = 1; r < PANEL; r++) split->left(r, 1, NULL, panel);
+    for (int i = 0; i < 1000; i++) {
+        float x = i ? (float)cgam_rng_normal(&rng) : 1 + 0x1p-8F, term;
+        double sum = 0, size = 0;
+        split->left(0, 1, &x, panel);
+        for (size_t k = 0; k < split->room(1); k += 2) {
+            uint32_t bits = 0;
+            memcpy((char *)&bits + 2, panel + k, 2);
+            memcpy(&term, &bits, sizeof term);
+            sum += (double)term;
+            size += fabs((double)term);
+        }
+        assert_true(sum == (double)x);
+        most = fmax(most, size / fabs((double)x));
+    }
+    CHECK_LE(most * most, CGAM_SPLIT_SIZES);
+    CHECK_LE(1.0156, most * most);
+    free(panel);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(terms_add_up_to_the_number_and_to_no_more_in_size),
         cmocka_unit_test(every_shape_is_within_the_stated_bound),
         cmocka_unit_test(rows_as_they_lie_give_the_same_bits),
         cmocka_unit_test(small_whole_numbers_are_multiplied_exactly),
