@@ -27,7 +27,7 @@ enum {
     SIDE = 16,
     WIDE = 64,
     STEPS = CGAM_INT8_BLOCK / WIDE,
-    PARTY = 4, /* tiles of vectors that go side by side, or some as many */
+    PARTY = 4, /* tiles of vectors that go side by side, or half as many */
     BAND = CGAM_INT8_TILE,
     PAGE = 4096,
     NEAR = 32 * PAGE, /* bytes of rows that go together */
