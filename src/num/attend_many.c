@@ -227,6 +227,7 @@ static cgam_status look_at_focus(batch *job)
         job->focus[v] = (cgam_leader){.row = row};
         if (row < 0) continue;
         status = cgam_gemm_pass_look(&job->pass, row, S, S2);
+        if (status != CGAM_OK) break;
         gate(job, row, 1, S, S2);
         job->focus[v].r = value(job, S, v);
     }

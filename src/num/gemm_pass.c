@@ -40,6 +40,9 @@ enum {
     STRETCH = 2048, /* columns that are scored at a time */
 };
 
+_Static_assert((int)CGAM_GEMM_PASS_WIDTH <= CGAM_SPLIT_GROUP, "a tile of rows meets all vectors");
+_Static_assert(STRETCH % SLICE == 0, "stretches are whole slices");
+
 static size_t size_of(const cgam_gemm_pass *s) { return s->wide ? sizeof(double) : sizeof(float); }
 
 static void *offset(const cgam_gemm_pass *s, const void *base, int64_t elements)
@@ -221,11 +224,8 @@ static void score(const cgam_gemm_pass *s, const void *rows, int64_t ld, int64_t
     }
 }
 
-/* What rows are when they are multiplied. */
-static cgam_dtype type_of(const cgam_gemm_pass *s)
-{
-    return in_place(s) ? s->Z->dtype : s->wide ? CGAM_F64 : CGAM_F32;
-}
+/* What rows are when a unit for tiles multiplies them. */
+static cgam_dtype type_of(const cgam_gemm_pass *s) { return in_place(s) ? s->Z->dtype : CGAM_F32; }
 
 /* The same by tiles, for as many rows as there are. */
 static void score_split(const cgam_gemm_pass *s, const void *rows, int64_t ld, int64_t count,
@@ -325,12 +325,11 @@ static const void *score_tile(const cgam_gemm_pass *s, const cgam_gemm_pass_tile
     const cgam_rows *Z = s->Z;
     int64_t width = s->width, end = cgam_gemm_pass_begin(s, t->chunk + 1);
     bool ahead = (int64_t)cgam_dtype_size(Z->dtype) * Z->d < SHORT_ROW;
-    const void *rows = in_place(s) ? cgam_rows_at(Z, t->begin) : w->rows;
     if (s->split) {
-        fetch(s, t->begin, t->count, w->rows, ld);
-        if (s->X) score_split(s, rows, *ld, t->count, s->Q, w->S);
-        if (s->X2) score_split(s, rows, *ld, t->count, s->Q2, w->S2);
-        return rows;
+        const void *tile = fetch(s, t->begin, t->count, w->rows, ld);
+        if (s->X) score_split(s, tile, *ld, t->count, s->Q, w->S);
+        if (s->X2) score_split(s, tile, *ld, t->count, s->Q2, w->S2);
+        return tile;
     }
     for (int64_t u = 0; u < t->count; u += BAND) {
         int64_t count = t->count - u < BAND ? t->count - u : BAND, i = t->begin + u;
@@ -343,7 +342,7 @@ static const void *score_tile(const cgam_gemm_pass *s, const cgam_gemm_pass_tile
         if (s->X) score(s, band, *ld, count, s->Q, offset(s, w->S, u * width), next, stop);
         if (s->X2) score(s, band, *ld, count, s->Q2, offset(s, w->S2, u * width), NULL, NULL);
     }
-    return rows;
+    return in_place(s) ? cgam_rows_at(Z, t->begin) : w->rows;
 }
 
 static void take_tile(const cgam_gemm_pass *s, cgam_gemm_pass_tile *t, space *w, double *Y)

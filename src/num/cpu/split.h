@@ -28,9 +28,9 @@
 #include <cgam/base.h>
 
 enum {
-    CGAM_SPLIT_PANEL = 32, /* rows of a panel */
-    CGAM_SPLIT_BLOCK = 16, /* columns of sums that lie together */
-    CGAM_SPLIT_GROUP = 64,
+    CGAM_SPLIT_PANEL = 32,  /* rows of a panel */
+    CGAM_SPLIT_BLOCK = 16,  /* columns of sums that lie together */
+    CGAM_SPLIT_GROUP = 64,  /* rows of the packed side, where the other is split on its way */
     CGAM_SPLIT_DEPTH = 512, /* numbers of a slice; every ggml type has blocks that divide it */
     CGAM_SPLIT_CODED = 32   /* numbers of a row that share a table of 8 */
 };
