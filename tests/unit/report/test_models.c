@@ -194,6 +194,14 @@ static const char *verdict(const char *beginning)
     return "absent";
 }
 
+static const char *numbers(const char *beginning)
+{
+    for (int i = 0; i < claims.count; i++)
+        if (strncmp(claims.claim[i].says, beginning, strlen(beginning)) == 0)
+            return claims.claim[i].numbers;
+    return "";
+}
+
 /* ---- Claims ------------------------------------------------------------------------------ */
 static void what_the_data_show_holds(void **state)
 {
@@ -253,25 +261,30 @@ static void gates_beside_a_study_are_judged(void **state)
         const char *verdict;
     } cases[] = {{60, 0.9, "does not hold"}, {60, 1, "does not hold"}, {60, 1.0 / 60, "holds"},
                  {60, 0.1, "absent"},        {12, 0.25, "absent"},     {12, 0, "absent"}};
+    static const double alphas[] = {0, 0.1, 0.2, 2};
     char path[500];
     put_study("told", study_as_told());
     snprintf(path, sizeof path, "%s/lm/told/gates.json", folder);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         json_t *grid = json_array();
-        for (int k = 0; k < 4; k++) /* alpha = 0 and one more, both modes */
-            json_array_append_new(grid, json_pack("{s:f,s:s,s:f,s:f,s:f,s:f,s:o}", "alpha",
-                                                  k / 2 * 0.1, "mode", k % 2 ? "coupled" : "first",
-                                                  "argmax_changed", k > 1 ? cases[i].share : 0,
-                                                  "neff", 5.0, "unique_share", 0.5, "restricted",
-                                                  0.5, "restricted_right", right(k > 1 ? 60 : 30)));
-        json_t *doc =
-            json_pack("{s:i,s:f,s:f,s:s,s:[{s:i,s:o}]}", "queries", cases[i].queries, "alpha_crit",
-                      0.3, "mu_max", 10.0, "over", "restricted", "shots", "k", 4, "grid", grid);
+        const bool full = i % 2;
+        for (int k = 0; k < 8; k++) /* alpha = 0, two small ones and one that is not, both modes */
+            json_array_append_new(
+                grid, json_pack("{s:f,s:s,s:f,s:f,s:f,s:f,s:o}", "alpha", alphas[k / 2], "mode",
+                                k % 2 ? "coupled" : "first", "argmax_changed",
+                                k > 1 ? cases[i].share : 0, "neff", 5.0, "unique_share", 0.5,
+                                full ? "full" : "restricted", 0.5 + k / 100.0,
+                                full ? "full_right" : "restricted_right", right(k > 1 ? 60 : 30)));
+        json_t *doc = json_pack("{s:i,s:f,s:f,s:s,s:[{s:i,s:o}]}", "queries", cases[i].queries,
+                                "alpha_crit", 0.3, "mu_max", 10.0, "over",
+                                full ? "full" : "restricted", "shots", "k", 4, "grid", grid);
         assert_int_equal(json_dump_file(doc, path, 0), 0);
         json_decref(doc);
         decide();
         assert_string_equal(verdict("The skewed spectrum"), cases[i].verdict);
         assert_string_equal(verdict("A small"), "holds");
+        assert_non_null(
+            strstr(numbers("A small"), full ? "α = 0.2, over words" : "α = 0.2, over labels"));
         assert_string_equal(verdict("At α = 0 the feedback"), "holds");
         assert_string_equal(verdict("At α > 0 the feedback"),
                             cases[i].share >= 0.9 ? "holds" : "does not hold");
