@@ -194,7 +194,7 @@ INLINE void all_rows(int side, const walk *w, const int8_t *rows, const float *s
         count = left == 0 ? BAND : left < tall ? left : tall;
         slab(side, w, rows + at * w->d, scale + at * w->blocks, count, out + at * w->m, &x);
     }
-    gather(side, w, &x, 0, PARTY / side * SIDE);
+    if (x.scale) gather(side, w, &x, 0, PARTY / side * SIDE);
 }
 
 static void dot(const int8_t *rows, const float *scale, int64_t n, int64_t d, int64_t m,
