@@ -135,6 +135,8 @@ static int the_theory(cgam_env *env, void *arg)
     if (status == CGAM_OK) status = cgam_supercritical_winner(sp, 3, x->q, x->c, &winner);
     if (status == CGAM_OK)
         status = cgam_supercritical_horizon(sp, 3, 1, 2, 0.1, x->q, true, &horizon);
+    if (status == CGAM_OK) /* where more than one mode grows */
+        status = cgam_supercritical_horizon(sp, 30, 1, 2, 0.1, x->q, true, &horizon);
     if (status == CGAM_OK) status = cgam_coupled_critical_find(bank, 1, 1, &critical);
     if (status == CGAM_OK) status = cgam_fold_find(bank, 0, 1, x->q, x->c, 0.01, 0.01, &fold);
     if (status == CGAM_OK) status = cgam_contraction_local(gate, 1, 1, p, &value, &proved);

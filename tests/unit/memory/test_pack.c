@@ -285,6 +285,17 @@ static void rows_are_converted_and_shards_joined(void **state)
     index = put_text("up.index.json", "{\"weight_map\": {\"x\": \"../1.safetensors\"}}");
     CHECK_FAILS(env, CGAM_E_FORMAT, cgam_pack(env, index, &o, out));
     CHECK_FAILS(env, CGAM_E_FORMAT, cgam_pack(env, put_text("no.json", "{}"), &o, out));
+    /* more than are converted at a time */
+    enum { LONG = 5000 };
+    double *many = dense_normals(&rng, LONG * D, 1);
+    CHECK_STATUS(env, cgam_pack(env, rows_file("Z.npy", LONG, many), &o, out));
+    CHECK_STATUS(env, cgam_bank_load(env, out, NULL, &bank));
+    for (int64_t i = 0; i < LONG; i += 833) {
+        double row[D];
+        CHECK_STATUS(env, cgam_bank_row(bank, i, row));
+        for (int j = 0; j < D; j++) assert_true(row[j] == (double)(float)many[i * D + j]);
+    }
+    cgam_bank_free(bank);
     cgam_env_free(env);
     dense_reset();
 }
@@ -383,6 +394,82 @@ static void no_damaged_byte_passes_a_check_or_crashes(void **state)
     dense_reset();
 }
 
+/* The header with one text in place of another; what it pads itself with gives the room. */
+static uint8_t *reworded(const uint8_t *bytes, size_t size, const char *from, const char *to)
+{
+    uint64_t length;
+    memcpy(&length, bytes, sizeof length);
+    const size_t begin = sizeof length, end = begin + (size_t)length;
+    const char *at = memmem(bytes + begin, length, from, strlen(from));
+    assert_non_null(at);
+    const size_t before = (size_t)(at - (const char *)bytes), after = before + strlen(to);
+    uint8_t *out = malloc(size);
+    assert_non_null(out);
+    memcpy(out, bytes, size);
+    memset(out + before, ' ', end - before);
+    memcpy(out + before, to, strlen(to));
+    size_t rest = end - before - strlen(from);
+    while (after + rest > end) {
+        assert_int_equal(((const uint8_t *)at)[strlen(from) + rest - 1], ' ');
+        rest--;
+    }
+    memcpy(out + after, at + strlen(from), rest);
+    return out;
+}
+
+static void a_header_that_says_something_else_is_refused_with_its_reason(void **state)
+{
+    (void)state;
+#define ROWS "\"rows\":{\"dtype\":\"F64\",\"shape\":"
+#define SKETCH "\"sketch.rows\":{\"dtype\":\"I8\",\"shape\":"
+    static const struct {
+        const char *from, *to, *message;
+    } cases[] = {
+        {"cgam bank 1", "cgam bank 2", "'cgam bank 2' is not handled"},
+        {"\"n\":\"60\"", "\"m\":\"60\"", "n is no number of memories"},
+        {"\"n\":\"60\"", "\"n\":\"0\"", "n is no number of memories"},
+        {"\"n\":\"60\"", "\"n\":\"6o\"", "n is no number of memories"},
+        {"\"n\":\"60\"", "\"n\":\"6000000000000000000\"", "n is no number of memories"},
+        {"\"n\":\"60\"", "\"n\":\"61\"", "number is missing"},
+        {"\"no\"", "\"on\"", "normalize is neither"},
+        {"\"0.05\"", "\"-0.5\"", "alpha0 is no penalty"},
+        {"\"0.05\"", "\"inf\"", "alpha0 is no penalty"},
+        {"\"0.05\"", "\"\"", "alpha0 is no penalty"},
+        {"\"rows\":{", "\"cols\":{", "rows are missing"},
+        {"\"rows\":{\"dtype\":\"F64\"", "\"rows\":{\"dtype\":\"I64\"",
+         "rows are missing or of a type"},
+        {ROWS "[60,9]", ROWS "[540]", "rows has another type or number of dimensions"},
+        {ROWS "[60,9]", ROWS "[9,60]", "norm2 has another size"},
+        {SKETCH "[60,9]", SKETCH "[9,60]", "sketch.rows has another size"},
+        {SKETCH "[60,9]", SKETCH "[540]", "sketch.rows has another type or number"},
+        {"\"names\":{\"dtype\":\"U8\"", "\"names\":{\"dtype\":\"I8\"", "names has another type"},
+        {"\"twins.begin\":{\"dtype\":\"I64\"", "\"twins.begin\":{\"dtype\":\"F64\"",
+         "twins.begin has another type"},
+        {"\"twins.member\":{", "\"twins.others\":{", "twins.member is missing"},
+    };
+    cgam_env *env = object_env(1);
+    cgam_rng rng = cgam_rng_stream(68, 0);
+    double *Z = dense_bank(&rng, DENSE_DUPLICATES, N, D);
+    cgam_pack_opts o = all_parts(names_file("Z.names", 'n', N));
+    place path = at("Z.safetensors");
+    CHECK_STATUS(env, cgam_pack(env, rows_file("Z.npy", N, Z), &o, path.path));
+    size_t size;
+    uint8_t *bytes = get(path.path, &size);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint8_t *other = reworded(bytes, size, cases[i].from, cases[i].to);
+        put("Z.safetensors", other, size);
+        free(other);
+        cgam_bank *bank = NULL;
+        CHECK_FAILS(env, i ? CGAM_E_FORMAT : CGAM_E_UNSUPPORTED,
+                    cgam_bank_load(env, path.path, NULL, &bank));
+        CHECK_MESSAGE(env, cases[i].message);
+        assert_null(bank);
+    }
+    free(bytes);
+    cgam_env_free(env);
+    dense_reset();
+}
+
 /* Writes x over number `index` of the rows. */
 static void damage(const char *path, int64_t index, double x)
 {
@@ -454,6 +541,7 @@ static int pack_and_change(cgam_env *env, void *arg)
     const char *const *files = arg;
     uint64_t one[1] = {2};
     cgam_pack_opts o = all_parts(files[1]);
+    if (files[4]) o.dtype = (int)CGAM_F32;
     cgam_bank *bank = NULL;
     cgam_row_names *names = NULL;
     cgam_result r;
@@ -479,11 +567,14 @@ static void every_allocation_may_fail(void **state)
 {
     (void)state;
     cgam_rng rng = cgam_rng_stream(67, 0);
-    double *Z = dense_bank(&rng, DENSE_NORMS, D, D);
-    const char *files[] = {rows_file("Z.npy", D, Z), names_file("Z.names", 'a', D),
-                           scratch("fail.safetensors"), rows_file("two.npy", 2, Z)};
-    check_every_allocation(pack_and_change, (void *)(uintptr_t)files);
-    dense_reset();
+    for (int i = 0; i < 2; i++) { /* and with rows that are converted, some of them alike */
+        double *Z = dense_bank(&rng, i ? DENSE_DUPLICATES : DENSE_NORMS, D, D);
+        const char *files[] = {rows_file("Z.npy", D, Z), names_file("Z.names", 'a', D),
+                               scratch("fail.safetensors"), rows_file("two.npy", 2, Z),
+                               i ? "f32" : NULL};
+        assert_true(check_every_allocation(pack_and_change, (void *)(uintptr_t)files) > 100);
+        dense_reset();
+    }
 }
 
 /* In memory where that can be had: hundreds of banks are synced. */
@@ -502,6 +593,7 @@ int main(void)
         cmocka_unit_test(rows_are_converted_and_shards_joined),
         cmocka_unit_test(what_does_not_fit_is_refused),
         cmocka_unit_test(no_damaged_byte_passes_a_check_or_crashes),
+        cmocka_unit_test(a_header_that_says_something_else_is_refused_with_its_reason),
         cmocka_unit_test(a_score_that_is_not_finite_is_an_error),
         cmocka_unit_test(every_allocation_may_fail),
     };

@@ -347,6 +347,43 @@ static int a_landscape(cgam_env *own, void *arg)
     return status;
 }
 
+/* Options that are not given are those that the library names. */
+static void no_options_are_the_default_ones(void **state)
+{
+    (void)state;
+    const int64_t index[] = {0, 1, 2};
+    const double xs[] = {-0.5, 0.5};
+    const cgam_map_opts o = cgam_map_opts_default();
+    const cgam_map_flow_opts f = cgam_map_flow_opts_default();
+    double energy[2][4];
+    cgam_attractor list[2][2];
+    cgam_map_moment moments[2][160];
+    int64_t found[2], moved[2];
+    cgam_end end[2];
+    cgam_bank *few;
+    cgam_plane plane;
+    CHECK_STATUS(env, scene_bank(env, &few));
+    CHECK_STATUS(env, cgam_plane_new(few, 3, index, &plane));
+    assert_in_range(f.samples, 1, 160 - 3);
+    for (int i = 0; i < 2; i++) {
+        double starts[2 * D] = {0.9, 0.1, 0, 0, 0.1, 0.9};
+        memset(list[i], 0, sizeof list[i]);
+        CHECK_STATUS(env, cgam_map_energy(few, &plane, c, i ? &o : NULL, 2, xs, 2, xs, energy[i]));
+        CHECK_STATUS(env,
+                     cgam_map_attractors(few, c, i ? &o : NULL, 2, starts, list[i], &found[i]));
+        CHECK_STATUS(env, cgam_map_flow(few, &plane, q, c, i ? &o : NULL, i ? &f : NULL, moments[i],
+                                        &moved[i], &end[i]));
+    }
+    assert_memory_equal(energy[0], energy[1], sizeof energy[0]);
+    assert_int_equal(found[0], found[1]);
+    for (int64_t k = 0; k < found[0]; k++) assert_true(list[0][k].winner == list[1][k].winner);
+    assert_int_equal(moved[0], moved[1]);
+    assert_true(moved[0] > 1 && end[0] == end[1]);
+    assert_memory_equal(moments[0], moments[1], (size_t)moved[0] * sizeof moments[0][0]);
+    cgam_plane_free(env, &plane);
+    cgam_bank_free(few);
+}
+
 /* arg: how many memories the plane goes through. */
 static int a_map(cgam_env *own, void *arg)
 {
@@ -480,6 +517,7 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(formulas_are_refused_what_they_do_not_hold_for, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(no_options_are_the_default_ones, set_up, tear_down),
         cmocka_unit_test_setup_teardown(long_looks_give_back_what_they_had, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
