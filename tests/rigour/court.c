@@ -300,7 +300,7 @@ static bool settles(court *c)
     return yes;
 }
 
-void court_around(court *c, const arb_t distance)
+void court_around(court *c, arb_srcptr distance)
 {
     mag_t radius;
     mag_init(radius);

@@ -79,7 +79,7 @@ void court_energy(court *c, arb_srcptr s, arb_t energy, arb_t size);
  * returned; a flow, its r. False where A is singular or there is nothing to go by. */
 bool court_scores(court *c, const answer *a);
 /* c->s, exact so far, becomes all s within the distance in every entry, and c->p their p. */
-void court_around(court *c, const arb_t distance);
+void court_around(court *c, arb_srcptr distance);
 /* The fixed point near c->s: then c->s and c->p enclose it. */
 bool court_fixed_point(court *c);
 /* The same near the s of an answer: then c->settled encloses its p. Looked for once. */
