@@ -78,6 +78,9 @@ static cgam_status factor(cgam_dplr *T, int64_t size, int64_t *negative)
     lapack_int info =
         LAPACKE_dsytrf(LAPACK_COL_MAJOR, 'U', (lapack_int)size, T->K, (lapack_int)size, T->pivots);
     if (info == LAPACK_WORK_MEMORY_ERROR) return cgam_fail_nomem(T->env, "work of dsytrf");
+    if (info == -4) /* the matrix, which holds NaN */
+        return cgam_fail(T->env, CGAM_E_VALUE,
+                         "an operator with entries beyond the range of double");
     if (info < 0) return cgam_fail(T->env, CGAM_E_INTERNAL, "dsytrf: argument %d", (int)-info);
     T->singular = info > 0;
     for (int64_t j = 0; j < size; j++) {
