@@ -44,6 +44,8 @@ int64_t check_every_call(check_scenario scenario, void *arg, check_after after)
     return 0;
 }
 
+bool malloc_fails_too(void) { return false; }
+
 void fail_call(const char *call, int error, int64_t k) { (void)call, (void)error, (void)k; }
 #else
 
@@ -327,4 +329,6 @@ int64_t check_every_call(check_scenario scenario, void *arg, check_after after)
     }
     return runs;
 }
+
+bool malloc_fails_too(void) { return OWN_MALLOC; }
 #endif

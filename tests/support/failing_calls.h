@@ -17,6 +17,9 @@ typedef void (*check_after)(void *arg, int status, const char *call);
  * after: NULL = nothing to see. Gives the number of runs. */
 int64_t check_every_call(check_scenario scenario, void *arg, check_after after);
 
+/* Is malloc among them? Not where a sanitizer has its own. */
+bool malloc_fails_too(void);
+
 /* Makes call k of a function fail, and with FAIL_FOR_GOOD | error all after it; NULL: none. */
 enum { FAIL_FOR_GOOD = 1 << 16 };
 void fail_call(const char *call, int error, int64_t k);
