@@ -151,9 +151,10 @@ static void every_shape_and_type_agrees(void **state)
                 scene u =
                     make(&rng, cpu, (cgam_dtype)t, 301 + c, 515 + 50 * c, 34 + 15 * c, (context)c);
                 check(env, &u, true);
-                /* longer than what it scores at a time */
-                scene w = make(&rng, cpu, (cgam_dtype)t, 131 + c, 2081, 34, (context)c);
-                check(env, &w, true);
+                if (t == CGAM_F32 || t == CGAM_BF16) { /* longer than what it scores at a time */
+                    scene w = make(&rng, cpu, (cgam_dtype)t, 35 + c, 2081, 34, (context)c);
+                    check(env, &w, true);
+                }
                 /* several tiles a chunk: what weights are relative to stays behind */
                 scene z = make(&rng, cpu, (cgam_dtype)t, 6000 + c, 8, 9, (context)c);
                 check(env, &z, true);
@@ -264,7 +265,7 @@ static void threads_change_no_bit(void **state)
     for (int k = 0; k < 2 * CONTEXTS;
          k++) { /* the second half on a unit for tiles, if there is one */
         int c = k % CONTEXTS;
-        int64_t n = k < CONTEXTS ? 3000 : 1500, d = k < CONTEXTS ? 50 : 530;
+        int64_t n = k < CONTEXTS ? 3000 : 600, d = k < CONTEXTS ? 50 : 530;
         scene x = make(&rng, cgam_cpu_best(), types[c], n, d, 33, (context)c);
         cgam_attend_out first[QUERIES_MAX], got[QUERIES_MAX];
         x.in.Z = &x.Z;
