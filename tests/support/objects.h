@@ -22,6 +22,16 @@ static inline cgam_bank *object_bank(cgam_env *env, int64_t n, int64_t d, const 
     return bank;
 }
 
+/* The same of numbers that may go. */
+static inline cgam_bank *object_copy(cgam_env *env, int64_t n, int64_t d, const double *Z)
+{
+    cgam_bank *bank = NULL;
+    cgam_bank_opts opts = cgam_bank_opts_default();
+    opts.copy = true;
+    CHECK_STATUS(env, cgam_bank_new(env, Z, CGAM_F64, n, d, &opts, &bank));
+    return bank;
+}
+
 static inline cgam_gate *object_gate(cgam_env *env, const cgam_bank *bank, double alpha)
 {
     cgam_gate *gate = NULL;

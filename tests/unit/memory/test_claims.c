@@ -9,15 +9,6 @@
 #include <float.h>
 #include <math.h>
 
-static cgam_bank *bank_of(const double *Z, int64_t n, int64_t d)
-{
-    cgam_bank *bank;
-    cgam_bank_opts opts = cgam_bank_opts_default();
-    opts.copy = true;
-    CHECK_STATUS(env, cgam_bank_new(env, Z, CGAM_F64, n, d, &opts, &bank));
-    return bank;
-}
-
 static long double dot(const double *x, const double *y)
 {
     return (long double)x[0] * y[0] + (long double)x[1] * y[1] + (long double)x[2] * y[2];
@@ -35,7 +26,7 @@ static void gates_without_a_penalty_round_too(void **state)
             int k = (j + 1) % 3, l = (j + 2) % 3;
             c[j] = 1e9 * (Z[k] * Z[3 + l] - Z[l] * Z[3 + k]) + cgam_rng_normal(&rng);
         }
-        cgam_bank *bank = bank_of(Z, 2, 3);
+        cgam_bank *bank = object_copy(env, 2, 3, Z);
         cgam_recall_opts o = cgam_recall_opts_default();
         o.fast = true;
         cgam_recall *plan;
@@ -58,7 +49,7 @@ static void gates_without_a_penalty_round_too(void **state)
 static void a_score_beyond_the_range_proves_nothing(void **state)
 {
     (void)state;
-    cgam_bank *bank = bank_of((double[]){1, -1e150}, 2, 1);
+    cgam_bank *bank = object_copy(env, 2, 1, (double[]){1, -1e150});
     for (int mode = CGAM_FIRST; mode <= CGAM_COUPLED; mode++) {
         cgam_recall_opts o = cgam_recall_opts_default();
         o.mode = (cgam_mode)mode;
@@ -84,7 +75,7 @@ static void what_vanishes_in_a_product_is_not_proved(void **state)
     (void)state;
     double Z[6] = {1e39, 0, 0.5e39, 0.8e39, -0.3e39, 0.9e39}, p[3] = {0.5, 0.3, 0.2}, one, small;
     bool proved, small_proved;
-    cgam_bank *bank = bank_of(Z, 3, 2);
+    cgam_bank *bank = object_copy(env, 3, 2, Z);
     cgam_critical crit;
     CHECK_STATUS(env, cgam_gate_critical(bank, CGAM_EFFORT_FULL, &crit));
     cgam_gate *gate;
@@ -99,7 +90,7 @@ static void what_vanishes_in_a_product_is_not_proved(void **state)
     cgam_gate_free(gate);
     cgam_bank_free(bank);
     /* what underflows before it is divided by eta */
-    bank = bank_of((double[]){1, 0, 0.5, 0.8}, 2, 2);
+    bank = object_copy(env, 2, 2, (double[]){1, 0, 0.5, 0.8});
     CHECK_STATUS(env, cgam_gate_critical(bank, CGAM_EFFORT_FULL, &crit));
     cgam_recall_opts o = cgam_recall_opts_default();
     o.mode = CGAM_COUPLED;
@@ -118,7 +109,7 @@ static void what_vanishes_in_a_product_is_not_proved(void **state)
 static void a_beta_of_few_digits_is_no_excuse(void **state)
 {
     (void)state;
-    cgam_bank *bank = bank_of((double[]){1, 0.3, 0.5, 0.8}, 2, 2);
+    cgam_bank *bank = object_copy(env, 2, 2, (double[]){1, 0.3, 0.5, 0.8});
     cgam_recall_opts o = cgam_recall_opts_default();
     o.mode = CGAM_COUPLED;
     o.alpha = 0.4;
@@ -149,7 +140,7 @@ static void edges_of_uniqueness_are_rounded_to_the_safe_side(void **state)
         assert_true((long double)lambda * lambda * betas[k] <= 1.4L);
         CHECK_REL((double)((long double)lambda * lambda * betas[k]), 1.4, 1e-6);
     }
-    cgam_bank *bank = bank_of((double[]){1, 0, 0, 1}, 2, 2); /* eta = 1 */
+    cgam_bank *bank = object_copy(env, 2, 2, (double[]){1, 0, 0, 1}); /* eta = 1 */
     const double lambdas[] = {1e-200, 0.1, 0.3, 0.7, 1.1, 1.3, 1.7, 1.9, 2.3, 1e120};
     for (size_t k = 0; k < sizeof lambdas / sizeof *lambdas; k++) {
         cgam_recall_opts o = cgam_recall_opts_default();
@@ -171,7 +162,7 @@ static void edges_of_uniqueness_are_rounded_to_the_safe_side(void **state)
 static void a_query_beyond_the_range_is_no_fault_of_ours(void **state)
 {
     (void)state;
-    cgam_bank *bank = bank_of((double[]){1, 2, 3}, 1, 3);
+    cgam_bank *bank = object_copy(env, 1, 3, (double[]){1, 2, 3});
     const double strange[] = {INFINITY, -INFINITY, NAN, 1};
     for (int k = 0; k < 16; k++) {
         cgam_recall_opts o = cgam_recall_opts_default();

@@ -11,15 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static cgam_bank *bank_of(const double *Z, int64_t n, int64_t d)
-{
-    cgam_bank *bank;
-    cgam_bank_opts opts = cgam_bank_opts_default();
-    opts.copy = true;
-    CHECK_STATUS(env, cgam_bank_new(env, Z, CGAM_F64, n, d, &opts, &bank));
-    return bank;
-}
-
 static cgam_gate_info gate_of(const cgam_bank *bank, double alpha)
 {
     cgam_gate *gate;
@@ -33,21 +24,21 @@ static void nearly_orthogonal_is_not_orthogonal(void **state)
 {
     (void)state;
     /* G_12 = 1 beside norms of 1e14: A(2) = [[1, 2], [2, 1]], alpha_crit = 1 */
-    cgam_bank *bank = bank_of((double[]){1e7, 0, 1e-7, 1e7}, 2, 2);
+    cgam_bank *bank = object_copy(env, 2, 2, (double[]){1e7, 0, 1e-7, 1e7});
     cgam_gate_info info = gate_of(bank, 2);
     assert_int_equal(info.regime, CGAM_SUPERCRITICAL);
     CHECK_REL(info.critical.alpha, 1, 1e-9);
     CHECK_CLOSE(info.eta_min, -1, 1e-9);
     cgam_bank_free(bank);
     /* the smallest number that is not 0 still is not */
-    bank = bank_of((double[]){1, 0, 0x1p-900, 1}, 2, 2);
+    bank = object_copy(env, 2, 2, (double[]){1, 0, 0x1p-900, 1});
     info = gate_of(bank, 1);
     assert_true(isfinite(info.critical.alpha_hi) || !info.critical.proved);
     assert_false(isinf(info.critical.alpha) && info.critical.proved);
     cgam_bank_free(bank);
     /* and a sum that cancels exactly is 0: (1 + e)(1 - e) - 1 + e^2 */
     double e = 0x1p-30;
-    bank = bank_of((double[]){1 + e, -1, e, 1 - e, 1, e}, 2, 3);
+    bank = object_copy(env, 2, 3, (double[]){1 + e, -1, e, 1 - e, 1, e});
     info = gate_of(bank, 1e6);
     assert_true(isinf(info.critical.alpha) && info.critical.proved);
     assert_true(info.eta_min == 1 && info.regime == CGAM_SUBCRITICAL);
@@ -110,7 +101,7 @@ static void unit_rows_of_f32_have_a_proved_critical_point(void **state)
         }
         for (int64_t j = 0; j < D; j++) Z[i * D + j] = (float)(Z[i * D + j] / sqrt(length));
     }
-    cgam_bank *bank = bank_of(Z, N, D);
+    cgam_bank *bank = object_copy(env, N, D, Z);
     cgam_gate_info info = gate_of(bank, 0.5);
     assert_true(info.critical.proved && info.eta_min_exact);
     CHECK_REL(info.critical.alpha, 1, 1e-6);
@@ -124,7 +115,7 @@ static void beyond_the_critical_point_gates_are_known_too(void **state)
     enum { N = 300, D = 4 };
     static double Z[N * D];
     for (int64_t i = 0; i < N * D; i++) Z[i] = sin(1.0 + (double)(i * i)) * (2 + (double)(i % 7));
-    cgam_bank *bank = bank_of(Z, N, D);
+    cgam_bank *bank = object_copy(env, N, D, Z);
     cgam_recall_opts o = cgam_recall_opts_default();
     o.alpha = 0.05;
     double q[D] = {0.1, -0.05, 0.2, 0.1}, c[D] = {0.2, 0.1, 0, -0.1};
@@ -139,11 +130,11 @@ static void beyond_the_critical_point_gates_are_known_too(void **state)
 static void the_diagonal_of_the_gate_operator_is_one(void **state)
 {
     (void)state;
-    double want[3];
+    double want[3] = {0};
     for (double L = 1; L < 1e9; L *= 10) {
         /* A = I exactly, so the fixed point does not know L; q = (0.9, 0.7, 0.4) / L */
         double Z[9] = {L, 0, 0, 0, 1.1 * L, 0, 0, 0, 1.3 * L}, q[3] = {0.9 / L, 0.7 / L, 0.4 / L};
-        cgam_bank *bank = bank_of(Z, 3, 3);
+        cgam_bank *bank = object_copy(env, 3, 3, Z);
         cgam_recall_opts o = cgam_recall_opts_default();
         o.mode = CGAM_COUPLED;
         o.alpha = 1;
@@ -177,7 +168,7 @@ static void scaled(int64_t d, double L, double t, double alpha, cgam_mode mode, 
         q[j] = cos((double)j) / L * t * t;
         c[j] = sin(2.0 * (double)j) / L * t;
     }
-    cgam_bank *bank = bank_of(Z, 9, d);
+    cgam_bank *bank = object_copy(env, 9, d, Z);
     cgam_recall_opts o = cgam_recall_opts_default();
     o.mode = mode;
     o.alpha = alpha / L / L;
@@ -228,7 +219,7 @@ static void equal_memories_share_what_there_is(void **state)
     /* -0 is 0; large beta lambda^2; alpha close to critical: p adds up to 1 all the same */
     double Z[] = {1, 0, 0.5, 1, -0.0, 0.5, 0.2, 1, 0, 1, 0, 0.5}, q[] = {1, 0.1, 0.3};
     const double lambdas[] = {0, 1, 30, 1e3, 1e5};
-    cgam_bank *bank = bank_of(Z, 4, 3);
+    cgam_bank *bank = object_copy(env, 4, 3, Z);
     cgam_critical crit;
     CHECK_STATUS(env, cgam_gate_critical(bank, CGAM_EFFORT_FULL, &crit));
     for (int k = 0; k < 5; k++)
@@ -261,7 +252,7 @@ static void doubt_of_one_memory_is_not_that_of_another(void **state)
     const double banks[2][9] = {{3e4, 1e4, 0, 3e4, 1e4, 0, 1e4, -2e4, 1},
                                 {1, 0.3, 0.1, 0.9, 0.1, 0.2, -1e8, 3e7, 2e7}};
     for (int k = 0; k < 2; k++) {
-        cgam_bank *bank = bank_of(banks[k], 3, 3);
+        cgam_bank *bank = object_copy(env, 3, 3, banks[k]);
         cgam_recall_opts o = cgam_recall_opts_default();
         o.mode = CGAM_COUPLED;
         o.alpha = k == 0 ? 5e-10 : 1e-18;
@@ -289,7 +280,7 @@ static void large_banks_have_their_proofs_too(void **state)
         q[i] = wide[i] + 0.02 * cgam_rng_normal(&rng);
         c[i] = wide[i] + 0.1 * cgam_rng_normal(&rng);
     }
-    cgam_bank *bank, *exact = bank_of(wide, N, D);
+    cgam_bank *bank, *exact = object_copy(env, N, D, wide);
     CHECK_STATUS(env, cgam_bank_new(env, Z, CGAM_F32, N, D, NULL, &bank));
     for (int k = 0; k < 12;
          k++) { /* alpha below, at and above 1 / n of some; one context, or many */
@@ -337,7 +328,7 @@ static void an_energy_that_rose_has_not_converged(void **state)
     enum { N = 5, D = 3 };
     double Z[N * D], q[D] = {1, 0.2, -0.4}, room[6 * N];
     for (int i = 0; i < N * D; i++) Z[i] = sin(1.0 + (double)(i * i));
-    cgam_bank *bank = bank_of(Z, N, D);
+    cgam_bank *bank = object_copy(env, N, D, Z);
     cgam_recall_opts o = cgam_recall_opts_default();
     o.mode = CGAM_COUPLED;
     o.alpha = 0.1;
@@ -368,7 +359,7 @@ static void extreme_parameters_end_in_a_result_or_are_named(void **state)
     (void)state;
     const double edges[] = {5e-324, 1e-300, 1e-100, 1e100, 1e200, 1e300, 1.7e308};
     double Z[] = {1, 0.5, 0.2, 1, 0.7, 0.7}, q[] = {1, 0.1};
-    cgam_bank *bank = bank_of(Z, 3, 2);
+    cgam_bank *bank = object_copy(env, 3, 2, Z);
     for (int k = 0; k < 7 * 7 * 7 * 2; k++) {
         cgam_recall_opts o = cgam_recall_opts_default();
         o.alpha = k / 49 % 7 == 6 ? 0.1 : edges[k / 49 % 7];
@@ -428,7 +419,7 @@ static void errors_whose_squares_vanish_are_errors(void **state)
     (void)state;
     const double tiny = 0x1p-630, Z[] = {1, 1, 0, 1, 0, 0}; /* 1 + 2^-53 rounds to 1 */
     const double q[] = {tiny, 0x1p-53 * tiny, 0};
-    cgam_bank *bank = bank_of(Z, 2, 3);
+    cgam_bank *bank = object_copy(env, 2, 3, Z);
     cgam_recall_opts o = cgam_recall_opts_default();
     o.mode = CGAM_COUPLED;
     o.lambda = 0;
@@ -442,7 +433,7 @@ static void errors_whose_squares_vanish_are_errors(void **state)
 
     o.lambda = 1e-180; /* lambda^2 is 0 as a double, lambda^2 beta is not */
     o.beta = 1e250;
-    bank = bank_of(Z, 1, 3);
+    bank = object_copy(env, 1, 3, Z);
     CHECK_STATUS(env, cgam_recall_once(bank, q, NULL, &o, &r));
     assert_true(r.contraction_proved);
     CHECK_REL(r.contraction, 0.5e-110, 1e-14);
@@ -458,7 +449,7 @@ static void one_long_memory_has_gates_too(void **state)
     double *Z = calloc(2 * D, sizeof *Z), *q = Z + D;
     assert_non_null(Z);
     Z[0] = q[0] = 1;
-    cgam_bank *bank = bank_of(Z, 1, D);
+    cgam_bank *bank = object_copy(env, 1, D, Z);
     cgam_recall_opts o = cgam_recall_opts_default();
     const double W[] = {1, 2}, c[] = {1, 1};
     o.W = W;
