@@ -6,6 +6,7 @@
  *   avxvnni    the loops of avx2, and sums of products of bytes by one instruction: with AVX-VNNI
  *   avx512     the same files, 64 bytes: x86-64 with AVX-512 F, BW, VL and DQ
  *   vnni       the loops of avx512, and such sums: with AVX-512 VNNI
+ *   vnni_amd   the loops of vnni, without fetching lines of bf16 into the first-level cache: the same CPUs by AMD (Zen 4 on)
  *   amx        the loops of vnni, and products on tiles of bf16 and of bytes: with AMX and AVX-512 BF16 too, where
  *              the system lets us use them
  *   neon       the same files, 16 bytes: 64-bit Arm
@@ -26,7 +27,7 @@
 
 #if defined(__x86_64__)
 #define CGAM_CPU_SETS(X) X(portable) X(avx2) X(avx512)
-#define CGAM_CPU_ROWS(X) X(portable) X(avx2) X(avx2) X(avx512) X(avx512) X(avx512)
+#define CGAM_CPU_ROWS(X) X(portable) X(avx2) X(avx2) X(avx512) X(avx512) X(avx512) X(avx512)
 #elif defined(__aarch64__)
 #define CGAM_CPU_SETS(X) X(portable) X(neon)
 #define CGAM_CPU_ROWS(X) X(portable) X(neon) X(neon)

@@ -4,7 +4,8 @@
  *   TYPE            what a number of a row is stored as
  *   PLACE(k)        where the number at place k of a pair stands in the two vectors it becomes
  *   ORDER(&a, &b)   puts two vectors of results into the order of the columns
- *   NEAR            how many bytes before its use a line of a long row is fetched into the first-level cache, 0 = it is not
+ *   NEAR            how many bytes before its use a line of a long row is fetched into the first-level cache, 0 = it is not;
+ *                   where it is, dot_far and both_far are for CPUs on which that does not pay
  * A row has `pairs` whole pairs of vectors and `left` numbers behind them. */
 
 /* The first k < PAIR numbers, zeros behind them; nothing behind p[k - 1] is read. */
@@ -178,19 +179,17 @@ static void OF(short_any)(bool adds, const TYPE *fresh, const TYPE *stale, int64
     }
 }
 
-enum {
-    OF(fetches) = AHEAD > 0 || sizeof(TYPE) == 2, /* are lines of long rows fetched ahead? */
-    OF(columns) = NEAR ? BLOCK / 4 : BLOCK,       /* of a pass over long rows */
-};
+enum { OF(fetches) = AHEAD > 0 || sizeof(TYPE) == 2 }; /* are lines of long rows fetched ahead? */
 
 /* Scores of `rows` fresh rows over `width` columns, a multiple of STEP, and `left` more behind them,
- * added to out, while what is `next` bytes ahead is fetched; by turns, where they are to be added, a step of the readout of
- * as many stale ones. */
-INLINE void OF(block)(int rows, bool adds, const TYPE *fresh, int64_t next, const TYPE *stale,
-                      int64_t stride, int64_t width, int64_t left, const float *x, double *out,
-                      const float *w, float *y)
+ * added to out, while what is `next` bytes ahead is fetched, and `near` bytes ahead into the first-level cache; by turns, where they are to
+ * be added, a step of the readout of as many stale ones. */
+INLINE void OF(block)(int rows, bool adds, int near, const TYPE *fresh, int64_t next,
+                      const TYPE *stale, int64_t stride, int64_t width, int64_t left,
+                      const float *x, double *out, const float *w, float *y)
 {
     vf s[ROWS][SUMS] = {{{0}}}, weight[ROWS];
+    int close = near && adds ? rows : 0;
     UNROLL
     for (int r = 0; r < rows; r++) weight[r] = adds ? all_f32(w[r]) : (vf){0};
     for (int64_t j = 0; j < width; j += STEP) {
@@ -198,10 +197,10 @@ INLINE void OF(block)(int rows, bool adds, const TYPE *fresh, int64_t next, cons
         for (int r = 0; OF(fetches) && r < rows; r++)
             prefetch_lines((const char *)(fresh + r * stride + j) + next, STEP * (int)sizeof(TYPE));
         UNROLL
-        for (int r = 0; NEAR && adds && r < rows; r++) {
+        for (int r = 0; r < close; r++) {
             const TYPE *z = fresh + r * stride + j, *stale_z = stale + r * stride + j;
-            prefetch_near((const char *)z + NEAR, STEP * (int)sizeof(TYPE));
-            prefetch_near((const char *)stale_z + NEAR, STEP * (int)sizeof(TYPE));
+            prefetch_near((const char *)z + near, STEP * (int)sizeof(TYPE));
+            prefetch_near((const char *)stale_z + near, STEP * (int)sizeof(TYPE));
         }
         OF(score_step)(rows, fresh + j, stride, x + j, s);
         if (adds) OF(add_pairs)(rows, WIDE, stale + j, stride, weight, y + j);
@@ -218,38 +217,38 @@ INLINE void OF(block)(int rows, bool adds, const TYPE *fresh, int64_t next, cons
 }
 
 /* The columns [from, from + wide) of `rows` rows. */
-INLINE void OF(wide)(int rows, bool adds, const TYPE *fresh, int64_t next, const TYPE *stale,
-                     int64_t stride, int64_t d, int64_t from, int64_t wide, const float *x,
-                     double *out, const float *w, float *y)
+INLINE void OF(wide)(int rows, bool adds, int near, const TYPE *fresh, int64_t next,
+                     const TYPE *stale, int64_t stride, int64_t d, int64_t from, int64_t wide,
+                     const float *x, double *out, const float *w, float *y)
 {
     int64_t whole = d / STEP * STEP;
-    for (int64_t j = from; j < from + wide && j < whole; j += OF(columns)) {
-        bool last = whole - j <= OF(columns);
+    for (int64_t j = from; j < from + wide && j < whole; j += COLUMNS(near)) {
+        bool last = whole - j <= COLUMNS(near);
         OF(block)
-        (rows, adds, fresh + j, next, stale + j, stride, last ? whole - j : OF(columns),
+        (rows, adds, near, fresh + j, next, stale + j, stride, last ? whole - j : COLUMNS(near),
          last ? d - whole : 0, x + j, out, w, adds ? y + j : y);
     }
 }
 
 /* Rows that are not short, ROWS at a time, while as many after them are fetched. They go by blocks of columns where x and y
  * would crowd the first-level cache: one by one where d is large, and always where lines are fetched into it. */
-INLINE void OF(long)(bool adds, const TYPE *fresh, const TYPE *stale, int64_t stride, int64_t n,
-                     int64_t d, const float *x, double *out, const float *w, float *y)
+INLINE void OF(long)(bool adds, int near, const TYPE *fresh, const TYPE *stale, int64_t stride,
+                     int64_t n, int64_t d, const float *x, double *out, const float *w, float *y)
 {
     int64_t whole = d / STEP * STEP, bytes = stride * (int64_t)sizeof(TYPE);
     bool parts = adds && (NEAR || (ROWS == 1 && d > CACHED));
     int64_t next = ROWS > 1 ? ROWS * bytes : !parts ? 0 : bytes < AHEAD ? 2 * bytes : bytes;
     if (next < AHEAD) next = AHEAD;
-    int64_t wide = parts ? OF(columns) : whole;
+    int64_t wide = parts ? COLUMNS(near) : whole;
     for (int64_t i = 0; i < n; i++) out[i] = 0;
     for (int64_t from = 0; from < whole; from += wide) {
         int64_t i = 0;
         for (; i + ROWS <= n; i += ROWS) OF(wide)
-        (ROWS, adds, fresh + i * stride, next, stale + i * stride, stride, d, from, wide, x,
+        (ROWS, adds, near, fresh + i * stride, next, stale + i * stride, stride, d, from, wide, x,
          out + i, adds ? w + i : w, y);
         for (; i < n; i++) OF(wide)
-        (1, adds, fresh + i * stride, next, stale + i * stride, stride, d, from, wide, x, out + i,
-         adds ? w + i : w, y);
+        (1, adds, near, fresh + i * stride, next, stale + i * stride, stride, d, from, wide, x,
+         out + i, adds ? w + i : w, y);
     }
 }
 
@@ -257,15 +256,31 @@ static void OF(dot)(const void *rows, int64_t stride, int64_t n, int64_t d, cons
                     double *out)
 {
     if (d < SHORT * PAIR) OF(short_any)(false, rows, rows, stride, n, d, x, out, NULL, NULL);
-    else OF(long)(false, rows, rows, stride, n, d, x, out, NULL, NULL);
+    else OF(long)(false, NEAR, rows, rows, stride, n, d, x, out, NULL, NULL);
 }
 
 static void OF(both)(const void *fresh, const void *stale, int64_t stride, int64_t n, int64_t d,
                      const float *x, double *out, const float *w, float *y)
 {
     if (d < SHORT * PAIR) OF(short_any)(true, fresh, stale, stride, n, d, x, out, w, y);
-    else OF(long)(true, fresh, stale, stride, n, d, x, out, w, y);
+    else OF(long)(true, NEAR, fresh, stale, stride, n, d, x, out, w, y);
 }
+
+#if NEAR
+static void OF(dot_far)(const void *rows, int64_t stride, int64_t n, int64_t d, const float *x,
+                        double *out)
+{
+    if (d < SHORT * PAIR) OF(dot)(rows, stride, n, d, x, out);
+    else OF(long)(false, 0, rows, rows, stride, n, d, x, out, NULL, NULL);
+}
+
+static void OF(both_far)(const void *fresh, const void *stale, int64_t stride, int64_t n, int64_t d,
+                         const float *x, double *out, const float *w, float *y)
+{
+    if (d < SHORT * PAIR) OF(both)(fresh, stale, stride, n, d, x, out, w, y);
+    else OF(long)(true, 0, fresh, stale, stride, n, d, x, out, w, y);
+}
+#endif
 
 static void OF(sum)(const void *rows, int64_t stride, int64_t n, int64_t d, const float *w,
                     float *y)

@@ -17,6 +17,9 @@
  *   use, stale ones too, 512 columns at a time so that x and y leave room for them: 1.13 at both sizes in minutes in which it was
  *   1.37-1.40 before. 512 bytes 1.21-1.25, 1024 no gain; 1024 columns 1.20-1.25, 2048 1.25-1.4; fresh or stale lines alone no gain. For f32
  *   (1.07 to 1.20) and f16 (1.30 to 1.42) it costs more than it saves.
+ *   The same on a Zen 4, whose vectors are halves in turn and whose core reads 22-27 GB/s: bf16 1.60 and 1.37 at d = 2048 and 4096 with
+ *   lines fetched near, 1.16 and 1.16 without, by twos 1.14 and 1.14, all columns at once 1.26; so there is a table without (far). f32 1.10-1.35
+ *   however it is done: by one row 1.4, two 1.3, four 1.25, eight 1.5, half of the lines fetched ahead, or none, 1.4-1.8.
  *   vectors of 32 bytes (Zen 3), d = 2048: by one row with lines fetched ahead 1.39, without 1.34, by two 1.18, by four
  *   0.92-1.05, by six 1.08-1.16, by eight 1.2-1.4. Fetching ahead pays for halves only, where a line takes twice the
  *   arithmetic: 1.43 to 1.37. */
@@ -26,17 +29,19 @@
 enum {
     LANES = BYTES / 4,
     PAIR = 2 * LANES,
-    ROWS = LANES >= 8 ? 4 : 1,      /* that long rows go by */
-    SUMS = LANES == 8 ? 2 : 4,      /* accumulators of a score */
-    WIDE = LANES >= 8 ? 2 : 4,      /* pairs of a step */
-    STEP = WIDE * PAIR,             /* its columns */
-    BLOCK = 32 * SUMS * LANES,      /* columns of a pass: 32 terms a lane, up to 35 in the last */
-    SHORT = 5,                      /* a row of fewer pairs has its whole readout in registers */
+    ROWS = LANES >= 8 ? 4 : 1, /* that long rows go by */
+    SUMS = LANES == 8 ? 2 : 4, /* accumulators of a score */
+    WIDE = LANES >= 8 ? 2 : 4, /* pairs of a step */
+    STEP = WIDE * PAIR,        /* its columns */
+    BLOCK = 32 * SUMS *
+            LANES, /* columns of a pass: 32 terms a lane, up to 35 in the last; see COLUMNS */
+    SHORT = 5,     /* a row of fewer pairs has its whole readout in registers */
     UNROLLED = LANES == 16 ? 4 : 0, /* pairs of a row up to which eight rows are one run of code */
     GROUP = 8,                      /* rows whose sums are added up side by side */
     AHEAD = LANES == 8 ? 0 : 8192,  /* bytes that prefetching is ahead of the reading; 0: none */
     CACHED = 2048,                  /* columns of which x and y fit the first-level cache */
 };
+#define COLUMNS(near) ((near) ? BLOCK / 4 : BLOCK) /* of a pass over long rows */
 
 INLINE void pair_f32(const float *p, vf *a, vf *b)
 {
@@ -98,8 +103,18 @@ INLINE double score_sum(const vf *s)
 #define TYPE uint16_t
 #define PLACE woven
 #define ORDER weave
-#define NEAR (LANES == 16 ? 256 : 0)
+#define NEAR (BYTES == 64 ? 256 : 0)
 #include "num/cpu/f32_rows.h"
 
 extern const cgam_f32 JOIN(cgam_f32, NAME);
 const cgam_f32 JOIN(cgam_f32, NAME) = CGAM_F32_TABLE;
+#if BYTES == 64
+extern const cgam_f32 JOIN(JOIN(cgam_f32, NAME), far);
+const cgam_f32 JOIN(JOIN(cgam_f32, NAME), far) = {
+    .lay = CGAM_F32_EACH(lay),
+    .dot = {NULL, dot_f32, dot_f16, dot_far_bf16},
+    .sum = CGAM_F32_EACH(sum),
+    .both = {NULL, both_f32, both_f16, both_far_bf16},
+    .flush = CGAM_F32_EACH(flush),
+};
+#endif
