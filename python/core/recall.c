@@ -312,18 +312,6 @@ static PyObject *end_names(PyObject *self, PyObject *none)
     return list;
 }
 
-/* The defaults of a recall, as the library has them. */
-static PyObject *recall_defaults(PyObject *self, PyObject *none)
-{
-    (void)self, (void)none;
-    cgam_recall_opts opts = cgam_recall_opts_default();
-    PyObject *dict = fields_dict(option_fields, &opts);
-    PyObject *mode = dict ? PyUnicode_FromString(cgam_mode_name(opts.mode)) : NULL;
-    if (!mode || PyDict_SetItemString(dict, "mode", mode) != 0) Py_CLEAR(dict);
-    Py_XDECREF(mode);
-    return dict;
-}
-
 static PyObject *plan_context_margin(PyObject *self, PyObject *object)
 {
     (void)self;
@@ -340,6 +328,5 @@ PyMethodDef recall_methods[] = {
     {"result_dict", result_dict, METH_O, NULL},
     {"result_layout", result_layout, METH_NOARGS, NULL},
     {"end_names", end_names, METH_NOARGS, NULL},
-    {"recall_defaults", recall_defaults, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
