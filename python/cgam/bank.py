@@ -59,7 +59,7 @@ class Plan:
                 fields[name] = _empty(self.bank.n, F64)
         if readout:
             fields["readout"] = _empty(self.bank.d, F64)
-        fields["_block"] = _run(self._handle, 1, k, self._dc, q, context, target, None, None, None, None,
+        fields["_block"] = _run(self._handle, 1, k, q, context, target, None, None, None, None,
                                 *fields.values())
         return make(fields)
 
@@ -81,7 +81,7 @@ class Plan:
         if vectors:
             p_all, s, r = _empty((B, n)), _empty((B, n)), _empty((B, n))
         out = _empty((B, bank.d)) if readout else None
-        _run(self._handle, B, k, self._dc, q, c, target, results.view(np.uint8), index, p,
+        _run(self._handle, B, k, q, c, target, results.view(np.uint8), index, p,
                        log_p, p_all, s, r, out)
         return Recalls(results, index, p, log_p, p_all, s, r, out)
 
@@ -102,9 +102,9 @@ class Plan:
         path, transitions = _core.plan_branch(self._handle, *self._one(query, context))
         return Branch(np.frombuffer(path, PATH_DTYPE), transitions)
 
-    def _one(self, query: Any, context: Any) -> Tuple[int, Array, Optional[Array]]:
+    def _one(self, query: Any, context: Any) -> Tuple[Array, Optional[Array]]:
         c = None if context is None else vector(context, "context", self._dc)
-        return self._dc, vector(query, "query", self.bank.d), c
+        return vector(query, "query", self.bank.d), c
 
     @property
     def gate(self) -> GateInfo:

@@ -58,6 +58,7 @@ typedef struct handle {
     void *it;
     env_box *box;
     bool brief;     /* a plan of mode first: a query takes no longer than a pass over the bank */
+    int64_t d_c;    /* of a plan: what a context has */
     PyObject *keep; /* other handles, callbacks; or NULL */
     int views;
     Py_buffer view[3];

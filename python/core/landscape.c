@@ -31,12 +31,12 @@ static const field path_fields[] = {
 };
 
 /* One query and its context, [d] and [d_c]. */
-static int query_of(arrays *a, const handle *plan, long long d_c, PyObject *query,
-                    PyObject *context, const double **q, const double **c)
+static int query_of(arrays *a, const handle *plan, PyObject *query, PyObject *context,
+                    const double **q, const double **c)
 {
     cgam_bank_info info = cgam_bank_describe(((handle *)plan->keep)->it);
     *q = array_in(a, query, "query", info.d, NULL);
-    *c = *q ? array_in(a, context, "context", d_c, NULL) : NULL;
+    *c = *q ? array_in(a, context, "context", plan->d_c, NULL) : NULL;
     return PyErr_Occurred() ? -1 : 0;
 }
 
@@ -45,22 +45,20 @@ static PyObject *bytes_of(const void *from, int64_t count, size_t size)
     return PyBytes_FromStringAndSize(from, (Py_ssize_t)((size_t)count * size));
 }
 
-/* plan_landscape(plan, d_c, query, context, starts, seed) -> (points, p, the rest as a dict) */
+/* plan_landscape(plan, query, context, starts, seed) -> (points, p, the rest as a dict) */
 static PyObject *plan_landscape(PyObject *self, PyObject *args)
 {
     (void)self;
     PyObject *object, *query, *context, *answer = NULL;
-    long long d_c;
     long long starts;
     unsigned long long seed;
-    if (!PyArg_ParseTuple(args, "OLOOLK:plan_landscape", &object, &d_c, &query, &context, &starts,
-                          &seed))
+    if (!PyArg_ParseTuple(args, "OOOLK:plan_landscape", &object, &query, &context, &starts, &seed))
         return NULL;
     handle *plan = handle_of(object, PLAN);
     if (!plan) return NULL;
     arrays a = {0};
     const double *q, *c;
-    if (query_of(&a, plan, d_c, query, context, &q, &c) == 0) {
+    if (query_of(&a, plan, query, context, &q, &c) == 0) {
         cgam_landscape found = {0};
         cgam_landscape_opts opts = {.starts = starts, .seed = seed};
         call at;
@@ -96,18 +94,17 @@ static PyObject *branch_of(const cgam_anneal *branch)
                          turns);
 }
 
-/* plan_branch(plan, d_c, query, context) -> (path, [(beta, kind)]) */
+/* plan_branch(plan, query, context) -> (path, [(beta, kind)]) */
 static PyObject *plan_branch(PyObject *self, PyObject *args)
 {
     (void)self;
     PyObject *object, *query, *context, *answer = NULL;
-    long long d_c;
-    if (!PyArg_ParseTuple(args, "OLOO:plan_branch", &object, &d_c, &query, &context)) return NULL;
+    if (!PyArg_ParseTuple(args, "OOO:plan_branch", &object, &query, &context)) return NULL;
     handle *plan = handle_of(object, PLAN);
     if (!plan) return NULL;
     arrays a = {0};
     cgam_recall_in in = {.queries = 1};
-    if (query_of(&a, plan, d_c, query, context, &in.q, &in.c) == 0) {
+    if (query_of(&a, plan, query, context, &in.q, &in.c) == 0) {
         cgam_result result;
         cgam_anneal branch = {0};
         cgam_recall_out out = {.results = &result, .anneal = &branch};

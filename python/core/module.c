@@ -239,6 +239,7 @@ handle *handle_new(kind what, env_box *box, PyObject *keep)
     h->box = box;
     h->views = 0;
     h->brief = false;
+    h->d_c = 0;
     h->keep = keep;
     Py_XINCREF(keep);
     PyObject_GC_Track((PyObject *)h);

@@ -126,6 +126,7 @@ static PyObject *plan_new(PyObject *self, PyObject *const *args, Py_ssize_t coun
         call_end(&c);
         h->it = plan;
         h->brief = opts.mode == CGAM_FIRST;
+        h->d_c = opts.P || opts.W ? opts.d_c : info.d;
         if (status == CGAM_OK) return (PyObject *)h;
         raise_status(bank->box->env, status);
     }
@@ -134,23 +135,7 @@ static PyObject *plan_new(PyObject *self, PyObject *const *args, Py_ssize_t coun
 }
 
 /* What plan_run takes, in this order. */
-enum {
-    PLAN_,
-    QUERIES,
-    TOP,
-    D_C,
-    Q,
-    C,
-    TARGET,
-    RESULTS,
-    TOP_INDEX,
-    TOP_P,
-    TOP_LOG_P,
-    P,
-    S,
-    R,
-    READOUT
-};
+enum { PLAN_, QUERIES, TOP, Q, C, TARGET, RESULTS, TOP_INDEX, TOP_P, TOP_LOG_P, P, S, R, READOUT };
 enum { RUN_ARGS = READOUT + 1 };
 
 static int run_in(arrays *a, PyObject *const *args, int64_t B, int64_t d, int64_t d_c,
@@ -213,8 +198,7 @@ static int run_out(arrays *a, PyObject *const *args, int64_t B, int64_t n, int64
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* Runs queries; outputs are arrays to fill, or None. One query without `results` gives a block. d_c is
- * what a context has. */
+/* Runs queries; outputs are arrays to fill, or None. One query without `results` gives a block. */
 static PyObject *plan_run(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
     (void)self;
@@ -223,7 +207,6 @@ static PyObject *plan_run(PyObject *self, PyObject *const *args, Py_ssize_t coun
     handle *h = handle_of(args[PLAN_], PLAN);
     if (!h) return NULL;
     int64_t B = PyLong_AsLongLong(args[QUERIES]), top = PyLong_AsLongLong(args[TOP]);
-    int64_t d_c = PyLong_AsLongLong(args[D_C]);
     if (PyErr_Occurred()) return NULL;
     cgam_bank_info info = cgam_bank_describe(((handle *)h->keep)->it);
     bool single = args[RESULTS] == Py_None;
@@ -235,7 +218,7 @@ static PyObject *plan_run(PyObject *self, PyObject *const *args, Py_ssize_t coun
     arrays a = {0};
     cgam_status status = CGAM_OK;
     PyObject *answer = single ? block_new(top, &out) : Py_NewRef(Py_None);
-    if (answer && run_in(&a, args, B, info.d, d_c, &in) == 0 &&
+    if (answer && run_in(&a, args, B, info.d, h->d_c, &in) == 0 &&
         run_out(&a, args, B, info.n, info.d, &out) == 0) {
         bool brief = h->brief && info.n * info.d <= BRIEF / B;
         call c;

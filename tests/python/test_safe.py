@@ -519,8 +519,8 @@ def test_random_arguments(rng):
         lambda: t.coupled_energy(gate, number(), number(), seven(), seven(), seven()),
         lambda: bank[index()], lambda: bank.score(five()), lambda: bank.combine(seven()),
         lambda: cgam.run(pick("version", "help")), lambda: cgam.run("recall", pick(), bank=pick(), query=pick()),
-        lambda: _core.plan_run(*[pick() for _ in range(15)]), lambda: _core.bank_new(pick(), pick(), pick(), pick()),
-        lambda: _core.plan_run(plan._handle, 1, index(), 5, np.ones(5), *[pick(None) for _ in range(10)]),
+        lambda: _core.plan_run(*[pick() for _ in range(14)]), lambda: _core.bank_new(pick(), pick(), pick(), pick()),
+        lambda: _core.plan_run(plan._handle, 1, index(), np.ones(5), *[pick(None) for _ in range(10)]),
         lambda: _core.plan_new(bank._handle, pick(), pick(), pick(), pick()), lambda: _core.result_dict(pick()),
         lambda: _core.gate_solve(pick(), pick(), pick()), lambda: _core.hopfield(*[pick() for _ in range(8)]),
     ]
@@ -545,7 +545,7 @@ OTHER = """
     Z = memoryview(array.array("d", [1, 0, 0, 1])).cast("B").cast("d", (2, 2))
     plan = core.plan_new(core.bank_new(Z, "f64", False, 0), None, None, None, None)
     q = array.array("d", [0, 1])
-    block = core.plan_run(plan, 1, 1, 2, q, *[None] * 10)
+    block = core.plan_run(plan, 1, 1, q, *[None] * 10)
     print(core.version(), core.result_dict(block)["winner"])
 """
 
