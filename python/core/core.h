@@ -77,10 +77,13 @@ typedef struct arrays {
     int count;
     Py_buffer view[ARRAYS];
 } arrays;
-/* Contiguous doubles; `size` numbers, or any where it is negative, and then *got says how many.
- * None gives NULL without an exception. Not finite is an exception that names the place. */
+/* Contiguous doubles; `size` numbers, or any where it is negative, and then *got says how many. NULL is
+ * an exception, None one that says so; not finite is an exception that names the place. */
 const double *array_in(arrays *a, PyObject *object, const char *name, int64_t size, int64_t *got);
 double *array_out(arrays *a, PyObject *object, const char *name, int64_t size);
+/* The same for those that may be left out: None gives NULL without an exception. */
+const double *array_in_or_none(arrays *a, PyObject *object, const char *name, int64_t size);
+double *array_out_or_none(arrays *a, PyObject *object, const char *name, int64_t size);
 void *array_raw(arrays *a, PyObject *object, const char *name, int64_t bytes); /* to write into */
 const void *array_raw_in(arrays *a, PyObject *object, const char *name, int64_t itemsize,
                          int64_t *count);

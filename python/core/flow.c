@@ -58,7 +58,7 @@ static int clamps_of(const cgam_net *net, PyObject *tuple, int64_t batch, arrays
         }
         k->per_state = each != 0;
         int64_t size = cgam_net_layer(net, k->layer).size;
-        k->value = array_in(a, value, "clamp", each ? batch * size : size, NULL);
+        k->value = array_in_or_none(a, value, "clamp", each ? batch * size : size);
         if (PyErr_Occurred()) return -1;
     }
     return (int)count;

@@ -185,7 +185,7 @@ static PyObject *spectrum_run(PyObject *self, PyObject *args)
     arrays a = {0};
     cgam_status status = CGAM_OK;
     const double *x = array_in(&a, in, "x", n, NULL);
-    const double *s0 = x ? array_in(&a, start, "s0", n, NULL) : NULL;
+    const double *s0 = x ? array_in_or_none(&a, start, "s0", n) : NULL;
     double *y = x && !PyErr_Occurred() ? array_out(&a, out, "out", n) : NULL;
     if (y) {
         call c;

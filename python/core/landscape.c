@@ -36,7 +36,7 @@ static int query_of(arrays *a, const handle *plan, PyObject *query, PyObject *co
 {
     cgam_bank_info info = cgam_bank_describe(((handle *)plan->keep)->it);
     *q = array_in(a, query, "query", info.d, NULL);
-    *c = *q ? array_in(a, context, "context", plan->d_c, NULL) : NULL;
+    *c = *q ? array_in_or_none(a, context, "context", plan->d_c) : NULL;
     return PyErr_Occurred() ? -1 : 0;
 }
 

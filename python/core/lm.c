@@ -180,7 +180,7 @@ static int edits_of(const cgam_lm *lm, PyObject *pair, arrays *a, cgam_lm_edits 
     Py_ssize_t count = PyTuple_Size(words);
     if (count == 0) return 0;
     const float *v = array_raw_in(a, vectors, "edits", sizeof(float), &size);
-    if (!PyErr_Occurred() && (!v || size != count * width))
+    if (v && size != count * width)
         PyErr_Format(PyExc_ValueError, "edits: vectors (%zd, %lld) are expected", count,
                      (long long)width);
     if (PyErr_Occurred()) return -1;
@@ -277,7 +277,8 @@ static PyObject *observe(PyObject *self, PyObject *args)
         cgam_lm_observe_opts o = cgam_lm_observe_opts_default();
         for (Py_ssize_t i = 0; i < count; i++)
             prompts[i] = (cgam_lm_prompt){views[i].buf, views[i].len / 4};
-        o.layers = array_raw_in(&a, layers_in, "layers", 8, &o.layers_count);
+        if (layers_in != Py_None)
+            o.layers = array_raw_in(&a, layers_in, "layers", 8, &o.layers_count);
         o.all_tokens = all != 0;
         o.run.exact = exact != 0;
         collector k = {o.layers ? o.layers_count : info.layers + 1,

@@ -462,7 +462,7 @@ static PyObject *net_eval(PyObject *self, PyObject *args)
     const bool *clamped = clamped_of(net, clamped_in, room, LAYERS_MAX);
     const double *x = PyErr_Occurred() ? NULL : array_in(&a, x_in, "x", batch * size, NULL);
     for (int i = 0; i < 6 && x && !PyErr_Occurred(); i++)
-        out[i] = array_out(&a, to[i], "out", batch * width[i]);
+        out[i] = array_out_or_none(&a, to[i], "out", batch * width[i]);
     if (x && !PyErr_Occurred()) {
         const cgam_net_values values = {out[0], out[1], out[2], out[3], out[4], out[5]};
         call c;

@@ -11,7 +11,7 @@ static const cgam_op *dense(handle *net, PyObject *array, const char *name)
         cgam_status status =
             cgam_net_dense(net->it, x, CGAM_F64, a.view[0].shape[0], a.view[0].shape[1], true, &op);
         if (status != CGAM_OK) net_raise(net, status);
-    } else if (!PyErr_Occurred()) PyErr_Format(PyExc_ValueError, "%s is missing", name);
+    }
     arrays_release(&a);
     return PyErr_Occurred() ? NULL : op;
 }

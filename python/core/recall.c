@@ -191,10 +191,10 @@ static int run_out(arrays *a, PyObject *const *args, int64_t B, int64_t n, int64
         if (out->top_index) out->top_p = array_out(a, args[TOP_P], "top_p", B * out->top);
         if (out->top_p) out->top_log_p = array_out(a, args[TOP_LOG_P], "top_log_p", B * out->top);
     }
-    if (!PyErr_Occurred()) out->p = array_out(a, args[P], "p", B * n);
-    if (!PyErr_Occurred()) out->s = array_out(a, args[S], "s", B * n);
-    if (!PyErr_Occurred()) out->r = array_out(a, args[R], "r", B * n);
-    if (!PyErr_Occurred()) out->readout = array_out(a, args[READOUT], "readout", B * d);
+    if (!PyErr_Occurred()) out->p = array_out_or_none(a, args[P], "p", B * n);
+    if (!PyErr_Occurred()) out->s = array_out_or_none(a, args[S], "s", B * n);
+    if (!PyErr_Occurred()) out->r = array_out_or_none(a, args[R], "r", B * n);
+    if (!PyErr_Occurred()) out->readout = array_out_or_none(a, args[READOUT], "readout", B * d);
     return PyErr_Occurred() ? -1 : 0;
 }
 

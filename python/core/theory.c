@@ -96,7 +96,7 @@ static PyObject *winner(PyObject *self, PyObject *args)
     cgam_winner w = {0};
     cgam_status status = CGAM_OK;
     const double *u = array_in(&a, u_in, "u", rows_of(h), NULL);
-    const double *s0 = u ? array_in(&a, s_in, "s0", rows_of(h), NULL) : NULL;
+    const double *s0 = u ? array_in_or_none(&a, s_in, "s0", rows_of(h)) : NULL;
     if (u && !PyErr_Occurred()) WORK(status = cgam_supercritical_winner(h->it, alpha, u, s0, &w));
     PyObject *out = u && !PyErr_Occurred() && status == CGAM_OK
                         ? Py_BuildValue("Lddz", (long long)w.index, w.gap, w.gamma, w.reason)
@@ -254,16 +254,16 @@ static PyObject *context_margin(PyObject *self, PyObject *args)
     cgam_status status = CGAM_OK;
     int64_t d = cgam_bank_describe(((handle *)h->keep)->it).d;
     if (d_c < 1 || d_c > INT32_MAX) return PyErr_Format(PyExc_ValueError, "d_c is %lld", d_c);
-    const double *P = array_in(&a, p_in, "projection", d * d_c, NULL);
+    const double *P = array_in_or_none(&a, p_in, "projection", d * d_c);
     if (!PyErr_Occurred()) WORK(status = cgam_context_margin(h->it, P, d_c, &margin));
     return finish(&a, h, status, PyFloat_FromDouble(margin));
 }
 
 /* ---- memories of one stage -------------------------------------------------------------------- */
 
-/* hopfield(bank, what, beta, power, x, out or None, tol, max_iter): "energy" and "update" of the
- * modern Hopfield network, "settle" -> (energy, iterations, change); with power > 0 energy and update
- * of the dense associative memory. */
+/* hopfield(bank, what, beta, power, x, out, tol, max_iter) -> (energy, iterations, change): "energy",
+ * which needs no out, "update" and "settle" of the modern Hopfield network; with power > 0 energy and
+ * update of the dense associative memory. */
 static PyObject *hopfield(PyObject *self, PyObject *args)
 {
     (void)self;
@@ -281,12 +281,11 @@ static PyObject *hopfield(PyObject *self, PyObject *args)
     arrays a = {0};
     cgam_status status = CGAM_OK;
     const double *x = array_in(&a, in, "x", d, NULL);
-    double *out = x ? array_out(&a, to, "out", d) : NULL;
+    double *out = x && what[0] != 'e' ? array_out(&a, to, "out", d) : NULL;
     if (x && !PyErr_Occurred()) {
         if (what[0] == 'e' && power > 0)
             WORK(status = cgam_dense_energy(h->it, beta, power, x, &E));
         else if (what[0] == 'e') WORK(status = cgam_hopfield_energy(h->it, beta, x, &E));
-        else if (!out) PyErr_SetString(PyExc_TypeError, "out is missing");
         else if (what[0] == 's')
             WORK(status =
                      cgam_hopfield_settle(h->it, beta, x, tol, most, out, &iterations, &change));

@@ -10,10 +10,15 @@ static Py_buffer *acquire(arrays *a, PyObject *object, const char *name, int fla
         PyErr_SetString(PyExc_SystemError, "too many arrays in one call");
         return NULL;
     }
+    if (object == Py_None) {
+        PyErr_Format(PyExc_ValueError, "%s is missing", name);
+        return NULL;
+    }
     Py_buffer *view = &a->view[a->count];
     if (PyObject_GetBuffer(object, view, flags | PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) != 0) {
         PyErr_Clear();
-        PyErr_Format(PyExc_ValueError, "%s: a contiguous array is expected", name);
+        PyErr_Format(PyExc_ValueError, "%s: a contiguous array%s is expected", name,
+                     flags & PyBUF_WRITABLE ? " to write into" : "");
         return NULL;
     }
     a->count++;
@@ -65,7 +70,6 @@ static void raise_not_finite(const char *name, const Py_buffer *v, int64_t i)
 
 const double *array_in(arrays *a, PyObject *object, const char *name, int64_t size, int64_t *got)
 {
-    if (object == Py_None) return NULL;
     const Py_buffer *v = acquire(a, object, name, PyBUF_SIMPLE);
     if (!v) return NULL;
     if (!is_double(v)) {
@@ -87,7 +91,6 @@ const double *array_in(arrays *a, PyObject *object, const char *name, int64_t si
 
 double *array_out(arrays *a, PyObject *object, const char *name, int64_t size)
 {
-    if (object == Py_None) return NULL;
     const Py_buffer *v = acquire(a, object, name, PyBUF_WRITABLE);
     if (!v) return NULL;
     if (!is_double(v)) {
@@ -97,9 +100,18 @@ double *array_out(arrays *a, PyObject *object, const char *name, int64_t size)
     return check_size(name, v, size) == 0 ? v->buf : NULL;
 }
 
+const double *array_in_or_none(arrays *a, PyObject *object, const char *name, int64_t size)
+{
+    return object == Py_None ? NULL : array_in(a, object, name, size, NULL);
+}
+
+double *array_out_or_none(arrays *a, PyObject *object, const char *name, int64_t size)
+{
+    return object == Py_None ? NULL : array_out(a, object, name, size);
+}
+
 void *array_raw(arrays *a, PyObject *object, const char *name, int64_t bytes)
 {
-    if (object == Py_None) return NULL;
     const Py_buffer *v = acquire(a, object, name, PyBUF_WRITABLE);
     if (!v) return NULL;
     if (v->len == bytes) return v->buf;
@@ -111,7 +123,6 @@ void *array_raw(arrays *a, PyObject *object, const char *name, int64_t bytes)
 const void *array_raw_in(arrays *a, PyObject *object, const char *name, int64_t itemsize,
                          int64_t *count)
 {
-    if (object == Py_None) return NULL;
     const Py_buffer *v = acquire(a, object, name, PyBUF_SIMPLE);
     if (!v) return NULL;
     if (v->itemsize != itemsize) {
