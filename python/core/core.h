@@ -88,6 +88,8 @@ void *array_raw(arrays *a, PyObject *object, const char *name, int64_t bytes); /
 const void *array_raw_in(arrays *a, PyObject *object, const char *name, int64_t itemsize,
                          int64_t *count);
 void arrays_release(arrays *a);
+/* Before PyArg_ParseTuple, which takes nothing else; false: an exception is set. */
+bool is_tuple(PyObject *object, const char *name);
 /* Of a str, without a NUL inside; NULL: an exception is set. */
 const char *text_of(PyObject *object);
 

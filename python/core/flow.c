@@ -49,7 +49,8 @@ static int clamps_of(const cgam_net *net, PyObject *tuple, int64_t batch, arrays
         PyObject *value;
         int each;
         cgam_clamp *k = &clamps[i];
-        if (!PyArg_ParseTuple(PyTuple_GetItem(tuple, i), "iddOp", &k->layer, &k->from, &k->to,
+        if (!is_tuple(PyTuple_GetItem(tuple, i), "clamp") ||
+            !PyArg_ParseTuple(PyTuple_GetItem(tuple, i), "iddOp:clamp", &k->layer, &k->from, &k->to,
                               &value, &each))
             return -1;
         if (k->layer < 0 || k->layer >= cgam_net_layers(net)) {

@@ -102,7 +102,8 @@ static PyObject *chat(PyObject *self, PyObject *args)
     if (!h) return NULL;
     if (n < 1 || n > MESSAGES) return PyErr_Format(PyExc_ValueError, "%zd messages", n);
     for (Py_ssize_t i = 0; i < n; i++)
-        if (!PyArg_ParseTuple(PyTuple_GetItem(given, i), "ss", &messages[i].role,
+        if (!is_tuple(PyTuple_GetItem(given, i), "message") ||
+            !PyArg_ParseTuple(PyTuple_GetItem(given, i), "ss:message", &messages[i].role,
                               &messages[i].text))
             return NULL;
     call c;
@@ -157,7 +158,8 @@ static int edit_of(PyObject *words, Py_ssize_t i, cgam_lm_edit *e)
     const char *where;
     long long layer, from, to;
     int replace;
-    if (!PyArg_ParseTuple(words, "LpsLLd", &layer, &replace, &where, &from, &to, &e->scale))
+    if (!is_tuple(words, "edit") ||
+        !PyArg_ParseTuple(words, "LpsLLd:edit", &layer, &replace, &where, &from, &to, &e->scale))
         return -1;
     if (!cgam_lm_where_find(where, &e->where)) {
         PyErr_Format(PyExc_ValueError, "edit %zd: no such positions", i);

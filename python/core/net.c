@@ -198,7 +198,9 @@ static const cgam_lagr *lagr_of(handle *net, PyObject *object)
         return found;
     }
     PyObject *function[3];
-    if (!PyArg_ParseTuple(object, "OOO", &function[0], &function[1], &function[2])) return NULL;
+    if (!is_tuple(object, "lagrangian") ||
+        !PyArg_ParseTuple(object, "OOO:lagrangian", &function[0], &function[1], &function[2]))
+        return NULL;
     callbacks *b = callbacks_new(net, function, 3);
     if (!b) return NULL;
     b->lagr = (cgam_lagr){.name = "python",
@@ -212,7 +214,8 @@ static const cgam_lagr *lagr_of(handle *net, PyObject *object)
 
 static int params_of(PyObject *tuple, double param[CGAM_LAGR_PARAMS])
 {
-    if (!PyTuple_Check(tuple) || PyTuple_Size(tuple) != CGAM_LAGR_PARAMS) {
+    if (!is_tuple(tuple, "parameters")) return -1;
+    if (PyTuple_Size(tuple) != CGAM_LAGR_PARAMS) {
         PyErr_SetString(PyExc_TypeError, "three parameters are expected");
         return -1;
     }
@@ -268,12 +271,11 @@ typedef struct joint {
 static cgam_status add_hidden(const joint *j, const cgam_op *W)
 {
     double param[CGAM_LAGR_PARAMS];
-    if (!PyTuple_Check(j->more) || PyTuple_Size(j->more) != 2) {
-        PyErr_SetString(PyExc_TypeError, "a Lagrangian and its parameters are expected");
+    PyObject *lagrangian, *params;
+    if (!is_tuple(j->more, "hidden") || !PyArg_ParseTuple(j->more, "OO:hidden", &lagrangian, &params))
         return CGAM_E_ARG;
-    }
-    const cgam_lagr *lagr = lagr_of(j->net, PyTuple_GetItem(j->more, 0));
-    if (!lagr || params_of(PyTuple_GetItem(j->more, 1), param) != 0) return CGAM_E_ARG;
+    const cgam_lagr *lagr = lagr_of(j->net, lagrangian);
+    if (!lagr || params_of(params, param) != 0) return CGAM_E_ARG;
     return cgam_net_add_hidden(j->net->it, j->name, j->layers[0], W, lagr, param, j->gain);
 }
 
@@ -283,7 +285,9 @@ static cgam_status add_attention(const joint *j)
     PyObject *beta;
     long long heads, width;
     int exclude;
-    if (!PyArg_ParseTuple(j->more, "OLLp", &beta, &heads, &width, &exclude)) return CGAM_E_ARG;
+    if (!is_tuple(j->more, "attention") ||
+        !PyArg_ParseTuple(j->more, "OLLp:attention", &beta, &heads, &width, &exclude))
+        return CGAM_E_ARG;
     if (beta != Py_None) o.beta = PyFloat_AsDouble(beta);
     o.heads = heads;
     o.width = width;

@@ -29,6 +29,13 @@ static Py_buffer *acquire(arrays *a, PyObject *object, const char *name, int fla
     return view;
 }
 
+bool is_tuple(PyObject *object, const char *name)
+{
+    if (PyTuple_Check(object)) return true;
+    PyErr_Format(PyExc_TypeError, "%s: a tuple is expected", name);
+    return false;
+}
+
 const char *text_of(PyObject *object)
 {
     Py_ssize_t size;
@@ -206,6 +213,10 @@ int fields_set(field *fields, PyObject *dict, void *into)
 {
     PyObject *key, *value;
     Py_ssize_t at = 0;
+    if (!PyDict_Check(dict)) {
+        PyErr_SetString(PyExc_TypeError, "options: a dict is expected");
+        return -1;
+    }
     while (PyDict_Next(dict, &at, &key, &value)) {
         const char *name = text_of(key);
         const field *f = fields;
