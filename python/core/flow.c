@@ -134,8 +134,9 @@ PyObject *net_flow(PyObject *self, PyObject *args)
         return PyErr_Format(PyExc_TypeError, "stop: a tuple of events is expected");
     cgam_flow_opts o = cgam_flow_opts_default();
     arrays a = {0};
-    cgam_flow_report *reports = batch > 0 ? PyMem_Calloc((size_t)batch, sizeof *reports) : NULL;
-    if (!reports) return PyErr_Format(PyExc_ValueError, "x: there are no states");
+    if (batch < 1) return PyErr_Format(PyExc_ValueError, "x: there are no states");
+    cgam_flow_report *reports = PyMem_Calloc((size_t)batch, sizeof *reports);
+    if (!reports) return PyErr_NoMemory();
     cgam_trajectory *trajectory = NULL;
     cgam_status status = CGAM_OK;
     PyObject *out = NULL;

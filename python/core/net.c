@@ -30,6 +30,7 @@ static callbacks *callbacks_new(handle *net, PyObject *const *functions, int cou
     PyObject *capsule = b ? PyCapsule_New(b, NULL, callbacks_free) : NULL;
     if (!capsule) {
         PyMem_Free(b);
+        PyErr_NoMemory();
         return NULL;
     }
     int kept = net_keep(net, capsule);

@@ -16,6 +16,7 @@ static Py_buffer *acquire(arrays *a, PyObject *object, const char *name, int fla
     }
     Py_buffer *view = &a->view[a->count];
     if (PyObject_GetBuffer(object, view, flags | PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) != 0) {
+        if (PyErr_ExceptionMatches(PyExc_MemoryError)) return NULL;
         PyErr_Clear();
         PyErr_Format(PyExc_ValueError, "%s: a contiguous array%s is expected", name,
                      flags & PyBUF_WRITABLE ? " to write into" : "");
