@@ -71,6 +71,8 @@ handle *handle_of(PyObject *object, kind what);
 int handle_setup(PyObject *module);
 
 /* ---- values ----------------------------------------------------------------------------------- */
+/* rows * columns, or more than any array has where that is no size. */
+int64_t numbers(int64_t rows, int64_t columns);
 /* Buffers of one call, released together. */
 enum { ARRAYS = 16 };
 typedef struct arrays {

@@ -141,7 +141,7 @@ PyObject *net_flow(PyObject *self, PyObject *args)
     cgam_status status = CGAM_OK;
     PyObject *out = NULL;
     double *x = options_of(&o, method, options, stop) == 0
-                    ? array_out(&a, x_in, "x", batch * cgam_net_size(net->it))
+                    ? array_out(&a, x_in, "x", numbers(batch, cgam_net_size(net->it)))
                     : NULL;
     o.clamps = clamps;
     o.clamp_count = x ? clamps_of(net->it, clamps_in, batch, &a, clamps) : -1;

@@ -155,7 +155,8 @@ static PyObject *vector_save(PyObject *self, PyObject *args)
     arrays a = {0};
     cgam_vector *v = NULL;
     const float *data = array_raw_in(&a, data_in, "vectors", sizeof(float), &size);
-    if (data && size != rows * width) PyErr_SetString(PyExc_ValueError, "vectors: another size");
+    if (data && size != numbers(rows, width))
+        PyErr_SetString(PyExc_ValueError, "vectors: another size");
     if (data && !PyErr_Occurred()) {
         call c;
         call_begin_brief(&c);
@@ -187,7 +188,7 @@ static PyObject *contrast(PyObject *self, PyObject *args)
     arrays a = {0};
     cgam_vector *v = NULL;
     const float *x = array_raw_in(&a, in, "differences", sizeof(float), &size);
-    if (x && (pairs < 1 || size != pairs * rows * width))
+    if (x && (pairs < 1 || size != numbers(pairs, numbers(rows, width))))
         PyErr_SetString(PyExc_ValueError, "differences: another size");
     if (x && !PyErr_Occurred()) {
         call c;

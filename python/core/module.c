@@ -144,6 +144,7 @@ static unsigned forks; /* how many lie behind this process */
 
 env_box *env_take(int threads)
 {
+    if (threads < 0) return (env_box *)PyErr_Format(PyExc_ValueError, "threads is %d", threads);
     env_box *box = threads > 0 ? PyMem_Calloc(1, sizeof *box) : &shared;
     if (!box) return (env_box *)PyErr_NoMemory();
     if (box->refs++ > 0) return box;

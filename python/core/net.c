@@ -298,8 +298,8 @@ static cgam_status add_attention(const joint *j)
     int64_t dx = cgam_net_layer(j->net->it, j->layers[0]).shape[1];
     int64_t dy = cgam_net_layer(j->net->it, j->layers[1]).shape[1];
     if (j->count == 2 && width > 0 && heads > 0 && !PyErr_Occurred()) {
-        o.WQ = array_in(&a, j->array[0], "WQ", heads * width * dx, NULL);
-        if (o.WQ) o.WK = array_in(&a, j->array[1], "WK", heads * width * dy, NULL);
+        o.WQ = array_in(&a, j->array[0], "WQ", numbers(heads, numbers(width, dx)), NULL);
+        if (o.WQ) o.WK = array_in(&a, j->array[1], "WK", numbers(heads, numbers(width, dy)), NULL);
     }
     if (!PyErr_Occurred())
         status =
@@ -398,10 +398,11 @@ static PyObject *net_synapse(PyObject *self, PyObject *args)
     j.k = (int)k;
     j.count = (int)count;
     for (int i = 0; i < j.k; i++) {
-        j.layers[i] = (int)PyLong_AsLong(PyTuple_GetItem(layers, i));
+        long layer = PyLong_AsLong(PyTuple_GetItem(layers, i));
         if (PyErr_Occurred()) return NULL;
-        if (j.layers[i] < 0 || j.layers[i] >= cgam_net_layers(j.net->it))
-            return PyErr_Format(PyExc_ValueError, "synapse %s: no layer %d", j.name, j.layers[i]);
+        if (layer < 0 || layer >= cgam_net_layers(j.net->it))
+            return PyErr_Format(PyExc_ValueError, "synapse %s: no layer %ld", j.name, layer);
+        j.layers[i] = (int)layer;
     }
     for (int i = 0; i < j.count; i++) j.array[i] = PyTuple_GetItem(given, i);
     cgam_status status = add_synapse(&j);
@@ -465,9 +466,9 @@ static PyObject *net_eval(PyObject *self, PyObject *args)
     double *out[6] = {0};
     cgam_status status = CGAM_OK;
     const bool *clamped = clamped_of(net, clamped_in, room, LAYERS_MAX);
-    const double *x = PyErr_Occurred() ? NULL : array_in(&a, x_in, "x", batch * size, NULL);
+    const double *x = PyErr_Occurred() ? NULL : array_in(&a, x_in, "x", numbers(batch, size), NULL);
     for (int i = 0; i < 6 && x && !PyErr_Occurred(); i++)
-        out[i] = array_out_or_none(&a, to[i], "out", batch * width[i]);
+        out[i] = array_out_or_none(&a, to[i], "out", numbers(batch, width[i]));
     if (x && !PyErr_Occurred()) {
         const cgam_net_values values = {out[0], out[1], out[2], out[3], out[4], out[5]};
         call c;
@@ -500,7 +501,7 @@ static PyObject *net_eigen(PyObject *self, PyObject *args)
     const bool *clamped = clamped_of(net, clamped_in, room, LAYERS_MAX);
     const double *x =
         PyErr_Occurred() ? NULL : array_in(&a, x_in, "x", cgam_net_size(net->it), NULL);
-    double *values = x ? array_out(&a, out_in, "values", count) : NULL;
+    double *values = x ? array_out(&a, out_in, "values", numbers(count, 1)) : NULL;
     if (values) {
         call c;
         call_begin(&c);
@@ -531,8 +532,8 @@ static PyObject *net_jacobian(PyObject *self, PyObject *args)
     cgam_status status = CGAM_OK;
     const bool *clamped = clamped_of(net, clamped_in, room, LAYERS_MAX);
     const double *x = PyErr_Occurred() ? NULL : array_in(&a, x_in, "x", size, NULL);
-    const double *v = x ? array_in(&a, v_in, "v", count * size, NULL) : NULL;
-    double *out = v ? array_out(&a, out_in, "out", count * size) : NULL;
+    const double *v = x ? array_in(&a, v_in, "v", numbers(count, size), NULL) : NULL;
+    double *out = v ? array_out(&a, out_in, "out", numbers(count, size)) : NULL;
     if (out) {
         call c;
         call_begin(&c);

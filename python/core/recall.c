@@ -143,7 +143,7 @@ static int run_in(arrays *a, PyObject *const *args, int64_t B, int64_t d, int64_
 {
     int64_t size = 0;
     in->queries = B;
-    in->q = array_in(a, args[Q], "query", B * d, NULL);
+    in->q = array_in(a, args[Q], "query", numbers(B, d), NULL);
     if (in->q && args[C] != Py_None) {
         in->c = array_in(a, args[C], "context", -1, &size);
         in->c_per_query = size == B * d_c && (B == 1 || size != d_c);
@@ -185,7 +185,8 @@ static int run_out(arrays *a, PyObject *const *args, int64_t B, int64_t n, int64
                    cgam_recall_out *out)
 {
     if (args[RESULTS] != Py_None) {
-        out->results = array_raw(a, args[RESULTS], "results", B * (int64_t)sizeof *out->results);
+        out->results =
+            array_raw(a, args[RESULTS], "results", numbers(B, (int64_t)sizeof *out->results));
         if (out->results)
             out->top_index = array_raw(a, args[TOP_INDEX], "top_index", B * out->top * 8);
         if (out->top_index) out->top_p = array_out(a, args[TOP_P], "top_p", B * out->top);

@@ -254,7 +254,7 @@ static PyObject *context_margin(PyObject *self, PyObject *args)
     cgam_status status = CGAM_OK;
     int64_t d = cgam_bank_describe(((handle *)h->keep)->it).d;
     if (d_c < 1 || d_c > INT32_MAX) return PyErr_Format(PyExc_ValueError, "d_c is %lld", d_c);
-    const double *P = array_in_or_none(&a, p_in, "projection", d * d_c);
+    const double *P = array_in_or_none(&a, p_in, "projection", numbers(d, d_c));
     if (!PyErr_Occurred()) WORK(status = cgam_context_margin(h->it, P, d_c, &margin));
     return finish(&a, h, status, PyFloat_FromDouble(margin));
 }
@@ -332,10 +332,10 @@ static PyObject *attention(PyObject *self, PyObject *args)
     if (!box) return NULL;
     arrays a = {0};
     cgam_status status = CGAM_OK;
-    const double *Q = array_in(&a, in[0], "Q", m * d_k, NULL);
-    const double *K = Q ? array_in(&a, in[1], "K", n * d_k, NULL) : NULL;
-    const double *V = K ? array_in(&a, in[2], "V", n * d_v, NULL) : NULL;
-    double *out = V ? array_out(&a, in[3], "out", m * d_v) : NULL;
+    const double *Q = array_in(&a, in[0], "Q", numbers(m, d_k), NULL);
+    const double *K = Q ? array_in(&a, in[1], "K", numbers(n, d_k), NULL) : NULL;
+    const double *V = K ? array_in(&a, in[2], "V", numbers(n, d_v), NULL) : NULL;
+    double *out = V ? array_out(&a, in[3], "out", numbers(m, d_v)) : NULL;
     if (out) WORK(status = cgam_attention(box->env, m, n, d_k, d_v, Q, K, V, out));
     arrays_release(&a);
     if (!PyErr_Occurred() && status != CGAM_OK) raise_status(box->env, status);

@@ -57,9 +57,16 @@ static bool is_double(const Py_buffer *v)
            (strcmp(v->format, "d") == 0 || strcmp(v->format, "=d") == 0);
 }
 
+int64_t numbers(int64_t rows, int64_t columns)
+{
+    int64_t count;
+    if (rows < 0 || columns < 0 || __builtin_mul_overflow(rows, columns, &count)) return INT64_MAX;
+    return count;
+}
+
 static int check_size(const char *name, const Py_buffer *v, int64_t size)
 {
-    if (size < 0 || v->len == size * v->itemsize) return 0;
+    if (size < 0 || v->len / v->itemsize == size) return 0;
     PyErr_Format(PyExc_ValueError, "%s: %lld numbers, %lld are expected", name,
                  (long long)(v->len / v->itemsize), (long long)size);
     return -1;
