@@ -38,4 +38,7 @@ def raise_status(status: str, message: str) -> NoReturn:
     error = _CLASSES.get(status, Error)(message)
     if isinstance(error, Error):
         error.status = status
-    raise error
+    try:
+        raise error
+    finally:
+        del error  # or the traceback would hold this frame, and this frame it: arrays of the caller live until they are collected

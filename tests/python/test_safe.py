@@ -12,6 +12,7 @@ import textwrap
 import threading
 import time
 import types
+import weakref
 
 import numpy as np
 import pytest
@@ -278,6 +279,24 @@ def test_no_growth(bank):
     gc.collect()
     assert sys.getrefcount(q) == references
     assert rss() - before < 8e6
+
+
+def test_a_failure_that_is_over_holds_nothing(bank):
+    """Without the collector: an exception that has gone leaves no cycle behind that keeps the caller's arrays."""
+
+    def fail(q):
+        try:
+            bank.recall(q, alpha=-1.0)
+        except cgam.Error as error:
+            return weakref.ref(q), str(error)
+
+    gc.collect()
+    gc.disable()
+    try:
+        alive, said = fail(np.ones(10))
+        assert "alpha" in said and alive() is None
+    finally:
+        gc.enable()
 
 
 # ---- threads and signals
