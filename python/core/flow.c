@@ -135,16 +135,16 @@ PyObject *net_flow(PyObject *self, PyObject *args)
     cgam_flow_opts o = cgam_flow_opts_default();
     arrays a = {0};
     if (batch < 1) return PyErr_Format(PyExc_ValueError, "x: there are no states");
-    cgam_flow_report *reports = PyMem_Calloc((size_t)batch, sizeof *reports);
-    if (!reports) return PyErr_NoMemory();
     cgam_trajectory *trajectory = NULL;
     cgam_status status = CGAM_OK;
     PyObject *out = NULL;
     double *x = options_of(&o, method, options, stop) == 0
                     ? array_out(&a, x_in, "x", numbers(batch, cgam_net_size(net->it)))
                     : NULL;
+    cgam_flow_report *reports = x ? PyMem_Calloc((size_t)batch, sizeof *reports) : NULL;
+    if (x && !reports) PyErr_NoMemory();
     o.clamps = clamps;
-    o.clamp_count = x ? clamps_of(net->it, clamps_in, batch, &a, clamps) : -1;
+    o.clamp_count = reports ? clamps_of(net->it, clamps_in, batch, &a, clamps) : -1;
     if (o.clamp_count >= 0 && record)
         status = cgam_trajectory_new(net->it, states != 0, &trajectory);
     if (trajectory) {

@@ -1,0 +1,390 @@
+"""Every function of the extension by itself: each argument wrong in turn, each request for memory refused in turn.
+
+The package checks most of this before it calls. What is promised here is that whatever comes in, the answer is right or an
+exception says in one line what is wrong: no crash, no SystemError, and no reference that is lost.
+"""
+# ctest: timeout=300
+import gc
+import re
+import struct
+import sys
+import types
+
+import numpy as np
+import pytest
+
+import cgam
+from cgam import _core
+
+N, D = 7, 5
+FAILURES = (TypeError, ValueError, OverflowError, cgam.Error)
+
+
+def fixed(numbers, dtype=np.float64):
+    """An input: nobody may write into it."""
+    array = np.array(numbers, dtype)
+    array.flags.writeable = False
+    return array
+
+
+def room(*shape, dtype=np.float64):
+    """An output."""
+    return np.zeros(shape, dtype)
+
+
+def with_template(model, path):
+    """A copy of a GGUF file that has a template for chats; what is put in is a multiple of 32 bytes, so the rest stays aligned."""
+    file = model.read_bytes()
+    keys, = struct.unpack_from("<Q", file, 16)
+    name = b"tokenizer.chat_template"
+    text = b"{% for message in messages %}<|im_start|>{% endfor %}"
+    text += b" " * (-(len(name) + len(text) + 20) % 32)
+    key = struct.pack("<Q", len(name)) + name + struct.pack("<IQ", 8, len(text)) + text
+    path.write_bytes(file[:16] + struct.pack("<Q", keys + 1) + key + file[24:])
+    return path
+
+
+class World:
+    """One of every kind of object, and numbers that fit them."""
+
+    def __init__(self, model, folder):
+        rng = np.random.default_rng(5)
+        self.Z = fixed(rng.standard_normal((N, D)))
+        self.q, self.c = fixed(rng.standard_normal(D)), fixed(rng.standard_normal(D))
+        self.b, self.u, self.s = (fixed(rng.standard_normal(N)) for _ in range(3))
+        self.p = fixed(rng.dirichlet(np.ones(N)))
+        self.bank = _core.bank_new(self.Z, "f64", False, 0)
+        self.plan = _core.plan_new(self.bank, "coupled", None, None, {"lam": 0.1})
+        self.annealing = _core.plan_new(self.bank, "anneal", None, None, {"lam": 2.0, "beta": 6.0})
+        self.gate = _core.gate_new(self.bank, 0.01, True)
+        self.spectrum = _core.spectrum_new(self.bank)
+        self.net = net()
+        self.x = fixed(rng.standard_normal(D + N))
+        self.path = str(with_template(model, folder / "chat.gguf"))
+        self.model = _core.model_open(self.path, 1)
+        self.lens = _core.lens_new(self.model)
+        self.kinds = {id(self.bank): "bank", id(self.plan): "plan", id(self.annealing): "plan", id(self.gate): "gate",
+                      id(self.spectrum): "spectrum", id(self.model): "model", id(self.lens): "lens"}  # another is a net
+        self.width, self.layers = (_core.model_info(self.model)[key] for key in ("width", "layers"))
+        self.tokens = fixed(_core.tokenize(self.model, "The capital", True), np.int32)
+        self.vectors = fixed(rng.standard_normal((2, self.width)), np.float32)
+        self.stored, self.saved, self.out = (str(folder / name) for name in ("bank.npy", "vectors.npy", "out.npy"))
+        np.save(self.stored, self.Z)
+        np.save(self.saved, self.vectors)
+
+    def handles(self):
+        return [self.bank, self.plan, self.gate, self.spectrum, self.net, self.model, self.lens]
+
+    def kind(self, handle):
+        return self.kinds.get(id(handle), "net")
+
+
+class LogCosh:
+    """A Lagrangian of the three functions that the extension calls, on memoryviews."""
+
+    @staticmethod
+    def value(x):
+        return float(np.log(np.cosh(np.frombuffer(x))).sum())
+
+    @staticmethod
+    def activation(x, out):
+        np.frombuffer(out)[:] = np.tanh(np.frombuffer(x))
+
+    @staticmethod
+    def hessian(x, v, out):
+        np.frombuffer(out)[:] = (1 - np.tanh(np.frombuffer(x)) ** 2) * np.frombuffer(v)
+
+
+FUNCTIONS = (LogCosh.value, LogCosh.activation, LogCosh.hessian)
+PARAMS = (1.0, 0.0, 0.0)
+
+
+def squares(activations, currents):
+    """A synapse: the energy of its layers' lengths."""
+    total = 0.0
+    for a, c in zip(activations, currents):
+        a = np.frombuffer(a)
+        total += a @ a / 2
+        if c is not None:
+            np.frombuffer(c)[:] -= a
+    return total
+
+
+def net(lagrangian="tanh", custom=None):
+    """Two layers, and a matrix between them."""
+    it = _core.net_new()
+    _core.net_layer(it, "x", (D,), lagrangian, PARAMS, {"tau": 1.0})
+    _core.net_layer(it, "y", (N,), "softmax", PARAMS, {})
+    _core.net_synapse(it, "bilinear", "w", (0, 1), 1.0, (fixed(np.ones((D, N)) / 9),), None)
+    if custom is not None:
+        _core.net_synapse(it, "custom", "f", (0, 1), 1.0, (), custom)
+    return it
+
+
+def plane():
+    """Two layers of two axes, for attention and convolutions."""
+    it = _core.net_new()
+    _core.net_layer(it, "x", (4, 3), "identity", PARAMS, {})
+    _core.net_layer(it, "y", (2, 3), "identity", PARAMS, {})
+    return it
+
+
+# ---- every function, with arguments that are right
+
+KERNEL, MATRIX = fixed(np.ones((1, 1, 2, 2))), fixed(np.ones((D, N)))
+NO_EDITS = ((), None)
+
+
+def edit(w):
+    return (((1, False, "last", 0, 0, 1.0),), w.vectors[:1])
+
+
+def run_args(w, plan, count, *more):
+    return (plan, count, 1, fixed(np.tile(w.q, (count, 1))), *more)
+
+
+CALLS = [
+    ("version", lambda w: ()),
+    ("references", lambda w: ()),
+    ("run", lambda w: ("version", "{}", 0, False)),
+    ("run", lambda w: ("version", "{}", 1, True)),
+    ("bank_new", lambda w: (w.Z, "f64", False, 0)),
+    ("bank_new", lambda w: (w.Z, "f64", True, 2)),
+    ("bank_load", lambda w: (w.stored, False, 0)),
+    ("bank_load", lambda w: (w.stored, True, 1)),
+    ("bank_info", lambda w: (w.bank,)),
+    ("bank_score", lambda w: (w.bank, w.q, room(N))),
+    ("bank_combine", lambda w: (w.bank, w.p, room(D))),
+    ("bank_row", lambda w: (w.bank, 3, room(D))),
+    ("bank_inspect", lambda w: (w.bank, 0.01, None, None)),
+    ("plan_new", lambda w: (w.bank, "coupled", fixed(np.ones((D, 2))), None, {"alpha": 0.01, "memory_max": 10**9})),
+    ("plan_new", lambda w: (w.bank, None, None, fixed(np.ones((N, 2))), {"max_iter": 5, "plain": True})),
+    ("plan_new", lambda w: (w.bank, None, None, None, None)),
+    ("plan_run", lambda w: run_args(w, w.plan, 1, w.c, None, *[None] * 4, *[None] * 4)),
+    ("plan_run", lambda w: run_args(w, w.plan, 2, w.c, fixed([1, 2], np.int64), room(2 * RESULT, dtype=np.uint8),
+                                    room(2, dtype=np.int64), room(2), room(2), room(2, N), room(2, N), room(2, N), room(2, D))),
+    ("plan_route", lambda w: (w.plan, 3, True)),
+    ("plan_route", lambda w: (w.plan, 1, False)),
+    ("plan_context_margin", lambda w: (w.plan,)),
+    ("plan_gate", lambda w: (w.plan,)),
+    ("plan_landscape", lambda w: (w.plan, w.q, w.c, 4, 1)),
+    ("plan_branch", lambda w: (w.annealing, w.q, w.c)),
+    ("landscape_layouts", lambda w: ()),
+    ("activation_order", lambda w: ("entmax15",)),
+    ("result_dict", lambda w: (_core.plan_run(*run_args(w, w.plan, 1, w.c, *[None] * 9)),)),
+    ("result_layout", lambda w: ()),
+    ("end_names", lambda w: ()),
+    ("gate_new", lambda w: (w.bank, 0.01, False)),
+    ("gate_new", lambda w: (w.bank, 0.01, True)),
+    ("gate_info", lambda w: (w.gate,)),
+    ("gate_apply", lambda w: (w.gate, w.s, room(N))),
+    ("gate_solve", lambda w: (w.gate, w.u, room(N))),
+    ("gate_solve_range", lambda w: (w.gate, w.c, room(N))),
+    ("gate_critical", lambda w: (w.bank, True)),
+    ("gate_critical", lambda w: (w.bank, False)),
+    ("spectrum_new", lambda w: (w.bank,)),
+    ("spectrum_info", lambda w: (w.spectrum,)),
+    ("spectrum_omega", lambda w: (w.spectrum, room(_core.spectrum_info(w.spectrum)["modes"]))),
+    ("spectrum_run", lambda w: (w.spectrum, "solve", 0.01, 1.0, 1.0, w.u, None, room(N))),
+    ("spectrum_run", lambda w: (w.spectrum, "project", 0.01, 1.0, 1.0, w.u, None, room(N))),
+    ("spectrum_run", lambda w: (w.spectrum, "transient", 0.01, 1.0, 1.0, w.u, w.s, room(N))),
+    ("separation", lambda w: ("bound", 7, 1.0, 0.5)),
+    ("separation", lambda w: ("log", 7, 1.0, 0.5)),
+    ("separation", lambda w: ("threshold", 7, 1.0, 0.5)),
+    ("gaps", lambda w: (w.b, w.s, 0.5, 2)),
+    ("contraction", lambda w: (1.0, 0.1, 0.9)),
+    ("softmax_norm", lambda w: (w.p,)),
+    ("winner", lambda w: (w.spectrum, 10.0, w.u, w.s)),
+    ("horizon", lambda w: (w.spectrum, 10.0, 1.0, 1.0, 0.1, w.u, True)),
+    ("coupled_critical", lambda w: (w.bank, 0.1, 1.0)),
+    ("fold", lambda w: (w.bank, 0.1, 1.0, w.b, w.u, 0.02, 1e-6)),
+    ("at_p", lambda w: (w.gate, "contraction", 1.0, 0.1, w.p)),
+    ("at_p", lambda w: (w.gate, "margin", 1.0, 0.1, w.p)),
+    ("parts", lambda w: (w.gate, 0.1, w.u, w.p, room(N), room(N))),
+    ("energy", lambda w: (w.gate, 1.0, 0.1, w.b, w.u, w.s, room(N))),
+    ("context_margin", lambda w: (w.gate, fixed(np.ones((D, 2))), 2)),
+    ("hopfield", lambda w: (w.bank, "energy", 1.0, 0.0, w.q, None, 1e-6, 10)),
+    ("hopfield", lambda w: (w.bank, "energy", 1.0, 3.0, w.q, None, 1e-6, 10)),
+    ("hopfield", lambda w: (w.bank, "settle", 1.0, 0.0, w.q, room(D), 1e-6, 10)),
+    ("hopfield", lambda w: (w.bank, "update", 1.0, 0.0, w.q, room(D), 1e-6, 10)),
+    ("hopfield", lambda w: (w.bank, "update", 1.0, 3.0, w.q, room(D), 1e-6, 10)),
+    ("hopfield_bound", lambda w: (w.bank, 1.0, 2, w.q, w.c)),
+    ("attention", lambda w: (2, 3, 4, 5, fixed(np.ones((2, 4))), fixed(np.ones((3, 4))), fixed(np.ones((3, 5))), room(2, 5))),
+    ("net_new", lambda w: ()),
+    ("net_layer", lambda w: (_core.net_new(), "z", (2, 3), "softmax", PARAMS, {"scale": 1.0, "axes": 1})),
+    ("net_layer", lambda w: (_core.net_new(), "z", (2,), FUNCTIONS, PARAMS, {})),
+    ("net_synapse", lambda w: (net(), "bilinear", "b", (0, 1), 1.0, (MATRIX,), None)),
+    ("net_synapse", lambda w: (net(), "custom", "b", (0, 1), 1.0, (), squares)),
+    ("net_synapse", lambda w: (net(), "coupling", "b", (0, 0), 1.0, (), None)),
+    ("net_synapse", lambda w: (net(), "bias", "b", (0,), 1.0, (w.q,), None)),
+    ("net_synapse", lambda w: (net(), "hidden", "b", (0,), 1.0, (MATRIX.T.copy(),), (FUNCTIONS, PARAMS))),
+    ("net_synapse", lambda w: (net(), "gram", "b", (0,), 1.0, (MATRIX, w.q), None)),
+    ("net_synapse", lambda w: (net(), "self", "b", (0,), 1.0, (fixed(np.eye(D)),), None)),
+    ("net_synapse", lambda w: (net(), "tensor", "b", (0, 1), 1.0, (MATRIX,), None)),
+    ("net_synapse", lambda w: (net(), "lowrank", "b", (0, 1), 1.0, (fixed(np.ones((2, D))), fixed(np.ones((2, N))), fixed([1, 2])),
+                               None)),
+    ("net_synapse", lambda w: (plane(), "attention", "a", (0, 1), 1.0, (fixed(np.ones((1, 2, 3))), fixed(np.ones((1, 2, 3)))),
+                               (1.5, 1, 2, False))),
+    ("net_synapse", lambda w: (plane(), "hidden", "h", (0,), 1.0, ((KERNEL, 4, 3, 1, 1, False),), ("identity", PARAMS))),
+    ("net_size", lambda w: (w.net,)),
+    ("net_eval", lambda w: (w.net, 1, w.x, (True, False), room(1), room(3), *[room(D + N) for _ in range(3)], room(1))),
+    ("net_eval", lambda w: (net(FUNCTIONS, squares), 1, w.x, None, room(1), None, None, room(D + N), room(D + N), room(1))),
+    ("net_eval", lambda w: (net(FUNCTIONS, squares), 1, w.x, None, room(1), *[None] * 5)),
+    ("net_eigen", lambda w: (w.net, w.x, (False, True), 2, 1e-9, room(2))),
+    ("net_jacobian", lambda w: (net(FUNCTIONS), w.x, None, 1, w.x, room(D + N))),
+    ("net_flow", lambda w: (w.net, 1, room(D + N), "rk4", {"t_end": 0.5, "step": 0.1, "watch": 1}, ("steady",),
+                            ((0, 0.0, 1.0, w.q, False),), True, True)),
+    ("net_flow", lambda w: (w.net, 2, room(2, D + N), None, {"max_steps": 50}, None, ((0, 0.0, 1.0, fixed(np.ones((2, D))), True),
+                                                                                   (1, 0.0, 1.0, None, False)), False, False)),
+    ("lagrangians", lambda w: ()),
+    ("model_open", lambda w: (w.path, 1)),
+    ("model_info", lambda w: (w.model,)),
+    ("tokenize", lambda w: (w.model, "The capital", True)),
+    ("chat", lambda w: (w.model, (("system", "Be short."), ("user", "The capital")))),
+    ("piece", lambda w: (w.model, 5)),
+    ("observe", lambda w: (w.model, [w.tokens], None, True, True, NO_EDITS,
+                           [room(w.layers + 1, len(w.tokens), w.width, dtype=np.float32)])),
+    ("observe", lambda w: (w.model, [w.tokens, w.tokens], fixed([0, 1], np.int64), False, True, edit(w),
+                           [room(2, w.width, dtype=np.float32) for _ in range(2)])),
+    ("edit_default", lambda w: ()),
+    ("generate", lambda w: (w.model, w.tokens, {"max_tokens": 3, "exact": True, "seed": 1}, ("zzzz",), edit(w))),
+    ("score", lambda w: (w.model, w.tokens, [w.tokens[:2], w.tokens[:1]], True, room(2))),
+    ("model_bank", lambda w: (w.model, "raw", "f32")),
+    ("lens_new", lambda w: (w.model,)),
+    ("lens_view", lambda w: (w.lens, "The capital", "norm", 2, True)),
+    ("lens_layouts", lambda w: ()),
+    ("vector_load", lambda w: (w.saved,)),
+    ("vector_save", lambda w: (w.out, 2, w.width, w.vectors, None)),
+    ("contrast", lambda w: (2, 1, w.width, w.vectors, "mean")),
+]
+RESULT = _core.result_layout()["itemsize"]
+
+
+@pytest.fixture(scope="module")
+def world(tiny_model, tmp_path_factory):
+    return World(tiny_model, tmp_path_factory.mktemp("core"))
+
+
+def name_of(call):
+    return call[0]
+
+
+def test_every_function_has_a_call_that_is_answered(world):
+    functions = {name for name, it in vars(_core).items() if isinstance(it, types.BuiltinFunctionType)}
+    assert functions == {name for name, _ in CALLS} | {"set_up", "forked"}
+    for name, arguments in CALLS:
+        getattr(_core, name)(*arguments(world))
+
+
+# ---- arguments that are wrong
+
+class Undecided:
+    def __bool__(self):
+        raise ZeroDivisionError("neither")
+
+
+# Arrays that may be None, by function and place; and those of any size, or of any of two sizes.
+MAY_BE_NONE = {("plan_new", 2), ("plan_new", 3), *(("plan_run", i) for i in (4, 5, 6, 10, 11, 12, 13)), ("plan_landscape", 2),
+               ("plan_branch", 2), ("spectrum_run", 6), ("winner", 3), ("context_margin", 1), *(("net_eval", i) for i in range(4, 10)),
+               ("observe", 2)}
+ANY_SIZE = {("softmax_norm", 0)}
+AS_OFTEN = {("plan_landscape", 3)}  # as one asks for: it would be long
+
+
+def wrong_numbers(array):
+    """An array of f64 in other forms, and what is said of them; who may be written into is an output."""
+    flat = array.ravel()
+    yield "text", "a contiguous array"
+    if array.size > 1:
+        yield np.repeat(flat, 2)[::2], "a contiguous array"
+    yield array.astype(np.float32), "f64 is expected"
+    yield array.astype(">f8"), "f64 is expected"
+    yield array.astype(np.int64), "f64 is expected"
+    yield np.append(flat, 1.0), "expected"
+    if array.flags.writeable:
+        yield fixed(array), "to write into"
+    else:
+        for odd, word in ((np.nan, "NaN"), (np.inf, "an infinity")):
+            other = array.copy()
+            other.flat[array.size - 1] = odd
+            yield other, f"is {word}"
+
+
+def instead(world, where, value):
+    """What can stand in place of an argument: (it, None or the exception that it must give, words of it)."""
+    if isinstance(value, _core.Handle):
+        kind = world.kind(value)
+        for other in (None, 3, "text", *(h for h in world.handles() if world.kind(h) != kind)):
+            yield other, TypeError, f"^a {kind} is expected$"
+    elif isinstance(value, np.ndarray):
+        if where not in MAY_BE_NONE and where != ("bank_new", 0):
+            yield None, ValueError, "is missing"
+        if value.dtype == np.float64 and where != ("bank_new", 0):
+            for other, words in wrong_numbers(value):
+                yield other, None if where in ANY_SIZE and words == "expected" else ValueError, words
+        else:
+            for other in ("text", value.astype(complex), value[..., ::-1] if value.shape[-1] > 1 else 3, np.zeros((0, 3))):
+                yield other, (TypeError, ValueError), ""
+    elif isinstance(value, bool):
+        yield Undecided(), ZeroDivisionError, "neither"
+    elif isinstance(value, int):
+        yield "text", TypeError, ""
+        yield 2**70, None if where == ("plan_landscape", 4) else OverflowError, ""  # a seed is taken modulo 2^64
+        yield from ((other, None, "") for other in (-1, 0, *(() if where in AS_OFTEN else (10**15, 2**62))))
+    elif isinstance(value, float):
+        yield "text", TypeError, ""
+        yield from ((other, None, "") for other in (-1.0, np.nan, np.inf, 1e300))
+    elif isinstance(value, str):
+        yield 3, TypeError, ""
+        yield "a\0b", ValueError, ""
+        yield from ((other, None, "") for other in ("", "nonsense", "n" * 2000, "\u00e4" * 800))
+    elif isinstance(value, dict):
+        for other, error, words in ((3, TypeError, ""), ({"none": 1}, TypeError, "no option 'none'"), ({3: 1}, TypeError, ""),
+                                    ({"a\0b": 1}, ValueError, "NUL")):
+            yield other, error, words
+        for key in value:
+            yield {key: "text"}, None if isinstance(value[key], bool) else TypeError, f"{key}: "
+            yield {key: Undecided()}, ZeroDivisionError if isinstance(value[key], bool) else TypeError, ""
+            if type(value[key]) is int:
+                yield {key: 2**70}, ValueError, f"{key}: the number is out of range"
+    elif isinstance(value, (tuple, list)):
+        other = list if isinstance(value, tuple) else tuple
+        yield from ((wrong, (TypeError, ValueError), "") for wrong in (3, other(value) if value else {}))
+        kind = type(value)
+        yield from ((kind(some), None, "") for some in ((3,), (None,), ("text",), ((3,),), ((),), (None,) * 2, (3, 4, 5), (0,) * 90,
+                                                        (2**40, 0), (-1, 0), (np.ones(3),), (np.ones((2, 2)),), ()))
+    elif callable(value):
+        yield 3, None, ""
+
+
+def refused(name, arguments, error, words):
+    """None, or what is wrong with the answer: an exception must be one of those, and say in one line what is the matter."""
+    try:
+        getattr(_core, name)(*arguments)
+    except Exception as raised:
+        said = str(raised)
+        fine = isinstance(raised, error or FAILURES) and said and "\n" not in said and re.search(words, said)
+        return None if fine else f"{name}{tuple(arguments)}: {raised!r}, not {error} with '{words}'"
+    return None if error is None else f"{name}{tuple(arguments)} was answered"
+
+
+def owners(arguments):
+    """References to those that are ours alone."""
+    return [sys.getrefcount(it) for it in arguments if isinstance(it, (_core.Handle, np.ndarray))]
+
+
+def all_refused(world, name, given):
+    """What was not refused as it should be, with one argument too many, one too few, and each of them wrong in turn."""
+    wrong = [refused(name, some, TypeError, "") for some in (given + (None,), *([given[:-1]] if given else []))]
+    for i in range(len(given)):
+        wrong += [refused(name, (*given[:i], other, *given[i + 1:]), error, words)
+                  for other, error, words in instead(world, (name, i), given[i])]
+    return [one for one in wrong if one]
+
+
+@pytest.mark.parametrize("name, arguments", CALLS, ids=map(name_of, CALLS))
+def test_wrong_arguments_are_refused_in_a_line(world, name, arguments):
+    given = arguments(world)
+    before, references = owners(given), _core.references()
+    assert not all_refused(world, name, given)
+    assert owners(given) == before and _core.references() == references
