@@ -14,8 +14,8 @@ import numpy as np
 from client import CGAM, SLOW, Server, check, finish, folder, refuse, server, wait_until
 
 RECALL = json.dumps({"bank": "demo", "query": "rows:7"})
-# Long enough to be stopped, short enough to end should that fail.
-LONG = json.dumps({"trials": 200000, "seed": 1})
+# Ends by being stopped, on any machine: half an hour of one core, in blocks of a few hundredths of a second.
+LONG = json.dumps({"trials": 2000000, "n": 50, "d": 50, "seed": 1})
 
 
 def post(s, body=RECALL, path="/api/recall", **headers):
@@ -249,13 +249,21 @@ def a_verb_has_its_time():
         check(post(s)[0] == 200, "after that")
 
 
+def study_of(s, seconds, **options):
+    """The first of ever longer studies that takes longer than that here, fast or slow as the machine may be: its trials, code, document."""
+    trials, code, got = 100, 200, {"seconds": 0}
+    while code == 200 and got["seconds"] <= seconds:
+        trials *= 3
+        code, got = post(s, json.dumps({"trials": trials, "seed": 1, **options}), "/api/study/competition")
+    return trials, code, got
+
+
 def a_study_has_a_time_of_its_own(where):
-    short = {"trials": 400 // SLOW, "seed": 1, "figures": "no"}
     with server("--timeout", 0.2, "--out-timeout", 60 * SLOW, "--root", f"{where}/below") as s:
         limits = json.loads(s.request("GET", "/api")[2])["limits"]
         check(limits["seconds"] == 0.2 and limits["out_seconds"] == 60 * SLOW, "limits", limits)
-        code, got = post(s, json.dumps({**short, "trials": 40000 // SLOW, "out": "long"}), "/api/study/competition")
-        check(code == 200 and got["out"] == "long" and got["seconds"] > 0.2, "a study was stopped by --timeout", code, str(got)[:200])
+        trials, code, got = study_of(s, 0.2, out="long", figures="no")
+        check(code == 200 and got["out"] == "long" and got["seconds"] > 0.2, "a study was stopped by --timeout", trials, code, str(got)[:200])
     with server("--timeout", 60, "--out-timeout", 0.3, "--root", f"{where}/below") as s:
         body = json.dumps({**json.loads(LONG), "out": "cut", "figures": "no"})
         code, got = post(s, body, "/api/study/competition")
@@ -282,7 +290,7 @@ def too_many_verbs_are_told_so():
 def an_end_waits_for_verbs():
     s = Server("--metrics")
     answers = []
-    work = json.dumps({"trials": 6000 // SLOW, "seed": 2})
+    work = json.dumps({"trials": study_of(s, 0.5)[0], "seed": 2})
     t = threading.Thread(target=lambda: answers.append(post(s, work, "/api/study/competition")))
     t.start()
     check(wait_until(lambda: running(s) == 1), "the verb does not run")
