@@ -74,7 +74,7 @@ enum MHD_Result cgam_answer_json(cgam_asked *asked, int code, json_t *doc)
     char *text = NULL;
     size_t size = 0;
     FILE *to = open_memstream(&text, &size);
-    bool fine = to && cgam_json_write(to, doc, 1);
+    bool fine = !cgam_json_ran_short() && to && cgam_json_write(to, doc, 1);
     if (to) fine &= fclose(to) == 0 && text;
     json_decref(doc);
     if (!fine) free(text);

@@ -240,37 +240,43 @@ static char *replace(char *text, const char *what, const char *by)
     return text;
 }
 
-char *cgam_house_veil(const cgam_house *house, const char *text)
+bool cgam_house_veil(const cgam_house *house, const char *text, char **veiled)
 {
     bool any = house->root && strstr(text, house->root);
     for (int i = 0; i < house->count && !any; i++)
         any = house->tenants[i].path[0] == '/' && strstr(text, house->tenants[i].path);
-    if (!any) return NULL;
+    *veiled = NULL;
+    if (!any) return true;
     char *out = strdup(text), *below = NULL;
     for (int i = 0; i < house->count && out; i++)
         if (house->tenants[i].path[0] == '/')
             out = replace(out, house->tenants[i].path, house->tenants[i].id);
     if (house->root && out && asprintf(&below, "%s/", house->root) >= 0) {
-        for (char *at; out && (at = strstr(out, below));)
+        for (char *at; (at = strstr(out, below));)
             memmove(at, at + strlen(below), strlen(at + strlen(below)) + 1);
         free(below);
     }
-    return out && house->root ? replace(out, house->root, "root") : out;
+    *veiled = out && house->root ? replace(out, house->root, "root") : out;
+    return *veiled;
 }
 
-void cgam_house_veil_json(const cgam_house *house, json_t *doc)
+bool cgam_house_veil_json(const cgam_house *house, json_t *doc)
 {
     const char *key;
     json_t *value;
     size_t i;
+    bool fine = true;
     if (json_is_string(doc)) {
-        char *veiled = cgam_house_veil(house, json_string_value(doc));
-        if (veiled) json_string_set(doc, veiled);
+        char *veiled;
+        fine = cgam_house_veil(house, json_string_value(doc), &veiled) &&
+               (!veiled || json_string_set(doc, veiled) == 0);
         free(veiled);
     }
     if (json_is_object(doc))
-        json_object_foreach(doc, key, value) cgam_house_veil_json(house, value);
-    if (json_is_array(doc)) json_array_foreach(doc, i, value) cgam_house_veil_json(house, value);
+        json_object_foreach(doc, key, value) fine &= cgam_house_veil_json(house, value);
+    if (json_is_array(doc))
+        json_array_foreach(doc, i, value) fine &= cgam_house_veil_json(house, value);
+    return fine;
 }
 
 static json_t *describe(const cgam_house *house, const cgam_tenant *t)

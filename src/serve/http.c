@@ -331,6 +331,7 @@ static enum MHD_Result dispatch(cgam_asked *asked)
 {
     if (asked->line) atomic_store(&asked->line->since, 0);
     if (asked->refused) return cgam_answer_error(asked, asked->refused, asked->reason);
+    (void)cgam_json_ran_short(); /* of a request before */
     if (asked->route) return asked->route(asked);
     if (!asked->line) return MHD_NO;
     if (cgam_work_add(asked->server, asked)) return MHD_YES;

@@ -29,7 +29,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* [{"name", "folder", "bytes", "modified"}, ..]; takes the descriptor. */
+/* [{"name", "folder", "bytes", "modified"}, ..], NULL without memory for all; takes the descriptor. */
 static json_t *list(int fd)
 {
     enum { MOST = 10000 };
@@ -37,9 +37,13 @@ static json_t *list(int fd)
     DIR *folder = fdopendir(fd);
     char **names = calloc(MOST, sizeof *names);
     size_t count = 0;
-    for (const struct dirent *e; folder && names && count < MOST && (e = readdir(folder));)
-        if (cgam_house_is_id(e->d_name) && (names[count] = strdup(e->d_name))) count++;
-    if (names) qsort(names, count, sizeof *names, by_name);
+    bool fine = folder && names;
+    for (const struct dirent *e; fine && count < MOST && (e = readdir(folder));)
+        if (cgam_house_is_id(e->d_name)) {
+            fine = (names[count] = strdup(e->d_name)) != NULL;
+            count += fine;
+        }
+    if (fine) qsort(names, count, sizeof *names, by_name);
     for (size_t i = 0; i < count; i++) {
         struct stat st;
         if (fstatat(fd, names[i], &st, AT_SYMLINK_NOFOLLOW) == 0 &&
@@ -56,7 +60,9 @@ static json_t *list(int fd)
     free(names);
     if (folder) closedir(folder);
     else close(fd);
-    return files;
+    if (fine) return files;
+    json_decref(files); /* some of it would look like all of it */
+    return NULL;
 }
 
 enum MHD_Result cgam_answer_out(cgam_asked *asked, const char *path)

@@ -34,10 +34,10 @@ typedef struct cgam_house {
 CGAM_NODISCARD cgam_status cgam_house_open(cgam_call *call, cgam_env *env, cgam_house *house);
 void cgam_house_close(cgam_house *house);
 const cgam_tenant *cgam_house_find(const cgam_house *house, cgam_input kind, const char *id);
-/* Puts ids in place of paths, so that no answer tells where things lie. Gives a text for free(), NULL
- * where there is nothing to replace. */
-char *cgam_house_veil(const cgam_house *house, const char *text);
-void cgam_house_veil_json(const cgam_house *house, json_t *doc);
+/* Puts ids in place of paths, so that no answer tells where things lie. *veiled is a text for free(), NULL
+ * where there is nothing to replace. False without memory: what was to be veiled is not to be told. */
+CGAM_NODISCARD bool cgam_house_veil(const cgam_house *house, const char *text, char **veiled);
+CGAM_NODISCARD bool cgam_house_veil_json(const cgam_house *house, json_t *doc);
 /* "banks", "stores", "models", "root". */
 void cgam_house_describe(const cgam_house *house, json_t *doc);
 /* Is it a name for one file or folder: letters, digits, . _ - and neither . nor - in front? */

@@ -12,12 +12,15 @@ static const double LOOK_EVERY = 0.02; /* seconds between looks for the client *
 
 char *cgam_error_text(int code, const char *message)
 {
+    (void)cgam_json_ran_short(); /* what it is about may have */
     json_t *doc = json_object();
     cgam_json_put_text(doc, "error", message);
     cgam_json_put_int(doc, "status", code >= 500 ? 3 : 2);
     char *text = cgam_json_line(doc);
     json_decref(doc);
-    return text;
+    if (!cgam_json_ran_short()) return text;
+    free(text); /* half of it */
+    return NULL;
 }
 
 void cgam_asked_release(cgam_asked *asked)
@@ -188,7 +191,11 @@ static void fail(cgam_asked *asked, cgam_status status, const cgam_wish *wish)
         snprintf(message, sizeof message, "stopped: the %s",
                  asked->gone ? "client has gone" : "server ends");
     else if (!*message) snprintf(message, sizeof message, "%s", cgam_status_text(status));
-    char *veiled = cgam_house_veil(&server->house, message);
+    char *veiled;
+    if (!cgam_house_veil(&server->house, message, &veiled)) {
+        status = CGAM_E_NOMEM;
+        snprintf(message, sizeof message, "%s", cgam_status_text(status));
+    }
     int code = code_of(status, wish);
     char *text = cgam_error_text(code, veiled ? veiled : message);
     finish(asked, code, false, text, text ? strlen(text) : 0);
@@ -225,9 +232,10 @@ static void answer(cgam_asked *asked)
         }
     }
     cgam_stop_set(NULL);
+    if (status == CGAM_OK && !cgam_house_veil_json(&server->house, call.doc))
+        status = cgam_fail_nomem(server->env, "the document");
     if (status == CGAM_OK) {
         size_t size = 0;
-        cgam_house_veil_json(&server->house, call.doc);
         char *text = document_text(call.doc, asked->events, &size);
         finish(asked, MHD_HTTP_OK, call.negative, text, size);
     } else fail(asked, status, &wish);

@@ -24,11 +24,11 @@ static int open_house(cgam_env *env, void *arg)
     cgam_call call = {.env = env, .args = args, .verb = &cgam_verb_serve};
     if (status == CGAM_OK) status = cgam_house_open(&call, env, &house);
     if (status == CGAM_OK) {
-        char text[300];
+        char text[300], *veiled;
         snprintf(text, sizeof text, "%s: no; %s/out: no; %s2 yes", bank, house.root, bank);
-        char *veiled = cgam_house_veil(&house, text);
-        if (!veiled) status = cgam_fail(env, CGAM_E_NOMEM, "a text");
-        else if (strncmp(veiled, "Z: no; ", 7) != 0 || !strstr(veiled, "2 yes") ||
+        if (!cgam_house_veil(&house, text, &veiled))
+            status = cgam_fail(env, CGAM_E_NOMEM, "a text");
+        else if (!veiled || strncmp(veiled, "Z: no; ", 7) != 0 || !strstr(veiled, "2 yes") ||
                  strstr(veiled, house.root))
             fail_msg("veiled: %s", veiled);
         free(veiled);
