@@ -6,6 +6,7 @@
 #include "io/child.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -37,8 +38,8 @@ static void end_guest(guest *g)
 static void unlink_guest(cgam_server *server, const guest *g)
 {
     guest **at = &server->guests;
-    while (*at && *at != g) at = &(*at)->next;
-    if (*at) *at = g->next;
+    while (*at != g) at = &(*at)->next; /* it is there */
+    *at = g->next;
 }
 
 void cgam_guests_end(cgam_server *server)
@@ -211,6 +212,26 @@ static bool await(const guest *g, cgam_asked *asked, cgam_frame *frame, bool *st
     }
 }
 
+/* What a frame that ends a request says; false: nothing that makes sense. */
+static bool understand(cgam_env *env, const cgam_frame *frame, const char *text, cgam_call *call,
+                       cgam_status *status)
+{
+    *status = frame->flag <= INT_MAX ? (cgam_status) - (int)frame->flag : CGAM_OK;
+    if (frame->kind == CGAM_FRAME_FAILED && *status != CGAM_OK &&
+        *cgam_status_name(*status) != '?') {
+        (void)cgam_fail(env, *status, "%s", text);
+        return true;
+    }
+    if (frame->kind != CGAM_FRAME_DONE) return false;
+    json_error_t error;
+    bool no_memory;
+    json_decref(call->doc);
+    call->doc = cgam_json_tree(text, (size_t)frame->size, &error, &no_memory);
+    call->negative = frame->flag;
+    *status = no_memory ? cgam_fail_nomem(env, "the document") : CGAM_OK;
+    return no_memory || json_is_object(call->doc);
+}
+
 /* Until it has answered. */
 static cgam_status listen_to(cgam_server *server, guest *g, cgam_asked *asked, cgam_call *call,
                              bool *alive)
@@ -220,22 +241,22 @@ static cgam_status listen_to(cgam_server *server, guest *g, cgam_asked *asked, c
     *alive = false;
     while (await(g, asked, &frame, &stopped)) {
         char *text = cgam_frame_text(g->line, &frame);
+        cgam_status status;
         if (!text) break;
-        cgam_status status = CGAM_OK;
-        if (frame.kind == CGAM_FRAME_TOLD && call->progress.to.report) cgam_asked_tell(asked, text);
-        else if (frame.kind == CGAM_FRAME_DONE) {
-            json_decref(call->doc);
-            call->doc = json_loads(text, 0, NULL);
-            call->negative = frame.flag;
-            if (!call->doc) status = cgam_fail_nomem(server->env, "the document");
-        } else if (frame.kind == CGAM_FRAME_FAILED)
-            status = cgam_fail(server->env, (cgam_status) - (int)frame.flag, "%s", text);
+        if (frame.kind == CGAM_FRAME_TOLD) {
+            if (call->progress.to.report) cgam_asked_tell(asked, text);
+            free(text);
+            continue;
+        }
+        *alive = understand(server->env, &frame, text, call, &status);
         free(text);
-        if (frame.kind == CGAM_FRAME_TOLD) continue;
+        if (!*alive)
+            return cgam_fail(server->env, CGAM_E_INTERNAL,
+                             "what the process that the model ran in answered makes no sense; the "
+                             "model may be damaged");
         pthread_mutex_lock(&server->guests_lock);
         g->kept = (size_t)frame.kept;
         pthread_mutex_unlock(&server->guests_lock);
-        *alive = true;
         return status;
     }
     return stopped ? CGAM_E_INTERRUPTED : lost(server->env, g);

@@ -1,0 +1,277 @@
+/* Server and guest, each against another end that dies, is cut off or talks nonsense, and while calls fail: a request gets its answer
+ * or one line that says why not, no guest is left over, and a guest that cannot do its work ends. This program is both: started as a
+ * guest by the server's side it behaves as the root that it is given says, and the guest's side runs in children of it. */
+#include "serve/guest.h"
+#include "support/failing_calls.h"
+#include "support/objects.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { WAIT_SECONDS = 30 }; /* for what comes at once or never */
+
+/* ---- guests that the server's side meets ------------------------------------------------------- */
+
+static void send_frame(uint32_t kind, uint32_t flag, const char *text)
+{
+    cgam_frame frame = {.kind = kind, .flag = flag, .size = strlen(text), .kept = 100};
+    if (!cgam_frame_write(0, &frame, sizeof frame) || !cgam_frame_write(0, text, strlen(text)))
+        _exit(5);
+}
+
+/* Takes a request whole: what stands in it, then what is lent. */
+static bool take_work(void)
+{
+    cgam_frame frame;
+    char *text = cgam_frame_read(0, &frame, sizeof frame) ? cgam_frame_text(0, &frame) : NULL;
+    json_t *work = text ? json_loads(text, 0, NULL) : NULL;
+    const json_t *lent = json_object_get(work, "lent");
+    bool fine = work != NULL;
+    char room[64];
+    for (size_t i = 0; i < json_array_size(lent) && fine; i++) {
+        json_int_t size = json_integer_value(json_array_get(json_array_get(lent, i), 1));
+        fine = size <= (json_int_t)sizeof room && cgam_frame_read(0, room, (size_t)size);
+    }
+    json_decref(work);
+    free(text);
+    return fine;
+}
+
+static int behave(const char *how)
+{
+    cgam_frame frame = {.kind = CGAM_FRAME_DONE, .size = 100};
+    if (strcmp(how, "dies at once") == 0) return 9;
+    while (take_work()) {
+        if (strcmp(how, "dies") == 0) return 7;
+        if (strcmp(how, "aborts") == 0) abort();
+        if (strcmp(how, "cut in its head") == 0) return !cgam_frame_write(0, &frame, 3);
+        if (strcmp(how, "cut") == 0) return !cgam_frame_write(0, &frame, sizeof frame);
+        if (strcmp(how, "large") == 0) {
+            frame.size = UINT64_MAX;
+            (void)cgam_frame_write(0, &frame, sizeof frame);
+            pause();
+        }
+        if (strcmp(how, "no document") == 0) send_frame(CGAM_FRAME_DONE, 0, "{\"a\": ");
+        if (strcmp(how, "no frame") == 0) send_frame(99, 0, "{}");
+        if (strcmp(how, "no failure") == 0) send_frame(CGAM_FRAME_FAILED, 0, "it went well");
+        if (strcmp(how, "no status") == 0) send_frame(CGAM_FRAME_FAILED, 4000000000u, "what now");
+        if (strcmp(how, "fails") == 0)
+            send_frame(CGAM_FRAME_FAILED, (uint32_t)-CGAM_E_FORMAT, "a damaged model");
+        if (strcmp(how, "stops") == 0) { /* slowly, with a word in between */
+            if (!cgam_frame_read(0, &frame, sizeof frame) || frame.kind != CGAM_FRAME_STOP)
+                return 6;
+            send_frame(CGAM_FRAME_TOLD, 0, "{}");
+            usleep(100000);
+            send_frame(CGAM_FRAME_FAILED, (uint32_t)-CGAM_E_INTERRUPTED, "stopped on request");
+        }
+        send_frame(CGAM_FRAME_TOLD, 0, "{}");
+        send_frame(CGAM_FRAME_DONE, 1, "{\"a\": 1}");
+    }
+    return 0;
+}
+
+/* ---- the server's side ------------------------------------------------------------------------- */
+
+typedef struct host {
+    cgam_server server;
+    cgam_asked asked;
+    cgam_line_in line;
+    cgam_tenant store;
+    json_t *doc; /* that came */
+    bool negative;
+} host;
+
+static void host_open(host *h, cgam_env *env, const char *how)
+{
+    static char id[] = "s", path[] = "/nowhere/s.db";
+    static char behaviour[40];
+    snprintf(behaviour, sizeof behaviour, "%s", how);
+    *h = (host){.line.fd = -1, .store = {CGAM_INPUT_STORE, id, path}};
+    h->server.env = env;
+    h->server.house = (cgam_house){
+        .env = env, .root = behaviour, .tenants = &h->store, .count = 1, .room_bytes = 1000};
+    h->asked = (cgam_asked){.server = &h->server, .line = &h->line, .limit = WAIT_SECONDS};
+    h->asked.begun = cgam_clock();
+    pthread_mutex_init(&h->server.guests_lock, NULL);
+    pthread_mutex_init(&h->asked.lock, NULL);
+}
+
+static void host_close(host *h)
+{
+    cgam_guests_end(&h->server);
+    pthread_mutex_destroy(&h->server.guests_lock);
+    pthread_mutex_destroy(&h->asked.lock);
+    json_decref(h->doc);
+}
+
+/* Asks a guest of a model, and lends it a file. */
+static cgam_status host_ask(host *h, const char *model)
+{
+    int used;
+    cgam_env *env = h->server.env;
+    cgam_args *args = NULL;
+    cgam_lent file = {"prompt", "bytes", 5};
+    cgam_wish wish = {.env = env, .files = &file, .count = 1};
+    const cgam_verb *verb = cgam_verb_find(2, (const char *const[]){"lm", "lens"}, &used);
+    wish.options = json_pack("{ssss}", "prompt", "x", "model", model);
+    cgam_call call = {.verb = verb, .env = env, .doc = json_object()};
+    cgam_status status = wish.options && call.doc ? CGAM_OK : cgam_fail_nomem(env, "options");
+    if (status == CGAM_OK) status = cgam_args_json(env, verb, wish.options, &args);
+    call.args = args;
+    if (status == CGAM_OK) status = cgam_guest_ask(&h->server, &h->asked, &wish, &call);
+    json_decref(h->doc);
+    h->doc = call.doc;
+    h->negative = call.negative;
+    json_decref(wish.options);
+    cgam_args_free(args);
+    return status;
+}
+
+static bool answered(const host *h)
+{
+    return json_integer_value(json_object_get(h->doc, "a")) == 1 && h->negative;
+}
+
+static void guests_that_mean_no_good_are_told_of(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *how, *message;
+        cgam_status status;
+        int left; /* guests that stay */
+    } cases[] = {
+        {"is good", NULL, CGAM_OK, 1},
+        {"fails", "a damaged model", CGAM_E_FORMAT, 1},
+        {"dies", "itself with status 7", CGAM_E_INTERNAL, 0},
+        {"dies at once", "itself with status 9", CGAM_E_INTERNAL, 0},
+        {"aborts", "signal 6", CGAM_E_INTERNAL, 0},
+        {"cut in its head", "itself with status 0", CGAM_E_INTERNAL, 0},
+        {"cut", "itself with status 0", CGAM_E_INTERNAL, 0},
+        {"large", "signal 9", CGAM_E_INTERNAL, 0},
+        {"no document", "makes no sense", CGAM_E_INTERNAL, 0},
+        {"no frame", "makes no sense", CGAM_E_INTERNAL, 0},
+        {"no failure", "makes no sense", CGAM_E_INTERNAL, 0},
+        {"no status", "makes no sense", CGAM_E_INTERNAL, 0},
+    };
+    int wrong = 0;
+    cgam_env *env = object_env(1);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        host h;
+        host_open(&h, env, cases[i].how);
+        cgam_status status = host_ask(&h, "m.gguf");
+        const char *said = status == CGAM_OK ? "" : cgam_env_message(env);
+        int left = (int)cgam_guests_describe(&h.server).count;
+        if (status != cases[i].status || left != cases[i].left || strchr(said, '\n') ||
+            (cases[i].message ? !strstr(said, cases[i].message) : !answered(&h))) {
+            print_error("a guest that %s: status %d with '%s', %d left\n", cases[i].how, status,
+                        said, left);
+            wrong++;
+        }
+        host_close(&h);
+    }
+    assert_int_equal(wrong, 0);
+    cgam_env_free(env);
+}
+
+static void a_guest_stops_when_it_is_asked_to(void **state)
+{
+    (void)state;
+    host h;
+    cgam_env *env = object_env(1);
+    host_open(&h, env, "stops");
+    h.asked.limit = 0;
+    assert_int_equal(host_ask(&h, "m.gguf"), CGAM_E_INTERRUPTED);
+    assert_true(h.asked.late);
+    assert_int_equal(cgam_guests_describe(&h.server).count, 1);
+    host_close(&h);
+    cgam_env_free(env);
+}
+
+/* Each says that it keeps 100 bytes. */
+static void guests_that_keep_too_much_go(void **state)
+{
+    (void)state;
+    host h;
+    cgam_env *env = object_env(1);
+    host_open(&h, env, "is good");
+    for (int i = 0; i < 2; i++) {
+        CHECK_STATUS(env, host_ask(&h, "one.gguf"));
+        CHECK_STATUS(env, host_ask(&h, "two.gguf"));
+        assert_int_equal(cgam_guests_describe(&h.server).count, 2);
+        assert_int_equal(cgam_guests_describe(&h.server).bytes, 200);
+        assert_int_equal(h.server.guests_started, 2); /* both stay */
+    }
+    h.server.house.room_bytes = 150;
+    CHECK_STATUS(env, host_ask(&h, "one.gguf"));
+    assert_int_equal(cgam_guests_describe(&h.server).count, 1);
+    CHECK_STATUS(env, host_ask(&h, "one.gguf"));
+    assert_int_equal(h.server.guests_started, 2); /* it was the other one that went */
+    h.server.house.room_bytes = 99;
+    CHECK_STATUS(env, host_ask(&h, "one.gguf"));
+    assert_int_equal(cgam_guests_describe(&h.server).count, 0);
+    host_close(&h);
+    cgam_env_free(env);
+}
+
+static int ask_once(cgam_env *env, void *arg)
+{
+    host h;
+    host_open(&h, env, arg);
+    cgam_status status = host_ask(&h, "m.gguf");
+    if (status == CGAM_OK && !answered(&h)) fail_msg("an answer that is none");
+    host_close(&h);
+    return status;
+}
+
+static void what_the_server_lacks_for_a_guest_is_told(void **state)
+{
+    (void)state;
+    char how[] = "is good";
+    if (malloc_fails_too()) assert_true(check_calls_of("malloc", ask_once, how, NULL) > 20);
+    static const struct {
+        const char *call;
+        int error, k;
+        const char *message; /* NULL: it goes on */
+    } cases[] = {
+        {"socketpair", EMFILE, 1, "no process for the model: Too many open files"},
+        {"posix_spawn_file_actions_init", ENOMEM, 1, "no process for the model: Cannot allocate"},
+        {"send", EINTR, 1, NULL},
+        {"send", EPIPE, 1, "signal 9"},
+        {"send", EPIPE, 2, "signal 9"},
+        {"send", EPIPE, 3, "signal 9"},
+        {"read", EINTR, 1, NULL},
+        {"read", EIO, 1, "signal 9"},
+    };
+    for (size_t i = 0; malloc_fails_too() && i < sizeof cases / sizeof *cases; i++) {
+        host h;
+        cgam_env *env = object_env(1);
+        host_open(&h, env, how);
+        fail_call(cases[i].call, cases[i].error, cases[i].k);
+        cgam_status status = host_ask(&h, "m.gguf");
+        assert_true(call_failed());
+        fail_call(NULL, 0, 0);
+        if (!cases[i].message) assert_true(status == CGAM_OK && answered(&h));
+        else if (status == CGAM_OK || !strstr(cgam_env_message(env), cases[i].message))
+            fail_msg("%s %d: %d, '%s'", cases[i].call, cases[i].k, status, cgam_env_message(env));
+        host_close(&h);
+        cgam_env_free(env);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 2 && strcmp(argv[1], "serve") == 0 && strcmp(argv[2], "--guest") == 0)
+        for (int i = 3; i + 1 < argc; i++)
+            if (strcmp(argv[i], "--root") == 0) return behave(argv[i + 1]);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(guests_that_mean_no_good_are_told_of),
+        cmocka_unit_test(a_guest_stops_when_it_is_asked_to),
+        cmocka_unit_test(guests_that_keep_too_much_go),
+        cmocka_unit_test(what_the_server_lacks_for_a_guest_is_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
