@@ -262,6 +262,199 @@ static void what_the_server_lacks_for_a_guest_is_told(void **state)
     }
 }
 
+/* ---- the guest's side -------------------------------------------------------------------------- */
+
+typedef struct room {
+    pid_t pid;
+    int line;
+} room;
+
+/* A child that runs as a guest, with one call failing; words: of the command line beside --guest. */
+static room room_open(const char *call, int error, int k, int count, const char *const *words)
+{
+    int ends[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    fflush(NULL);
+    room r = {fork(), ends[0]};
+    assert_true(r.pid >= 0);
+    if (r.pid == 0) {
+        const char *all[8] = {"--guest"};
+        memcpy(all + 1, words, (size_t)count * sizeof *words);
+        cgam_env *env = NULL;
+        cgam_args *args = NULL;
+        cgam_env_opts opts = cgam_env_opts_default();
+        opts.threads = 1;
+        close(ends[0]);
+        if (dup2(ends[1], 0) != 0 || cgam_env_new(&opts, &env) != CGAM_OK ||
+            cgam_args_parse(env, &cgam_verb_serve, count + 1, all, &args) != CGAM_OK)
+            _exit(90);
+        close(ends[1]);
+        fail_call(call, error, k);
+        cgam_call run = {.env = env, .args = args, .verb = &cgam_verb_serve};
+        cgam_status status = cgam_guest_run(&run);
+        bool told = status != CGAM_OK && *cgam_env_message(env);
+        _exit(told ? 3 : 91);
+    }
+    close(ends[1]);
+    const struct timeval most = {.tv_sec = WAIT_SECONDS};
+    setsockopt(r.line, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
+    return r;
+}
+
+static bool room_send(room r, const char *work, const char *lent)
+{
+    cgam_frame frame = {.kind = CGAM_FRAME_WORK, .size = strlen(work)};
+    return cgam_frame_write(r.line, &frame, sizeof frame) &&
+           cgam_frame_write(r.line, work, strlen(work)) &&
+           cgam_frame_write(r.line, lent, strlen(lent));
+}
+
+/* The kind of frame that ends the request, with its text for free(); 0: it ended itself. */
+static uint32_t room_hear(room r, char **text)
+{
+    cgam_frame frame = {0};
+    *text = NULL;
+    while (cgam_frame_read(r.line, &frame, sizeof frame)) {
+        *text = cgam_frame_text(r.line, &frame);
+        if (frame.kind != CGAM_FRAME_TOLD) return *text ? frame.kind : 0;
+        free(*text);
+        *text = NULL;
+    }
+    return 0;
+}
+
+/* Its exit status, 128 where a signal ended it: ours, if it did not end by itself. */
+static int room_close(room r)
+{
+    int state = 0;
+    close(r.line);
+    for (int ms = 0; waitpid(r.pid, &state, WNOHANG) == 0; ms++) {
+        if (ms > 1000 * WAIT_SECONDS) kill(r.pid, SIGKILL);
+        usleep(1000);
+    }
+    return WIFEXITED(state) ? WEXITSTATUS(state) : 128;
+}
+
+#define GOOD                                                                                       \
+    "{\"verb\": \"recall\", \"options\": {\"bank\": \"demo:\", \"query\": \"rows:7\"}, \"alone\": true"
+#define LENT                                                                                       \
+    "{\"verb\": \"bank names\", \"options\": {\"bank\": \"demo:\", \"names\": \"names\"}, \"lent\": "
+
+static void a_guest_answers_or_ends(void **state)
+{
+    (void)state;
+    char many[4000] = GOOD ", \"lent\": [0";
+    while (strlen(many) < 1000) snprintf(many + strlen(many), 8, ",0,0");
+    snprintf(many + strlen(many), 8, "]}");
+    const struct {
+        const char *work, *lent;
+        uint32_t kind; /* 0: it ends */
+        const char *piece;
+        bool hang_up; /* nothing more comes */
+    } cases[] = {
+        {GOOD "}", "", CGAM_FRAME_DONE, "\"queries\"", false},
+        {GOOD ", \"lent\": [[\"x\", 0]]}", "", CGAM_FRAME_DONE, "\"queries\"", false},
+        {LENT "[[\"names\", 2]]}", "a\n", CGAM_FRAME_FAILED, "names", false},
+        {"{\"verb\": \"recall\", \"options\": {\"bank\": \"demo:\"}}", "", CGAM_FRAME_FAILED,
+         "query is missing", false},
+        {"{\"verb\": \"recall\", \"options\": {\"x\": 1}}", "", CGAM_FRAME_FAILED, "x", false},
+        {"{\"verb\": \"recall\"", "", 0, "", false},
+        {"{\"verb\": \"reca\", \"options\": {}}", "", 0, "", false},
+        {"{}", "", 0, "", false},
+        {LENT "[[\"names\", 200]]}", "a\n", 0, "", true},
+        {LENT "[[\"names\", 1], [\"more\", 5]]}", "ab", 0, "", true},
+        {many, "", 0, "", false},
+    };
+    int wrong = 0;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *text;
+        room r = room_open(NULL, 0, 0, 0, NULL);
+        const cgam_frame stop = {.kind = CGAM_FRAME_STOP}; /* one that comes too late */
+        assert_true(cgam_frame_write(r.line, &stop, sizeof stop));
+        assert_true(room_send(r, cases[i].work, cases[i].lent));
+        if (cases[i].hang_up) shutdown(r.line, SHUT_WR);
+        uint32_t kind = room_hear(r, &text);
+        bool fine = kind == cases[i].kind && (!kind || strstr(text, cases[i].piece));
+        free(text);
+        if (fine && kind) { /* it goes on */
+            fine = room_send(r, GOOD "}", "") && room_hear(r, &text) == CGAM_FRAME_DONE;
+            free(text);
+        }
+        int end = room_close(r);
+        if (fine && end == 0) continue;
+        print_error("%.80s: answered by %u, ended with %d\n", cases[i].work, kind, end);
+        wrong++;
+    }
+    assert_int_equal(wrong, 0);
+}
+
+static void a_guest_whose_server_is_gone_ends(void **state)
+{
+    (void)state;
+    room r = room_open(NULL, 0, 0, 0, NULL);
+    assert_true(room_send(r, GOOD "}", ""));
+    assert_int_equal(room_close(r), 0); /* it speaks to nobody */
+    r = room_open(NULL, 0, 0, 0, NULL);
+    assert_int_equal(write(r.line, "abc", 3), 3); /* of a frame */
+    assert_int_equal(room_close(r), 0);
+}
+
+static void a_guest_without_a_sandbox_is_none(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *words[4];
+        int count, status;
+    } cases[] = {
+        {{"--root", "/tmp", "--store", "/tmp/s.db"}, 4, 0},
+        {{"--store", "s.db"}, 2, 3}, /* in which folder? */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        room r = room_open(NULL, 0, 0, cases[i].count, cases[i].words);
+        assert_int_equal(room_close(r), cases[i].status);
+    }
+}
+
+/* What a guest says to a request of which all is there: its answer, a line that says why not, or nothing more. */
+static bool says_right(room r, uint32_t *kind)
+{
+    char *text = NULL;
+    *kind = room_send(r, GOOD ", \"lent\": [[\"x\", 2]]}", "a\n") ? room_hear(r, &text) : 0;
+    json_t *doc = *kind == CGAM_FRAME_DONE ? json_loads(text, 0, NULL) : NULL;
+    bool right = !*kind || json_array_size(json_object_get(doc, "queries")) == 1 ||
+                 (*kind == CGAM_FRAME_FAILED && *text && !strchr(text, '\n'));
+    if (!right) print_error("frame %u: %.200s\n", *kind, text);
+    json_decref(doc);
+    free(text);
+    return right;
+}
+
+static void a_guest_without_memory_says_so_or_ends(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"--root", "/tmp", "--store", "/tmp/s.db"};
+    if (!malloc_fails_too()) skip();
+    int wrong = 0, failed = 0, ended = 0;
+    int survived = 0; /* in a row: when there are many, no more memory was asked for */
+    for (int k = 1; survived < 20; k++) {
+        uint32_t first, second = 0;
+        room r = room_open("malloc", ENOMEM, k, 4, words);
+        bool right = says_right(r, &first) && (!first || says_right(r, &second));
+        int end = room_close(r);
+        failed += first == CGAM_FRAME_FAILED;
+        ended += !first;
+        survived = first == CGAM_FRAME_DONE ? survived + 1 : 0;
+        if (right && (end == 0 || end == 3) &&
+            (first != CGAM_FRAME_FAILED || second == CGAM_FRAME_DONE))
+            continue;
+        print_error("request %d for memory: frames %u and %u, the end is %d\n", k, first, second,
+                    end);
+        wrong++;
+    }
+    assert_int_equal(wrong, 0);
+    assert_true(failed > 5 && ended > 5);
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 2 && strcmp(argv[1], "serve") == 0 && strcmp(argv[2], "--guest") == 0)
@@ -272,6 +465,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_guest_stops_when_it_is_asked_to),
         cmocka_unit_test(guests_that_keep_too_much_go),
         cmocka_unit_test(what_the_server_lacks_for_a_guest_is_told),
+        cmocka_unit_test(a_guest_answers_or_ends),
+        cmocka_unit_test(a_guest_whose_server_is_gone_ends),
+        cmocka_unit_test(a_guest_without_a_sandbox_is_none),
+        cmocka_unit_test(a_guest_without_memory_says_so_or_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
