@@ -4,10 +4,37 @@
 #include "memory/pack.h"
 
 #include <cgam/recall.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <unistd.h>
 
 enum { N = 7, D = 3 };
+
+/* The same bank without the room that a head is given: blanks are two thirds of such a small file, would take two thirds of
+ * the damage and most of the time. */
+static size_t tighten(uint8_t *bytes, size_t size)
+{
+    static const char key[] = "\"digest.header\":\"";
+    enum { LENGTH = 8, DIGEST = 32, HEX = 2 * DIGEST };
+    uint8_t digest[DIGEST];
+    char hex[HEX + 1];
+    uint64_t head;
+    memcpy(&head, bytes, LENGTH);
+    size_t data = LENGTH + head, end = data;
+    while (bytes[end - 1] == ' ') end--;
+    end = (end + CGAM_SEALED_ALIGN - 1) / CGAM_SEALED_ALIGN * CGAM_SEALED_ALIGN;
+    head = end - LENGTH;
+    memcpy(bytes, &head, LENGTH);
+    memmove(bytes + end, bytes + data, size - data);
+    /* its digest is that of the head with zeros for it */
+    uint8_t *own = memmem(bytes, end, key, sizeof key - 1);
+    must(own != NULL);
+    own += sizeof key - 1;
+    memset(own, '0', HEX);
+    crypto_generichash(digest, DIGEST, bytes, end, NULL, 0);
+    memcpy(own, sodium_bin2hex(hex, sizeof hex, digest, DIGEST), HEX);
+    return size - data + end;
+}
 
 /* A small bank with all parts, made once. */
 static const uint8_t *sound(size_t *size)
@@ -36,6 +63,7 @@ static const uint8_t *sound(size_t *size)
         must(cgam_pack_drop(env, path, N, &(uint64_t){2}) == CGAM_OK);
         cgam_file_lend(NULL);
         bytes = fuzz_take(path, &length);
+        length = tighten(bytes, length);
         unlink(rows);
         unlink(path);
     }
@@ -56,12 +84,12 @@ static void recall(cgam_bank *bank, int how)
     if (cgam_recall_once(bank, q, q, &opts, &r) != CGAM_OK) must_be_one_line(fuzz_env());
 }
 
-static void use(cgam_bank *bank, int what)
+static void use(cgam_bank *bank, int what, bool untouched)
 {
     const char *damaged;
     cgam_row_names *names;
     if (what < 4) recall(bank, what);
-    else if (what == 4) must(cgam_pack_check(bank, &damaged) == CGAM_OK);
+    else if (what == 4) must(cgam_pack_check(bank, &damaged) == CGAM_OK && !(untouched && damaged));
     else if (cgam_pack_names(bank, &names) == CGAM_OK) cgam_row_names_free(names);
     else must_be_one_line(fuzz_env());
 }
@@ -81,7 +109,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         cgam_bank_opts opts = cgam_bank_opts_default();
         if (cgam_packed_bank(packed, "fuzz", &opts, &bank) != CGAM_OK) must_be_one_line(env);
         else {
-            use(bank, (data[0] >> 1) % 6);
+            use(bank, (data[0] >> 1) % 6, size == 1 && !(data[0] & 1));
             cgam_bank_free(bank);
         }
     }
