@@ -17,6 +17,7 @@ typedef struct failing_alloc {
     _Atomic int64_t requests; /* asked for so far */
     _Atomic int64_t looks;    /* for a wish to stop, so far */
     _Atomic int64_t live;     /* blocks given and not yet taken back */
+    struct places *places;    /* private: where requests come from; NULL = nobody asks */
 } failing_alloc;
 
 /* Options for an env that allocates through `failing`, which is borrowed until the env is freed. */
@@ -36,5 +37,9 @@ int64_t check_some_allocations(check_scenario scenario, void *arg, int64_t step)
 
 /* The same on an env with so many threads; requests then come in any order. */
 int64_t check_every_allocation_threads(check_scenario scenario, void *arg, int threads);
+
+/* For scenarios of thousands, which come from a few hundred places: of the requests that come by the same calls the first one fails,
+ * and none where an earlier scenario of the program came by them. Gives the number of places that were new. */
+int64_t check_every_place(check_scenario scenario, void *arg);
 
 #endif

@@ -247,6 +247,39 @@ static void mistakes_on_failed_allocation_are_found(void **state)
     assert_printed("look 1 failed, the scenario returned 0");
 }
 
+/* A thousand blocks from one place, and one from another, whose refusal is swallowed by the flawed one. */
+static int many_blocks(cgam_env *env, void *arg)
+{
+    const flaw *f = arg;
+    for (int i = 0; i < 1000; i++) {
+        void *block = cgam_alloc(env, 1, 8);
+        if (!block) return cgam_fail_nomem(env, "one of many");
+        cgam_free(env, block);
+    }
+    void *last = cgam_alloc(env, 1, 8);
+    if (!last && *f != SWALLOWS) return cgam_fail_nomem(env, "the last");
+    cgam_free(env, last);
+    return CGAM_OK;
+}
+
+static void run_many_swallows(void **state)
+{
+    (void)state;
+    flaw f = SWALLOWS;
+    check_every_place(many_blocks, &f);
+}
+
+static void every_place_fails_once(void **state)
+{
+    (void)state;
+    flaw f = SOUND;
+    assert_false(passes(run_many_swallows));
+    assert_printed("returned 0");
+    const double places = (double)check_every_place(many_blocks, &f);
+    CHECK_LE(2, places); /* those of the env are among them */
+    CHECK_LE(places, 20);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -256,6 +289,7 @@ int main(void)
         cmocka_unit_test(status_and_message_are_printed),
         cmocka_unit_test(every_allocation_is_made_to_fail),
         cmocka_unit_test(mistakes_on_failed_allocation_are_found),
+        cmocka_unit_test(every_place_fails_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
