@@ -45,6 +45,17 @@ static void what_is_cut_short_is_refused(void **state)
         CHECK_FAILS(env, CGAM_E_FORMAT, read_words(words, size, &rows));
         assert_null(rows.names);
     }
+    /* and where the end is mended: only the last } may be ours */
+    char text[sizeof words + 1];
+    for (size_t size = 0; size < (size_t)(end - words); size++) {
+        snprintf(text, sizeof text, "%.*s}", (int)size, words);
+        const bool all = size + 1 == (size_t)(end - words);
+        CHECK_FAILS(env, all ? CGAM_OK : CGAM_E_FORMAT, read_words(text, size + 1, &rows));
+        cgam_data_rows_free(env, &rows);
+    }
+    CHECK_FAILS(env, CGAM_E_FORMAT, read_words(words, sizeof words, &rows)); /* with its NUL */
+    CHECK_FAILS(env, CGAM_E_FORMAT, read_words("[1, {}", 6, &rows));
+    CHECK_MESSAGE(env, "one JSON object is expected");
 }
 
 static void lies_are_refused(void **state)
@@ -63,6 +74,21 @@ static void lies_are_refused(void **state)
         {"3,4,5,1]", "3,nan,5,1]", "numbers of a word"},
         {"3,4,5,1]", "3,4,5,-1]", "a rank is missing"},
         {"caf\\u00e9", "caf\\u000a", "not a word"},
+        {"3,4,5,1]", "3,4,5,0.5]", "a rank is missing"},
+        {"3,4,5,1]", "3,4,5,1,", "numbers of a word"},
+        {"3,4,5,1]", "3,4;5,1]", "numbers of a word"},
+        {"\":[3", "\";[3", "numbers of a word"},
+        {"\":[3", "\":{3", "numbers of a word"},
+        {"\"caf", "caf", "a word is expected"},
+        {"]},\"unk", "],\"c\":[3,4,5,1]},\"unk", "more words than were announced"},
+        {"\"size\":2", "\"sizes\":2", "size, dimensions and vectors are expected"},
+        {"\"size\":2", "\"size\":\"2\"", "size, dimensions and vectors are expected"},
+        {"\"dimensions\":2", "\"dimension\":2", "size, dimensions and vectors are expected"},
+        {"\"dimensions\":2", "\"dimensions\":null", "size, dimensions and vectors are expected"},
+        {"\"vectors\":{", "\"vectors\":[", "size, dimensions and vectors are expected"},
+        {"\"size\":2", "\"size\":0", "out of range"},
+        {"\"dimensions\":2", "\"dimensions\":-2", "out of range"},
+        {"\"dimensions\":2", "\"dimensions\":100001", "out of range"},
         {"caf\\u00e9", "caf\\q0e9", "not a word"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -95,13 +121,49 @@ static void digits_are_pixels_and_labels(void **state)
                     cgam_data_read_digits(env, "digits", &image_file, &label_file, &rows));
     }
     image_file.size = sizeof images;
-    labels[8] = 10;
+    label_file.size--;
     CHECK_FAILS(env, CGAM_E_FORMAT,
                 cgam_data_read_digits(env, "digits", &image_file, &label_file, &rows));
-    labels[8] = 9;
+    label_file.size = 7;
+    CHECK_FAILS(env, CGAM_E_FORMAT,
+                cgam_data_read_digits(env, "digits", &image_file, &label_file, &rows));
+    label_file.size = sizeof labels;
+    const struct {
+        uint8_t *at, to;
+        const char *message;
+    } lies[] = {
+        {images + 3, 1, "not IDX files of images and labels"},
+        {labels + 3, 3, "not IDX files of images and labels"},
+        {labels + 7, 3, "2 images of 2 pixels in 20 bytes"},
+        {images + 7, 3, "3 images of 2 pixels in 20 bytes"},
+        {images + 13, 2, "2 images of 131074 pixels in 20 bytes"},
+        {labels + 8, 10, "label 10"},
+    };
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
+        const uint8_t was = *lies[i].at;
+        *lies[i].at = lies[i].to;
+        CHECK_FAILS(env, CGAM_E_FORMAT,
+                    cgam_data_read_digits(env, "digits", &image_file, &label_file, &rows));
+        CHECK_MESSAGE(env, lies[i].message);
+        assert_null(rows.names);
+        *lies[i].at = was;
+    }
     memset(images + 4, 255, 12); /* as many of everything as can be written */
     CHECK_FAILS(env, CGAM_E_FORMAT,
                 cgam_data_read_digits(env, "digits", &image_file, &label_file, &rows));
+    /* files that agree on nothing at all, or on images without pixels */
+    memset(images + 4, 0, 12);
+    memset(labels + 4, 0, 4);
+    image_file.size = 16;
+    label_file.size = 8;
+    CHECK_FAILS(env, CGAM_E_FORMAT,
+                cgam_data_read_digits(env, "digits", &image_file, &label_file, &rows));
+    CHECK_MESSAGE(env, "digits: 0 rows of 0 numbers");
+    images[7] = labels[7] = 2;
+    label_file.size = 10;
+    CHECK_FAILS(env, CGAM_E_FORMAT,
+                cgam_data_read_digits(env, "digits", &image_file, &label_file, &rows));
+    CHECK_MESSAGE(env, "digits: 2 rows of 0 numbers");
 }
 
 static int read_all(cgam_env *on, void *arg)
