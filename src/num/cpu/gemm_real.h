@@ -24,9 +24,9 @@ INLINE const char *OF(tile)(int rows, int vectors, int64_t depth, const TYPE *A,
         for (int v = 0; v < vectors; v++) b[v] = OF(load)(B + v * W);
         UNROLL
         for (int r = 0; r < rows; r++) {
-            TYPE a = A[r * ra];
+            VEC a = OF(all)(A[r * ra]);
             UNROLL
-            for (int v = 0; v < vectors; v++) acc[r][v] += a * b[v];
+            for (int v = 0; v < vectors; v++) acc[r][v] = OF(madd)(a, b[v], acc[r][v]);
         }
     }
     UNROLL

@@ -88,8 +88,9 @@ INLINE void part(int rows, int vectors, const int8_t *row, const float *scale, i
         for (int r = 0; r < rows; r++) {
             UNROLL
             for (int v = 0; v < vectors; v++)
-                total[r][v] += __builtin_convertvector(sum[r][v], vf) *
-                               (scale[r * blocks + b] * step[v * blocks + b]);
+                total[r][v] =
+                    madd_f32(__builtin_convertvector(sum[r][v], vf),
+                             all_f32(scale[r * blocks + b] * step[v * blocks + b]), total[r][v]);
         }
     }
     vf all[SIDE * SIDE] = {0};
@@ -174,8 +175,8 @@ INLINE void rows_wide(int rows, const int8_t *row, const float *scale, int64_t d
         }
         UNROLL
         for (int r = 0; r < rows; r++)
-            total[r] += __builtin_convertvector(sum[r][0] + sum[r][1], vf) *
-                        (scale[r * blocks + b] * step[b]);
+            total[r] = madd_f32(__builtin_convertvector(sum[r][0] + sum[r][1], vf),
+                                all_f32(scale[r * blocks + b] * step[b]), total[r]);
     }
 }
 
