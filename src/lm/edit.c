@@ -95,16 +95,21 @@ static bool take_range(const char **at, int64_t *from, int64_t *to)
     return take_int(at, to);
 }
 
+static bool take_colon(const char **at)
+{
+    if (**at != ':') return false;
+    ++*at;
+    return true;
+}
+
 /* Moves behind a word and a colon. */
 static bool take_word(const char **at, const char *word)
 {
     size_t n = strlen(word);
     if (strncmp(*at, word, n) != 0 || (*at)[n] != ':') return false;
-    *at += n;
+    *at += n + 1;
     return true;
 }
-
-static bool take_colon(const char **at) { return **at == ':' && ++*at; }
 
 static bool take_kind(const char **at, cgam_lm_edit_kind *out)
 {
@@ -120,7 +125,7 @@ static bool take_where(const char **at, cgam_lm_edit *e)
 {
     for (e->where = CGAM_LM_LAST; e->where < CGAM_LM_RANGE; e->where++)
         if (take_word(at, cgam_lm_where_name(e->where))) return true;
-    return take_range(at, &e->from, &e->to);
+    return take_range(at, &e->from, &e->to) && take_colon(at);
 }
 
 /* Where a file's name ends: behind the last of the endings we know, else at the end. */
@@ -195,8 +200,7 @@ cgam_status cgam_edit_set_word(cgam_edit_set *set, const char *word)
     cgam_lm_edit e = cgam_lm_edit_default();
     const char *at = word;
     if (!take_int(&at, &e.layer) || !take_colon(&at) || !take_kind(&at, &e.kind) ||
-        !take_colon(&at) || !take_where(&at, &e) || !take_colon(&at) || !take_real(&at, &e.scale) ||
-        !take_colon(&at) || *at == '\0')
+        !take_where(&at, &e) || !take_real(&at, &e.scale) || !take_colon(&at) || *at == '\0')
         return malformed(set, "edit", word, "LAYER:add|replace:POSITIONS:X:FILE[:ROW]");
     if (e.layer < 0 || e.layer > set->layers)
         return cgam_fail(set->env, CGAM_E_ARG, "edit: %s: the model has layers 0 to %lld", word,
@@ -204,8 +208,8 @@ cgam_status cgam_edit_set_word(cgam_edit_set *set, const char *word)
     size_t length = name_length(at);
     int64_t row = e.layer;
     const char *tail = at + length;
-    bool named = *tail == ':';
-    if (named && (!take_colon(&tail) || !take_int(&tail, &row) || *tail != '\0'))
+    bool named = take_colon(&tail);
+    if (named && (!take_int(&tail, &row) || *tail != '\0'))
         return malformed(set, "edit", word, "LAYER:add|replace:POSITIONS:X:FILE[:ROW]");
     char *path = cgam_alloc(set->env, length + 1, 1);
     float *vector = cgam_alloc(set->env, (size_t)set->width, sizeof *vector);
@@ -230,9 +234,9 @@ cgam_status cgam_edit_set_vectors(cgam_edit_set *set, const char *word)
     double scale = 1;
     int64_t from = 0, to = set->layers;
     bool fine = true;
-    if (*at) fine = take_colon(&at) && take_real(&at, &scale);
-    if (fine && *at) fine = take_colon(&at) && take_range(&at, &from, &to) && *at == '\0';
-    if (!fine) return malformed(set, "vector", word, "FILE[:X[:FROM-TO]]");
+    if (take_colon(&at)) fine = take_real(&at, &scale);
+    if (fine && take_colon(&at)) fine = take_range(&at, &from, &to);
+    if (!fine || *at != '\0') return malformed(set, "vector", word, "FILE[:X[:FROM-TO]]");
     if (from < 0 || to < from || to > set->layers)
         return cgam_fail(set->env, CGAM_E_ARG, "vector: %s: the model has layers 0 to %lld", word,
                          (long long)set->layers);

@@ -161,7 +161,6 @@ static cgam_status tell(const generation *g, writing *w, int64_t which, const cg
 {
     if (!g->o->each) return CGAM_OK;
     size_t end = w->length - kept;
-    if (!w->out->text) return g->o->each(g->o->user, which, token, "");
     char next = w->out->text[end];
     w->out->text[end] = '\0';
     cgam_status status = g->o->each(g->o->user, which, token, w->out->text + w->told);
