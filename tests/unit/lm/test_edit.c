@@ -1,5 +1,6 @@
 /* ctest: timeout=600
  * Edits of the residual stream: what they leave where, in both engines, in every shape of model. */
+#include "lm/edit_plan.h"
 #include "support/models.h"
 #include "support/one_env.h"
 
@@ -334,12 +335,33 @@ static void edits_that_cannot_be_are_named(void **state)
         .where = CGAM_LM_RANGE, .from = 3, .to = 16, .scale = 1, .vector = s.vector[0]};
     CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_observe(lm, PROMPTS, s.prompt, &o, keep, &none));
     CHECK_MESSAGE(env, "an edit at tokens 3 to 16: prompt 3 has 15 tokens");
-    e.from = e.to = -16;
-    CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_observe(lm, PROMPTS, s.prompt, &o, keep, &none));
-    e.where = CGAM_LM_LAST;
-    e.scale = (double)INFINITY;
-    CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_observe(lm, PROMPTS, s.prompt, &o, keep, &none));
-    e.scale = 1;
+    float odd[WIDTH] = {0};
+    odd[7] = NAN;
+    const cgam_lm_edit good = {.where = CGAM_LM_LAST, .scale = 1, .vector = s.vector[0]};
+    static const char *const says[] = {"an edit at tokens -16 to -16: prompt 3 has 15 tokens",
+                                       "an edit at tokens 4 to 3: prompt 0 has 24 tokens",
+                                       "an edit of scale inf",
+                                       "an edit of scale 1e+300",
+                                       "an edit at layer -1: the model has 0 to 3",
+                                       "an edit at layer 2 without a vector",
+                                       "an edit at layer 0: number 7 of its vector is nan"};
+    cgam_lm_edit bad[] = {good, good, good, good, good, good, good};
+    bad[0].where = bad[1].where = CGAM_LM_RANGE;
+    bad[0].from = bad[0].to = -16;
+    bad[1].from = 4, bad[1].to = 3;
+    bad[2].scale = (double)INFINITY;
+    bad[3].scale = 1e300; /* no float */
+    bad[4].layer = -1;
+    bad[5].layer = 2, bad[5].vector = NULL;
+    bad[6].vector = odd;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        cgam_lm_edit both[] = {bad[i], good};
+        o.run.edits = (cgam_lm_edits){both, 2};
+        CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_observe(lm, PROMPTS, s.prompt, &o, keep, &none));
+        CHECK_MESSAGE(env, says[i]);
+    }
+    e = good;
+    o.run.edits = (cgam_lm_edits){&e, 1};
     o.layers = (const int64_t[]){2, 2};
     o.layers_count = 2;
     CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_observe(lm, PROMPTS, s.prompt, &o, keep, &none));
@@ -351,6 +373,43 @@ static void edits_that_cannot_be_are_named(void **state)
     cgam_lm_close(lm);
 }
 
+/* The plan itself: no edit touches nothing, and equal vectors are the same wherever they lie. */
+static void a_plan_says_what_happens_where(void **state)
+{
+    (void)state;
+    scene s;
+    fill(&s, 0);
+    const cgam_lm_info info = {.layers = LAYERS, .width = WIDTH};
+    float copy[WIDTH], h[WIDTH] = {1};
+    memcpy(copy, s.vector[0], sizeof copy);
+    const cgam_lm_edit e[] = {{.layer = 1, .scale = 1, .vector = s.vector[0]},
+                              {.layer = 1, .scale = 1, .vector = copy},
+                              {.layer = 1, .scale = 1, .vector = s.vector[1]}};
+    const cgam_lm_edits each[] = {{&e[0], 1}, {&e[1], 1}, {&e[2], 1}};
+    const cgam_lm_prompt same[] = {s.prompt[0], s.prompt[0], s.prompt[0]};
+    cgam_edit_plan plan;
+    CHECK_STATUS(env, cgam_edit_plan_make(env, &info, 3, same, (cgam_edit_reach){NULL, 0},
+                                          (cgam_lm_edits){NULL, 0}, each, &plan));
+    const int64_t last = s.prompt[0].count - 1;
+    assert_true(cgam_edit_plan_same(&plan, 0, 1, last));
+    assert_false(cgam_edit_plan_same(&plan, 0, 2, last));
+    assert_true(cgam_edit_plan_same(&plan, 0, 2, last - 1));
+    assert_true(cgam_edit_plan_touches(&plan, 2, 1, last));
+    assert_false(cgam_edit_plan_touches(&plan, 2, 2, last));
+    assert_false(cgam_edit_plan_touches(&plan, 2, 1, last - 1));
+    cgam_edit_plan_apply(&plan, 0, 2, last, h);
+    assert_true(h[0] == 1 && h[1] == 0);
+    cgam_edit_plan_apply(&plan, 0, 1, last, h);
+    assert_true(h[0] == 1 + copy[0] && h[1] == copy[1]);
+    cgam_edit_plan_clear(env, &plan);
+    CHECK_STATUS(env, cgam_edit_plan_make(env, &info, 1, same, (cgam_edit_reach){NULL, 0},
+                                          (cgam_lm_edits){NULL, 0}, NULL, &plan));
+    assert_false(plan.any || cgam_edit_plan_touches(&plan, 0, 1, last));
+    cgam_edit_plan_apply(&plan, 0, 1, last, h);
+    assert_true(h[1] == copy[1]);
+    cgam_edit_plan_clear(env, &plan);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -360,6 +419,7 @@ int main(void)
         cmocka_unit_test(the_adapter_gives_what_writing_gives),
         cmocka_unit_test(candidates_have_the_probability_of_their_tokens),
         cmocka_unit_test(edits_that_cannot_be_are_named),
+        cmocka_unit_test(a_plan_says_what_happens_where),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -8,8 +8,10 @@
 #include <cgam/generate.h>
 #include <cgam/io.h>
 #include <cgam/rng.h>
+#include <cgam/vector.h>
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { PROMPTS = 5, LONGEST = 20, MOST = 12, WIDTH = 64 };
 
@@ -184,6 +186,24 @@ static void a_stop_word_ends_a_text_and_is_not_told(void **state)
     assert_int_equal(h.tokens, cut.count);
     assert_int_equal(h.ends, 1);
     cgam_lm_texts_free(lm, 1, &whole);
+    /* of two that one token brings, what comes first ends the text, whichever is named first */
+    o = cgam_lm_generate_opts_default();
+    CHECK_STATUS(env, cgam_lm_generate(lm, 1, s.prompt, &o, &whole));
+    char piece[64] = "";
+    for (int64_t i = 0; i < whole.count && strlen(piece) < 3; i++)
+        cgam_lm_piece(lm, whole.tokens[i].id, piece, sizeof piece);
+    assert_true(strlen(piece) >= 3);
+    const char *const both[2][2] = {{piece + 1, piece + 2}, {piece + 2, piece + 1}};
+    for (int turn = 0; turn < 2; turn++) {
+        cgam_lm_text ended;
+        o.stop = both[turn];
+        o.stop_count = 2;
+        CHECK_STATUS(env, cgam_lm_generate(lm, 1, s.prompt, &o, &ended));
+        assert_int_equal(ended.stop, CGAM_LM_STOP_WORD);
+        assert_int_equal(strlen(ended.text), strstr(whole.text, piece + 1) - whole.text);
+        cgam_lm_texts_free(lm, 1, &ended);
+    }
+    cgam_lm_texts_free(lm, 1, &whole);
     cgam_lm_texts_free(lm, 1, &cut);
     cgam_lm_close(lm);
 }
@@ -257,11 +277,120 @@ static void what_cannot_be_generated_is_named(void **state)
         assert_true(text.count <= 1 && text.stop != CGAM_LM_STOP_WORD);
         cgam_lm_texts_free(lm, 1, &text);
     }
-    o.temperature = -1;
-    CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_generate(lm, 1, s.prompt, &o, &text));
-    o.temperature = 1;
-    o.top_p = 0;
-    CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_generate(lm, 1, s.prompt, &o, &text));
+    static const char *const none[] = {NULL}, *const empty[] = {"x", ""};
+    const cgam_lm_generate_opts d = cgam_lm_generate_opts_default();
+    cgam_lm_generate_opts bad[] = {d, d, d, d, d, d, d, d, d};
+    bad[0].temperature = -1;
+    bad[1].temperature = (double)INFINITY;
+    bad[2].temperature = (double)NAN;
+    bad[3].top_p = 0;
+    bad[4].top_p = 1.5;
+    bad[5].max_tokens = 0;
+    bad[6].max_tokens = (1 << 20) + 1;
+    bad[7].stop = none, bad[7].stop_count = 1;
+    bad[8].stop = empty, bad[8].stop_count = 2;
+    static const char *const says[] = {
+        "temperature is -1",     "temperature is inf",  "temperature is",
+        "top-p is 0,",           "top-p is 1.5,",       "max-tokens is 0: 1 to 1048576",
+        "max-tokens is 1048577", "stop: an empty text", "stop: an empty text"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_generate(lm, 1, s.prompt, &bad[i], &text));
+        CHECK_MESSAGE(env, says[i]);
+        assert_null(text.text);
+    }
+    CHECK_STATUS(env, cgam_lm_generate(lm, 0, NULL, NULL, NULL));
+    cgam_lm_texts_free(lm, 1, NULL);
+    /* what no float holds gives no scores */
+    float huge[WIDTH];
+    for (int j = 0; j < WIDTH; j++) huge[j] = 3e38F;
+    const cgam_lm_edit e = {.layer = 3, .where = CGAM_LM_ALL, .scale = 2, .vector = huge};
+    cgam_lm_text two[2];
+    o = d;
+    o.exact = true;
+    o.edits = (cgam_lm_edits){&e, 1};
+    CHECK_FAILS(env, CGAM_E_VALUE, cgam_lm_generate(lm, 2, s.prompt, &o, two));
+    CHECK_MESSAGE(env, "token 0: a score is no number");
+    cgam_lm_texts_free(lm, 2, two);
+    cgam_lm_close(lm);
+}
+
+typedef struct refusal {
+    int64_t which; /* of the texts, the one that may not go on */
+    int ends;      /* 1: only its end is refused */
+    bool stop;
+} refusal;
+
+static cgam_status refuse(void *user, int64_t which, const cgam_lm_token *token, const char *text)
+{
+    refusal *r = user;
+    (void)text;
+    r->stop = true;
+    return which == r->which && (!token) == r->ends ? CGAM_E_IO : CGAM_OK;
+}
+
+static bool is_stopped(void *user) { return ((refusal *)user)->stop; }
+
+/* Who listens may end it all: with a token, at an end, and where an interruption is told. */
+static void a_listener_that_refuses_ends_the_texts(void **state)
+{
+    (void)state;
+    scene s;
+    fill(&s, 0);
+    refusal r = {0};
+    cgam_env_opts eo = cgam_env_opts_default();
+    eo.threads = 1;
+    eo.user = &r;
+    for (int interrupted = 0; interrupted < 2; interrupted++) {
+        eo.interrupted = interrupted ? is_stopped : NULL;
+        cgam_env *own;
+        assert_int_equal(cgam_env_new(&eo, &own), CGAM_OK);
+        r = (refusal){.which = -1};
+        cgam_lm *lm = model_tiny(own, tiny_shape_default());
+        for (int i = 0; i < 4; i++) {
+            cgam_lm_text text[2];
+            cgam_lm_generate_opts o = cgam_lm_generate_opts_default();
+            r = (refusal){.which = i / 2, .ends = i % 2};
+            o.max_tokens = 3;
+            o.each = refuse;
+            o.user = &r;
+            CHECK_FAILS(own, CGAM_E_IO, cgam_lm_generate(lm, 2, s.prompt, &o, text));
+            cgam_lm_texts_free(lm, 2, text);
+        }
+        cgam_lm_close(lm);
+        cgam_env_free(own);
+    }
+}
+
+/* As many tokens as may be asked for: a text at a time, and each ends with the context. */
+static void many_tokens_are_written_text_by_text(void **state)
+{
+    (void)state;
+    scene s;
+    fill(&s, 0);
+    tiny_shape shape = tiny_shape_default();
+    shape.context = 32;
+    cgam_lm *lm = model_tiny(env, shape);
+    cgam_lm_text few[3], many[3];
+    cgam_lm_generate_opts o = cgam_lm_generate_opts_default();
+    o.max_tokens = 32;
+    o.exact = true;
+    CHECK_STATUS(env, cgam_lm_generate(lm, 3, s.prompt, &o, few));
+    o.max_tokens = 1 << 20;
+    CHECK_STATUS(env, cgam_lm_generate(lm, 3, s.prompt, &o, many));
+    for (int i = 0; i < 3; i++) {
+        assert_string_equal(few[i].text, many[i].text);
+        if (many[i].stop == CGAM_LM_STOP_LENGTH)
+            assert_int_equal(many[i].count, 32 - s.prompt[i].count + 1);
+    }
+    cgam_lm_texts_free(lm, 3, few);
+    cgam_lm_texts_free(lm, 3, many);
+    float huge[WIDTH];
+    for (int j = 0; j < WIDTH; j++) huge[j] = 3e38F;
+    const cgam_lm_edit e = {.layer = 3, .where = CGAM_LM_ALL, .scale = 2, .vector = huge};
+    o.edits = (cgam_lm_edits){&e, 1};
+    CHECK_FAILS(env, CGAM_E_VALUE, cgam_lm_generate(lm, 3, s.prompt, &o, many));
+    assert_null(many[1].tokens); /* not begun */
+    cgam_lm_texts_free(lm, 3, many);
     cgam_lm_close(lm);
 }
 
@@ -306,7 +435,23 @@ static void words_become_edits(void **state)
                {"2:sub:last:1", "", "is not of the form LAYER:add|replace:POSITIONS:X:FILE[:ROW]"},
                {"2:add:first:1", "", "is not of the form"},
                {"2:add:last:x", "", "is not of the form"},
+               {"-1:add:last:1", "", "the model has layers 0 to 3"},
+               {"x:add:last:1", "", "is not of the form"},
+               {" 2:add:last:1", "", "is not of the form"},
+               {"+2:add:last:1", "", "is not of the form"},
+               {"99999999999999999999:add:last:1", "", "is not of the form"},
+               {"2.add:last:1", "", "is not of the form"},
+               {"2:adder:last:1", "", "is not of the form"},
+               {"2:add:last+:1", "", "is not of the form"},
+               {"2:add:3;1", "", "is not of the form"},
+               {"2:add:3-x:1", "", "is not of the form"},
+               {"2:add:last: 1", "", "is not of the form"},
+               {"2:add:last:inf", "", "is not of the form"},
+               {"2:add:last:1x", "", "is not of the form"},
+               {"2:add:last:1", ":x", "is not of the form"},
+               {"2:add:last:1", ":3 ", "is not of the form"},
                {"2:add:last:1", ":9", "has rows 0 to 3, not 9"},
+               {"2:add:last:1", ":-1", "has rows 0 to 3, not -1"},
                {"2:add:last:1", ".gone", "No such file"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         snprintf(word, sizeof word, "%s:%s%s", bad[i].before, path, bad[i].after);
@@ -319,16 +464,86 @@ static void words_become_edits(void **state)
     assert_int_equal(all.count, 6);
     assert_true(all.edit[5].layer == 2 && all.edit[5].where == CGAM_LM_ALL &&
                 all.edit[5].scale == 2.5);
-    snprintf(word, sizeof word, "%s:2.5:1-4", path);
-    CHECK_FAILS(env, CGAM_E_ARG, cgam_edit_set_vectors(set, word));
-    snprintf(word, sizeof word, "%s:much", path);
-    CHECK_FAILS(env, CGAM_E_ARG, cgam_edit_set_vectors(set, word));
+    static const struct {
+        const char *after, *says;
+    } wrong[] = {{":2.5:1-4", "the model has layers 0 to 3"},
+                 {":1:-1-2", "the model has layers 0 to 3"},
+                 {":1:2-1", "the model has layers 0 to 3"},
+                 {":much", "is not of the form FILE[:X[:FROM-TO]]"},
+                 {":1:few", "is not of the form"},
+                 {":1:1-2:3", "is not of the form"},
+                 {":1;", "is not of the form"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        snprintf(word, sizeof word, "%s%s", path, wrong[i].after);
+        CHECK_FAILS(env, CGAM_E_ARG, cgam_edit_set_vectors(set, word));
+        CHECK_MESSAGE(env, wrong[i].says);
+    }
+    snprintf(word, sizeof word, "2:add:last:1:");
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_edit_set_word(set, word)); /* no file at all */
+    assert_int_equal(cgam_edit_set_edits(set).count, 6);
     CHECK_STATUS(env, cgam_npy_write(env, path, CGAM_F32, 1, (const int64_t[]){3}, rows));
     snprintf(word, sizeof word, "2:add:last:1:%s", path);
     CHECK_FAILS(env, CGAM_E_SHAPE, cgam_edit_set_word(set, word));
     CHECK_MESSAGE(env, "has vectors of 3 numbers, the model's have 64");
+    CHECK_STATUS(env, cgam_npy_write(env, path, CGAM_F32, 1, (const int64_t[]){WIDTH}, rows));
+    CHECK_STATUS(env, cgam_edit_set_word(set, word));
+    snprintf(word, sizeof word, "2:add:last:1:%s:0", path);
+    CHECK_FAILS(env, CGAM_E_SHAPE, cgam_edit_set_word(set, word));
+    CHECK_MESSAGE(env, "is one vector: there is no row 0");
+    CHECK_STATUS(env, cgam_npy_write(env, path, CGAM_F32, 3, (const int64_t[]){1, 2, WIDTH}, rows));
+    snprintf(word, sizeof word, "2:add:last:1:%s", path);
+    CHECK_FAILS(env, CGAM_E_SHAPE, cgam_edit_set_word(set, word));
+    CHECK_MESSAGE(env, "has 3 dimensions, a vector has one or two");
     cgam_edit_set_free(set);
     unlink(path);
+    cgam_lm_close(lm);
+}
+
+/* Rows of control vectors; the folder's name has an ending too, and a colon behind it. */
+static void rows_of_other_files_become_edits(void **state)
+{
+    (void)state;
+    static const char *const endings[] = {".safetensors", ".gguf"};
+    cgam_lm *lm = model_tiny(env, tiny_shape_default());
+    float rows[3][WIDTH], wide[4][WIDTH + 32];
+    for (int l = 0; l < 3; l++)
+        for (int j = 0; j < WIDTH; j++) rows[l][j] = l > 0 ? (float)(100 * l + j) : 0;
+    for (int l = 0; l < 4; l++)
+        for (int j = 0; j < WIDTH + 32; j++) wide[l][j] = 1;
+    char folder[64], path[128], word[200];
+    snprintf(folder, sizeof folder, "/tmp/cgam-%d.safetensors:2", (int)getpid());
+    assert_int_equal(mkdir(folder, 0755), 0);
+    for (int i = 0; i < 2; i++) {
+        cgam_vector *v;
+        cgam_edit_set *set;
+        snprintf(path, sizeof path, "%s/v%s", folder, endings[i]);
+        CHECK_STATUS(env, cgam_vector_new(env, 3, WIDTH, rows[0], &v));
+        CHECK_STATUS(env, cgam_vector_write(v, path, NULL, NULL));
+        cgam_vector_free(v);
+        CHECK_STATUS(env, cgam_edit_set_new(lm, &set));
+        snprintf(word, sizeof word, "3:add:all:1:%s:2", path);
+        CHECK_STATUS(env, cgam_edit_set_word(set, word));
+        assert_memory_equal(cgam_edit_set_edits(set).edit[0].vector, rows[2], sizeof rows[0]);
+        assert_int_equal(cgam_edit_set_edits(set).edit[0].layer, 3);
+        snprintf(word, sizeof word, "3:add:all:1:%s", path);
+        CHECK_FAILS(env, CGAM_E_SHAPE, cgam_edit_set_word(set, word));
+        CHECK_MESSAGE(env, "has no row 3");
+        CHECK_STATUS(env, cgam_edit_set_vectors(set, path));
+        const int64_t count = i ? 2 : 3; /* layer 2, and 1 where the file has a place for it */
+        assert_int_equal(cgam_edit_set_edits(set).count, count);
+        CHECK_STATUS(env, cgam_vector_new(env, 4, WIDTH + 32, wide[0], &v));
+        CHECK_STATUS(env, cgam_vector_write(v, path, NULL, NULL));
+        cgam_vector_free(v);
+        snprintf(word, sizeof word, "3:add:all:1:%s:2", path);
+        CHECK_FAILS(env, CGAM_E_SHAPE, cgam_edit_set_word(set, word));
+        CHECK_MESSAGE(env, "vectors of 96 numbers, the model is 64 wide");
+        CHECK_FAILS(env, CGAM_E_SHAPE, cgam_edit_set_vectors(set, path));
+        unlink(path);
+        CHECK_FAILS(env, CGAM_E_NOT_FOUND, cgam_edit_set_word(set, word));
+        assert_int_equal(cgam_edit_set_edits(set).count, count);
+        cgam_edit_set_free(set);
+    }
+    assert_int_equal(rmdir(folder), 0);
     cgam_lm_close(lm);
 }
 
@@ -391,7 +606,10 @@ int main(void)
         cmocka_unit_test(a_stop_word_ends_a_text_and_is_not_told),
         cmocka_unit_test(an_interruption_leaves_what_there_is),
         cmocka_unit_test(what_cannot_be_generated_is_named),
+        cmocka_unit_test(a_listener_that_refuses_ends_the_texts),
+        cmocka_unit_test(many_tokens_are_written_text_by_text),
         cmocka_unit_test(words_become_edits),
+        cmocka_unit_test(rows_of_other_files_become_edits),
         cmocka_unit_test(memory_that_is_refused_is_no_more_than_that),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
