@@ -1,5 +1,6 @@
 /* Datasets in the publishers' formats, and the prompts made of them. The real files are read where
  * CGAM_DATA names their folder. */
+#include "lm/dataset.h"
 #include "support/failing_alloc.h"
 #include "support/one_env.h"
 
@@ -7,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* A file with these bytes; one name, used again and again. */
@@ -113,6 +115,11 @@ static void bad_lines_are_named(void **state)
         {"pairs", "", NULL, "no examples"},
         {"tsv", "a\tb\n", "a=x,a=y", "a is there twice"},
         {"tsv", "a\tb\n", "a", "KEY=WORD"},
+        {"tsv", "a\tb\n", "=x", "KEY=WORD"},
+        {"tsv", "a\tb\n", "a=x,b", "KEY=WORD"},
+        {"tsv", "a\tb\n", "a=,b=y", "KEY=WORD"},
+        {"agnews", "\n\r\n\"3\",\"open", NULL, ":3: a quote is not closed"},
+        {"lama", "{\"obj_label\": \"x\", \"sub_label\": \"y\"}\n", NULL, "no masked sentence"},
         {"nosuch", "a\tb\n", NULL, "no format 'nosuch'"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -124,6 +131,80 @@ static void bad_lines_are_named(void **state)
         assert_null(set);
         unlink(path);
     }
+}
+
+/* 16 MB are the most of a line: no more is read into memory before it is refused. */
+static void a_line_without_end_is_refused(void **state)
+{
+    (void)state;
+    enum { MOST = 16 << 20 };
+    static const struct {
+        const char *format;
+        char first;
+        size_t size;
+        const char *says;
+    } cases[] = {{"tsv", 'a', MOST + 1, ":1: the line is longer than 16 MB"},
+                 {"agnews", '"', MOST + 2, ":1: the record has no end"},
+                 {"agnews", 'a', MOST, ":1: the line is longer than 16 MB"}};
+    char *bytes = malloc(MOST + 2);
+    assert_non_null(bytes);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        cgam_dataset *set;
+        memset(bytes, 'a', cases[i].size);
+        bytes[0] = cases[i].first;
+        const char *path = file_of(bytes, cases[i].size);
+        CHECK_FAILS(env, CGAM_E_FORMAT, cgam_dataset_open(env, cases[i].format, path, NULL, &set));
+        CHECK_MESSAGE(env, cases[i].says);
+        assert_null(set);
+        unlink(path);
+    }
+    free(bytes);
+}
+
+/* relations.jsonl beside P1.jsonl, which is named as seen from its folder. */
+static void a_relation_has_the_template_of_its_name(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *before, *after, *want; /* the template, or after a ! the refusal */
+    } cases[] = {
+        {"", "", "{x} is in {y}.\n"},
+        {"\n", "\n\n", "{x} is in {y}.\n"},
+        {"", "\n{\"relation\": \"P12\", \"template\": \"[X] has [Y]\"}\n", "{x} is in {y}.\n"},
+        {"", "\n{\"relation\": \"Q1\", \"template\": \"[X] has [Y]\"}\n", "{x} is in {y}.\n"},
+        {"", "\n{\"template\": \"[X] has [Y]\"}\n", "{x} is in {y}.\n"},
+        {"", "\n{\"relation\": \"P1\"}\n", "{x} is in {y}.\n"},
+        {"", "\n{\"relation\": \"P1\", \"template\": \"[Y] has it\"}\n", "{x} is in {y}.\n"},
+        {"", "\n{\"relation\": \"P1\", \"template\": \"[X] has it\"}\n", "{x} is in {y}.\n"},
+        {"", "\n{\"relation\": P1}\n", "!relations.jsonl"},
+    };
+    char folder[64], text[300];
+    snprintf(folder, sizeof folder, "/tmp/cgam-relation-%d", (int)getpid());
+    assert_int_equal(mkdir(folder, 0755), 0);
+    assert_int_equal(chdir(folder), 0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        cgam_dataset *set;
+        FILE *f = fopen("relations.jsonl", "wb"), *data = fopen("P1.jsonl", "wb");
+        assert_true(f && data);
+        fprintf(f, "%s{\"relation\": \"P1\", \"template\": \"[X] is in [Y] .\"}%s", cases[i].before,
+                cases[i].after);
+        fprintf(data, "{\"sub_label\": \"Paris\", \"obj_label\": \"France\"}\n");
+        fclose(f);
+        fclose(data);
+        snprintf(text, sizeof text, "%s/P1.jsonl", folder);
+        const bool refused = cases[i].want[0] == '!';
+        for (int whole = 0; whole < 2; whole++) {
+            CHECK_FAILS(env, refused ? CGAM_E_FORMAT : CGAM_OK,
+                        cgam_dataset_open(env, "lama", whole ? text : "P1.jsonl", NULL, &set));
+            if (refused) CHECK_MESSAGE(env, cases[i].want + 1);
+            else assert_string_equal(cgam_dataset_template(set), cases[i].want);
+            cgam_dataset_close(set);
+        }
+    }
+    unlink("relations.jsonl");
+    unlink("P1.jsonl");
+    assert_int_equal(chdir("/"), 0);
+    assert_int_equal(rmdir(folder), 0);
 }
 
 static void shipped_sets_are_balanced(void **state)
@@ -485,6 +566,84 @@ static void prompts_that_cannot_be_are_refused(void **state)
     cgam_dataset_close(news);
 }
 
+/* Borders: what is asked of prompts beyond what they were made for. */
+static void what_prompts_do_not_have_is_refused(void **state)
+{
+    (void)state;
+    cgam_dataset *set;
+    cgam_prompts *prompts;
+    char *turns[9], *text;
+    CHECK_STATUS(env, cgam_dataset_shipped(env, "sentiment", &set));
+    static const cgam_prompts_opts bad[] = {{.queries = 0, .shots_max = 1},
+                                            {.queries = 1, .shots_max = -1},
+                                            {.queries = 1, .shots_max = 1025}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        CHECK_FAILS(env, CGAM_E_ARG, cgam_prompts_new(env, set, NULL, &bad[i], &prompts));
+        CHECK_MESSAGE(env, "queries with up to");
+        assert_null(prompts);
+    }
+    CHECK_STATUS(env, cgam_prompts_new(env, set, NULL, NULL, &prompts));
+    assert_int_equal(cgam_prompts_count(prompts), cgam_prompts_opts_default().queries < 144
+                                                      ? cgam_prompts_opts_default().queries
+                                                      : 144); /* 8 of each label are kept to show */
+    cgam_prompts_free(prompts);
+    cgam_prompts_opts opts = {.queries = 200, .shots_max = 4};
+    cgam_dataset *train = set_of("sst2", "a\t0\nb\t0\nc\t0\nd\t1\ne\t1\nf\t1\n");
+    CHECK_STATUS(env, cgam_prompts_new(env, set, train, &opts, &prompts));
+    assert_int_equal(cgam_prompts_count(prompts), 160); /* demonstrations come from elsewhere */
+    static const int64_t asked[][2] = {{-1, 0}, {160, 0}, {0, -1}, {0, 5}};
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        CHECK_FAILS(env, CGAM_E_ARG,
+                    cgam_prompts_text(prompts, asked[i][0], asked[i][1], CGAM_DEMOS_TRUE, &text));
+        assert_null(text);
+        CHECK_FAILS(env, CGAM_E_ARG,
+                    cgam_prompts_turns(prompts, asked[i][0], asked[i][1] > 4 ? 5 : asked[i][1],
+                                       CGAM_DEMOS_TRUE, (char *[11]){NULL}));
+        CHECK_MESSAGE(env, "of 4 shots");
+    }
+    CHECK_STATUS(env, cgam_prompts_turns(prompts, 159, 4, CGAM_DEMOS_TRUE, turns));
+    assert_true(strcmp(turns[1], "positive") == 0 || strcmp(turns[1], "negative") == 0);
+    for (int i = 0; i < 9; i++) cgam_text_free(env, turns[i]);
+    cgam_prompts_free(prompts);
+    cgam_dataset_close(train);
+    cgam_dataset *facts;
+    CHECK_STATUS(env, cgam_dataset_shipped(env, "facts", &facts));
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_prompts_new(env, facts, set, &opts, &prompts));
+    CHECK_MESSAGE(env, "other labels");
+    cgam_dataset_close(facts);
+    cgam_dataset_close(set);
+}
+
+/* The query has every language and every capital for an object: no foreign word is left to show. */
+static void a_query_that_owns_all_words_has_no_foreign_ones(void **state)
+{
+    (void)state;
+    static const char *const sets[] = {"languages", "facts"};
+    char *bytes = NULL, *text;
+    size_t size;
+    FILE *f = open_memstream(&bytes, &size);
+    assert_non_null(f);
+    for (int i = 0; i < 2; i++) {
+        cgam_dataset *set;
+        CHECK_STATUS(env, cgam_dataset_shipped(env, sets[i], &set));
+        for (int64_t k = 0; k < cgam_dataset_labels(set); k++)
+            for (int who = 0; who < 2; who++)
+                fprintf(f, "%s\t%s\n", who ? "one" : "two", cgam_dataset_word(set, k));
+        cgam_dataset_close(set);
+    }
+    fclose(f);
+    cgam_dataset *set = set_of("facts", bytes);
+    cgam_prompts *prompts;
+    cgam_prompts_opts opts = {.queries = 1, .shots_max = 1};
+    CHECK_STATUS(env, cgam_prompts_new(env, set, NULL, &opts, &prompts));
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_prompts_text(prompts, 0, 1, CGAM_DEMOS_FOREIGN, &text));
+    CHECK_MESSAGE(env, "no wrong object for");
+    assert_null(text);
+    cgam_prompts_free(prompts);
+    cgam_dataset_close(set);
+    free(bytes);
+}
+
 static void real_files_are_read(void **state)
 {
     (void)state;
@@ -537,10 +696,56 @@ static int make_prompts(cgam_env *failing, void *arg)
     return status;
 }
 
+typedef struct written {
+    const char *format, *path;
+} written;
+
+static int open_written(cgam_env *failing, void *arg)
+{
+    const written *of = arg;
+    cgam_dataset *set = NULL;
+    cgam_status status = cgam_dataset_open(failing, of->format, of->path, NULL, &set);
+    cgam_dataset_close(set);
+    return status;
+}
+
+static int make_turns(cgam_env *failing, void *arg)
+{
+    cgam_prompts *prompts = NULL;
+    cgam_prompts_opts opts = {.queries = 3, .shots_max = 2};
+    char *turns[5] = {NULL};
+    cgam_status status = cgam_prompts_new(failing, arg, NULL, &opts, &prompts);
+    if (status == CGAM_OK) status = cgam_prompts_turns(prompts, 0, 2, CGAM_DEMOS_TRUE, turns);
+    for (int i = 0; i < 5; i++) cgam_text_free(failing, turns[i]);
+    cgam_prompts_free(prompts);
+    return status;
+}
+
 static void every_allocation_may_fail(void **state)
 {
     (void)state;
+    static const char *const files[][2] = {
+        {"trec", "HUM:desc Who was Galileo ?\n"},
+        {"agnews", "\"3\",\"Fears\",\"Workers\"\n"},
+        {"pairs", "[{\"input\": \"a\", \"output\": \"b\"}]"},
+        {"lama", "{\"obj_label\": \"x\", \"masked_sentences\": [\"He was born in [MASK] .\"]}\n"}};
     check_every_allocation(make_prompts, NULL);
+    cgam_dataset *set;
+    CHECK_STATUS(env, cgam_dataset_shipped(env, "sentiment", &set));
+    check_every_allocation(make_turns, set);
+    cgam_dataset_close(set);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        written of = {files[i][0], file_of(files[i][1], strlen(files[i][1]))};
+        check_every_allocation(open_written, &of);
+    }
+    /* 4096 lines are read between two looks at a wish to stop */
+    char *many = calloc(4 * 4096 + 1, 1);
+    assert_non_null(many);
+    for (int i = 0; i < 4096; i++) memcpy(many + 4 * i, "a\tb\n", 4);
+    written of = {"tsv", file_of(many, 4 * 4096)};
+    assert_true(check_every_place(open_written, &of) > 0);
+    free(many);
+    unlink(of.path);
 }
 
 int main(void)
@@ -548,6 +753,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_format_is_read),
         cmocka_unit_test(bad_lines_are_named),
+        cmocka_unit_test(a_line_without_end_is_refused),
+        cmocka_unit_test(a_relation_has_the_template_of_its_name),
         cmocka_unit_test(shipped_sets_are_balanced),
         cmocka_unit_test(shipped_tasks_ask_each_question_once),
         cmocka_unit_test(demonstrations_balance_and_nest),
@@ -559,6 +766,8 @@ int main(void)
         cmocka_unit_test(a_query_is_not_demonstrated_in_another_spelling),
         cmocka_unit_test(facts_are_told_wrongly_in_two_ways),
         cmocka_unit_test(prompts_that_cannot_be_are_refused),
+        cmocka_unit_test(what_prompts_do_not_have_is_refused),
+        cmocka_unit_test(a_query_that_owns_all_words_has_no_foreign_ones),
         cmocka_unit_test(real_files_are_read),
         cmocka_unit_test(every_allocation_may_fail),
     };
