@@ -104,10 +104,13 @@ static void fill(const nest *n, const json_t *value, char **at)
     }
 }
 
-/* The head of an .npy file, padded to a multiple of 64; its length. */
-static size_t head(const nest *n, char *to, size_t size)
+enum { HEAD = 1024, SHAPE_ROOM = 32 * CGAM_ARRAY_DIMS, DICT_ROOM = SHAPE_ROOM + 80 };
+_Static_assert(DICT_ROOM + 11 + 63 <= HEAD, "room for a head");
+
+/* The head of an .npy file into [HEAD], padded to a multiple of 64; its length. */
+static size_t head(const nest *n, char *to)
 {
-    char shape[32 * CGAM_ARRAY_DIMS] = "", dict[sizeof shape + 80];
+    char shape[SHAPE_ROOM] = "", dict[DICT_ROOM];
     size_t used = 0;
     for (int i = 0; i < n->ndim; i++)
         used +=
@@ -119,7 +122,6 @@ static size_t head(const nest *n, char *to, size_t size)
                             : "<f8",
                  shape);
     size_t whole = ((size_t)length + 11 + 63) / 64 * 64, inside = whole - 10;
-    if (whole > size) return 0;
     memset(to, ' ', whole);
     memcpy(to, "\x93NUMPY\x01\x00", 8);
     to[8] = (char)(inside & 0xff);
@@ -133,7 +135,6 @@ static size_t head(const nest *n, char *to, size_t size)
 static cgam_status from_lists(cgam_wish *w, const cgam_param *p, const json_t *value,
                               const char **name)
 {
-    enum { HEAD = 1024 };
     nest n = {.truths = true, .whole = true};
     const json_t *down = value;
     for (; json_is_array(down) && n.ndim < CGAM_ARRAY_DIMS; down = json_array_get(down, 0))
@@ -144,10 +145,9 @@ static cgam_status from_lists(cgam_wish *w, const cgam_param *p, const json_t *v
                          p->name, CGAM_ARRAY_DIMS);
     if (n.filled == 0) n.truths = n.whole = false;
     char *bytes = room_for(w, HEAD + (size_t)n.filled * 8);
-    size_t from = bytes ? head(&n, bytes, HEAD) : 0;
-    char *at = bytes + from;
-    if (!from) return cgam_fail_nomem(w->env, p->name);
-    if (n.ndim == 0 || n.filled > 0) fill(&n, value, &at);
+    if (!bytes) return cgam_fail_nomem(w->env, p->name);
+    char *at = bytes + head(&n, bytes);
+    fill(&n, value, &at);
     *name = lend(w, p, bytes, (size_t)(at - bytes));
     return *name ? CGAM_OK : cgam_fail_nomem(w->env, p->name);
 }
