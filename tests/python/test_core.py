@@ -4,7 +4,9 @@ The package checks most of this before it calls. What is promised here is that w
 exception says in one line what is wrong: no crash, no SystemError, and no reference that is lost.
 """
 # ctest: timeout=300
+import array
 import gc
+import math
 import re
 import struct
 import sys
@@ -16,7 +18,10 @@ import pytest
 import cgam
 from cgam import _core
 
+_testcapi = pytest.importorskip("_testcapi")  # CPython's own way to refuse memory
+
 N, D = 7, 5
+PATIENCE = 12
 FAILURES = (TypeError, ValueError, OverflowError, cgam.Error)
 
 
@@ -80,19 +85,23 @@ class World:
 
 
 class LogCosh:
-    """A Lagrangian of the three functions that the extension calls, on memoryviews."""
+    """A Lagrangian of the three functions that the extension calls, on memoryviews; without NumPy, which may crash where memory ends."""
 
     @staticmethod
     def value(x):
-        return float(np.log(np.cosh(np.frombuffer(x))).sum())
+        return sum(math.log(math.cosh(v)) for v in x.cast("d"))
 
     @staticmethod
     def activation(x, out):
-        np.frombuffer(out)[:] = np.tanh(np.frombuffer(x))
+        to = out.cast("d")
+        for i, v in enumerate(x.cast("d")):
+            to[i] = math.tanh(v)
 
     @staticmethod
     def hessian(x, v, out):
-        np.frombuffer(out)[:] = (1 - np.tanh(np.frombuffer(x)) ** 2) * np.frombuffer(v)
+        along, to = v.cast("d"), out.cast("d")
+        for i, at in enumerate(x.cast("d")):
+            to[i] = (1 - math.tanh(at) ** 2) * along[i]
 
 
 FUNCTIONS = (LogCosh.value, LogCosh.activation, LogCosh.hessian)
@@ -102,11 +111,11 @@ PARAMS = (1.0, 0.0, 0.0)
 def squares(activations, currents):
     """A synapse: the energy of its layers' lengths."""
     total = 0.0
-    for a, c in zip(activations, currents):
-        a = np.frombuffer(a)
-        total += a @ a / 2
-        if c is not None:
-            np.frombuffer(c)[:] -= a
+    for view, current in zip(activations, currents):
+        for i, v in enumerate(view.cast("d")):
+            total += v * v / 2
+            if current is not None:
+                current.cast("d")[i] -= v
     return total
 
 
@@ -299,7 +308,7 @@ def wrong_numbers(array):
         yield np.repeat(flat, 2)[::2], "a contiguous array"
     yield array.astype(np.float32), "f64 is expected"
     yield array.astype(">f8"), "f64 is expected"
-    yield array.astype(np.int64), "f64 is expected"
+    yield np.zeros(array.shape, np.int64), "f64 is expected"
     yield np.append(flat, 1.0), "expected"
     if array.flags.writeable:
         yield fixed(array), "to write into"
@@ -388,3 +397,58 @@ def test_wrong_arguments_are_refused_in_a_line(world, name, arguments):
     before, references = owners(given), _core.references()
     assert not all_refused(world, name, given)
     assert owners(given) == before and _core.references() == references
+
+
+# ---- without memory
+
+def starve(name, arguments, request):
+    """The answer, with one request of the interpreter for memory refused: the one after so many."""
+    function = getattr(_core, name)
+    gc.collect()  # or small objects come from what is kept for them
+    _testcapi.set_nomemory(request, request + 1)
+    try:
+        return function(*arguments)
+    finally:
+        _testcapi.remove_mem_hooks()
+
+
+def starved(world, name, arguments):
+    """Answers with each request refused in turn, as text, until many in a row were not missed: the call makes fewer. None is a
+    MemoryError."""
+    answers = []
+    while len(answers) < PATIENCE or None in answers[-PATIENCE:]:
+        try:
+            answer = starve(name, arguments(world), len(answers))
+            answers.append("" if isinstance(answer, (_core.Handle, bytes)) else repr(answer))
+            del answer
+        except MemoryError:
+            answers.append(None)
+    return answers
+
+
+@pytest.fixture(scope="module")
+def frozen(world):
+    """The collector sees only what is new, and is quick."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.mark.parametrize("name, arguments", CALLS, ids=map(name_of, CALLS))
+def test_every_request_for_memory_may_be_refused(world, frozen, name, arguments):
+    """A MemoryError comes out or the right answer, and nothing is lost: blocks that grow do not grow each time."""
+    references = _core.references()
+    answers = starved(world, name, arguments)
+    assert set(answers) <= {None, answers[-1]}
+
+    blocks = array.array("q", [0] * 30)  # which keeps no objects of its own
+    for i in range(len(blocks)):
+        starved(world, name, arguments)
+        gc.collect()
+        blocks[i] = sys.getallocatedblocks()
+        if i and blocks[i] <= blocks[i - 1]:
+            break
+    else:
+        pytest.fail(f"each round loses some: {blocks}")
+    assert _core.references() == references
