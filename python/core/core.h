@@ -98,9 +98,8 @@ const char *text_of(PyObject *object);
 /* Fields of the library's structs, by name; a NULL name ends. */
 typedef struct field {
     const char *name;
-    char
-        type; /* d double, q int64, i int, b bool, s text, c text in place, f float, z size_t, n named,
-                  t tristate */
+    /* d double, q int64, b bool; to read n named, t tristate, c text in place; to set i int, z size_t */
+    char type;
     size_t offset;
     const char *(*text)(int value); /* of a named one */
     PyObject *key;                  /* made when first needed */

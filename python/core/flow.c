@@ -34,15 +34,15 @@ static field report_fields[] = {
     REPORT(reason, 'c', NULL),         {NULL, 0, 0, NULL, NULL},
 };
 
-enum { CLAMPS_MAX = 64 };
+enum { CLAMPS_MAX = ARRAYS - 1 }; /* beside x */
 
 /* From a tuple of (layer, from, to, value or None, per state). */
 static int clamps_of(const cgam_net *net, PyObject *tuple, int64_t batch, arrays *a,
                      cgam_clamp *clamps)
 {
     Py_ssize_t count = PyTuple_Size(tuple);
-    if (count > CLAMPS_MAX || count > ARRAYS - 1) {
-        PyErr_Format(PyExc_ValueError, "clamps: %zd, at most %d go into a flow", count, ARRAYS - 1);
+    if (count > CLAMPS_MAX) {
+        PyErr_Format(PyExc_ValueError, "clamps: %zd, at most %d go into a flow", count, CLAMPS_MAX);
         return -1;
     }
     for (Py_ssize_t i = 0; i < count; i++) {

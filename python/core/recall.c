@@ -146,7 +146,7 @@ static int run_in(arrays *a, PyObject *const *args, int64_t B, int64_t d, int64_
     in->q = array_in(a, args[Q], "query", numbers(B, d), NULL);
     if (in->q && args[C] != Py_None) {
         in->c = array_in(a, args[C], "context", -1, &size);
-        in->c_per_query = size == B * d_c && (B == 1 || size != d_c);
+        in->c_per_query = size == B * d_c;
         if (in->c && size != d_c && size != B * d_c)
             PyErr_Format(PyExc_ValueError,
                          "context: %lld numbers, (%lld) or (%lld, %lld) is expected",

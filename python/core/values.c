@@ -162,18 +162,11 @@ static PyObject *field_value(const field *f, const void *at)
 {
     switch (f->type) {
     case 'd': return PyFloat_FromDouble(*(const double *)at);
-    case 'f': return PyFloat_FromDouble((double)*(const float *)at);
     case 'q': return PyLong_FromLongLong(*(const int64_t *)at);
-    case 'z': return PyLong_FromSize_t(*(const size_t *)at);
-    case 'i': return PyLong_FromLong(*(const int *)at);
     case 't': return tristate(*(const int *)at);
     case 'b': return PyBool_FromLong(*(const bool *)at);
     case 'n': return PyUnicode_InternFromString(f->text(*(const int *)at));
     case 'c': return PyUnicode_FromString(at);
-    case 's': {
-        const char *text = *(const char *const *)at;
-        return text ? PyUnicode_FromString(text) : Py_NewRef(Py_None);
-    }
     default: PyErr_SetString(PyExc_SystemError, "no such type"); return NULL;
     }
 }
