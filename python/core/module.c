@@ -289,6 +289,7 @@ static PyType_Spec handle_spec = {
 int handle_setup(PyObject *module)
 {
     handle_type = (PyTypeObject *)PyType_FromSpec(&handle_spec);
+    if (!handle_type && !PyErr_Occurred()) PyErr_NoMemory(); /* CPython 3.11 forgets to say it */
     return handle_type ? PyModule_AddObjectRef(module, "Handle", (PyObject *)handle_type) : -1;
 }
 
