@@ -7,9 +7,13 @@ exception says in one line what is wrong: no crash, no SystemError, and no refer
 import array
 import gc
 import math
+import os
 import re
+import signal
 import struct
+import subprocess
 import sys
+import textwrap
 import types
 
 import numpy as np
@@ -17,6 +21,7 @@ import pytest
 
 import cgam
 from cgam import _core
+from conftest import CHECKED
 
 _testcapi = pytest.importorskip("_testcapi")  # CPython's own way to refuse memory
 
@@ -172,6 +177,8 @@ CALLS = [
     ("plan_run", lambda w: run_args(w, w.plan, 1, w.c, None, *[None] * 4, *[None] * 4)),
     ("plan_run", lambda w: run_args(w, w.plan, 2, w.c, fixed([1, 2], np.int64), room(2 * RESULT, dtype=np.uint8),
                                     room(2, dtype=np.int64), room(2), room(2), room(2, N), room(2, N), room(2, N), room(2, D))),
+    ("plan_run", lambda w: run_args(w, w.plan, 2, fixed(np.ones((2, D))), None, room(2 * RESULT, dtype=np.uint8),
+                                    room(2, dtype=np.int64), room(2), room(2), *[None] * 4)),
     ("plan_route", lambda w: (w.plan, 3, True)),
     ("plan_route", lambda w: (w.plan, 1, False)),
     ("plan_context_margin", lambda w: (w.plan,)),
@@ -234,6 +241,7 @@ CALLS = [
                                None)),
     ("net_synapse", lambda w: (plane(), "attention", "a", (0, 1), 1.0, (fixed(np.ones((1, 2, 3))), fixed(np.ones((1, 2, 3)))),
                                (1.5, 1, 2, False))),
+    ("net_synapse", lambda w: (plane(), "attention", "a", (0, 1), 1.0, (), (None, 1, 0, False))),
     ("net_synapse", lambda w: (plane(), "hidden", "h", (0,), 1.0, ((KERNEL, 4, 3, 1, 1, False),), ("identity", PARAMS))),
     ("net_size", lambda w: (w.net,)),
     ("net_eval", lambda w: (w.net, 1, w.x, (True, False), room(1), room(3), *[room(D + N) for _ in range(3)], room(1))),
@@ -245,6 +253,7 @@ CALLS = [
                             ((0, 0.0, 1.0, w.q, False),), True, True)),
     ("net_flow", lambda w: (w.net, 2, room(2, D + N), None, {"max_steps": 50}, None, ((0, 0.0, 1.0, fixed(np.ones((2, D))), True),
                                                                                    (1, 0.0, 1.0, None, False)), False, False)),
+    ("net_flow", lambda w: (w.net, 1, room(D + N), None, {"t_end": 0.5}, (), (), True, False)),
     ("lagrangians", lambda w: ()),
     ("model_open", lambda w: (w.path, 1)),
     ("model_info", lambda w: (w.model,)),
@@ -306,7 +315,7 @@ def wrong_numbers(array):
     yield "text", "a contiguous array"
     if array.size > 1:
         yield np.repeat(flat, 2)[::2], "a contiguous array"
-    yield array.astype(np.float32), "f64 is expected"
+    yield np.ones(array.shape, np.float32), "f64 is expected"
     yield array.astype(">f8"), "f64 is expected"
     yield np.zeros(array.shape, np.int64), "f64 is expected"
     yield np.append(flat, 1.0), "expected"
@@ -397,6 +406,219 @@ def test_wrong_arguments_are_refused_in_a_line(world, name, arguments):
     before, references = owners(given), _core.references()
     assert not all_refused(world, name, given)
     assert owners(given) == before and _core.references() == references
+
+
+def rows_apart():
+    """Three numbers and a byte, again and again: rows that are no whole number of elements apart."""
+    return np.zeros(4, [("a", "f8", 3), ("b", "u1")])["a"]
+
+
+# What only one function can be told, and what it says.
+REFUSED = [
+    ("bank_new", lambda w: (np.zeros((2, 3, 4)), "f64", False, 0), "bank: two axes are expected"),
+    ("bank_new", lambda w: (w.Z, "f32", False, 0), "bank: elements of another size"),
+    ("bank_new", lambda w: (np.zeros((3, 0)), "f64", False, 0), "bank: it is empty"),
+    ("bank_new", lambda w: (np.asfortranarray(w.Z), "f64", False, 0), "bank: .* not side by side"),
+    ("bank_new", lambda w: (w.Z[::-1], "f64", False, 0), "bank: its rows run backwards"),
+    ("bank_new", lambda w: (rows_apart(), "f64", False, 0), "bank: its rows "),
+    ("bank_new", lambda w: (np.frombuffer(b"x" + bytes(80), offset=1).reshape(1, 10), "f64", False, 0), "bank: .* not aligned"),
+    ("bank_new", lambda w: (np.full((2, 2), np.nan), "f64", False, 0), "row 0, column 0"),
+    ("bank_new", lambda w: (w.Z, "f64", False, -1), "^threads is -1$"),
+    ("plan_new", lambda w: (w.bank, None, np.zeros((D, 0)), None, None), "projection: \\(5, d_c\\) is expected"),
+    ("plan_new", lambda w: (w.bank, None, np.zeros((N, 2)), None, None), "projection: \\(5, d_c\\) is expected"),
+    ("plan_run", lambda w: (w.plan, 2, 1, fixed(np.ones((2, D))), w.c, *[None] * 9), "queries are 2, top is 1"),
+    ("plan_run", lambda w: (w.plan, 1, N + 1, w.q, w.c, *[None] * 9), "queries are 1, top is 8"),
+    ("plan_branch", lambda w: (w.plan, w.q, w.c), "only a plan of mode anneal"),
+    ("result_dict", lambda w: (b"short",), "no result has 5 bytes"),
+    ("result_dict", lambda w: ("text",), "bytes"),
+    ("activation_order", lambda w: ("relu",), "activation is 'relu', there are softmax"),
+    ("net_layer", lambda w: (_core.net_new(), "z", (), "tanh", PARAMS, {}), "layer z has 0 axes"),
+    ("net_layer", lambda w: (_core.net_new(), "z", (1,) * 99, "tanh", PARAMS, {}), "layer z has 99 axes"),
+    ("net_layer", lambda w: (_core.net_new(), "z", (2,), "tanh", ("1", 0.0, 0.0), {}), "real number"),
+    ("net_layer", lambda w: (_core.net_new(), "z", (2,), "tanh", (1.0,), {}), "three parameters"),
+    ("net_layer", lambda w: (_core.net_new(), "z", (2,), "relu6", PARAMS, {}), "no Lagrangian 'relu6'"),
+    ("net_synapse", lambda w: (net(), "bilinear", "b", (0,), 1.0, (MATRIX,), None), "no kind 'bilinear' joins 1 layers"),
+    ("net_synapse", lambda w: (net(), "bilinear", "b", (0, 1, 1), 1.0, (MATRIX,), None), "no kind 'bilinear' joins 3 layers"),
+    ("net_synapse", lambda w: (net(), "bilinear", "b", (0, 1), 1.0, (), None), "weights is missing"),
+    ("net_synapse", lambda w: (net(), "bilinear", "b", (0, 1), 1.0, (w.q,), None), "weights: two axes"),
+    ("net_synapse", lambda w: (net(), "bilinear", "b", (0, 1), 1.0, (np.zeros((0, 3)),), None), "0 x 3"),
+    ("net_synapse", lambda w: (net(), "bilinear", "b", (0, 2**32 + 1), 1.0, (MATRIX,), None), "b: no layer 4294967297"),
+    ("net_synapse", lambda w: (net(), "bilinear", "b", (0, 1), 1.0, ((KERNEL[0], 4, 3, 1, 1, False),), None), "four axes"),
+    ("net_synapse", lambda w: (net(), "hidden", "b", (0,), 1.0, (MATRIX.T.copy(),), ("tanh", (1.0,))), "three parameters"),
+    ("net_synapse", lambda w: (net(), "hidden", "b", (0,), 1.0, (MATRIX.T.copy(),), ("tanh",)), "hidden"),
+    ("net_synapse", lambda w: (net(), "bias", "b", (0,), 1.0, (), None), "a bias needs its vector"),
+    ("net_synapse", lambda w: (net(), "bias", "b", (0,), 1.0, (w.u,), None), "vector: 7 numbers, 5 are expected"),
+    ("net_synapse", lambda w: (net(), "attention", "a", (0, 1), 1.0, (), (None, 0, 0, False)), "two axes"),
+    ("net_synapse", lambda w: (plane(), "attention", "a", (0, 1), 1.0, (w.q, w.q), (1.0, 1, 2, False)), "WQ: 5 numbers, 6"),
+    ("net_jacobian", lambda w: (w.net, w.x, (True,), 1, w.x, room(D + N)), "clamped: a truth value for each layer"),
+    ("net_flow", lambda w: (w.net, 1, room(D + N), "euler9", {}, None, (), False, False), "no method 'euler9'"),
+    ("net_flow", lambda w: (w.net, 1, room(D + N), None, {}, ("noon",), (), False, False), "no event 'noon'"),
+    ("net_flow", lambda w: (w.net, 1, room(D + N), None, {}, ["steady"], (), False, False), "stop: a tuple"),
+    ("net_flow", lambda w: (w.net, 1, room(D + N), None, {}, None, ((-1, 0.0, 1.0, None, False),), False, False), "no layer -1"),
+    ("net_flow", lambda w: (w.net, 1, room(D + N), None, {}, None, ((2, 0.0, 1.0, None, False),), False, False), "no layer 2"),
+    ("net_flow", lambda w: (w.net, 1, room(D + N), None, {}, None, ((0, 0.0, 1.0, None, False),) * 16, False, False), "at most 15"),
+    ("net_flow", lambda w: (w.net, 0, room(D + N), None, {}, None, (), False, False), "there are no states"),
+    ("chat", lambda w: (w.model, ()), "0 messages"),
+    ("chat", lambda w: (w.model, (("user", "x"),) * 65), "65 messages"),
+    ("chat", lambda w: (w.model, (("user",),)), "message"),
+    ("piece", lambda w: (w.model, 10**6), "token 1000000, there are"),
+    ("generate", lambda w: (w.model, w.tokens, {}, ("x",) * 17, NO_EDITS), "stop: at most 16"),
+    ("generate", lambda w: (w.model, w.tokens, {}, ("a\0b",), NO_EDITS), "NUL"),
+    ("generate", lambda w: (w.model, w.tokens, {}, (), ((3,), w.vectors[:1])), "edit: a tuple is expected"),
+    ("generate", lambda w: (w.model, w.tokens, {}, (), (((1, False),), w.vectors[:1])), "edit"),
+    ("generate", lambda w: (w.model, w.tokens, {}, (), (((1, False, "here", 0, 0, 1.0),), w.vectors[:1])), "edit 0: no such positions"),
+    ("generate", lambda w: (w.model, w.tokens, {}, (), (edit(w)[0], w.vectors)), "edits: vectors \\(1, "),
+    ("generate", lambda w: (w.model, w.tokens, {}, (), (edit(w)[0], None)), "edits is missing"),
+    ("observe", lambda w: (w.model, [w.tokens[:0]], None, True, True, NO_EDITS, [room(0, dtype=np.float32)]), "prompt 0: no tokens"),
+    ("observe", lambda w: (w.model, [], None, True, True, NO_EDITS, []), "prompts: there are none"),
+    ("observe", lambda w: (w.model, [w.tokens], None, True, True, NO_EDITS, [room(3)]), "an array of another type"),
+    ("score", lambda w: (w.model, w.tokens, [w.tokens] * 257, True, room(257)), "continuations: 1 to 256"),
+    ("score", lambda w: (w.model, fixed([10**6], np.int32), [w.tokens], True, room(1)), "."),
+    ("model_bank", lambda w: (w.model, "raw", "f128"), "lens 'raw', dtype 'f128'"),
+    ("contrast", lambda w: (2, 1, w.width, w.vectors, "mode"), "kind 'mode'"),
+    ("vector_save", lambda w: (w.out, 3, w.width, w.vectors, None), "vectors: another size"),
+    ("attention", lambda w: (0, 0, 0, 0, *[room(0)] * 4), "attention of 0 queries"),
+    ("gaps", lambda w: (w.b, w.s, 0.5, N), "mu is 7, memories are 7"),
+    ("context_margin", lambda w: (w.gate, None, 0), "d_c is 0"),
+    ("separation", lambda w: ("bound", 0, 1.0, 0.5), "n is 1 or more"),
+]
+
+
+@pytest.mark.parametrize("name, arguments, words", REFUSED, ids=map(name_of, REFUSED))
+def test_what_is_refused_is_said(world, name, arguments, words):
+    references = _core.references()
+    assert refused(name, arguments(world), (TypeError, ValueError), words) is None
+    assert _core.references() == references
+
+
+def test_truth_values_that_raise(world):
+    with pytest.raises(ZeroDivisionError):
+        _core.net_jacobian(world.net, world.x, (Undecided(), False), 1, world.x, room(D + N))
+
+
+# ---- functions in Python
+
+@pytest.mark.parametrize("answer, error", [(None, TypeError), ("text", TypeError), (10**400, OverflowError)])
+def test_functions_that_return_no_number(world, answer, error):
+    for it in (net((lambda x: answer, LogCosh.activation, LogCosh.hessian)), net(custom=lambda a, c: answer)):
+        for _ in range(2):
+            with pytest.raises(error):
+                _core.net_eval(it, 1, world.x, None, room(1), *[None] * 4, room(1))
+
+
+def test_functions_may_call_the_library(world):
+    """A call within a call: Ctrl-C stays with the outer one, reaches Python once, and its handler is back after it."""
+    inner, press = [], False
+
+    def value(x):
+        inner.append(_core.bank_inspect(world.bank, None, None, None)["n"])
+        if press:
+            os.kill(os.getpid(), signal.SIGINT)
+        return LogCosh.value(x)
+
+    ours, energy, want = net((value, LogCosh.activation, LogCosh.hessian)), room(1), room(1)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        _core.net_eval(ours, 1, world.x, None, energy, *[None] * 5)
+        _core.net_eval(world.net, 1, world.x, None, want, *[None] * 5)
+        assert energy[0] == pytest.approx(want[0], rel=1e-12) and set(inner) == {N}
+        press = True
+        with pytest.raises(KeyboardInterrupt):
+            _core.net_eval(ours, 1, world.x, None, energy, *[None] * 5)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+PRESSED = """
+    import os, signal
+    import numpy as np
+    from cgam import _core
+    signal.signal(signal.SIGINT, signal.{how})
+
+    def value(x):
+        os.kill(os.getpid(), signal.SIGINT)
+        return 2.0
+
+    def activation(x, out):
+        out[:] = bytes(len(out))
+
+    net, energy = _core.net_new(), np.zeros(1)
+    _core.net_layer(net, "x", (3,), (value, activation, None), (0.0, 0.0, 0.0), {{}})
+    _core.net_eval(net, 1, np.ones(3), None, energy, *[None] * 5)
+    print(energy[0], signal.getsignal(signal.SIGINT) == signal.{how})
+"""
+
+
+@pytest.mark.parametrize("how, status, said", [("SIG_DFL", -signal.SIGINT, ""), ("SIG_IGN", 0, "-2.0 True")])
+def test_a_signal_that_ends_the_program_or_is_ignored_does_so_in_a_call(how, status, said):
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(PRESSED).format(how=how)], capture_output=True, text=True)
+    assert (done.returncode, done.stdout.strip()) == (status, said), done.stderr
+
+
+# ---- the module itself
+
+IMPORTED = """
+    import _imp, _testcapi, array, importlib.util, threading
+    where = importlib.util.spec_from_file_location("cgam._core", {path!r})
+    requests, core = 0, None
+    while core is None:
+        _testcapi.set_nomemory(requests, requests + 1)
+        try:
+            core = _imp.create_dynamic(where)
+        except MemoryError:
+            requests += 1
+        finally:
+            _testcapi.remove_mem_hooks()
+    assert requests > 50, requests
+    bad = memoryview(array.array("d", [1, float("nan")])).cast("B").cast("d", (1, 2))
+
+    def said():
+        try:
+            core.bank_new(bad, "f64", False, 0)
+        except RuntimeError as error:
+            return str(error)
+
+    assert "row 0, column 1" in said(), said()
+    for wrong in ((), (print,), (print, "text")):
+        try:
+            core.set_up(*wrong)
+        except TypeError:
+            continue
+        raise SystemExit("set up")
+    core.set_up(lambda status, message: None, threading.main_thread().ident)  # it should have raised
+    assert "row 0, column 1" in said(), said()
+    print(core.references(), core.version())
+"""
+
+LIMITED = """
+    import resource
+    import numpy as np
+    from cgam import _core
+    Z, path = np.eye(3), {path!r}
+    np.save(path, Z)
+    most = resource.getrlimit(resource.RLIMIT_AS)[1]
+    pages = int(open("/proc/self/statm").read().split()[0])
+    for call in (lambda: _core.bank_new(Z, "f64", False, 64), lambda: _core.bank_load(path, False, 64),
+                 lambda: _core.run("version", "{{}}", 64, False), lambda: _core.model_open(None, 64)):
+        resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + 2**26, most))  # stacks take 2^29
+        try:
+            call()
+            raise SystemExit("it had threads all the same")
+        except MemoryError:
+            resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    _core.bank_new(Z, "f64", False, 2)
+    print(_core.references(), _core.version())
+"""
+
+
+@pytest.mark.skipif(CHECKED, reason="a sanitizer has its own way with memory")
+@pytest.mark.parametrize("script", [IMPORTED, LIMITED], ids=["import", "threads"])
+def test_what_begins_without_memory_can_begin_again(script, tmp_path):
+    """The module while it is imported, and before anyone has told it how to raise; an env without room for its threads."""
+    path = _core.__file__ if script is IMPORTED else str(tmp_path / "v.npy")
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script).format(path=path)], capture_output=True, text=True)
+    assert done.stdout.split() == ["0", cgam.__version__], done.stderr
 
 
 # ---- without memory
