@@ -45,7 +45,10 @@ elseif(CGAM_SANITIZE STREQUAL "coverage") # counted where it is written, so opti
   # Counters lie in the file of the profile itself (%c, in the Makefile), so that a program that is killed, calls _exit or
   # has shut itself off from all files has counted too. Names relative to the build: tools/coverage knows where that is.
   set(sanitizer_flags -fprofile-instr-generate -fcoverage-mapping)
-  set(counter_flags -fcoverage-compilation-dir=. "SHELL:-mllvm -runtime-counter-relocation")
+  # That file is shared by all who run the library at the same time: without atomic counts some are lost, and an outcome, which is
+  # the difference of two of them, can come out as none. Kernels count plainly: their loops would wait for the counts.
+  set(counter_flags -fcoverage-compilation-dir=. "SHELL:-mllvm -runtime-counter-relocation" -fprofile-update=atomic)
+  list(APPEND kernel_flags -fprofile-update=single)
 elseif(CGAM_SANITIZE)
   message(FATAL_ERROR "CGAM_SANITIZE is '${CGAM_SANITIZE}'; address, thread, coverage or nothing")
 endif()
