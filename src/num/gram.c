@@ -257,5 +257,9 @@ static cgam_status outer_rows(void *arg, int64_t k)
 cgam_status cgam_rows_gram_outer(cgam_env *env, const cgam_rows *Z, double *C)
 {
     gram job = {.env = env, .Z = Z, .C = C, .ldc = Z->n};
+    if (Z->shard)
+        return cgam_fail(env, CGAM_E_UNSUPPORTED,
+                         "products of all memories with each other need them in one process, and "
+                         "this bank is spread over ranks");
     return cgam_parallel(env, (Z->n + OUTER_ROWS - 1) / OUTER_ROWS, outer_rows, &job);
 }

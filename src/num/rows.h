@@ -81,7 +81,7 @@ cgam_status cgam_rows_gram(cgam_env *env, const cgam_rows *Z, const double *w, d
 int64_t cgam_rows_gram_slices(int64_t n, int64_t d);
 /* Additions that a term of such a sum goes through, at most. */
 double cgam_rows_gram_roundings(int64_t n);
-/* C = Z Z', the lower triangle of C [n, n]. */
+/* C = Z Z', the lower triangle of C [n, n]; of rows that are all here. */
 cgam_status cgam_rows_gram_outer(cgam_env *env, const cgam_rows *Z, double *C);
 
 /* x'y with sums of 64, joined in double-double; and |x|, a plain sum that neither overflows nor

@@ -8,6 +8,7 @@
 #include <cgam/as_net.h>
 #include <cgam/explain.h>
 #include <cgam/inspect.h>
+#include <cgam/io.h>
 #include <cgam/landscape.h>
 #include <cgam/map.h>
 #include <cgam/ranks.h>
@@ -15,8 +16,10 @@
 #include <cgam/theory.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { RANKS = 2, N = 2600, D = 6, HALF = 1000, QUERIES = 9 }; /* rank 0 gives HALF rows */
 
@@ -453,6 +456,22 @@ static void *refusals(void *arg)
         REFUSED(cgam_hopfield_settle(bank, 1, x, 1e-3, 5, x, NULL, NULL));
         REFUSED(cgam_hopfield_bound(bank, 1, 0, x, x, &bounds));
     }
+    /* modes of memories of one length are those of d x d numbers; of others of n x n, for which all have to be here */
+    cgam_bank *unit = NULL;
+    cgam_spectrum *modes = NULL;
+    cgam_winner winner;
+    cgam_horizon horizon;
+    if (m->status == CGAM_OK) REFUSED(cgam_spectrum_new(bank, &modes));
+    opts.normalize = true;
+    if (m->status == CGAM_OK)
+        m->status = cgam_bank_new(env, rows + from * D, CGAM_F64, to - from, D, &opts, &unit);
+    if (m->status == CGAM_OK) m->status = cgam_spectrum_new(unit, &modes);
+    if (m->status == CGAM_OK) {
+        REFUSED(cgam_supercritical_winner(modes, 3, rows, NULL, &winner));
+        REFUSED(cgam_supercritical_horizon(modes, 3, 1, 2, 0.1, rows, true, &horizon));
+    }
+    cgam_spectrum_free(modes);
+    cgam_bank_free(unit);
     m->answer.count = refused;
     cgam_recall_free(plan);
     cgam_bank_free(bank);
@@ -472,8 +491,106 @@ static void what_is_for_one_process_is_refused_to_ranks(void **state)
     pthread_join(other, NULL);
     for (int r = 0; r < RANKS; r++) {
         assert_int_equal(team[r].status, CGAM_OK);
-        assert_int_equal(team[r].answer.count, 20);
+        assert_int_equal(team[r].answer.count, 23);
     }
+}
+
+/* ---- ranks that disagree --------------------------------------------------------------------- */
+typedef struct given { /* what a rank gives */
+    int64_t d, stride;
+    cgam_dtype dtype;
+    const char *file; /* or takes, NULL: none */
+} given;
+
+typedef struct giver {
+    seat seat;
+    const given *gives;
+    cgam_status status;
+    int64_t n, d;
+    char message[512];
+} giver;
+
+static void *give(void *arg)
+{
+    giver *g = arg;
+    cgam_ranks ranks = ranks_of(&g->seat);
+    const given *my = g->gives;
+    cgam_env *env = NULL;
+    cgam_bank *bank = NULL;
+    cgam_bank_opts opts = {.ranks = &ranks, .stride = my->stride};
+    const int64_t rows_given = g->seat.rank ? 20 : 30;
+    g->status = cgam_env_new(&(cgam_env_opts){.threads = 1}, &env);
+    if (g->status == CGAM_OK && my->file)
+        g->status = cgam_ranks_end(env, &ranks, cgam_bank_load(env, my->file, &opts, &bank));
+    else if (g->status == CGAM_OK)
+        g->status = cgam_ranks_end(
+            env, &ranks, cgam_bank_new(env, rows, my->dtype, rows_given, my->d, &opts, &bank));
+    if (g->status == CGAM_OK) g->n = cgam_bank_describe(bank).n, g->d = cgam_bank_describe(bank).d;
+    if (env) cgam_env_message_copy(env, g->message, sizeof g->message);
+    cgam_bank_free(bank);
+    cgam_env_free(env);
+    leave(g->seat.line);
+    return NULL;
+}
+
+static void ranks_that_give_unlike_rows_are_told_on_both(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/cgam-ranks-XXXXXX", file[3][64];
+    const int64_t shapes[][2] = {{4, 3}, {5, 3}, {4, 2}};
+    cgam_env *env;
+    assert_non_null(mkdtemp(folder));
+    CHECK_STATUS(NULL, cgam_env_new(&(cgam_env_opts){.threads = 1}, &env));
+    for (int k = 0; k < 3; k++) {
+        snprintf(file[k], sizeof file[k], "%s/%d.npy", folder, k);
+        CHECK_STATUS(env, cgam_npy_write(env, file[k], CGAM_F64, 2, shapes[k], rows));
+    }
+    cgam_env_free(env);
+    const struct {
+        given by[RANKS];
+        cgam_status status;
+        const char *words;
+        int64_t n;
+    } cases[] = {
+        {{{6, 0, CGAM_F64, NULL}, {6, 8, CGAM_F64, NULL}},
+         CGAM_OK,
+         "",
+         50}, /* rows that lie apart */
+        {{{6, 0, CGAM_F64, NULL}, {5, 0, CGAM_F64, NULL}},
+         CGAM_E_SHAPE,
+         "rows of 5 f64, those of rank 0 are 6 f64",
+         0},
+        {{{6, 0, CGAM_F64, NULL}, {6, 0, CGAM_F32, NULL}},
+         CGAM_E_SHAPE,
+         "rows of 6 f32, those of rank 0 are 6 f64",
+         0},
+        {{{0, 0, CGAM_F64, file[0]}, {0, 0, CGAM_F64, file[0]}}, CGAM_OK, "", 4},
+        {{{0, 0, CGAM_F64, file[0]}, {0, 0, CGAM_F64, file[1]}},
+         CGAM_E_SHAPE,
+         "f64 5 x 3, the file of rank 0 holds f64 4 x 3",
+         0},
+        {{{0, 0, CGAM_F64, file[0]}, {0, 0, CGAM_F64, file[2]}},
+         CGAM_E_SHAPE,
+         "f64 4 x 2, the file of rank 0 holds f64 4 x 3",
+         0},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        line l = {.lock = PTHREAD_MUTEX_INITIALIZER, .met = PTHREAD_COND_INITIALIZER};
+        giver team[RANKS];
+        pthread_t other;
+        for (int r = 0; r < RANKS; r++)
+            team[r] = (giver){.seat = {&l, r}, .gives = &cases[k].by[r]};
+        assert_int_equal(pthread_create(&other, NULL, give, &team[1]), 0);
+        give(&team[0]);
+        pthread_join(other, NULL);
+        for (int r = 0; r < RANKS; r++)
+            if (l.alone || team[r].status != cases[k].status || team[r].n != cases[k].n ||
+                !strstr(team[r].message, cases[k].words))
+                fail_msg("case %zu, rank %d: status %d, %lld memories: %s", k, r, team[r].status,
+                         (long long)team[r].n, team[r].message);
+    }
+    for (int k = 0; k < 3; k++) unlink(file[k]);
+    assert_int_equal(rmdir(folder), 0);
 }
 
 int main(void)
@@ -482,6 +599,7 @@ int main(void)
         cmocka_unit_test(two_ranks_have_the_bits_of_one_process),
         cmocka_unit_test(what_fails_on_one_comes_back_on_both),
         cmocka_unit_test(what_is_for_one_process_is_refused_to_ranks),
+        cmocka_unit_test(ranks_that_give_unlike_rows_are_told_on_both),
     };
     fill();
     return cmocka_run_group_tests(tests, NULL, NULL);
