@@ -279,16 +279,17 @@ static cgam_status report_one(void *arg, int64_t k)
     cgam_env *env = plan->bank->env;
     int64_t n = Z->n, top = g->top, at = g->from + k;
     cgam_status status = CGAM_OK;
-    if (out->results) {
+    bool fast =
+        plan->opts.fast; /* leaders have intervals too, whether or not results are asked for */
+    cgam_result own, *r = out->results ? &out->results[at] : &own;
+    if (out->results || fast) {
         cgam_summary summary;
         status = cgam_query_summary(plan, m, g->in->target ? g->in->target[at] : -1, &summary);
-        if (status == CGAM_OK) cgam_result_fill(plan, &summary, m, &out->results[at]);
-        if (status == CGAM_OK) status = cgam_query_certify(plan, m, &out->results[at]);
+        if (status == CGAM_OK) cgam_result_fill(plan, &summary, m, r);
+        if (status == CGAM_OK) status = cgam_query_certify(plan, m, r);
     }
     cgam_weights w = {.top = m->top, .scored = n};
-    bool fast = plan->opts.fast && out->results;
     if (fast && status == CGAM_OK) {
-        cgam_result *r = &out->results[at];
         for (int64_t i = 0; i < n; i++) w.known += m->p[i];
         w.known *= m->sum;
         w.off = isfinite(r->p) ? r->score_error : INFINITY;
