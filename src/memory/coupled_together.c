@@ -16,7 +16,8 @@
  * c delta' + (c - 1) p1 with c = 1 / sum p2 exp(y), and so is the true g of that of delta' and of
  * g1 = Z' (dinv p1).
  *
- * Equal memories are levelled at every reference. Between two, what rounding puts between them grows by
+ * Equal memories are levelled at every reference (no query comes here with a start, which might tell
+ * them apart). Between two, what rounding puts between them grows by
  * no more than beta lambda^2 p dinv a step, p their probability; queries where that is not well below
  * one are given back too.
  *
@@ -180,15 +181,18 @@ static void score_exactly(const batch *b, cgam_gemm_pass_tile *t)
     }
 }
 
+typedef void weigher(const batch *b, cgam_gemm_pass_tile *t);
+static weigher *const weighers[] = {
+    [STEP] = step_tile,
+    [GATHER] = gather_tile,
+    [GATHER_EXACTLY] = gather_exactly,
+    [EXACT] = score_exactly,
+};
+
 static void weigh(void *arg, cgam_gemm_pass_tile *t)
 {
     const batch *b = arg;
-    switch (b->kind) {
-    case STEP: step_tile(b, t); break;
-    case GATHER: gather_tile(b, t); break;
-    case GATHER_EXACTLY: gather_exactly(b, t); break;
-    case EXACT: score_exactly(b, t); break;
-    }
+    weighers[b->kind](b, t);
 }
 
 /* ---- Passes --------------------------------------------------------------------------------- */
@@ -340,7 +344,7 @@ static cgam_status twins_part(const cgam_recall *plan, const cgam_query *m, bool
 static cgam_status judge(const cgam_recall *plan, way *w)
 {
     cgam_query *m = w->m;
-    cgam_status status = m->level ? cgam_twins_level(plan->bank, plan->twins, m->r) : CGAM_OK;
+    cgam_status status = cgam_twins_level(plan->bank, plan->twins, m->r);
     if (status != CGAM_OK) return status;
     bool finite = cgam_query_activate(plan, m), parts = false;
     cgam_tally t;
@@ -352,8 +356,8 @@ static cgam_status judge(const cgam_recall *plan, way *w)
             t.x[1] = move > t.x[1] ? move : t.x[1];
             t.x[2] += move * move;
         }
-    if (status == CGAM_OK) status = cgam_tally_close(plan->bank->env, &t);
-    if (status == CGAM_OK && m->level) status = twins_part(plan, m, &parts);
+    status = cgam_tally_close(plan->bank->env, &t);
+    if (status == CGAM_OK) status = twins_part(plan, m, &parts);
     if (status != CGAM_OK) return status;
     m->change_norm = sqrt(t.x[2]);
     cgam_books_energy(m, 0.5 * t.x[0] - m->half_us0 - m->lse / plan->opts.beta, true);
@@ -370,7 +374,7 @@ static cgam_status judge(const cgam_recall *plan, way *w)
 static cgam_status judge_one(void *arg, int64_t v)
 {
     const batch *b = arg;
-    return b->ways[v]->parts ? CGAM_OK : judge(b->plan, b->ways[v]);
+    return judge(b->plan, b->ways[v]);
 }
 
 /* What rounding did to A^-1 p1 of a query that is done; t and the border's entries are still there. */
@@ -469,11 +473,11 @@ static cgam_status begin(void *arg, int64_t v)
     const cgam_bank *bank = b->plan->bank;
     bool part = false;
     cgam_vectors_copy(&bank->Z, m->r, m->a);
-    cgam_status status = m->level ? cgam_twins_level(bank, b->plan->twins, m->r) : CGAM_OK;
+    cgam_status status = cgam_twins_level(bank, b->plan->twins, m->r);
     if (status != CGAM_OK) return status;
     cgam_vectors_fill(&bank->Z, w->p1, 0);
     bool finite = cgam_query_activate(b->plan, m);
-    if (finite && m->level) status = twins_part(b->plan, m, &part);
+    if (finite) status = twins_part(b->plan, m, &part);
     w->parts = !finite || part;
     cgam_books_open(m, -m->half_us0 - m->lse / b->plan->opts.beta);
     w->factor = 1;

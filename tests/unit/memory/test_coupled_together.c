@@ -148,10 +148,11 @@ static void leaps_and_small_pivots_stay_together(void **state)
         t.opts.beta = 1;
         t.opts.lambda = k < 2 ? 12 : 0.5;
         for (int64_t i = 0; i < N * D; i++) Z[i] = (float)(0.1 * cgam_rng_normal(&rng));
-        for (int64_t j = 0; j < D; j++) Z[j] *= 3;
+        float *longest = Z + (k == 3 ? 2000 * D : 0); /* first, or after many others */
+        for (int64_t j = 0; j < D; j++) longest[j] *= 3;
         double norm2 = 0;
-        for (int64_t j = 0; j < D; j++) norm2 += (double)Z[j] * (double)Z[j];
-        t.opts.alpha = (k % 2 ? 0.995 : 0.3) / norm2; /* of the longest */
+        for (int64_t j = 0; j < D; j++) norm2 += (double)longest[j] * (double)longest[j];
+        t.opts.alpha = (k % 2 ? 0.995 : 0.3) / norm2;
         const answers *want = ask(env, &t, false), *got = ask(env, &t, true);
         for (int64_t v = 0; v < QUERIES; v++) {
             const cgam_result *x = &got->results[v], *y = &want->results[v];
@@ -239,30 +240,55 @@ static void groups_follow_one_another(void **state)
     cgam_env_free(env);
 }
 
-static int ask_together(cgam_env *env, void *arg)
-{
-    const problem *t = arg;
-    cgam_bank_opts bank_opts = {.normalize = t->normalize};
-    cgam_bank *bank = NULL;
-    cgam_recall *plan = NULL;
-    cgam_result results[QUERIES];
-    cgam_recall_in in = {.queries = QUERIES, .q = t->q};
-    cgam_recall_out out = {.results = results};
-    cgam_status status = cgam_bank_new(env, t->data, t->dtype, N, D, &bank_opts, &bank);
-    if (status == CGAM_OK) status = cgam_recall_new(bank, &t->opts, &plan);
-    if (status == CGAM_OK) status = cgam_recall_run(plan, &in, &out);
-    cgam_recall_free(plan);
-    cgam_bank_free(bank);
-    return status;
-}
-
-static void running_out_of_memory_leaves_nothing(void **state)
+/* Every request of a run fails, and a stop is wished at any time: it is told, nothing is left, and the plan answers as before. */
+static void a_run_that_fails_leaves_its_plan_as_it_was(void **state)
 {
     (void)state;
+    enum { FEW = 8 };
     cgam_rng rng = cgam_rng_stream(76, 0);
     problem t = draw(&rng, 5);
     t.opts.tol = 1e-9; /* two references */
-    assert_true(check_some_allocations(ask_together, &t, 5) > 300);
+    failing_alloc memory = {0};
+    const cgam_env_opts opts = failing_alloc_opts(&memory, 1);
+    cgam_env *env;
+    cgam_bank *bank;
+    cgam_recall *plan;
+    cgam_result first[FEW], again[FEW];
+    CHECK_STATUS(NULL, cgam_env_new(&opts, &env));
+    const cgam_bank_opts bank_opts = {.normalize = t.normalize};
+    CHECK_STATUS(env, cgam_bank_new(env, t.data, t.dtype, N, D, &bank_opts, &bank));
+    CHECK_STATUS(env, cgam_recall_new(bank, &t.opts, &plan));
+    const cgam_recall_in in = {.queries = FEW, .q = t.q};
+    const cgam_recall_out one = {.results = first}, other = {.results = again};
+    assert_int_equal(cgam_recall_route(plan, &in, &one).path, CGAM_PATH_COUPLED_TOGETHER);
+    CHECK_STATUS(env, cgam_recall_run(plan, &in, &one));
+    for (int stop = 0; stop < 2; stop++) {
+        int64_t k = 1, step = 6 - check_trials(5); /* fewer under a sanitizer */
+        for (;; k += step) {
+            int64_t live = memory.live;
+            memory.requests = memory.looks = 0;
+            *(stop ? &memory.stop_at : &memory.fail_at) = k;
+            const cgam_status status = cgam_recall_run(plan, &in, &other);
+            memory.stop_at = memory.fail_at = 0;
+            if ((stop ? memory.looks : memory.requests) < k) break;
+            if (status != (stop ? CGAM_E_INTERRUPTED : CGAM_E_NOMEM) || memory.live != live)
+                fail_msg("%s %d: status %d, and %d blocks more", stop ? "look" : "request", (int)k,
+                         status, (int)(memory.live - live));
+            if (!stop) CHECK_MESSAGE(env, "out of memory");
+            if (stop && k > 8) k += k / 4;
+        }
+        assert_true(k > 8);
+        memset(again, 0, sizeof again);
+        CHECK_STATUS(env, cgam_recall_run(plan, &in, &other));
+        for (int v = 0; v < FEW; v++) {
+            assert_int_equal(again[v].winner, first[v].winner);
+            CHECK_CLOSE(again[v].p, first[v].p, 0);
+        }
+    }
+    cgam_recall_free(plan);
+    cgam_bank_free(bank);
+    cgam_env_free(env);
+    assert_int_equal(memory.live, 0);
     dense_reset();
 }
 
@@ -294,7 +320,7 @@ int main(void)
         cmocka_unit_test(threads_change_no_bit),
         cmocka_unit_test(a_loose_tolerance_is_soon_met),
         cmocka_unit_test(groups_follow_one_another),
-        cmocka_unit_test(running_out_of_memory_leaves_nothing),
+        cmocka_unit_test(a_run_that_fails_leaves_its_plan_as_it_was),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
