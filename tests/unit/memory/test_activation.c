@@ -257,6 +257,39 @@ static void the_margin_includes_equality(void **state)
     cgam_bank_free(bank);
 }
 
+/* At its edge the margin is decided without rounding, or not at all: where a product or a sum of the scores rounds, nothing is called exact,
+ * although double has it so. */
+static void what_rounds_is_not_called_exact(void **state)
+{
+    (void)state;
+    static const struct {
+        double z, q, c, lambda, order; /* r = z q + lambda z c, and 0 of the other memory */
+        bool exact;
+    } cases[] = {
+        {1, 1, 0, 1, 2, true},      {1, 1, 0.5, 0, 2, true},    /* a context that nobody hears */
+        {1, 1, 0.5, 0.5, 2, true},  {0.1, 0.3, 0, 1, 2, false}, /* z q rounds, */
+        {0.1, 1, 0.3, 1, 2, false},                             /* z c, */
+        {1, 1, 0.1, 0.3, 2, false},                             /* lambda z c, */
+        {1, 1, 0.5, 0.3, 2, false},                             /* the sum of both, */
+        {1, 1, 0, 1, 1.1, false},                               /* and (order - 1) beta */
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        double Z[] = {cases[k].z, 0, 0, 1}, q[] = {cases[k].q, 0}, c[] = {cases[k].c, 0}, p[2];
+        cgam_recall_opts o = object_opts(CGAM_FIRST, 0, 1, cases[k].lambda);
+        problem x = {.n = 2, .d = 2, .bank = object_bank(env, 2, 2, Z), .q = q};
+        if (cases[k].c != 0) x.c = c;
+        o.entmax = cases[k].order;
+        double gap = recall(&x, &o, p, NULL, NULL, NULL).gap;
+        o.beta = nextafter(1 / ((o.entmax - 1) * gap), 0);
+        while (!cgam_margin_exact(o.entmax, o.beta, gap)) o.beta = nextafter(o.beta, INFINITY);
+        cgam_result got = recall(&x, &o, p, NULL, NULL, NULL);
+        if (got.exact != cases[k].exact || (got.p_lower_bound == 1) != cases[k].exact)
+            fail_msg("case %zu: exact %d, p at least %.17g", k, got.exact, got.p_lower_bound);
+        CHECK_LE(1 - 1e-7, got.p_lower_bound);
+        cgam_bank_free(x.bank);
+    }
+}
+
 static void scores_of_a_million_do_no_harm(void **state)
 {
     (void)state;
@@ -331,6 +364,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(two_tied_memories_part_where_their_slope_says, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(the_margin_includes_equality, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_rounds_is_not_called_exact, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_bound_is_good_beside_softmax, set_up, tear_down),
         cmocka_unit_test_setup_teardown(scores_of_a_million_do_no_harm, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_does_not_go_with_it_is_refused_in_a_line, set_up,

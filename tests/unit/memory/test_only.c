@@ -201,14 +201,18 @@ static void names_and_masks_come_from_files(void **state)
     CHECK_FAILS(env, CGAM_E_FORMAT, cgam_row_names_load(env, path, &other));
     unlink(path);
     path = file_of(".npy", "", 0);
-    int64_t rows[] = {4, 0}, shape[] = {2}, wrong[] = {5, 0};
+    int64_t rows[] = {4, 0}, shape[] = {2};
     CHECK_STATUS(env, cgam_npy_write(env, path, CGAM_I64, 1, shape, rows));
     CHECK_STATUS(env, cgam_mask_load(env, path, 5, NULL, &mask));
     assert_int_equal(mask[0], 17);
     cgam_mask_free(env, mask);
-    CHECK_STATUS(env, cgam_npy_write(env, path, CGAM_I64, 1, shape, wrong));
-    CHECK_FAILS(env, CGAM_E_VALUE, cgam_mask_load(env, path, 5, NULL, &mask));
-    CHECK_MESSAGE(env, "memory 5 at place 0, memories are 0 to 4");
+    for (int before = 0; before < 2; before++) {
+        const int64_t wrong[] = {0, before ? -1 : 5};
+        CHECK_STATUS(env, cgam_npy_write(env, path, CGAM_I64, 1, shape, wrong));
+        CHECK_FAILS(env, CGAM_E_VALUE, cgam_mask_load(env, path, 5, NULL, &mask));
+        CHECK_MESSAGE(env, before ? "memory -1 at place 1, memories are 0 to 4"
+                                  : "memory 5 at place 1, memories are 0 to 4");
+    }
     unlink(path);
     cgam_row_names_free(names);
     CHECK_STATUS(env, cgam_row_names_new(env, "", 0, &names));

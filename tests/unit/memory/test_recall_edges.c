@@ -2,6 +2,8 @@
  * every way to end. */
 #include "unit/memory/answer.h"
 
+#include "memory/as_net.h"
+
 static void a_single_memory_is_always_recalled(void **state)
 {
     (void)state;
@@ -131,6 +133,22 @@ static void a_recall_says_how_it_ended(void **state)
     assert_string_equal(cgam_mode_name(CGAM_COUPLED), "coupled");
     cgam_bank_free(bank);
     dense_reset();
+}
+
+/* However the integration of a flow ended, its recall has a word for it. */
+static void an_end_of_a_flow_is_an_end_of_a_recall(void **state)
+{
+    (void)state;
+    static const struct {
+        cgam_flow_end flow;
+        cgam_end recall;
+    } ends[] = {{CGAM_FLOW_STEADY, CGAM_END_CONVERGED},
+                {CGAM_FLOW_HORIZON, CGAM_END_HORIZON},
+                {CGAM_FLOW_DIVERGED, CGAM_END_DIVERGED},
+                {CGAM_FLOW_STEPS, CGAM_END_MAX_ITER},
+                {CGAM_FLOW_ROSE, CGAM_END_ROSE}};
+    for (size_t k = 0; k < sizeof ends / sizeof *ends; k++)
+        assert_int_equal(cgam_end_of_flow(ends[k].flow), ends[k].recall);
 }
 
 static void wrong_arguments_are_named(void **state)
@@ -266,6 +284,7 @@ int main(void)
         cmocka_unit_test(without_coupling_the_query_decides_alone),
         cmocka_unit_test(a_cold_memory_takes_the_best),
         cmocka_unit_test(a_recall_says_how_it_ended),
+        cmocka_unit_test(an_end_of_a_flow_is_an_end_of_a_recall),
         cmocka_unit_test(wrong_arguments_are_named),
         cmocka_unit_test(criticality_is_refused_with_its_number),
         cmocka_unit_test(little_memory_changes_the_way_not_the_result),

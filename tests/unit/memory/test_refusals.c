@@ -284,10 +284,17 @@ static void formulas_are_refused_what_they_do_not_hold_for(void **state)
         CHECK_MESSAGE(env, "must be above 0");
     }
     cgam_plane_free(env, &plane);
-    cgam_bank *narrow = object_bank(env, 2, 1, Z);
-    CHECK_FAILS(env, CGAM_E_ARG, cgam_plane_new(narrow, 0, NULL, &plane));
-    CHECK_MESSAGE(env, "principal components are for 2 to");
-    cgam_bank_free(narrow);
+    enum { WIDE = 4097 };
+    const double flat[2 * WIDE] = {1}; /* one memory, and one of zeros */
+    for (int wide = 0; wide < 2; wide++) {
+        cgam_bank *two = object_bank(env, 2, wide ? WIDE : 1, flat);
+        CHECK_FAILS(env, CGAM_E_ARG, cgam_plane_new(two, 0, NULL, &plane));
+        CHECK_MESSAGE(env, wide ? "2 to 4096 dimensions, the bank has 4097"
+                                : "principal components are for 2 to");
+        CHECK_FAILS(env, CGAM_E_ARG, cgam_plane_new(two, 2, line + 1, &plane));
+        CHECK_MESSAGE(env, "these memories span no plane");
+        cgam_bank_free(two);
+    }
     CHECK_FAILS(env, CGAM_E_ARG, cgam_hopfield_net_new(bank, 1, -1, &net));
     CHECK_MESSAGE(env, "tau of the hidden layer is -1");
     CHECK_FAILS(env, CGAM_E_ARG,
@@ -363,6 +370,12 @@ static void no_options_are_the_default_ones(void **state)
     cgam_bank *few;
     cgam_plane plane;
     CHECK_STATUS(env, scene_bank(env, &few));
+    const cgam_memory_net_opts as_net = cgam_memory_net_opts_default();
+    cgam_net *nets[2];
+    for (int i = 0; i < 2; i++)
+        CHECK_STATUS(env, cgam_memory_net_new(few, i ? &as_net : NULL, &nets[i]));
+    assert_int_equal(cgam_net_size(nets[0]), cgam_net_size(nets[1]));
+    for (int i = 0; i < 2; i++) cgam_net_free(nets[i]);
     CHECK_STATUS(env, cgam_plane_new(few, 3, index, &plane));
     assert_in_range(f.samples, 1, 160 - 3);
     for (int i = 0; i < 2; i++) {
