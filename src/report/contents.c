@@ -27,6 +27,7 @@ typedef struct maker {
     const cgam_report *r;
     FILE *to;
     pending table;
+    cgam_status status;
 } maker;
 
 /* field[] = what stands between the bars of a line; "" where there is no more. */
@@ -50,9 +51,9 @@ static void figure(maker *m, char *const field[FIELDS])
 {
     const cgam_run *run = run_of(m, field[0]);
     for (int i = 0; i < run->figures.count && m->r->opts.figures && !m->r->figures_missing; i++)
-        if (strcmp(run->figures.figure[i].name, field[1]) == 0)
-            cgam_html_picture(m->to, m->r->opts.out, run->folder, &run->figures.figure[i], field[2],
-                              field[3]);
+        if (strcmp(run->figures.figure[i].name, field[1]) == 0 && m->status == CGAM_OK)
+            m->status = cgam_html_picture(m->to, m->r->env, m->r->opts.out, run->folder,
+                                          &run->figures.figure[i], field[2], field[3]);
 }
 
 static void table(maker *m, char *const field[FIELDS])
@@ -130,7 +131,8 @@ static void claims(maker *m, char *const field[FIELDS])
 static void models(maker *m, char *const field[FIELDS])
 {
     (void)field;
-    cgam_models_html(m->to, m->r->env, m->r->opts.out, m->r->models);
+    if (m->status == CGAM_OK)
+        m->status = cgam_models_html(m->to, m->r->env, m->r->opts.out, m->r->models);
 }
 
 static void again(maker *m, char *const field[FIELDS])
@@ -182,5 +184,7 @@ cgam_status cgam_report_page(const cgam_report *r)
         one_line(&m, line);
         at += length + (at[length] == '\n');
     }
-    return cgam_outfile_commit(file);
+    if (m.status == CGAM_OK) return cgam_outfile_commit(file);
+    cgam_outfile_abandon(file);
+    return m.status;
 }

@@ -3,9 +3,12 @@
 #include "report/html.h"
 
 #include "base/embedded.h"
+#include "base/env.h"
+#include "io/file.h"
 #include "io/folder.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <math.h>
 #include <sodium.h>
 #include <string.h>
@@ -84,7 +87,9 @@ bool cgam_html_data(FILE *to, const char *path, const char *type)
     while ((got = fread(piece, 1, sizeof piece, from)) > 0)
         fputs(sodium_bin2base64(text, sizeof text, piece, got, sodium_base64_VARIANT_ORIGINAL), to);
     bool fine = !ferror(from);
+    int error = errno;
     fclose(from);
+    errno = error;
     return fine;
 }
 
@@ -134,11 +139,11 @@ void cgam_html_table(FILE *to, const cgam_table *t, const cgam_html_column *colu
 
 enum { INLINE_SVG_MAX = 200 * 1024 }; /* bytes; larger drawings go in as PNG */
 
-void cgam_html_picture(FILE *to, const char *out, const char *folder, const cgam_figure *f,
-                       const char *letter, const char *words)
+cgam_status cgam_html_picture(FILE *to, cgam_env *env, const char *out, const char *folder,
+                              const cgam_figure *f, const char *letter, const char *words)
 {
     static const char *const kinds[] = {"svg", "png", "pdf", "gp"};
-    char path[CGAM_PATH_ROOM];
+    char path[CGAM_PATH_ROOM], reason[128];
     struct stat st;
     snprintf(path, sizeof path, "%s/%s/%s.svg", out, folder, f->name);
     bool svg = stat(path, &st) == 0 && st.st_size <= INLINE_SVG_MAX;
@@ -146,7 +151,9 @@ void cgam_html_picture(FILE *to, const char *out, const char *folder, const cgam
     fprintf(to, "<figure%s><img alt=\"", f->wide ? " class=\"full\"" : "");
     cgam_html_text(to, f->title);
     fprintf(to, "\" src=\"");
-    cgam_html_data(to, path, svg ? "image/svg+xml" : "image/png");
+    if (!cgam_html_data(to, path, svg ? "image/svg+xml" : "image/png"))
+        return cgam_fail(env, errno == ENOMEM ? CGAM_E_NOMEM : CGAM_E_IO, "%s: %s",
+                         cgam_path_tail(path), strerror_r(errno, reason, sizeof reason));
     fprintf(to, "\"><figcaption><b>%s%s%s.</b> %s <span>", letter, *letter ? " " : "", f->title,
             words);
     cgam_html_math(to, f->caption);
@@ -154,6 +161,7 @@ void cgam_html_picture(FILE *to, const char *out, const char *folder, const cgam
     for (int k = 0; k < 4; k++)
         fprintf(to, " <a href=\"%s/%s.%s\">%s</a>", folder, f->name, kinds[k], kinds[k]);
     fprintf(to, "</figcaption></figure>\n");
+    return CGAM_OK;
 }
 
 void cgam_html_claims(FILE *to, const cgam_claims *claims)

@@ -14,7 +14,7 @@ void cgam_html_math(FILE *to, const char *text);
 void cgam_html_rich(FILE *to, const char *text);
 void cgam_html_say(FILE *to, const char *text); /* a paragraph of such text */
 void cgam_html_head(FILE *to, const char *title);
-/* A file of the folder as a data: address, with its type. False: it cannot be read. */
+/* A file of the folder as a data: address, with its type. False: it cannot be read, see errno. */
 bool cgam_html_data(FILE *to, const char *path, const char *type);
 /* Selected columns of a table: heads and how to print each ("%.3f"); a NULL format ends. */
 typedef struct cgam_html_column {
@@ -24,8 +24,9 @@ void cgam_html_table(FILE *to, const cgam_table *t, const cgam_html_column *colu
                      const char *label_head, int64_t from, int64_t step);
 
 /* A figure of OUT/FOLDER with its caption: inside the page as SVG, or as PNG where that is large. */
-void cgam_html_picture(FILE *to, const char *out, const char *folder, const cgam_figure *f,
-                       const char *letter, const char *words);
+CGAM_NODISCARD cgam_status cgam_html_picture(FILE *to, cgam_env *env, const char *out,
+                                             const char *folder, const cgam_figure *f,
+                                             const char *letter, const char *words);
 /* How many claims hold, and the table of them. */
 void cgam_html_claims(FILE *to, const cgam_claims *claims);
 

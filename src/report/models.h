@@ -58,9 +58,10 @@ void cgam_models_claims(const cgam_models *models, cgam_claims *out);
 cgam_status cgam_models_claims_write(cgam_env *env, const char *folder, const cgam_models *models,
                                      cgam_claims *out);
 
-/* The two pieces of the page, between marks by which they are found again. */
+/* The two pieces of the page, between marks by which they are found again. Of one that failed something is missing. */
 void cgam_models_claims_html(FILE *to, const cgam_models *models, const cgam_claims *claims);
-void cgam_models_html(FILE *to, cgam_env *env, const char *folder, const cgam_models *models);
+CGAM_NODISCARD cgam_status cgam_models_html(FILE *to, cgam_env *env, const char *folder,
+                                            const cgam_models *models);
 
 /* Puts the present studies into DIR/index.html, made if there is none, and DIR/lm/claims.csv. */
 cgam_status cgam_models_refresh(cgam_env *env, const char *folder);

@@ -131,27 +131,29 @@ static bool shown(cgam_lm_part part, const cgam_figures *figures, int i)
     return i <= first || i == figures->count - 1;
 }
 
-static void pictures(FILE *to, cgam_env *env, const char *out, const cgam_models_study *s,
-                     bool steering)
+static cgam_status pictures(FILE *to, cgam_env *env, const char *out, const cgam_models_study *s,
+                            bool steering)
 {
     char folder[160], path[CGAM_PATH_ROOM];
     cgam_figures *figures = cgam_zalloc(env, 1, sizeof *figures);
-    if (!figures) return;
+    if (!figures) return cgam_fail_nomem(env, "figures");
     snprintf(folder, sizeof folder, "lm/%s", s->name);
     fprintf(to, "<div class=\"figures\">\n");
-    for (int part = 0; part < CGAM_LM_EXPERIMENTS; part++) {
+    cgam_status status = CGAM_OK;
+    for (int part = 0; part < CGAM_LM_EXPERIMENTS && status == CGAM_OK; part++) {
         const json_t *doc = cgam_json_at(s->doc, cgam_lm_part_name((cgam_lm_part)part));
         if (!json_is_object(doc) || (part == CGAM_LM_STEER && !steering)) continue;
         cgam_models_figures((cgam_lm_part)part, doc, figures);
-        for (int i = 0; i < figures->count; i++) {
+        for (int i = 0; i < figures->count && status == CGAM_OK; i++) {
             const cgam_figure *f = &figures->figure[i];
             snprintf(path, sizeof path, "%s/%s/%s.png", out, folder, f->name);
             if (!shown((cgam_lm_part)part, figures, i) || !cgam_file_exists(path)) continue;
-            cgam_html_picture(to, out, folder, f, "", f->words);
+            status = cgam_html_picture(to, env, out, folder, f, "", f->words);
         }
     }
     fprintf(to, "</div>\n");
     cgam_free(env, figures);
+    return status;
 }
 
 /* Means and deviations over seeds, where several were run. */
@@ -277,8 +279,8 @@ static void command(FILE *to, const char *text)
     fprintf(to, "</pre>\n");
 }
 
-static void one_study(FILE *to, cgam_env *env, const char *out, const cgam_models_study *s,
-                      bool steering)
+static cgam_status one_study(FILE *to, cgam_env *env, const char *out, const cgam_models_study *s,
+                             bool steering)
 {
     static const char *const files[] = {
         "study.json",     "neff.csv",           "sweep.csv",   "sweep_steps.csv",
@@ -296,7 +298,7 @@ static void one_study(FILE *to, cgam_env *env, const char *out, const cgam_model
         fprintf(to, "<p>This study cannot be read: ");
         cgam_html_text(to, s->reason);
         fprintf(to, "</p>\n");
-        return;
+        return CGAM_OK;
     }
     if (!neff) neff = inject ? inject : gates ? gates : fit;
     fprintf(to, "<p class=\"soft\">");
@@ -313,7 +315,7 @@ static void one_study(FILE *to, cgam_env *env, const char *out, const cgam_model
     if (inject) injections(to, cgam_json_at(inject, "shots"));
     if (gates) gated(to, gates);
     if (fit) cgam_fit_table(to, fit);
-    pictures(to, env, out, s, steering);
+    cgam_status status = pictures(to, env, out, s, steering);
     command(to, cgam_json_get_text(s->doc, "command"));
     command(to, cgam_json_get_text(inject, "command"));
     command(to, cgam_json_get_text(gates, "command"));
@@ -327,10 +329,12 @@ static void one_study(FILE *to, cgam_env *env, const char *out, const cgam_model
         fprintf(to, "/%s\">%s</a>", files[i], files[i]);
     }
     fprintf(to, "</p>\n");
+    return status;
 }
 
-void cgam_models_html(FILE *to, cgam_env *env, const char *folder, const cgam_models *models)
+cgam_status cgam_models_html(FILE *to, cgam_env *env, const char *folder, const cgam_models *models)
 {
+    cgam_status status = CGAM_OK;
     bool facts = false;
     fputs(marks[1][0], to);
     fprintf(to, "<h2 id=\"models\">Language models</h2>\n");
@@ -357,11 +361,12 @@ void cgam_models_html(FILE *to, cgam_env *env, const char *folder, const cgam_mo
         for (int i = 0; i < models->count; i++)
             facts = facts || cgam_models_facts(&models->study[i]);
         /* sets of classes steer the shipped facts: shown where no study is about facts */
-        for (int i = 0; i < models->count; i++)
-            one_study(to, env, folder, &models->study[i],
-                      cgam_models_facts(&models->study[i]) || !facts);
+        for (int i = 0; i < models->count && status == CGAM_OK; i++)
+            status = one_study(to, env, folder, &models->study[i],
+                               cgam_models_facts(&models->study[i]) || !facts);
     }
     fputs(marks[1][1], to);
+    return status;
 }
 
 /* ---- Into a page that is there ----------------------------------------------------------- */
@@ -397,9 +402,10 @@ static cgam_status rewrite(cgam_env *env, const char *folder, const char *path,
         fwrite(start, 1, (size_t)(from[0] - start), out);
         cgam_models_claims_html(out, models, claims);
         fwrite(to[0], 1, (size_t)(from[1] - to[0]), out);
-        cgam_models_html(out, env, folder, models);
+        status = cgam_models_html(out, env, folder, models);
         fwrite(to[1], 1, (size_t)(end - to[1]), out);
-        status = cgam_outfile_commit(file);
+        if (status == CGAM_OK) status = cgam_outfile_commit(file);
+        else cgam_outfile_abandon(file);
     }
     cgam_file_unmap(&old);
     return status;
@@ -417,12 +423,14 @@ static cgam_status begin_page(cgam_env *env, const char *folder, const char *pat
     fprintf(to, "<h1>Context-gated associative memory: language models</h1>\n"
                 "<nav><a href=\"#model-claims\">Claims</a><a href=\"#models\">Studies</a></nav>\n");
     cgam_models_claims_html(to, models, claims);
-    cgam_models_html(to, env, folder, models);
+    status = cgam_models_html(to, env, folder, models);
     cgam_html_say(to, "The synthetic studies join this page with:");
     fprintf(to, "<pre>cgam report --out ");
     cgam_html_text(to, folder);
     fprintf(to, "</pre>\n</body>\n</html>\n");
-    return cgam_outfile_commit(file);
+    if (status == CGAM_OK) return cgam_outfile_commit(file);
+    cgam_outfile_abandon(file);
+    return status;
 }
 
 cgam_status cgam_models_refresh(cgam_env *env, const char *folder)

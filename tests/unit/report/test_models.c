@@ -494,7 +494,7 @@ static void write_page(const char *before, bool marks)
     fprintf(f, "%s", before);
     if (marks) cgam_models_claims_html(f, models, &claims);
     fprintf(f, "between");
-    if (marks) cgam_models_html(f, env, folder, models);
+    if (marks) CHECK_STATUS(env, cgam_models_html(f, env, folder, models));
     fprintf(f, "after");
     fclose(f);
     cgam_models_free(env, models);

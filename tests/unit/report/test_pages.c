@@ -46,7 +46,7 @@ static char *page(void)
     CHECK_STATUS(env, cgam_models_load(env, folder, &models));
     cgam_models_claims(models, &claims);
     cgam_models_claims_html(to, models, &claims);
-    cgam_models_html(to, env, folder, models);
+    CHECK_STATUS(env, cgam_models_html(to, env, folder, models));
     cgam_models_free(env, models);
     assert_int_equal(fclose(to), 0);
     return text;
