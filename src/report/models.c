@@ -57,55 +57,70 @@ void cgam_models_free(cgam_env *env, cgam_models *models)
     cgam_free(env, models);
 }
 
-/* A document of DIR/lm/NAME; false where there is none. */
-static bool read_document(cgam_env *env, const char *folder, cgam_models_study *s, const char *file,
-                          json_t **out)
+/* A document of DIR/lm/NAME, and whether there is one. Of a file that cannot be read the reason is kept; where memory ends
+ * nothing is known of it. */
+static cgam_status read_document(cgam_env *env, const char *folder, cgam_models_study *s,
+                                 const char *file, json_t **out, bool *found)
 {
     char path[PATH_MAX];
     int length = snprintf(path, sizeof path, "%s/lm/%s/%s", folder, s->name, file);
-    if (length >= (int)sizeof path || !cgam_file_exists(path)) return false;
-    if (cgam_json_load(env, path, out) != CGAM_OK) {
-        snprintf(s->reason, sizeof s->reason, "%s", cgam_env_message(env));
-        *out = NULL;
-    }
-    return true;
+    *out = NULL;
+    if (length >= (int)sizeof path || !cgam_file_exists(path)) return CGAM_OK;
+    *found = true;
+    cgam_status status = cgam_json_load(env, path, out);
+    if (status == CGAM_OK || status == CGAM_E_NOMEM) return status;
+    snprintf(s->reason, sizeof s->reason, "%s", cgam_env_message(env));
+    *out = NULL;
+    return CGAM_OK;
 }
 
 /* What `lm study` left, with what experiments by themselves left, each under its name. */
-static bool read_study(cgam_env *env, const char *folder, cgam_models_study *s)
+static cgam_status read_study(cgam_env *env, const char *folder, cgam_models_study *s, bool *found)
 {
-    bool found = read_document(env, folder, s, "study.json", &s->doc);
-    if (found && !s->doc) return true;
-    for (int part = CGAM_LM_PARTS; part < CGAM_LM_EXPERIMENTS; part++) {
+    cgam_status status = read_document(env, folder, s, "study.json", &s->doc, found);
+    if (status != CGAM_OK || (*found && !s->doc)) return status;
+    for (int part = CGAM_LM_PARTS; part < CGAM_LM_EXPERIMENTS && status == CGAM_OK; part++) {
         char file[32];
-        json_t *doc = NULL;
+        json_t *doc;
         const char *name = cgam_lm_part_name((cgam_lm_part)part);
         snprintf(file, sizeof file, "%s.json", name);
-        found = read_document(env, folder, s, file, &doc) || found;
+        status = read_document(env, folder, s, file, &doc, found);
         if (doc && !s->doc) s->doc = json_object();
-        if (doc) json_object_set_new(s->doc, name, doc);
+        if (doc && json_object_set_new(s->doc, name, doc) != 0)
+            status = cgam_json_nomem(env, "a study");
     }
-    return found;
+    return status;
 }
 
 cgam_status cgam_models_load(cgam_env *env, const char *folder, cgam_models **out)
 {
     char path[PATH_MAX];
+    cgam_status status = CGAM_OK;
     *out = NULL;
     cgam_models *models = cgam_zalloc(env, 1, sizeof *models);
     if (!models) return cgam_fail_nomem(env, "studies");
     *out = models;
     if (snprintf(path, sizeof path, "%s/lm", folder) >= (int)sizeof path) return CGAM_OK;
     DIR *dir = opendir(path);
-    if (!dir) return CGAM_OK; /* no study has been made */
-    for (const struct dirent *one = readdir(dir); one; one = readdir(dir)) {
+    if (!dir) {
+        if (errno == ENOENT || errno == ENOTDIR) return CGAM_OK; /* no study has been made */
+        char text[128];
+        status = cgam_fail(env, errno == ENOMEM ? CGAM_E_NOMEM : CGAM_E_IO, "%s: %s",
+                           cgam_path_tail(path), strerror_r(errno, text, sizeof text));
+    }
+    for (const struct dirent *one = dir ? readdir(dir) : NULL; one && status == CGAM_OK;
+         one = readdir(dir)) {
         cgam_models_study *s = &models->study[models->count];
+        bool found = false;
         if (one->d_name[0] == '.' || models->count == CGAM_MODELS_MAX) continue;
         if (snprintf(s->name, sizeof s->name, "%s", one->d_name) >= (int)sizeof s->name) continue;
-        if (!read_study(env, folder, s)) continue;
-        models->count++;
+        status = read_study(env, folder, s, &found);
+        models->count += found; /* one that failed too, for who frees it */
     }
-    closedir(dir);
+    if (dir) closedir(dir);
     qsort(models->study, (size_t)models->count, sizeof *models->study, by_name);
-    return CGAM_OK;
+    if (status == CGAM_OK) return status;
+    cgam_models_free(env, models);
+    *out = NULL;
+    return status;
 }
