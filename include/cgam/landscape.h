@@ -18,6 +18,7 @@ extern "C" {
 typedef struct cgam_landscape_opts {
     int64_t starts; /* random starts, beside those that are tried in any case; >= 0, default 64 */
     uint64_t seed;  /* of them; default 0 */
+    cgam_progress progress; /* in descents, then in searches for saddles; default silence */
 } cgam_landscape_opts;
 CGAM_API cgam_landscape_opts cgam_landscape_opts_default(void);
 

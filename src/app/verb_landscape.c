@@ -1,6 +1,7 @@
 /* verb_landscape.c: all fixed points of a coupled recall that can be found. */
 #include "app/input.h"
 #include "app/picture.h"
+#include "app/progress.h"
 #include "app/verbs.h"
 #include "base/env.h"
 #include "io/folder.h"
@@ -94,6 +95,19 @@ static cgam_status write_table(cgam_env *env, const char *out, const cgam_landsc
 }
 
 /* ---- The verb ----------------------------------------------------------------------------- */
+/* A plan whose refusal speaks of who asked. */
+static cgam_status plan_for(cgam_env *env, const cgam_bank *bank, const cgam_recall_opts *o,
+                            cgam_recall **plan)
+{
+    static const char who[] = "mode coupled ";
+    char said[512];
+    cgam_status status = cgam_recall_new(bank, o, plan);
+    if (status == CGAM_OK) return status;
+    cgam_env_message_copy(env, said, sizeof said);
+    if (strncmp(said, who, strlen(who)) != 0) return status;
+    return cgam_fail(env, status, "a landscape %s", said + strlen(who));
+}
+
 static cgam_status find(cgam_call *call, const cgam_bank *bank, const double *q, const double *c,
                         const char *out)
 {
@@ -102,16 +116,19 @@ static cgam_status find(cgam_call *call, const cgam_bank *bank, const double *q,
                                 .seed = (uint64_t)cgam_args_int(call->args, "seed")};
     cgam_landscape both[2] = {{0}, {0}}; /* without and under the context */
     cgam_recall *plan = NULL;
+    cgam_line line;
     o.mode = CGAM_COUPLED;
     o.certify = true;
     o.alpha = cgam_args_real(call->args, "alpha");
     o.beta = cgam_args_real(call->args, "beta");
     o.lambda = cgam_args_real(call->args, "lambda");
     cgam_status status = out ? cgam_folder_make(call->env, out) : CGAM_OK;
-    if (status == CGAM_OK) status = cgam_recall_new(bank, &o, &plan);
+    if (status == CGAM_OK) status = plan_for(call->env, bank, &o, &plan);
+    opts.progress = cgam_line_begin(&line, call->progress);
     if (status == CGAM_OK && c) status = cgam_landscape_find(plan, q, c, &opts, &both[1]);
     if (status == CGAM_OK && (!c || out))
         status = cgam_landscape_find(plan, q, NULL, &opts, &both[0]);
+    cgam_line_clear(&line);
     if (status == CGAM_OK) put_landscape(call, &both[c != NULL], c != NULL);
     if (status == CGAM_OK && out) status = write_table(call->env, out, both);
     if (status == CGAM_OK && out)

@@ -36,6 +36,7 @@ typedef struct search {
     double *work;   /* [6, n] of Newton's, and scratch */
     int64_t *order; /* [corners] memories by falling score */
     int64_t room;
+    cgam_progress progress;
     cgam_landscape *out;
 } search;
 
@@ -232,6 +233,15 @@ static cgam_status newton(search *x, const double *p, bool descended)
                   &open);
 }
 
+static void tell(const search *x, const char *phase, const char *unit, int64_t done, int64_t total)
+{
+    cgam_progress_tell(&x->progress, (cgam_progress_at){.phase = phase,
+                                                        .done = (double)done,
+                                                        .total = (double)total,
+                                                        .unit = unit,
+                                                        .seconds_left = NAN});
+}
+
 /* ---- Descents ----------------------------------------------------------------------------- */
 static cgam_status descend(search *x)
 {
@@ -250,6 +260,7 @@ static cgam_status descend(search *x)
             if (m[k].end == CGAM_END_CONVERGED) status = settle(x, &m[k], NAN, true, &open);
             if (open && status == CGAM_OK) status = newton(x, m[k].p, true);
         }
+        tell(x, "minima", "descents", from + count, x->out->starts);
     }
     return status;
 }
@@ -275,22 +286,31 @@ static cgam_status ridge(search *x, const double *p, const double *q, double *be
     return status;
 }
 
+/* How many searches there are, with the points that are known. */
+static int64_t climbs(const search *x)
+{
+    int64_t known = x->out->count < RIDGES_MAX ? x->out->count : RIDGES_MAX;
+    return x->out->starts - x->corners + pairs_of(known);
+}
+
 /* From the starts again, and from ridges between points, those that were found there too. */
 static cgam_status climb(search *x)
 {
     cgam_landscape *out = x->out;
-    int64_t first = 2 + x->corners, i, j;
+    int64_t first = 2 + x->corners, done = 0, i, j;
     cgam_status status = CGAM_OK;
     for (int64_t k = 0; k < out->starts && status == CGAM_OK; k++) {
         if (k >= 2 && k < first) continue; /* at a corner all is known of the descent from it */
         start_at(x, k, x->start);
         status = newton(x, x->start, false);
+        tell(x, "saddles", "searches", ++done, climbs(x));
     }
     for (int64_t k = 0; k < pairs_of(RIDGES_MAX) && status == CGAM_OK; k++) {
         pair(k, &i, &j);
         if (j >= out->count) break;
         status = ridge(x, out->p + i * x->n, out->p + j * x->n, x->start);
         if (status == CGAM_OK) status = newton(x, x->start, false);
+        tell(x, "saddles", "searches", ++done, climbs(x));
     }
     return status;
 }
@@ -373,6 +393,7 @@ cgam_status cgam_landscape_find(const cgam_recall *plan, const double *q, const 
                 .leaders = n < LEADERS_MAX ? n : LEADERS_MAX,
                 .corners = n < CORNERS_MAX ? n : CORNERS_MAX,
                 .seed = o.seed,
+                .progress = o.progress,
                 .out = out};
     for (int bits = 1; bits < 1 << x.leaders; bits++)
         if (bits & (bits - 1)) x.set[x.sets++] = bits;

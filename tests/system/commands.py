@@ -272,7 +272,7 @@ def landscape(rng):
     check((table["context"] == 1).sum() == len(doc["points"]) and (table["context"] == 0).sum() == len(alone["points"]), "both sides")
     one = ask(*at[:-2], "--alpha", alpha, "--lambda", 0.1)
     check(one["unique"] is True and len(one["points"]) == 1 and one["points"][0]["basin"] == 1, one)
-    refuse(2, ["supercritical", "alpha_crit"], *at, "--alpha", 3)
+    refuse(2, ["a landscape needs A(alpha) positive definite", "supercritical", "alpha_crit"], *at, "--alpha", 3)
     refuse(2, ["query", "one is expected"], "landscape", "--bank", "Z.npy", "--query", "Z.npy")
     refuse(2, ["starts"], *at, "--starts", -1)
 

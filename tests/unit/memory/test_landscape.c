@@ -203,6 +203,46 @@ static void a_recall_may_start_anywhere(void **state)
     cgam_bank_free(bank);
 }
 
+/* Who listens hears of minima, then of saddles, each as far as it has come, to the end; and finds what others find. */
+typedef struct heard {
+    int calls[2], wrong;
+    cgam_progress_at last[2];
+} heard;
+
+static void hear(void *user, const cgam_progress_at *at)
+{
+    heard *h = user;
+    int saddles = strcmp(at->phase, "saddles") == 0;
+    h->wrong += !saddles && (strcmp(at->phase, "minima") != 0 || h->calls[1] > 0);
+    h->wrong += !(at->done > h->last[saddles].done) || !(at->done <= at->total);
+    h->calls[saddles]++;
+    h->last[saddles] = *at;
+}
+
+static void a_long_search_tells_how_far_it_is(void **state)
+{
+    (void)state;
+    const double Z[] = {1, 0, 0, 1, -1, 0}, q[] = {0.02, 0.019};
+    cgam_bank *bank = object_bank(env, 3, 2, Z);
+    cgam_recall_opts o = coupled(0, 8, 1);
+    cgam_recall *plan = object_recall(env, bank, &o);
+    heard h = {.wrong = 0};
+    cgam_landscape quiet, told;
+    cgam_landscape_opts opts = {.starts = 20};
+    CHECK_STATUS(env, cgam_landscape_find(plan, q, NULL, &opts, &quiet));
+    opts.progress = (cgam_progress){hear, &h};
+    CHECK_STATUS(env, cgam_landscape_find(plan, q, NULL, &opts, &told));
+    assert_true(told.count == quiet.count && told.euler == quiet.euler && told.count > 1);
+    assert_int_equal(h.wrong, 0);
+    assert_in_range(h.calls[0], 2, told.starts);
+    assert_true(h.last[0].done == (double)told.starts && h.last[0].total == h.last[0].done);
+    assert_true(h.calls[1] > h.calls[0] && h.last[1].done == h.last[1].total);
+    cgam_landscape_free(env, &quiet);
+    cgam_landscape_free(env, &told);
+    cgam_recall_free(plan);
+    cgam_bank_free(bank);
+}
+
 static void what_has_no_landscape_is_refused(void **state)
 {
     (void)state;
@@ -230,6 +270,7 @@ int main(void)
         cmocka_unit_test(tied_memories_without_penalty_are_counted),
         cmocka_unit_test(any_landscape_is_made_of_fixed_points),
         cmocka_unit_test(a_recall_may_start_anywhere),
+        cmocka_unit_test(a_long_search_tells_how_far_it_is),
         cmocka_unit_test(what_has_no_landscape_is_refused),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
