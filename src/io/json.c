@@ -63,7 +63,14 @@ __attribute__((constructor)) static void watch(void)
     json_set_alloc_funcs(watched, take_back);
 }
 
-__attribute__((destructor)) static void leave(void) { json_set_alloc_funcs(give, take_back); }
+/* A program that has set functions of its own since keeps them. */
+__attribute__((destructor)) static void leave(void)
+{
+    json_malloc_t now;
+    json_free_t back;
+    json_get_alloc_funcs(&now, &back);
+    if (now == watched) json_set_alloc_funcs(give, back);
+}
 
 bool cgam_json_ran_short(void)
 {

@@ -4,6 +4,7 @@
 #include "base/env.h"
 #include "io/json.h"
 
+#include <dlfcn.h>
 #include <float.h>
 #include <locale.h>
 #include <math.h>
@@ -219,6 +220,35 @@ static void each_document_has_its_own_memory(void **state)
     cgam_env_free(env);
 }
 
+static void *host_gives(size_t size) { return malloc(size); }
+static void host_takes_back(void *block) { free(block); }
+
+/* The library watches jansson's requests while it is loaded. Who uses jansson beside it finds it as it was afterwards, or with
+ * the functions that were set since. */
+static void a_host_s_own_functions_stay_when_the_library_leaves(void **state)
+{
+    (void)state;
+    const char *build = getenv("CGAM_BUILD");
+    if (!build) skip();
+    char path[4096];
+    json_malloc_t before, gives;
+    json_free_t back, takes;
+    snprintf(path, sizeof path, "%s/lib/libcgam.so", build);
+    json_get_alloc_funcs(&before, &back);
+    for (int own = 0; own < 2; own++) {
+        void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        if (!library) fail_msg("%s", dlerror());
+        json_get_alloc_funcs(&gives, &takes);
+        assert_true(gives != before);
+        if (own) json_set_alloc_funcs(host_gives, host_takes_back);
+        assert_int_equal(dlclose(library), 0);
+        json_get_alloc_funcs(&gives, &takes);
+        json_set_alloc_funcs(before, back);
+        assert_true(gives == (own ? host_gives : before));
+        assert_true(takes == (own ? host_takes_back : back));
+    }
+}
+
 static void a_failing_stream_is_noticed(void **state)
 {
     (void)state;
@@ -256,6 +286,7 @@ int main(void)
         cmocka_unit_test(lists_are_whole_or_none),
         cmocka_unit_test(errors_name_file_line_and_column),
         cmocka_unit_test(each_document_has_its_own_memory),
+        cmocka_unit_test(a_host_s_own_functions_stay_when_the_library_leaves),
         cmocka_unit_test(a_failing_stream_is_noticed),
         cmocka_unit_test(the_locale_does_not_matter),
     };
