@@ -93,6 +93,13 @@ if [ -e "$root/bin/cgam-mpi" ]; then
     [ -x "$stage/project/mpi_cgam" ] || die "find_package gives no cgam::cgam_mpi"
 fi
 
+# No run path has an entry that is empty or relative, which is the folder that one happens to be in; installed or not.
+entries='^([/$][^:]*:)+$'
+for file in "$CGAM_BUILD"/cgam{,-mpi} "$CGAM_BUILD"/lib/*.so "$root"/bin/* "$libdir"/*.so; do
+    path=$(readelf -d "$file" 2>/dev/null | sed -n 's/.*PATH).*\[\(.*\)\]/\1/p' || true)
+    [ -z "$path" ] || [[ $path: =~ $entries ]] || die "$(basename "$file") looks for libraries in '$path'"
+done
+
 # The program and a man page per verb.
 [ "$("$root/bin/cgam" version | head -n 1)" = "cgam $version" ] || die "bin/cgam gives another version"
 man=$root/share/man/man1
