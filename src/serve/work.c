@@ -125,12 +125,12 @@ static void on_progress(void *user, const cgam_progress_at *at)
 
 /* ---- one request ------------------------------------------------------------------------------- */
 
+/* Of a failure. */
 static int code_of(cgam_status status, const cgam_wish *wish)
 {
     if (wish->forbidden) return MHD_HTTP_FORBIDDEN;
     if (wish->absent) return MHD_HTTP_NOT_FOUND;
     switch (status) {
-    case CGAM_OK: return MHD_HTTP_OK;
     case CGAM_E_INTERRUPTED: return MHD_HTTP_SERVICE_UNAVAILABLE;
     case CGAM_E_NOMEM:
     case CGAM_E_IO:

@@ -206,6 +206,25 @@ def events_end_with_the_document(s):
     check(r.status == 400 and "missing" in json.loads(r.read())["error"], "a bad request for events", r.status)
 
 
+def a_long_document_comes_whole_in_its_event(s):
+    """Longer than what is sent at a time."""
+    options = {"bank": "Z", "context": "rows:'m 4'", "grid": 61}
+    code, _, data = s.request("POST", "/api/map", json.dumps(options), s.headers(Accept="text/event-stream"))
+    name, text = data.decode().strip().split("\n\n")[-1].split("\n")
+    check(code == 200 and name == "event: document" and len(text) > 1 << 16, "a long event", code, name, len(text))
+    same(json.loads(text.removeprefix("data: ")), s.verb("map", **options)[1], "a long event")
+
+
+def addresses_have_their_forms(s):
+    code, headers, data = s.request("HEAD", "/health")
+    check(code == 200 and data == b"" and int(headers["Content-Length"]) > 10, "HEAD", code, headers, data)
+    check(s.request("GET", "/api/")[2] == s.request("GET", "/api")[2], "/api/ and /api")
+    code, _, data = s.request("GET", "/api/outside")
+    check(code == 404 and "POST" in json.loads(data)["error"], "beside /api/out", code, data)
+    for path in "/api/lm/sweep/x", "/api/a/b/c/d/e/f", "/api/recall" + "l" * 90:
+        check(s.request("POST", path, "{}")[0] == 404, path)
+
+
 def outs_lie_below_the_root(s, where):
     code, got = s.verb("study competition", trials=4, out="first", figures="no")
     check(code == 200 and got["out"] == "first", "out", code, got.get("out"))
@@ -216,6 +235,13 @@ def outs_lie_below_the_root(s, where):
     code, headers, data = s.request("GET", "/api/out/first/summary.json")
     check(code == 200 and json.loads(data)["study"] == "competition", "file", code)
     check("attachment" in headers["Content-Disposition"], "disposition")
+    with open(f"{where}/below/first/some.bin", "wb") as f:
+        f.write(b"\0\1")
+    code, headers, data = s.request("GET", "/api/out/first/some.bin")
+    check(code == 200 and data == b"\0\1" and headers["Content-Type"] == "application/octet-stream", "bytes", code, headers)
+    code, _, data = s.request("GET", "/api/out")
+    check(code == 200 and {"name": "first", "folder": True} in [{k: f[k] for k in ("name", "folder")} for f in json.loads(data)["files"]],
+          "folders", code, data)
     os.symlink("/etc", f"{where}/below/link")
     for path in "..", "first/../..", "link", "link/passwd", "%2e%2e/q.npy", "first//summary.json/x", "none":
         code, _, data = s.request("GET", f"/api/out/{path}")
@@ -243,8 +269,21 @@ def packed_banks_bring_what_they_hold(where, q, c):
             same(got, want, "a packed bank", code, more)
         code, got = s.verb("bank show", BANK="P", check=True)
         check(code == 200 and got["whole"] and got["n"] == 40 and got["live"] == 39, "bank show", code, got)
+        code, headers, _ = s.request("POST", "/api/bank/show", json.dumps({"BANK": "P", "check": True}))
+        check(code == 200 and "Cgam-Status" not in headers, "the answer is yes", code, headers)
+        check(s.request("GET", "/metrics")[0] == 404, "metrics that were not asked for")
+        code, _, data = s.request("GET", "/api/out")
+        check(code == 404 and "no --root" in json.loads(data)["error"], "nothing is kept", code, data)
         code, got = s.verb("bank drop", BANK="P", rows="4")
         check(code in (403, 404), "a bank is not changed from outside", code, got)
+    with open(packed, "rb+") as f:
+        f.seek(-1, os.SEEK_END)
+        last = f.read(1)
+        f.seek(-1, os.SEEK_END)
+        f.write(bytes([last[0] ^ 1]))
+    with server("--bank", packed, cwd=where) as s:
+        code, headers, data = s.request("POST", "/api/bank/show", json.dumps({"BANK": "P", "check": True}))
+        check(code == 200 and json.loads(data)["whole"] is False and headers["Cgam-Status"] == "1", "the answer is no", code, data)
 
 
 with folder() as where:
@@ -267,6 +306,8 @@ with folder() as where:
         tables_name_what_there_is(s)
         errors_are_documents(s, where)
         events_end_with_the_document(s)
+        a_long_document_comes_whole_in_its_event(s)
+        addresses_have_their_forms(s)
         outs_lie_below_the_root(s, where)
         metrics_and_log_count(s)
         s.alive()

@@ -61,7 +61,8 @@ def foreign_origins(s):
             f"http://evil.example:{s.port}", f"http://127.0.0.1:{s.port}.evil.example", "file://", "x":
         code, headers, _ = s.request("POST", "/api/recall", RECALL, s.headers(Origin=origin))
         check(code == 403 and "Access-Control-Allow-Origin" not in headers, "origin", origin, code)
-    check(post(s, Sec_Fetch_Site="cross-site")[0] == 403, "a page of another site")
+    for site, want in ("cross-site", 403), ("same-site", 403), ("same-origin", 200), ("none", 200):
+        check(post(s, Sec_Fetch_Site=site)[0] == want, "a page of a site that is", site)
     check(s.request("OPTIONS", "/api/recall", headers={"Origin": "http://evil.example"})[0] in (403, 404), "preflight")
 
 
@@ -178,6 +179,36 @@ def oversize_bodies():
         s.alive()
 
 
+def too_much_at_a_time():
+    """Bodies that come slowly have four times the largest and 64 MB together; more are refused, until some have gone."""
+    with server("--max-body", 1, "--max-requests", 100, "--metrics") as s:
+        head = (f"POST /api/recall HTTP/1.1\r\nHost: 127.0.0.1:{s.port}\r\nAuthorization: Bearer {s.token}\r\n"
+                f"Content-Length: {1 << 20}\r\n\r\n").encode()
+        slow = [s.socket() for _ in range(80)]
+        for c in slow:
+            c.sendall(head + b" " * 600000)
+        kept = lambda: gauge(s, "cgam_body_bytes")
+        check(wait_until(lambda: 60 << 20 < kept() == (time.sleep(0.3) or kept())), "bytes of bodies, when no more come", kept())
+        check(kept() <= 68 << 20, "bytes of bodies", kept())
+        for c in slow:
+            c.sendall(b" " * ((1 << 20) - 600000))
+        got = [c.recv(4096) for c in slow]
+        refused = sum(b" 429 " in x and b"too much is being sent" in x for x in got)
+        check(refused > 0 and refused + sum(b" 400 " in x for x in got) == 80, "answers", refused, [x[:12] for x in got])
+        for c in slow:
+            c.close()
+        check(wait_until(lambda: post(s)[0] == 200 and kept() < 1 << 20), "room again", kept())
+
+
+def a_client_may_take_its_time(s):
+    """Half a request, and the rest when the server has looked whether its sender is still there."""
+    with s.socket() as c:
+        c.sendall(f"GET /health HTTP/1.1\r\nHost: 127.0.0.1:{s.port}\r\n".encode())
+        time.sleep(1.6)
+        c.sendall(b"\r\n")
+        check(b" 200 " in c.recv(4096), "a slow client")
+
+
 def slow_clients():
     with server("--timeout", 1) as s:
         slow = []
@@ -221,9 +252,13 @@ def many_connections(s):
     s.alive()
 
 
-def running(s):
+def gauge(s, name):
     text = s.request("GET", "/metrics")[2].decode()
-    return int(float(text.split("\ncgam_running ")[1].split()[0]))
+    return int(float(text.split(f"\n{name} ")[1].split()[0]))
+
+
+def running(s):
+    return gauge(s, "cgam_running")
 
 
 def a_client_that_leaves_stops_its_verb(s):
@@ -343,6 +378,7 @@ def options(where):
     refuse(2, ["names already"], "serve", "--bank", f"{where}/Z.npy", *["--names", f"{where}/Z.names"] * 2)
     refuse(2, ["no id"], "serve", "--bank", f"a b={where}/Z.npy")
     refuse(2, ["letters"], "serve", "--token", "two words")
+    refuse(2, ["x..y"], "serve", "--host", "x..y")
     with open(f"{where}/token", "w", encoding="ascii") as f:
         f.write("s3cret\nmore\n")
     with server("--token-file", f"{where}/token", "--allow-origin", "http://ours.example", "--allow-host",
@@ -372,9 +408,11 @@ with folder() as place:
         malformed_http(main)
         a_line_ends_with_its_client(main)
         malformed_bodies(main)
+        a_client_may_take_its_time(main)
         many_connections(main)
         a_client_that_leaves_stops_its_verb(main)
     oversize_bodies()
+    too_much_at_a_time()
     slow_clients()
     a_verb_has_its_time()
     a_study_has_a_time_of_its_own(place)
