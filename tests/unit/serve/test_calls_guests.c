@@ -58,7 +58,8 @@ static int behave(const char *how)
         if (strcmp(how, "no document") == 0) send_frame(CGAM_FRAME_DONE, 0, "{\"a\": ");
         if (strcmp(how, "no frame") == 0) send_frame(99, 0, "{}");
         if (strcmp(how, "no failure") == 0) send_frame(CGAM_FRAME_FAILED, 0, "it went well");
-        if (strcmp(how, "no status") == 0) send_frame(CGAM_FRAME_FAILED, 4000000000u, "what now");
+        if (strcmp(how, "no status") == 0) send_frame(CGAM_FRAME_FAILED, 77, "what now");
+        if (strcmp(how, "large status") == 0) send_frame(CGAM_FRAME_FAILED, 1u << 31, "what now");
         if (strcmp(how, "fails") == 0)
             send_frame(CGAM_FRAME_FAILED, (uint32_t)-CGAM_E_FORMAT, "a damaged model");
         if (strcmp(how, "stops") == 0) { /* slowly, with a word in between */
@@ -67,6 +68,7 @@ static int behave(const char *how)
             send_frame(CGAM_FRAME_TOLD, 0, "{}");
             usleep(100000);
             send_frame(CGAM_FRAME_FAILED, (uint32_t)-CGAM_E_INTERRUPTED, "stopped on request");
+            continue;
         }
         send_frame(CGAM_FRAME_TOLD, 0, "{}");
         send_frame(CGAM_FRAME_DONE, 1, "{\"a\": 1}");
@@ -156,6 +158,7 @@ static void guests_that_mean_no_good_are_told_of(void **state)
         {"no frame", "makes no sense", CGAM_E_INTERNAL, 0},
         {"no failure", "makes no sense", CGAM_E_INTERNAL, 0},
         {"no status", "makes no sense", CGAM_E_INTERNAL, 0},
+        {"large status", "makes no sense", CGAM_E_INTERNAL, 0},
     };
     int wrong = 0;
     cgam_env *env = object_env(1);
@@ -187,6 +190,12 @@ static void a_guest_stops_when_it_is_asked_to(void **state)
     assert_int_equal(host_ask(&h, "m.gguf"), CGAM_E_INTERRUPTED);
     assert_true(h.asked.late);
     assert_int_equal(cgam_guests_describe(&h.server).count, 1);
+    fail_call("send", EPIPE, 4); /* the wish to stop, after the three pieces of a request */
+    cgam_status status = host_ask(&h, "m.gguf");
+    bool failed = call_failed();
+    fail_call(NULL, 0, 0);
+    assert_int_equal(status, failed ? CGAM_E_INTERNAL : CGAM_E_INTERRUPTED);
+    assert_int_equal(cgam_guests_describe(&h.server).count, !failed);
     host_close(&h);
     cgam_env_free(env);
 }
