@@ -151,7 +151,7 @@ static cgam_status check_heads(const checking *c)
         if (heads == 0) continue;
         if (size != floor(size))
             return refuse(c, "attention.head_count", "does not divide the width");
-        if ((shared == 0 && c->plain) || shared > heads || (shared > 0 && fmod(heads, shared) != 0))
+        if (shared == 0 ? c->plain : fmod(heads, shared) != 0)
             return refuse(c, "attention.head_count_kv", "does not divide the heads");
         if (turned > size || fmod(turned, 2) != 0 || (c->plain && turned < 2) ||
             (c->turns_all && turned != size))
