@@ -1,0 +1,219 @@
+/* Collecting states: prompts that are alike, what a store refuses, prompts of one's own, and failures on the way, after which
+ * the store holds whole batches or nothing. */
+#include "io/file.h"
+#include "lm/prompt_file.h"
+#include "support/failing_alloc.h"
+#include "support/models.h"
+#include "support/one_env.h"
+
+#include <cgam/store.h>
+#include <sqlite3.h>
+#include <string.h>
+
+enum { WIDTH = 64, LAYERS = 3, ONE = (LAYERS + 1) * WIDTH };
+
+static char path[64], model[64];
+
+static int begin(void **state)
+{
+    snprintf(path, sizeof path, "/tmp/cgam-collect-%d.db", (int)getpid());
+    snprintf(model, sizeof model, "/tmp/cgam-collect-%d.gguf", (int)getpid());
+    tiny_write(model, tiny_shape_default());
+    return set_up(state);
+}
+
+static void remove_store(void)
+{
+    static const char *const ends[] = {"", "-wal", "-shm"};
+    for (int i = 0; i < 3; i++) {
+        char side[80];
+        snprintf(side, sizeof side, "%s%s", path, ends[i]);
+        unlink(side);
+    }
+}
+
+static int end(void **state)
+{
+    remove_store();
+    unlink(model);
+    return tear_down(state);
+}
+
+static const int32_t tokens[] = {1, 40, 50, 60, 70, 80};
+
+/* Twice the same, one that goes on, and another that goes on from there; each state is that of the prompt alone. */
+static void prompts_that_are_alike_have_their_own_states(void **state)
+{
+    (void)state;
+    static const int64_t length[] = {4, 6, 4, 5, 2};
+    cgam_lm *lm = model_tiny(env, tiny_shape_default());
+    cgam_lm_prompt prompts[5];
+    static float all[5][ONE], alone[ONE];
+    cgam_collect_opts opts = cgam_collect_opts_default();
+    opts.capture.exact = true;
+    for (int i = 0; i < 5; i++) prompts[i] = (cgam_lm_prompt){tokens, length[i]};
+    CHECK_STATUS(env, cgam_lm_collect(lm, NULL, 5, prompts, NULL, &opts, all[0], NULL));
+    for (int i = 0; i < 5; i++) {
+        CHECK_STATUS(env, cgam_lm_collect(lm, NULL, 1, &prompts[i], NULL, &opts, alone, NULL));
+        CHECK_LE(model_distance(all[i], alone, ONE), 1e-5);
+    }
+    assert_memory_equal(all[0], all[2], sizeof all[0]);
+    assert_true(model_distance(all[0], all[1], ONE) > 1e-3);
+    cgam_lm_close(lm);
+}
+
+static void what_a_store_cannot_keep_is_refused(void **state)
+{
+    (void)state;
+    cgam_lm *lm = model_tiny(env, tiny_shape_default());
+    const cgam_lm_prompt prompt = {tokens, 4};
+    const cgam_lm_edits none = {NULL, 0};
+    cgam_store *store;
+    CHECK_STATUS(env, cgam_store_open(env, path, true, &store));
+    const cgam_collect_opts usual = cgam_collect_opts_default();
+    cgam_collect_opts opts = usual;
+    opts.dtype = CGAM_F64;
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_collect(lm, store, 1, &prompt, NULL, &opts, NULL, NULL));
+    CHECK_MESSAGE(env, "states are stored as f32, f16 or bf16, not f64");
+    opts = usual;
+    opts.capture.edits_each = &none;
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_collect(lm, store, 1, &prompt, NULL, &opts, NULL, NULL));
+    CHECK_MESSAGE(env, "without edits");
+    opts = usual;
+    opts.all_tokens = true;
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_collect(lm, NULL, 1, &prompt, NULL, &opts, NULL, NULL));
+    CHECK_MESSAGE(env, "states of all tokens are collected in a store");
+    cgam_store_close(store);
+    cgam_lm_close(lm);
+}
+
+static int64_t ask_store(const char *question)
+{
+    sqlite3 *db;
+    sqlite3_stmt *s;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(db, question, -1, &s, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(s), SQLITE_ROW);
+    const int64_t answer = sqlite3_column_int64(s, 0);
+    sqlite3_finalize(s);
+    sqlite3_close(db);
+    return answer;
+}
+
+/* libllama's batches are those of a run that finds nothing: what is there is run once more, and stays as it is. */
+static void what_is_there_is_not_written_again(void **state)
+{
+    (void)state;
+    cgam_lm *lm = model_tiny(env, tiny_shape_default());
+    cgam_lm_prompt prompts[] = {{tokens, 4}, {tokens + 1, 3}, {tokens, 6}};
+    cgam_store *store;
+    cgam_store_verdict after;
+    cgam_collected report;
+    char question[80];
+    cgam_collect_opts opts = cgam_collect_opts_default();
+    opts.all_tokens = true;
+    CHECK_STATUS(env, cgam_store_open(env, path, true, &store));
+    CHECK_STATUS(env, cgam_lm_collect(lm, store, 2, prompts, NULL, &opts, NULL, &report));
+    const int64_t spans = ask_store("SELECT count(*) FROM span");
+    snprintf(question, sizeof question, "SELECT count(*) FROM span WHERE id <= %d",
+             (int)ask_store("SELECT max(id) FROM span"));
+    CHECK_STATUS(env, cgam_lm_collect(lm, store, 3, prompts, NULL, &opts, NULL, &report));
+    assert_true(report.found == 2 && report.computed == 1);
+    CHECK_STATUS(env, cgam_store_check(store, &after));
+    assert_true(after.sound && ask_store("SELECT count(*) FROM span") > spans);
+    assert_int_equal(ask_store(question), spans); /* a row that is replaced gets another id */
+    cgam_store_close(store);
+    cgam_lm_close(lm);
+}
+
+/* A trigger, made once the store is open, refuses rows of one table; what came before them in the batch is taken back, and the reason is told. */
+static void a_batch_that_fails_is_taken_back(void **state)
+{
+    (void)state;
+    static const char *const tables[] = {"state", "place", "span"};
+    cgam_lm *lm = model_tiny(env, tiny_shape_default());
+    const cgam_lm_prompt prompts[] = {{tokens, 4}, {tokens + 1, 3}};
+    const cgam_store_place places[] = {{"s", "true", NULL, 1, 0, 0}, {"s", "true", NULL, 1, 0, 1}};
+    cgam_collect_opts opts = cgam_collect_opts_default();
+    opts.all_tokens = true;
+    opts.places = places;
+    for (int i = 0; i < 3; i++) {
+        cgam_store *store;
+        cgam_store_verdict verdict;
+        char trigger[160];
+        sqlite3 *db;
+        remove_store();
+        CHECK_STATUS(env, cgam_store_open(env, path, true, &store));
+        snprintf(trigger, sizeof trigger,
+                 "CREATE TRIGGER t BEFORE INSERT ON %s BEGIN SELECT RAISE(FAIL, 'none today'); END",
+                 tables[i]);
+        assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+        assert_int_equal(sqlite3_exec(db, trigger, NULL, NULL, NULL), SQLITE_OK);
+        sqlite3_close(db);
+        assert_true(cgam_lm_collect(lm, store, 2, prompts, NULL, &opts, NULL, NULL) != CGAM_OK);
+        CHECK_MESSAGE(env, "none today");
+        CHECK_STATUS(env, cgam_store_check(store, &verdict));
+        assert_true(verdict.sound && verdict.rows == 0);
+        cgam_store_close(store);
+    }
+    cgam_lm_close(lm);
+}
+
+typedef struct asked {
+    bool chat, places, plain; /* plain: default options */
+} asked;
+
+/* Two prompts of one's own. */
+static int collect_own(cgam_env *on, void *arg)
+{
+    const asked *of = arg;
+    static const char text[] =
+        "{\"prompt\": \"the film\", \"label\": \"good\"}\n{\"prompt\": \"a\"}";
+    static const cgam_store_place places[] = {{"s", "true", NULL, 1, 0, 0},
+                                              {"s", "true", NULL, 1, 0, 1}};
+    const cgam_file bytes = cgam_file_borrow(text, strlen(text));
+    static float states[2][ONE];
+    cgam_prompt_file *file = NULL;
+    cgam_lm *lm = NULL;
+    cgam_store *store = NULL;
+    cgam_collect_opts opts = cgam_collect_opts_default();
+    opts.chat = of->chat;
+    if (of->places) opts.places = places;
+    remove_store();
+    cgam_status status = cgam_prompt_file_read(on, "p", &bytes, &file);
+    if (status == CGAM_OK) status = cgam_lm_open(on, model, &lm);
+    if (status == CGAM_OK) status = cgam_store_open(on, path, true, &store);
+    if (status == CGAM_OK)
+        status =
+            cgam_lm_collect_prompts(lm, store, file, of->plain ? NULL : &opts, states[0], NULL);
+    cgam_store_close(store);
+    cgam_lm_close(lm);
+    cgam_prompt_file_close(file);
+    return (int)status;
+}
+
+static void own_prompts_are_collected_or_the_reason_is_told(void **state)
+{
+    (void)state;
+    cgam_lm_close(model_tiny(env, tiny_shape_default())); /* skips without libllama */
+    asked of = {.plain = true};
+    assert_true(check_every_place(collect_own, &of) > 20);
+    of = (asked){.places = true};
+    assert_int_equal(collect_own(env, &of), CGAM_OK);
+    of = (asked){.chat = true};
+    assert_int_equal(collect_own(env, &of), CGAM_E_UNSUPPORTED);
+    CHECK_MESSAGE(env, "the model has no chat template");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(prompts_that_are_alike_have_their_own_states, begin, end),
+        cmocka_unit_test_setup_teardown(what_a_store_cannot_keep_is_refused, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_there_is_not_written_again, begin, end),
+        cmocka_unit_test_setup_teardown(a_batch_that_fails_is_taken_back, begin, end),
+        cmocka_unit_test_setup_teardown(own_prompts_are_collected_or_the_reason_is_told, begin,
+                                        end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
