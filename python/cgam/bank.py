@@ -284,7 +284,7 @@ def _indices(x: Any, count: int) -> Any:
         a = np.full(count, a)
     if a.shape != (count,):
         raise ValueError(f"target: shape {a.shape}, ({count},) is expected")
-    return np.ascontiguousarray(a, I64)
+    return np.require(a, I64, ["C", "A"])
 
 
 def count_threads(threads: Optional[int]) -> int:

@@ -148,7 +148,7 @@ class Model:
             raise ValueError("prompt: a text or token ids are expected, at least one")
         if tokens.min() < 0 or tokens.max() >= self.vocab:
             raise ValueError(f"prompt: tokens are 0 to {self.vocab - 1}")
-        return np.ascontiguousarray(tokens, np.int32)
+        return np.require(tokens, np.int32, ["C", "A"])
 
     def _edits(self, edits: Sequence[Edit], vectors: Optional[Mapping[int, Any]] = None) -> Tuple[Any, ...]:
         every, words, rows = [], [], []
@@ -197,7 +197,7 @@ class Model:
             raise ValueError("layers: 'all' or layer numbers are expected")
         if wanted.min() < 0 or wanted.max() > self.layers or np.any(np.diff(wanted) <= 0):
             raise ValueError(f"layers: 0 to {self.layers}, rising")
-        return np.ascontiguousarray(wanted, np.int64)
+        return np.require(wanted, np.int64, ["C", "A"])
 
     def lens(self, prompt: str, *, lens: str = "norm", top: Optional[int] = None, exact: bool = False) -> Lens:
         """What every token says after every layer, read through the unembedding."""

@@ -222,7 +222,7 @@ static void release_all(Py_buffer *views, int64_t count)
     for (int64_t i = 0; i < count; i++) PyBuffer_Release(&views[i]);
 }
 
-/* Buffers of a list of arrays, each of so many bytes (bytes NULL: any); how many were taken. */
+/* Buffers of a list of arrays, of elements of so many bytes; how many were taken. */
 static int64_t acquire_list(PyObject *list, Py_buffer *views, int flags, Py_ssize_t itemsize)
 {
     Py_ssize_t count = PyList_Size(list);
@@ -230,8 +230,10 @@ static int64_t acquire_list(PyObject *list, Py_buffer *views, int flags, Py_ssiz
         if (PyObject_GetBuffer(PyList_GetItem(list, i), &views[i],
                                flags | PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) != 0)
             return i;
-        if (views[i].itemsize == itemsize) continue;
-        PyErr_SetString(PyExc_ValueError, "an array of another type");
+        bool aligned = (uintptr_t)views[i].buf % (size_t)itemsize == 0;
+        if (views[i].itemsize == itemsize && aligned) continue;
+        PyErr_SetString(PyExc_ValueError, aligned ? "an array of another type"
+                                                  : "an array whose numbers are not aligned");
         return i + 1;
     }
     return count;

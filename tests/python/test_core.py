@@ -413,6 +413,11 @@ def rows_apart():
     return np.zeros(4, [("a", "f8", 3), ("b", "u1")])["a"]
 
 
+def between(array):
+    """The same numbers between addresses."""
+    return np.frombuffer(b"x" + array.tobytes(), array.dtype, offset=1)
+
+
 # What only one function can be told, and what it says.
 REFUSED = [
     ("bank_new", lambda w: (np.zeros((2, 3, 4)), "f64", False, 0), "bank: two axes are expected"),
@@ -421,7 +426,7 @@ REFUSED = [
     ("bank_new", lambda w: (np.asfortranarray(w.Z), "f64", False, 0), "bank: .* not side by side"),
     ("bank_new", lambda w: (w.Z[::-1], "f64", False, 0), "bank: its rows run backwards"),
     ("bank_new", lambda w: (rows_apart(), "f64", False, 0), "bank: its rows "),
-    ("bank_new", lambda w: (np.frombuffer(b"x" + bytes(80), offset=1).reshape(1, 10), "f64", False, 0), "bank: .* not aligned"),
+    ("bank_new", lambda w: (between(w.Z).reshape(N, D), "f64", False, 0), "bank: .* not aligned"),
     ("bank_new", lambda w: (np.full((2, 2), np.nan), "f64", False, 0), "row 0, column 0"),
     ("bank_new", lambda w: (w.Z, "f64", False, -1), "^threads is -1$"),
     ("plan_new", lambda w: (w.bank, None, np.zeros((D, 0)), None, None), "projection: \\(5, d_c\\) is expected"),
@@ -472,6 +477,8 @@ REFUSED = [
     ("observe", lambda w: (w.model, [w.tokens[:0]], None, True, True, NO_EDITS, [room(0, dtype=np.float32)]), "prompt 0: no tokens"),
     ("observe", lambda w: (w.model, [], None, True, True, NO_EDITS, []), "prompts: there are none"),
     ("observe", lambda w: (w.model, [w.tokens], None, True, True, NO_EDITS, [room(3)]), "an array of another type"),
+    ("observe", lambda w: (w.model, [between(w.tokens)], None, True, True, NO_EDITS,
+                           [room(w.layers + 1, len(w.tokens), w.width, dtype=np.float32)]), "not aligned"),
     ("score", lambda w: (w.model, w.tokens, [w.tokens] * 257, True, room(257)), "continuations: 1 to 256"),
     ("score", lambda w: (w.model, fixed([10**6], np.int32), [w.tokens], True, room(1)), "."),
     ("model_bank", lambda w: (w.model, "raw", "f128"), "lens 'raw', dtype 'f128'"),

@@ -34,6 +34,8 @@ def test_states_have_their_shapes(model):
     np.testing.assert_allclose(two[0], last, rtol=1e-4, atol=1e-5)
     some = model.states([tokens], layers=[0, model.layers], exact=True)
     np.testing.assert_allclose(some[0], last[[0, -1]], rtol=1e-4, atol=1e-5)
+    apart = np.frombuffer(b"x" + np.array(tokens, np.int32).tobytes(), np.int32, offset=1)  # between addresses
+    np.testing.assert_array_equal(model.states([apart], exact=True), model.states([tokens], exact=True))
     parts = model.states([TEXT, "of"], tokens="all", exact=True)
     assert [p.shape[1] for p in parts] == [len(tokens), len(model.tokenize("of"))]
 
