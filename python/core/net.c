@@ -273,7 +273,8 @@ static cgam_status add_hidden(const joint *j, const cgam_op *W)
 {
     double param[CGAM_LAGR_PARAMS];
     PyObject *lagrangian, *params;
-    if (!is_tuple(j->more, "hidden") || !PyArg_ParseTuple(j->more, "OO:hidden", &lagrangian, &params))
+    if (!is_tuple(j->more, "hidden") ||
+        !PyArg_ParseTuple(j->more, "OO:hidden", &lagrangian, &params))
         return CGAM_E_ARG;
     const cgam_lagr *lagr = lagr_of(j->net, lagrangian);
     if (!lagr || params_of(params, param) != 0) return CGAM_E_ARG;
