@@ -78,10 +78,37 @@ static void cells_are_what_sums_say(void **state)
                                      word)); /* all words alike */
     CHECK_REL(cell.neff, VOCAB, 1e-12);
     for (int i = 0; i < VOCAB; i++) assert_int_equal(word[i].token, i);
-    CHECK_FAILS(env, CGAM_E_ARG,
-                cgam_lens_look(lens, CGAM_LENS_RAW, 1, H, WIDTH, VOCAB + 1, &cell, word));
+    static const int64_t beyond[][2] = {{1, VOCAB + 1}, {1, 0}, {0, 1}}; /* layers, words */
+    for (size_t i = 0; i < sizeof beyond / sizeof *beyond; i++) {
+        CHECK_FAILS(
+            env, CGAM_E_ARG,
+            cgam_lens_look(lens, CGAM_LENS_RAW, beyond[i][0], H, WIDTH, beyond[i][1], &cell, word));
+        CHECK_MESSAGE(env, "are possible");
+    }
     CHECK_FAILS(env, CGAM_E_VALUE,
                 cgam_lens_look(lens, CGAM_LENS_RAW, 1, (float[WIDTH]){NAN}, WIDTH, 1, &cell, word));
+    cgam_lens_free(lens);
+}
+
+/* Two words with the same row: at the layer before the last both stand above the answer or none does, and the first of
+ * equals is the first of the list. */
+static void of_words_that_score_alike_the_first_comes_first(void **state)
+{
+    (void)state;
+    static const float Z[3 * 2] = {1, 0, 1, 0, 0, 1};
+    static const float gain[] = {1, 1};
+    const cgam_lens_parts parts = {
+        .vocab = 3, .width = 2, .Z = Z, .gain = gain, .norm = {.epsilon = 1e-5}};
+    const float H[2 * 2] = {0.5F, 0.5F, 0, 1}; /* all three alike, then the third alone */
+    cgam_lens *lens;
+    cgam_lens_cell cells[2];
+    cgam_lens_word words[2 * 3];
+    CHECK_STATUS(env, cgam_lens_make(env, &parts, &lens));
+    CHECK_STATUS(env, cgam_lens_look(lens, CGAM_LENS_NORM, 2, H, 2, 3, cells, words));
+    for (int i = 0; i < 3; i++) assert_int_equal(words[i].token, i);
+    assert_int_equal(cells[0].rank_final, 2); /* two of equals stand before it */
+    assert_int_equal(words[3].token, 2);
+    assert_int_equal(cells[1].rank_final, 0);
     cgam_lens_free(lens);
 }
 
@@ -121,6 +148,15 @@ static void a_picture_is_that_of_its_prefixes(void **state)
     cgam_lm_tokens_free(lm, tokens);
     cgam_lens_view_free(env, &view);
     cgam_lens_view_free(env, &view); /* copes with {0} */
+    static const int64_t beyond[] = {0, 1 << 20};
+    for (int i = 0; i < 2; i++) {
+        opts.top = beyond[i];
+        CHECK_FAILS(env, CGAM_E_ARG, cgam_lens_view_make(lm, lens, text, &opts, &view));
+        CHECK_MESSAGE(env, "the vocabulary has");
+    }
+    CHECK_STATUS(env, cgam_lens_view_make(lm, lens, text, NULL, &view));
+    assert_int_equal(view.top, cgam_lens_view_opts_default().top);
+    cgam_lens_view_free(env, &view);
     cgam_lens_free(lens);
     cgam_lm_close(lm);
 }
@@ -148,6 +184,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cells_are_what_sums_say),
+        cmocka_unit_test(of_words_that_score_alike_the_first_comes_first),
         cmocka_unit_test(a_picture_is_that_of_its_prefixes),
         cmocka_unit_test(no_memory_is_survived),
     };

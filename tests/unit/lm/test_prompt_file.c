@@ -84,10 +84,23 @@ static int read_two(cgam_env *with, void *arg)
     return status;
 }
 
+/* 4096 lines are read between two looks at a wish to stop. */
+static int read_many(cgam_env *with, void *arg)
+{
+    cgam_prompt_file *file = NULL;
+    cgam_status status = read_bytes(with, arg, &file);
+    if (status == CGAM_OK) assert_int_equal(cgam_prompt_file_count(file), 4096);
+    cgam_prompt_file_close(file);
+    return status;
+}
+
 static void every_allocation_may_fail(void **state)
 {
     (void)state;
     check_every_allocation(read_two, NULL);
+    static char many[2 * 4096 + 1];
+    for (int i = 0; i < 4096; i++) memcpy(many + 2 * (size_t)i, "a\n", 2);
+    assert_true(check_every_place(read_many, many) > 0);
 }
 
 int main(void)
