@@ -5,6 +5,7 @@
 #include "num/cpu/widen.h"
 
 #include <cgam/io.h>
+#include <cgam/landscape.h>
 #include <cgam/pack.h>
 #include <math.h>
 #include <stdio.h>
@@ -138,6 +139,48 @@ static void an_answer_does_not_depend_on_what_else_is_asked(void **state)
     }
 }
 
+/* ---- Few memories of very many numbers ------------------------------------------------------- */
+/* Columns of zeros change nothing but the way: the same landscape, and the same end of an annealing. */
+static void a_large_bank_of_few_memories_has_the_landscape_of_a_small_one(void **state)
+{
+    (void)state;
+    enum { FEW = 4, NARROW = 5, WIDE = 1 << 16 };
+    cgam_rng rng = cgam_rng_stream(93, 0);
+    double *Z = dense_bank(&rng, DENSE_UNIT, FEW, NARROW), *q = dense_room(WIDE),
+           *c = dense_room(WIDE);
+    double *padded = dense_room(FEW * WIDE);
+    memcpy(q, dense_normals(&rng, NARROW, 0.2), NARROW * sizeof *q);
+    memcpy(c, dense_normals(&rng, NARROW, 0.1), NARROW * sizeof *c);
+    for (int64_t i = 0; i < FEW; i++) memcpy(padded + i * WIDE, Z + i * NARROW, NARROW * sizeof *Z);
+    for (int k = 0; k < 2; k++) {
+        cgam_recall_opts o = object_opts(CGAM_COUPLED, 0.2 * k, 6, 1);
+        cgam_landscape land[2];
+        cgam_result end[2];
+        for (int wide = 0; wide < 2; wide++) {
+            cgam_bank *bank =
+                wide ? object_bank(env, FEW, WIDE, padded) : object_bank(env, FEW, NARROW, Z);
+            o.mode = CGAM_COUPLED;
+            cgam_recall *plan = object_recall(env, bank, &o);
+            CHECK_STATUS(env, cgam_landscape_find(plan, q, c, NULL, &land[wide]));
+            cgam_recall_free(plan);
+            o.mode = CGAM_ANNEAL;
+            CHECK_STATUS(env, cgam_recall_once(bank, q, c, &o, &end[wide]));
+            cgam_bank_free(bank);
+        }
+        assert_true(land[0].count > 1 && land[0].count == land[1].count);
+        assert_true(land[0].euler == 1 && land[1].euler == 1);
+        for (int64_t i = 0; i < land[0].count; i++) {
+            assert_int_equal(land[0].points[i].index, land[1].points[i].index);
+            CHECK_CLOSE(land[1].points[i].energy, land[0].points[i].energy, 1e-9);
+        }
+        CHECK_CLOSE_ALL(land[1].p, land[0].p, land[0].count * FEW, 1e-8);
+        assert_int_equal(end[0].winner, end[1].winner);
+        CHECK_CLOSE(end[1].p, end[0].p, 1e-8);
+        for (int wide = 0; wide < 2; wide++) cgam_landscape_free(env, &land[wide]);
+    }
+    dense_reset();
+}
+
 /* ---- Rows that nobody has looked at ---------------------------------------------------------- */
 static void a_packed_row_that_is_no_number_is_met_by_who_asks(void **state)
 {
@@ -202,6 +245,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(an_answer_does_not_depend_on_what_else_is_asked, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_large_bank_of_few_memories_has_the_landscape_of_a_small_one, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_packed_row_that_is_no_number_is_met_by_who_asks, set_up,
                                         tear_down),
     };

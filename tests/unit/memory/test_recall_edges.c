@@ -42,6 +42,11 @@ static void what_cannot_be_proved_is_told_all_the_same(void **state)
     CHECK_REL(a.result.gap, 1, 1e-14);
     CHECK_REL(a.result.p_lower_bound, 1 / (1 + exp(-1)), 1e-14);
     assert_false(a.result.p_lower_bound_proved);
+    opts.fast = true; /* nothing is known of p, and its interval proves nothing either */
+    a = run(bank, &opts, q, c, NULL);
+    assert_true(a.result.p_from == 0 && a.result.p_to == 1);
+    CHECK_REL(a.result.p_lower_bound, 1 / (1 + exp(-1)), 1e-14);
+    assert_false(a.result.p_lower_bound_proved);
     cgam_bank_free(bank);
 }
 
