@@ -92,4 +92,14 @@ static inline double model_distance(const float *a, const float *b, int64_t n)
     return sqrt(off / size);
 }
 
+/* The log-probability of a token by the scores of all. */
+static inline double model_log_p(const float *scores, int64_t vocab, int32_t token)
+{
+    float top = -INFINITY; /* widened in the loop, gcc 12 for 64-bit Arm breaks down over it */
+    double sum = 0;
+    for (int64_t m = 0; m < vocab; m++) top = fmaxf(top, scores[m]);
+    for (int64_t m = 0; m < vocab; m++) sum += exp((double)scores[m] - (double)top);
+    return (double)scores[token] - (double)top - log(sum);
+}
+
 #endif

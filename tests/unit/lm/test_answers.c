@@ -254,11 +254,8 @@ static double log_p_by_scores(cgam_env *env, cgam_lm *lm, const cgam_lm_tokens *
     double log_p = 0;
     memcpy(all, prompt->tokens, (size_t)prompt->count * sizeof *all);
     for (int64_t t = 0; t < word->count; t++) {
-        double top = -INFINITY, sum = 0;
         CHECK_STATUS(env, cgam_lm_logits(lm, &(cgam_lm_prompt){all, prompt->count + t}, scores));
-        for (int64_t m = 0; m < vocab; m++) top = fmax(top, (double)scores[m]);
-        for (int64_t m = 0; m < vocab; m++) sum += exp((double)scores[m] - top);
-        log_p += (double)scores[word->tokens[t]] - top - log(sum);
+        log_p += model_log_p(scores, vocab, word->tokens[t]);
         all[prompt->count + t] = word->tokens[t];
     }
     free(scores);

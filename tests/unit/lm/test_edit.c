@@ -175,12 +175,12 @@ static void draw(cgam_rng *rng, const scene *s, cgam_lm_edit *e, int n)
 /* The largest distance of scores, relative to the largest score. */
 static double score_distance(const sheet *a, const sheet *b)
 {
-    double off = 0, size = 0;
+    float off = 0, size = 0; /* not double: see model_log_p */
     for (int64_t i = 0; i < PROMPTS * LONGEST * a->vocab; i++) {
-        off = fmax(off, fabs((double)a->scores[i] - (double)b->scores[i]));
-        size = fmax(size, fabs((double)b->scores[i]));
+        off = fmaxf(off, fabsf(a->scores[i] - b->scores[i]));
+        size = fmaxf(size, fabsf(b->scores[i]));
     }
-    return off / size;
+    return (double)(off / size);
 }
 
 static void the_engines_agree_under_random_edits(void **state)
@@ -270,11 +270,7 @@ static double log_p_after(cgam_lm *lm, cgam_lm_prompt prompt, int64_t n, cgam_lm
     o.prompt_tokens = &n;
     to.scores = calloc((size_t)(to.vocab * (LONGEST + 5)), sizeof *to.scores);
     CHECK_STATUS(env, cgam_lm_observe(lm, 1, &prompt, &o, keep, &to));
-    const float *z = to.scores + (prompt.count - 1) * to.vocab;
-    double top = (double)z[0], sum = 0;
-    for (int64_t m = 1; m < to.vocab; m++) top = fmax(top, (double)z[m]);
-    for (int64_t m = 0; m < to.vocab; m++) sum += exp((double)z[m] - top);
-    double log_p = (double)z[token] - top - log(sum);
+    double log_p = model_log_p(to.scores + (prompt.count - 1) * to.vocab, to.vocab, token);
     free(to.scores);
     return log_p;
 }
