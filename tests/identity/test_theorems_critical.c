@@ -260,8 +260,8 @@ static double follow(const curve *c, double *x, double alpha_max)
 {
     int64_t n = c->n, m = n + 1;
     double tangent[16] = {0}, F[16], step[16], J[256], unit[16] = {0}, highest = 0;
-    tangent[n] = unit[n] = 1; /* alpha rises at first */
-    for (int k = 0; k < check_trials(50000); k++) {
+    tangent[n] = unit[n] = 1;         /* alpha rises at first */
+    for (int k = 0; k < 50000; k++) { /* steps along one curve, not trials */
         double size = 0, at[16], length = 1e-3;
         for (int64_t j = 0; j < n; j++) length = fmax(length, 1e-3 * fabs(x[j]));
         evaluate(c, x, tangent, F, J);
