@@ -59,7 +59,7 @@ else()
   set(user_cache "$ENV{HOME}/.cache/cgam")
 endif()
 set(llama_cache "${user_cache}/llama-3.22.1")
-find_path(llama_include llama.h NO_CACHE NO_DEFAULT_PATH
+find_path(llama_include llama.h NO_CACHE NO_DEFAULT_PATH NO_CMAKE_FIND_ROOT_PATH
   PATHS "${CGAM_LLAMA_ROOT}/include" "${CGAM_LLAMA_ROOT}" "${CGAM_LLAMA_ROOT}/../include"
         ${llama_INCLUDE_DIRS} "${llama_INCLUDEDIR}" "${llama_cache}/include")
 if(llama_include AND NOT EXISTS "${llama_include}/ggml.h")
