@@ -13,8 +13,15 @@
 #
 # Every test gets CGAM (the program), CGAM_SRC, CGAM_BUILD, CGAM_SANITIZE in its environment.
 pkg_check_modules(cmocka REQUIRED QUIET IMPORTED_TARGET cmocka)
+set(program "${PROJECT_BINARY_DIR}/cgam")
+if(CMAKE_CROSSCOMPILING) # tests start it, and so does what they start
+  set(program "${PROJECT_BINARY_DIR}/emulated/cgam")
+  string(REPLACE ";" "' '" emulator "${CMAKE_CROSSCOMPILING_EMULATOR}")
+  file(WRITE "${program}" "#!/bin/sh\nexec '${emulator}' '${PROJECT_BINARY_DIR}/cgam' \"$@\"\n")
+  file(CHMOD "${program}" PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+endif()
 set(test_environment
-  "CGAM=${PROJECT_BINARY_DIR}/cgam" "CGAM_SRC=${PROJECT_SOURCE_DIR}"
+  "CGAM=${program}" "CGAM_SRC=${PROJECT_SOURCE_DIR}"
   "CGAM_BUILD=${PROJECT_BINARY_DIR}" "CGAM_SANITIZE=${CGAM_SANITIZE}"
   "CGAM_CONFIG=$<CONFIG>"
   "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/tsan.supp")
@@ -75,7 +82,8 @@ endfunction()
 # ---- C tests ----------------------------------------------------------------------------------
 function(add_support_library name)
   add_library(${name} STATIC ${ARGN})
-  target_compile_definitions(${name} PRIVATE CGAM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  target_compile_definitions(${name} PRIVATE CGAM_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+    $<$<BOOL:${CMAKE_CROSSCOMPILING}>:CGAM_EMULATED>)
   target_include_directories(${name} PRIVATE src tests)
   target_compile_options(${name} PRIVATE -UNDEBUG)
   target_link_libraries(${name} PUBLIC PkgConfig::cmocka cgam_static PRIVATE cgam_flags)

@@ -30,7 +30,7 @@ static void energy_falls_along_a_thousand_random_networks(void **state)
     int lagrs = 0, kinds = 0, ends[9] = {0};
     while (cgam_lagrs[lagrs]) lagrs++;
     while (cgam_synapse_kinds[kinds].name) kinds++;
-    for (int round = 0; round < 1000; round++) {
+    for (int round = 0; round < check_trials(1000); round++) {
         cgam_net *net;
         CHECK_STATUS(env, cgam_net_new(env, &net));
         for (int i = 0; i < 3; i++)
@@ -69,7 +69,7 @@ static void energy_falls_along_a_thousand_random_networks(void **state)
         cgam_net_free(net);
     }
     /* most of them get somewhere; few run away */
-    assert_true(ends[CGAM_FLOW_HORIZON] + ends[CGAM_FLOW_STEADY] > 700);
+    assert_true(ends[CGAM_FLOW_HORIZON] + ends[CGAM_FLOW_STEADY] > check_trials(700));
     cgam_env_free(env);
 }
 

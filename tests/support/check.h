@@ -60,10 +60,11 @@ void check_status(cgam_status got, cgam_status want, const cgam_env *env, const 
 void check_message(const cgam_env *env, const char *words, const char *file, int line);
 
 /* How many random trials are made of `plain`: under a sanitizer a fifth, for there every access is
- * watched at a tenth of the speed, and the numbers have been judged by the plain build. */
+ * watched at a tenth of the speed, and the numbers have been judged by the plain build; under emulation
+ * of another machine a twentieth, its part of the speed. */
 int64_t check_trials(int64_t plain);
 
-/* Skips the test under a sanitizer, and says that it is for `why`. */
+/* Skips the test under a sanitizer or emulation, and says that it is for `why`. */
 void check_plain_build(const char *why);
 
 /* |got - want| in units of the last place of want. */
