@@ -227,15 +227,15 @@ cgam_status cgam_store_model(cgam_store *store, cgam_lm *lm)
     return status;
 }
 
-void cgam_store_bind(sqlite3_stmt *s, const cgam_state_key *key)
+void cgam_store_bind(sqlite3_stmt *s, const cgam_state_key *key, uint8_t *digest)
 {
-    uint8_t prompt[crypto_hash_sha256_BYTES];
-    crypto_hash_sha256(prompt, (const uint8_t *)key->prompt.tokens,
+    _Static_assert(CGAM_STORE_DIGEST == crypto_hash_sha256_BYTES, "a digest is one of SHA-256");
+    crypto_hash_sha256(digest, (const uint8_t *)key->prompt.tokens,
                        (size_t)key->prompt.count * sizeof *key->prompt.tokens);
     sqlite3_reset(s);
     sqlite3_bind_text(s, 1, key->model, -1, SQLITE_STATIC);
     sqlite3_bind_text(s, 2, key->exact ? "exact" : "llama", -1, SQLITE_STATIC);
-    sqlite3_bind_blob(s, 3, prompt, crypto_hash_sha256_BYTES, SQLITE_TRANSIENT);
+    sqlite3_bind_blob(s, 3, digest, CGAM_STORE_DIGEST, SQLITE_STATIC);
 }
 
 static void bind_ids(sqlite3_stmt *s, int which, const cgam_state_key *key)
@@ -256,10 +256,10 @@ cgam_status cgam_store_finish(cgam_store *store, sqlite3_stmt *s)
 cgam_status cgam_store_put(cgam_store *store, const cgam_state_key *key, const char *text,
                            const char *note, const void *data, size_t bytes)
 {
-    uint8_t digest[crypto_hash_sha256_BYTES];
+    uint8_t digest[crypto_hash_sha256_BYTES], prompt[CGAM_STORE_DIGEST];
     crypto_hash_sha256(digest, data, bytes);
     sqlite3_stmt *put = store->put;
-    cgam_store_bind(put, key);
+    cgam_store_bind(put, key, prompt);
     sqlite3_bind_int64(put, 4, key->prompt.count);
     sqlite3_bind_text(put, 5, text, -1, SQLITE_STATIC);
     sqlite3_bind_text(put, 6, note, -1, SQLITE_STATIC);
@@ -276,14 +276,15 @@ cgam_status cgam_store_put_place(cgam_store *store, const cgam_state_key *key,
     const char *texts[] = {place->source, place->demos, place->label};
     const int64_t numbers[] = {place->seed, place->shots, place->query};
     sqlite3_stmt *put = store->place, *ids = store->ids;
-    cgam_store_bind(put, key);
+    uint8_t prompt[CGAM_STORE_DIGEST];
+    cgam_store_bind(put, key, prompt);
     sqlite3_bind_text(put, 4, cgam_dtype_name(key->dtype), -1, SQLITE_STATIC);
     for (int i = 0; i < 3; i++)
         sqlite3_bind_text(put, 5 + i, texts[i] ? texts[i] : "", -1, SQLITE_STATIC);
     for (int i = 0; i < 3; i++) sqlite3_bind_int64(put, 8 + i, numbers[i]);
     cgam_status status = cgam_store_finish(store, put);
     if (status != CGAM_OK || sqlite3_changes(store->db) == 0) return status;
-    cgam_store_bind(ids, key); /* a row of version 1 has none */
+    cgam_store_bind(ids, key, prompt); /* a row of version 1 has none */
     sqlite3_bind_text(ids, 4, cgam_dtype_name(key->dtype), -1, SQLITE_STATIC);
     bind_ids(ids, 5, key);
     return cgam_store_finish(store, ids);
@@ -316,7 +317,8 @@ cgam_status cgam_store_get(cgam_store *store, const cgam_state_key *key, int64_t
 {
     *found = false;
     sqlite3_stmt *get = store->get;
-    cgam_store_bind(get, key);
+    uint8_t prompt[CGAM_STORE_DIGEST];
+    cgam_store_bind(get, key, prompt);
     sqlite3_bind_text(get, 4, cgam_dtype_name(key->dtype), -1, SQLITE_STATIC);
     int code = sqlite3_step(get);
     cgam_status status = CGAM_OK;
@@ -328,6 +330,7 @@ cgam_status cgam_store_get(cgam_store *store, const cgam_state_key *key, int64_t
         status = cgam_store_fail(store, code);
     }
     sqlite3_reset(get);
+    sqlite3_clear_bindings(get);
     return status;
 }
 
@@ -406,9 +409,11 @@ cgam_status cgam_store_check(cgam_store *store, cgam_store_verdict *out)
     int code = sqlite3_step(ask);
     const char *said = code == SQLITE_ROW ? (const char *)sqlite3_column_text(ask, 0) : NULL;
     out->sound = said && strcmp(said, "ok") == 0;
-    bool failed = (code & 255) == SQLITE_IOERR || not_read(said);
+    if (not_read(said)) code = SQLITE_IOERR;
+    if (code != SQLITE_ROW && code != SQLITE_CORRUPT && code != SQLITE_NOTADB)
+        status = cgam_store_fail(store, code);
     sqlite3_finalize(ask);
-    if (failed) return cgam_store_fail(store, SQLITE_IOERR);
+    if (status != CGAM_OK) return status;
     status =
         cgam_store_ask(store,
                        "SELECT s.data, s.digest, s.id, s.dtype, m.layers, m.width FROM state s "

@@ -40,8 +40,10 @@ CGAM_NODISCARD cgam_status cgam_store_get(cgam_store *store, const cgam_state_ke
                                           int64_t numbers, float *out, bool *found);
 void cgam_store_widen(cgam_dtype dtype, const void *data, int64_t n, float *out);
 
-/* Model, engine and prompt as the first three values of a statement that is begun anew. */
-void cgam_store_bind(sqlite3_stmt *s, const cgam_state_key *key);
+/* Model, engine and prompt as the first three values of a statement that is begun anew; the prompt's digest goes into room of the
+ * caller's, which the statement borrows until its values are cleared: a copy of SQLite's own may find no memory. */
+enum { CGAM_STORE_DIGEST = 32 };
+void cgam_store_bind(sqlite3_stmt *s, const cgam_state_key *key, uint8_t *digest);
 /* Runs a statement that gives no rows, and lets go of what is bound. */
 cgam_status cgam_store_finish(cgam_store *store, sqlite3_stmt *s);
 /* Bytes of the states of a token; 0: no model has such, or that is no type of states. */

@@ -6,25 +6,25 @@
 #include <sodium.h>
 #include <string.h>
 
-static void bind(sqlite3_stmt *s, const cgam_state_key *key)
+static void bind(sqlite3_stmt *s, const cgam_state_key *key, uint8_t *prompt)
 {
-    cgam_store_bind(s, key);
+    cgam_store_bind(s, key, prompt);
     sqlite3_bind_text(s, 4, cgam_dtype_name(key->dtype), -1, SQLITE_STATIC);
 }
 
 cgam_status cgam_store_put_span(cgam_store *store, const cgam_state_key *key, int64_t first,
                                 int64_t count, const void *data, size_t bytes)
 {
-    uint8_t digest[crypto_hash_sha256_BYTES];
+    uint8_t digest[crypto_hash_sha256_BYTES], prompt[CGAM_STORE_DIGEST];
     cgam_status status = CGAM_OK;
     if (first == 0) { /* another run may have cut it otherwise */
-        bind(store->no_spans, key);
+        bind(store->no_spans, key, prompt);
         status = cgam_store_finish(store, store->no_spans);
     }
     if (status != CGAM_OK) return status;
     crypto_hash_sha256(digest, data, bytes);
     sqlite3_stmt *put = store->put_span;
-    bind(put, key);
+    bind(put, key, prompt);
     sqlite3_bind_int64(put, 5, first);
     sqlite3_bind_int64(put, 6, count);
     sqlite3_bind_blob64(put, 7, data, bytes, SQLITE_STATIC);
@@ -53,7 +53,8 @@ cgam_status cgam_store_get_spans(cgam_store *store, const cgam_state_key *key,
     cgam_status status = CGAM_OK;
     int code = SQLITE_DONE;
     bool fine = true;
-    bind(ask, key);
+    uint8_t prompt[CGAM_STORE_DIGEST];
+    bind(ask, key, prompt);
     while (status == CGAM_OK && fine && (code = sqlite3_step(ask)) == SQLITE_ROW) {
         cgam_lm_span span = {.first = sqlite3_column_int64(ask, 2),
                              .count = sqlite3_column_int64(ask, 3)};
@@ -151,8 +152,11 @@ static cgam_status make_room(collected *c)
     sqlite3_stmt *ask;
     cgam_status status = ask_group(c, "SELECT count(*)" WHOLE, &ask);
     if (status != CGAM_OK) return status;
-    if (sqlite3_step(ask) == SQLITE_ROW) c->room = sqlite3_column_int64(ask, 0);
+    int code = sqlite3_step(ask);
+    if (code == SQLITE_ROW) c->room = sqlite3_column_int64(ask, 0);
+    else status = cgam_store_fail(c->store, code);
     sqlite3_finalize(ask);
+    if (status != CGAM_OK) return status;
     if (c->room < 1)
         return cgam_fail(env, CGAM_E_NOT_FOUND,
                          "%s holds no states of all tokens: lm capture --tokens all makes them",
@@ -243,8 +247,11 @@ cgam_status cgam_store_export_tokens(cgam_store *store, const cgam_store_group *
     status = make_room(&c);
     if (status == CGAM_OK)
         status = ask_group(&c, "SELECT s.ids, s.dtype" WHOLE " ORDER BY s.id", &ask);
-    while (status == CGAM_OK && c.count < c.room && sqlite3_step(ask) == SQLITE_ROW)
+    int code = SQLITE_DONE;
+    while (status == CGAM_OK && c.count < c.room && (code = sqlite3_step(ask)) == SQLITE_ROW)
         status = take_row(&c, ask);
+    if (status == CGAM_OK && code != SQLITE_ROW && code != SQLITE_DONE)
+        status = cgam_store_fail(store, code);
     sqlite3_finalize(ask);
     if (status == CGAM_OK) status = write_all(&c, path);
     *rows = c.count;
