@@ -288,7 +288,7 @@ static room room_open(const char *call, int error, int k, int count, const char 
     assert_true(r.pid >= 0);
     if (r.pid == 0) {
         const char *all[8] = {"--guest"};
-        memcpy(all + 1, words, (size_t)count * sizeof *words);
+        for (int i = 0; i < count; i++) all[i + 1] = words[i];
         cgam_env *env = NULL;
         cgam_args *args = NULL;
         cgam_env_opts opts = cgam_env_opts_default();
