@@ -328,6 +328,83 @@ static void feedback_keeps_the_order_at_alpha_zero(void **state)
     cgam_env_free(env);
 }
 
+/* What is asked for changes none of what comes back: with and without the gate, with and without feedback. */
+static void each_kind_of_answer_may_be_asked_for_alone(void **state)
+{
+    (void)state;
+    static const double alphas[] = {0, 0.05};
+    cgam_env *env = object_env(2);
+    for (int unit = 0; unit < 2; unit++)
+        for (int a = 0; a < 2; a++) {
+            cgam_bank *bank = draw(env, unit);
+            cgam_gates *gates;
+            cgam_gates_asked *asked;
+            cgam_gates_answer both[2][QUERIES] = {0}, alone[2][QUERIES] = {0};
+            cgam_gates_input in = input(CGAM_OVER_LABELS);
+            CHECK_STATUS(env, cgam_gates_new(bank, NULL, &gates));
+            CHECK_STATUS(env, cgam_gates_ask(gates, &in, &asked));
+            cgam_gates_answers out = {.first = both[0], .coupled = both[1]};
+            CHECK_STATUS(env, cgam_gates_at(gates, alphas[a], 1, &asked, &out, NULL));
+            out = (cgam_gates_answers){.first = alone[0]};
+            CHECK_STATUS(env, cgam_gates_at(gates, alphas[a], 1, &asked, &out, NULL));
+            out = (cgam_gates_answers){.coupled = alone[1]};
+            CHECK_STATUS(env, cgam_gates_at(gates, alphas[a], 1, &asked, &out, NULL));
+            for (int k = 0; k < 2; k++)
+                for (int64_t i = 0; i < QUERIES; i++) {
+                    assert_int_equal(both[k][i].winner, alone[k][i].winner);
+                    CHECK_CLOSE(both[k][i].p, alone[k][i].p, 1e-9); /* solved in two ways */
+                }
+            static const int32_t beyond[] = {0, N};
+            in.tokens = beyond;
+            in.labels = 2;
+            cgam_gates_asked *none;
+            CHECK_FAILS(env, CGAM_E_ARG, cgam_gates_ask(gates, &in, &none));
+            CHECK_MESSAGE(env, "label 1 is row");
+            assert_null(none);
+            cgam_gates_asked_free(asked);
+            cgam_gates_free(gates);
+            cgam_bank_free(bank);
+        }
+    cgam_env_free(env);
+}
+
+/* Eigenvalues of Z'Z sum up to the squares of all numbers, whatever the shape, and as many are 0 as there are columns
+ * without a number. */
+static void a_spectrum_holds_all_of_the_bank(void **state)
+{
+    (void)state;
+    enum { ROWS = 12, COLUMNS = 8, EMPTY = 3 };
+    cgam_env *env = object_env(1);
+    cgam_rng rng = cgam_rng_stream(7, 0);
+    for (int shape = 0; shape < 4; shape++) { /* tall, wide, tall with unit rows, all zero */
+        const int64_t n = shape == 1 ? COLUMNS : ROWS, d = shape == 1 ? ROWS : COLUMNS;
+        const bool unit = shape == 2, zero = shape == 3;
+        float rows[ROWS * COLUMNS];
+        double squares = 0, sum = 0, alpha[CGAM_GATES_GRID];
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t j = 0; j < d; j++) {
+                const bool empty = zero || (!zero && shape != 1 && j >= d - EMPTY);
+                rows[i * d + j] = empty ? 0 : (float)cgam_rng_normal(&rng);
+                squares += (double)rows[i * d + j] * (double)rows[i * d + j];
+            }
+        cgam_bank_opts opts = {.normalize = unit};
+        cgam_bank *bank;
+        cgam_gates *gates;
+        CHECK_STATUS(env, cgam_bank_new(env, rows, CGAM_F32, n, d, &opts, &bank));
+        CHECK_STATUS(env, cgam_gates_new(bank, NULL, &gates));
+        const cgam_gates_info info = cgam_gates_describe(gates);
+        assert_int_equal(info.modes, COLUMNS);
+        for (int64_t k = 0; k < info.modes; k++) sum += info.mu[k];
+        CHECK_CLOSE(sum, unit ? (double)n : squares, 1e-6 * (1 + squares));
+        for (int64_t k = 0; k < EMPTY && shape != 1; k++) CHECK_CLOSE(info.mu[k], 0, 1e-6);
+        const int64_t points = cgam_gates_grid(gates, alpha);
+        assert_true(alpha[0] == 0 && (zero ? points == 1 : points > 1));
+        cgam_gates_free(gates);
+        cgam_bank_free(bank);
+    }
+    cgam_env_free(env);
+}
+
 /* ---- Failures ----------------------------------------------------------------------------- */
 static int scenario(cgam_env *env, void *arg)
 {
@@ -371,6 +448,8 @@ int main(void)
         cmocka_unit_test(alpha_whitens_the_context_on_unit_rows),
         cmocka_unit_test(a_shared_gate_changes_no_bit),
         cmocka_unit_test(feedback_keeps_the_order_at_alpha_zero),
+        cmocka_unit_test(each_kind_of_answer_may_be_asked_for_alone),
+        cmocka_unit_test(a_spectrum_holds_all_of_the_bank),
         cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
