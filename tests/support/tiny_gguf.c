@@ -74,35 +74,50 @@ static void put_text(FILE *f, const char *text)
 
 enum { T_U32 = 4, T_I32 = 5, T_F32 = 6, T_STRING = 8, T_ARRAY = 9 };
 
-static void key(FILE *f, const char *prefix, const char *name, uint32_t type)
+static uint64_t keys_put;
+static const tiny_key *keys_of; /* the shape's own */
+
+/* Whether it is ours to write. */
+static bool key(FILE *f, const char *prefix, const char *name, uint32_t type)
 {
     char text[128];
     snprintf(text, sizeof text, "%s%s%s", prefix ? prefix : "", prefix ? "." : "", name);
+    for (const tiny_key *k = keys_of; k && k->name; k++)
+        if (strcmp(k->name, text) == 0) return false;
     put_text(f, text);
     put_u32(f, type);
+    keys_put++;
+    return true;
 }
 
 static void key_u32(FILE *f, const char *prefix, const char *name, uint32_t v)
 {
-    key(f, prefix, name, T_U32);
-    put_u32(f, v);
+    if (key(f, prefix, name, T_U32)) put_u32(f, v);
 }
 
 static void key_f32(FILE *f, const char *prefix, const char *name, float v)
 {
-    key(f, prefix, name, T_F32);
-    put(f, &v, sizeof v);
+    if (key(f, prefix, name, T_F32)) put(f, &v, sizeof v);
 }
 
 static void key_text(FILE *f, const char *name, const char *v)
 {
-    key(f, NULL, name, T_STRING);
-    put_text(f, v);
+    if (key(f, NULL, name, T_STRING)) put_text(f, v);
+}
+
+static void keys_own(FILE *f, const tiny_key *own)
+{
+    keys_of = NULL;
+    for (const tiny_key *k = own; k && k->name; k++) {
+        if (k->kind == TINY_NUMBER) key_u32(f, NULL, k->name, (uint32_t)k->number);
+        if (k->kind == TINY_REAL) key_f32(f, NULL, k->name, (float)k->number);
+        if (k->kind == TINY_TEXT) key_text(f, k->name, k->text);
+    }
 }
 
 static void key_array(FILE *f, const char *name, uint32_t type, int n)
 {
-    key(f, NULL, name, T_ARRAY);
+    assert_true(key(f, NULL, name, T_ARRAY));
     put_u32(f, type);
     put_u64(f, (uint64_t)n);
 }
@@ -213,6 +228,20 @@ static int add(tensor *list, int n, const char *name, int columns, int rows, tin
     return n + 1;
 }
 
+/* The one that is to be another, or not to be. */
+static int change(tensor *list, int n, tiny_shape s)
+{
+    int kept = 0;
+    for (int i = 0; i < n; i++) {
+        if (s.tensor && strcmp(list[i].name, s.tensor) == 0) {
+            if (s.columns == 0) continue;
+            list[i].columns = s.columns, list[i].rows = s.rows;
+        }
+        list[kept++] = list[i];
+    }
+    return kept;
+}
+
 static bool layer_norms(tiny_shape s)
 {
     return s.architecture && strcmp(s.architecture, "stablelm") == 0;
@@ -254,14 +283,16 @@ void tiny_write(const char *path, tiny_shape s)
     enum { MOST = 128 };
     tensor list[MOST];
     assert_true(s.layers * 11 + 5 <= MOST);
-    int n = list_tensors(list, s);
+    int n = change(list, list_tensors(list, s), s);
     const char *arch = s.architecture ? s.architecture : "llama";
     FILE *f = fopen(path, "wb");
     assert_non_null(f);
     put(f, "GGUF", 4);
     put_u32(f, 3);
     put_u64(f, (uint64_t)n);
-    put_u64(f, s.bpe ? 18 : 17);
+    long count = ftell(f);
+    put_u64(f, 0); /* of keys, below */
+    keys_put = 0, keys_of = s.keys;
     key_text(f, "general.architecture", arch);
     key_text(f, "general.name", "tiny");
     key_u32(f, arch, "context_length", (uint32_t)s.context);
@@ -276,9 +307,13 @@ void tiny_write(const char *path, tiny_shape s)
             1e-5F);
     key_f32(f, arch, "rope.freq_base", 10000);
     key_text(f, "tokenizer.ggml.model", s.bpe ? "gpt2" : "llama");
-    put_vocabulary(f, s.bpe); /* three keys, four with bpe */
+    put_vocabulary(f, s.bpe);
     key_u32(f, NULL, "tokenizer.ggml.bos_token_id", 1);
     key_u32(f, NULL, "tokenizer.ggml.eos_token_id", 2);
+    keys_own(f, s.keys);
+    assert_int_equal(fseek(f, count, SEEK_SET), 0);
+    put_u64(f, keys_put);
+    assert_int_equal(fseek(f, 0, SEEK_END), 0);
     uint64_t offset = 0;
     for (int i = 0; i < n; i++) {
         put_text(f, list[i].name);

@@ -9,6 +9,16 @@
 
 typedef enum tiny_type { TINY_F32 = 0, TINY_F16 = 1, TINY_Q8_0 = 8 } tiny_type; /* ggml's codes */
 
+/* A key in place of one of ours, or beside them: a number of its type, or a text; neither leaves it out. Names begin with the
+ * architecture where ours do. */
+typedef enum tiny_kind { TINY_NONE = 0, TINY_NUMBER = 4, TINY_REAL = 6, TINY_TEXT = 8 } tiny_kind;
+typedef struct tiny_key {
+    const char *name;
+    tiny_kind kind;
+    double number;
+    const char *text;
+} tiny_key;
+
 typedef struct tiny_shape {
     int layers, width, heads, heads_kv, ff, context; /* width and ff: multiples of 32 */
     tiny_type type;
@@ -16,6 +26,9 @@ typedef struct tiny_shape {
     bool rope_factors;        /* with a table that divides the rotary angles */
     bool bpe;                 /* the words by merges, as GPT-2 has them, instead of scores */
     const char *architecture; /* NULL: llama; "stablelm" has layer norms with a bias */
+    const tiny_key *keys;     /* NULL: none; a name of NULL ends them */
+    const char *tensor;       /* one whose shape is another; with no columns it is left out */
+    int columns, rows;        /* of it; rows 0: a vector */
     uint64_t seed;
 } tiny_shape;
 
