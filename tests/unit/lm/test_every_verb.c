@@ -37,6 +37,35 @@ static const question questions[] = {
      "\"shots\": [1], \"store\": \"s.db\", \"parts\": [\"neff\", \"sweep\"], \"report\": \"r\"}"},
 };
 
+/* Other ways through the same verbs: the plain pass, states of all tokens, answers of several tokens, chats. */
+#define KEPT "\"store\": \"s.db\", "
+#define CHAT "{\"model\": \"c.gguf\", \"threads\": 1, "
+#define ONE "\"layers\": [1], \"kinds\": [\"add\"], \"scales\": [1]"
+#define SHIPPED MODEL KEPT "\"queries\": 4, \"shots\": [1], "
+static const question others[] = {
+    {"lm states", MODEL "\"prompts\": \"p.txt\", \"exact\": true, \"tokens\": \"all\", "
+                        "\"save\": \"h.safetensors\"}"},
+    {"lm generate", MODEL "\"prompt\": \"the film\", \"exact\": true, \"max-tokens\": 2, "
+                          "\"edit\": [\"1:add:all:1:v.npy\"], \"temperature\": 1}"},
+    {"lm generate", CHAT "\"prompt\": \"the film\", \"chat\": true, \"max-tokens\": 2}"},
+    {"lm neff", CHAT KEPT
+     "\"eval\": \"d.tsv\", \"labels\": \"down=negative,up=positive\", \"queries\": 4, \"shots\": [1], \"chat\": true}"},
+    {"lm capture", MODEL KEPT "\"prompts\": \"p.txt\", \"tokens\": \"all\", \"exact\": true}"},
+    {"lm capture", SHIPPED "\"dataset\": \"capitals\", \"dtype\": \"bf16\"}"},
+    {"lm store", "{" KEPT "\"check\": true, \"engine\": \"exact\", \"export\": \"x.npz\"}"},
+    {"lm store",
+     "{" KEPT "\"tokens\": \"all\", \"engine\": \"exact\", \"export\": \"x.safetensors\"}"},
+    {"lm sweep", SHOT ", \"answer\": \"sequence\"}"},
+    {"lm gates", SHOT ", \"answer\": \"sequence\", \"alphas\": [0.01]}"},
+    {"lm inject", SHIPPED "\"dataset\": \"capitals\", \"answer\": \"sequence\", " ONE "}"},
+    {"lm inject", SHIPPED "\"dataset\": \"plurals\", \"answer\": \"generate\", " ONE "}"},
+    {"lm fit", TASK KEPT "\"shots\": [1], \"method\": \"lowrank\", \"rank\": 2, "
+                         "\"iterations\": 2, \"layer\": 1, \"curve\": \"no\", \"out\": \"P.npy\"}"},
+    {"lm vector", MODEL "\"contrast\": \"pairs.tsv\", \"kind\": \"pca\", \"out\": \"w.gguf\"}"},
+    {"lm vector", MODEL "\"from\": \"w.gguf:2,w.gguf\", \"out\": \"u.gguf\"}"},
+    {"lm study", TASK KEPT "\"shots\": [1], \"parts\": [\"sweep\"], \"seeds\": [1, 2]}"},
+};
+
 static int ask_verb(cgam_env *env, void *arg)
 {
     const question *of = arg;
@@ -46,6 +75,8 @@ static int ask_verb(cgam_env *env, void *arg)
         !strstr(answer.text, "gnuplot was not found"))
         fail_msg("%s: nothing is said of figures that could not be drawn: %.300s", of->verb,
                  answer.text);
+    if (status == CGAM_OK && strstr(answer.text, ": \"interrupt\"")) /* a text that ended early */
+        status = CGAM_E_INTERRUPTED;
     cgam_text_free(env, answer.text);
     return status;
 }
@@ -58,9 +89,8 @@ static void ask_once(question *of)
     cgam_env_free(own);
 }
 
-static void memory_may_end_in_every_verb(void **state)
+static void end_memory(size_t count, const question *all)
 {
-    (void)state;
     need_model();
     assert_int_equal(chdir(folder), 0);
     setenv("PATH", "/nonexistent", 1); /* no gnuplot: scripts are written, and not run */
@@ -72,15 +102,36 @@ static void memory_may_end_in_every_verb(void **state)
     CHECK_STATUS(own, cgam_npy_write(own, "v.npy", CGAM_F32, 1, &width, v));
     free(v);
     cgam_env_free(own);
-    for (size_t i = 0; i < sizeof questions / sizeof *questions; i++) {
-        question of = questions[i];
+    write_file("p.txt", "The capital of France is\nthe film\n");
+    write_file("pairs.tsv", "the film is good\tthe film is bad\na film is good\ta film is bad\n");
+    const tiny_key turns[] = {
+        {"tokenizer.chat_template", TINY_TEXT, 0, "'<|user|>\n' + message['content'] + eos_token"},
+        {0}};
+    tiny_shape shape = tiny_shape_default();
+    shape.keys = turns;
+    tiny_write("c.gguf", shape);
+    for (size_t i = 0; i < count; i++) {
+        question of = all[i];
         ask_once(&of);
-        assert_true(check_every_place(ask_verb, &of) > 10);
+        if (check_every_place(ask_verb, &of) == 0) fail_msg("%s: no place is new", of.verb);
     }
     setenv("PATH", "/usr/bin:/bin", 1);
     assert_int_equal(chdir("/"), 0);
 }
 
+static void memory_may_end_in_every_verb(void **state)
+{
+    (void)state;
+    end_memory(sizeof questions / sizeof *questions, questions);
+}
+
+static void memory_may_end_on_other_ways(void **state)
+{
+    (void)state;
+    end_memory(sizeof others / sizeof *others, others);
+}
+
+#define TOLD "--model m.gguf --eval d.tsv --labels down=negative,up=positive "
 /* What is printed, or after a ! the refusal; step by step, for later ones use files of earlier ones. */
 static void people_are_told_what_the_document_says(void **state)
 {
@@ -124,6 +175,31 @@ static void people_are_told_what_the_document_says(void **state)
         {"lm gates "
          "--model m.gguf --eval d.tsv --labels down=negative,up=positive --queries 6 --shots 1 --modes coupled --alphas 0.01",
          "coupled", ""},
+        {"lm gates "
+         "--model m.gguf --eval d.tsv --labels down=negative,up=positive --queries 6 --shots 1 --modes first --alphas 0.01 --in-sample",
+         "first", ""},
+        {"lm sweep "
+         "--model m.gguf --eval d.tsv --labels down=negative,up=positive --queries 6 --shots 1 --lens raw --in-sample",
+         "labels", ""},
+        {"lm inject " TOLD "--shots 1 --queries 6 --layers 9", "!layer", ""},
+        {"lm inject " TOLD "--shots 1 --queries 6 --layers -1", "!layer", ""},
+        {"lm inject " TOLD "--shots 1 --queries 6 --scales inf", "!inf", ""},
+        {"lm inject " TOLD "--shots 1 --queries 1", "!queries", ""},
+        {"lm fit " TOLD "--shots 1 --queries 6 --layer 9", "!layer", ""},
+        {"lm fit " TOLD "--shots 1 --queries 6 --method lowrank --rank 1000", "!rank", ""},
+        {"lm fit " TOLD "--shots 1 --queries 6 --out P.txt", "!P.txt", ""},
+        {"lm gates " TOLD "--shots 1 --queries 6 --alphas -1", "!alpha", ""},
+        {"lm gates " TOLD "--shots 1 --queries 6 --alphas inf", "!alpha", ""},
+        {"lm gates " TOLD "--shots 1 --queries 6 --context-layer 9", "!layer", ""},
+        {"lm steer " TOLD "--shots 0 --queries 6", "!demonstrations", ""},
+        {"lm steer " TOLD "--shots 1 --queries 1", "!queries", ""},
+        {"lm neff --model m.gguf --dataset facts --train d.tsv", "!exclude each other", ""},
+        {"lm neff --model m.gguf --train d.tsv", "!train needs eval", ""},
+        {"lm vector --model m.gguf --from v.gguf:x --out u.gguf", "!'x' is no factor", ""},
+        {"lm vector --model m.gguf --from v.gguf:inf --out u.gguf", "!'inf' is no factor", ""},
+        {"lm vector --model m.gguf --from v.gguf,,w.gguf --out u.gguf", "!from", ""},
+        {"lm bank --model m.gguf --out b.npy --lens norm", "!lens", ""},
+        {"lm states --model m.gguf --prompt a --layers 9 --save h.npy", "!layer 9", ""},
         {"lm states --model m.gguf", "!a text is missing", ""},
         {"lm states --model m.gguf --prompt a --prompts p.txt", "!exclude each other", ""},
         {"lm bank --model m.gguf --out b.npy --no-inspect", "b.npy", ""},
@@ -149,6 +225,7 @@ static void people_are_told_what_the_document_says(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(people_are_told_what_the_document_says),
-                                       cmocka_unit_test(memory_may_end_in_every_verb)};
+                                       cmocka_unit_test(memory_may_end_in_every_verb),
+                                       cmocka_unit_test(memory_may_end_on_other_ways)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

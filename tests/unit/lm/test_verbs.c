@@ -443,6 +443,15 @@ static void what_is_wrong_is_said_in_one_line(void **state)
     refuse(2, "CGAM_DATA", "env -u CGAM_DATA", "lm neff --model m.gguf --dataset sst2");
     refuse(2, "no libllama in", "env CGAM_LLAMA=/tmp/cgam-nowhere",
            "lm bank --model m.gguf --out x.npy");
+    refuse(2, "libllama cannot be loaded",
+           "mkdir -p l1/lib; echo text >l1/lib/libllama.so; CGAM_LLAMA=l1",
+           "lm bank --model m.gguf --out x.npy");
+    refuse(
+        2, "libllama.so.9 has no ",
+        "mkdir -p l2; touch l2/libllama.txt; ln -sf \"$(ldconfig -p | sed -n 's/.*libm.so.6 (libc6,.*64.*) => //p' | head -1)\" l2/libllama.so.9; CGAM_LLAMA=l2",
+        "lm bank --model m.gguf --out x.npy");
+    refuse(2, "libllama is not there", "XDG_CACHE_HOME=/nonexistent",
+           "lm bank --model m.gguf --out x.npy");
     /* A disk that fills up: no file may grow beyond 64 KB. */
     refuse(3, "full.db", "export LLVM_PROFILE_FILE=/dev/null; ulimit -f 64;",
            "lm capture " PROMPTS "--shots 0,2 --store full.db");
