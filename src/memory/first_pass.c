@@ -63,7 +63,8 @@ static cgam_status group_new(group *g)
     int64_t apart = cgam_rows_span(&plan->bank->Z).size;
     cgam_status status =
         shares ? cgam_recall_gates(plan, in->c, g->shared + apart, g->shared) : CGAM_OK;
-    if (status == CGAM_OK && shares && g->out->results && cgam_doubt_solved(plan, in->c))
+    if (status == CGAM_OK && shares && cgam_recall_proves(plan, g->out) &&
+        cgam_doubt_solved(plan, in->c))
         status = cgam_doubt_gates(plan, in->c, g->shared, &g->off[0]);
     return status;
 }
@@ -247,7 +248,7 @@ static cgam_status run_group(group *g)
         double *e = g->e + k * d, *edges = g->edges + k * g->edge;
         cgam_recall_project(plan, c, g->v);
         status = cgam_dplr_range(plan->gate->A, g->v, e, edges);
-        if (status == CGAM_OK && g->out->results && cgam_doubt_solved(plan, c))
+        if (status == CGAM_OK && cgam_recall_proves(plan, g->out) && cgam_doubt_solved(plan, c))
             status = cgam_doubt_range(plan, c, g->v, e, edges, &g->off[k]);
     }
     for (int64_t k = 0; k < g->count; k++) {

@@ -176,6 +176,11 @@ typedef struct cgam_summary {
     double left_out;               /* weight that the sums passed over */
     double p_none;                 /* of the ghost */
 } cgam_summary;
+/* Is anything that is proved asked for: results, or leaders' p, which with fast are lower ends? */
+static inline bool cgam_recall_proves(const cgam_recall *plan, const cgam_recall_out *out)
+{
+    return out->results || (plan->opts.fast && (out->top_p || out->top_log_p));
+}
 /* How many compete: the memories, and the ghost. */
 static inline int64_t cgam_recall_rivals(const cgam_recall *plan)
 {

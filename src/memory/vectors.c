@@ -109,7 +109,8 @@ static cgam_status gates_of(const scoring *job, int64_t k, double *u, cgam_query
     const cgam_rows *Z = &plan->bank->Z;
     cgam_span here = cgam_rows_span(Z);
     int64_t d = Z->d, count = g->count;
-    bool doubt = g->out->results && plan->can.matrices && cgam_doubt_solved(plan, m->c);
+    bool doubt =
+        cgam_recall_proves(plan, g->out) && plan->can.matrices && cgam_doubt_solved(plan, m->c);
     if (!job->own) {
         if (m->c) cgam_vectors_copy(Z, m->s0, g->shared);
         else cgam_vectors_fill(Z, m->s0, 0);
@@ -279,10 +280,9 @@ static cgam_status report_one(void *arg, int64_t k)
     cgam_env *env = plan->bank->env;
     int64_t n = Z->n, top = g->top, at = g->from + k;
     cgam_status status = CGAM_OK;
-    bool fast =
-        plan->opts.fast; /* leaders have intervals too, whether or not results are asked for */
+    bool proves = cgam_recall_proves(plan, out), fast = plan->opts.fast && proves;
     cgam_result own, *r = out->results ? &out->results[at] : &own;
-    if (out->results || fast) {
+    if (proves) {
         cgam_summary summary;
         status = cgam_query_summary(plan, m, g->in->target ? g->in->target[at] : -1, &summary);
         if (status == CGAM_OK) cgam_result_fill(plan, &summary, m, r);
@@ -333,7 +333,7 @@ cgam_status cgam_recall_by_vectors(const cgam_recall *plan, const cgam_recall_in
     if (status == CGAM_OK && in->c && !in->c_per_query && !flows)
         status = cgam_recall_gates(plan, in->c, g.shared + cgam_rows_span(&plan->bank->Z).size,
                                    g.shared);
-    if (status == CGAM_OK && in->c && !in->c_per_query && !flows && out->results &&
+    if (status == CGAM_OK && in->c && !in->c_per_query && !flows && cgam_recall_proves(plan, out) &&
         plan->can.matrices && cgam_doubt_solved(plan, in->c))
         status = cgam_doubt_gates(plan, in->c, g.shared, &g.shared_off);
     for (; g.from < in->queries && status == CGAM_OK; g.from += g.count) {
