@@ -159,15 +159,16 @@ enum { ERRORS = sizeof errors / sizeof *errors };
 
 static struct {
     int function, error;
-    int64_t at, seen;
+    int64_t at;
+    _Atomic int64_t seen; /* calls so far, of whatever thread */
 } armed = {.function = -1};
 
 static bool fails(int function)
 {
     if (function != armed.function) return false;
-    armed.seen++;
-    bool now =
-        armed.error & FOR_GOOD && armed.error > 0 ? armed.seen >= armed.at : armed.seen == armed.at;
+    const int64_t call = ++armed.seen;
+    const bool now =
+        armed.error & FOR_GOOD && armed.error > 0 ? call >= armed.at : call == armed.at;
     if (now) errno = armed.error == SHORT ? EIO : armed.error & ~FOR_GOOD;
     return now;
 }

@@ -126,8 +126,8 @@ static void pack_models(void)
 static int begin(void **state)
 {
     char value[128];
-    snprintf(folder, sizeof folder, "/tmp/cgam-fetch-%d", (int)getpid());
-    assert_int_equal(mkdir(folder, 0755), 0);
+    snprintf(folder, sizeof folder, "/tmp/cgam-fetch-XXXXXX");
+    assert_non_null(mkdtemp(folder));
     shell("mkdir bin cache packages");
     snprintf(value, sizeof value, "%s/bin:/usr/bin:/bin", folder);
     setenv("PATH", value, 1);

@@ -178,9 +178,8 @@ static void a_relation_has_the_template_of_its_name(void **state)
         {"", "\n{\"relation\": \"P1\", \"template\": \"[X] has it\"}\n", "{x} is in {y}.\n"},
         {"", "\n{\"relation\": P1}\n", "!relations.jsonl"},
     };
-    char folder[64], text[300];
-    snprintf(folder, sizeof folder, "/tmp/cgam-relation-%d", (int)getpid());
-    assert_int_equal(mkdir(folder, 0755), 0);
+    char folder[] = "/tmp/cgam-relation-XXXXXX", text[300];
+    assert_non_null(mkdtemp(folder));
     assert_int_equal(chdir(folder), 0);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         cgam_dataset *set;

@@ -1,6 +1,6 @@
 /* ctest: timeout=300
  * The store where SQLite finds no memory and the disk does not read or write: what is said is so, no store is called damaged for it, and
- * nothing is left out of what comes. And rows that others have changed. */
+ * nothing is left out of what comes. */
 #include "lm/store.h"
 #include "support/failing_alloc.h"
 #include "support/objects.h"
