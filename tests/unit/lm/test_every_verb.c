@@ -1,6 +1,7 @@
 /* ctest: timeout=600
  * The lm verbs whole, on a tiny model, as a door runs them: memory that ends at any place that asks for it, or a wish to stop
  * at any that looks for one, comes back as a status with a message, and nothing is left allocated. */
+#include "lm/fetch.h"
 #include "support/failing_alloc.h"
 #include "unit/app/printed.h"
 #include "unit/lm/verbs.h"
@@ -33,8 +34,8 @@ static const question questions[] = {
     {"lm gates", SHOT "}"},
     {"lm fit", TASK "\"shots\": [1], \"store\": \"s.db\", \"folder\": \"o\"}"},
     {"lm vector", TASK "\"shots\": [1], \"out\": \"v.gguf\"}"},
-    {"lm study", TASK
-     "\"shots\": [1], \"store\": \"s.db\", \"parts\": [\"neff\", \"sweep\"], \"report\": \"r\"}"},
+    {"lm study",
+     TASK "\"shots\": [1], \"store\": \"s.db\", \"parts\": [\"neff\"], \"report\": \"r\"}"},
 };
 
 /* Other ways through the same verbs: the plain pass, states of all tokens, answers of several tokens, chats. */
@@ -57,8 +58,8 @@ static const question others[] = {
      "{" KEPT "\"tokens\": \"all\", \"engine\": \"exact\", \"export\": \"x.safetensors\"}"},
     {"lm sweep", SHOT ", \"answer\": \"sequence\"}"},
     {"lm gates", SHOT ", \"answer\": \"sequence\", \"alphas\": [0.01]}"},
-    {"lm inject", SHIPPED "\"dataset\": \"capitals\", \"answer\": \"sequence\", " ONE "}"},
-    {"lm inject", SHIPPED "\"dataset\": \"plurals\", \"answer\": \"generate\", " ONE "}"},
+    {"lm inject", SHOT ", \"answer\": \"sequence\", " ONE "}"},
+    {"lm inject", SHIPPED "\"dataset\": \"capitals\", \"answer\": \"generate\", " ONE "}"},
     {"lm fit", TASK KEPT "\"shots\": [1], \"method\": \"lowrank\", \"rank\": 2, "
                          "\"iterations\": 2, \"layer\": 1, \"curve\": \"no\", \"out\": \"P.npy\"}"},
     {"lm vector", MODEL "\"contrast\": \"pairs.tsv\", \"kind\": \"pca\", \"out\": \"w.gguf\"}"},
@@ -70,6 +71,7 @@ static int ask_verb(cgam_env *env, void *arg)
 {
     const question *of = arg;
     cgam_document answer;
+    cgam_tree_remove("r"); /* a study that ended in between would go on where it was */
     cgam_status status = cgam_ask(env, of->verb, of->options, NULL, &answer);
     if (status == CGAM_OK && strstr(of->options, "\"o\"") &&
         !strstr(answer.text, "gnuplot was not found"))
@@ -81,7 +83,7 @@ static int ask_verb(cgam_env *env, void *arg)
     return status;
 }
 
-/* What is kept, in the store and beside the report, is then the same in every run that follows. */
+/* The store is then the same in every run that follows. */
 static void ask_once(question *of)
 {
     cgam_env *own = object_env(1);
