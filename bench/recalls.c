@@ -35,17 +35,30 @@ typedef struct bench {
 } bench;
 
 /* ---- What is measured --------------------------------------------------------------------- */
+static void read_words(const void *data, int64_t words, int64_t k)
+{
+    int64_t from = words * k / SLICES, end = words * (k + 1) / SLICES;
+    volatile uint64_t all =
+        cgam_limits_of(cgam_cpu_best())->read((const uint64_t *)data + from, end - from);
+    (void)all;
+}
+
 static cgam_status read_slice(void *arg, int64_t k)
 {
-    bench *b = arg;
-    int64_t words = b->n * b->d / 2, from = words * k / SLICES, end = words * (k + 1) / SLICES;
-    const uint64_t *data = (const uint64_t *)(const void *)b->Z;
-    volatile uint64_t all = cgam_limits_of(cgam_cpu_best())->read(data + from, end - from);
-    (void)all;
+    const bench *b = arg;
+    read_words(b->Z, b->n * b->d / 2, k);
+    return CGAM_OK;
+}
+
+static cgam_status read_half_slice(void *arg, int64_t k)
+{
+    const bench *b = arg;
+    read_words(b->half, b->n * b->d / 4, k);
     return CGAM_OK;
 }
 
 static cgam_status read_bank(bench *b) { return cgam_parallel(b->env, SLICES, read_slice, b); }
+static cgam_status read_half(bench *b) { return cgam_parallel(b->env, SLICES, read_half_slice, b); }
 
 static cgam_status sgemm_one(void *arg, int64_t k)
 {
@@ -124,9 +137,11 @@ static cgam_status gram(bench *b)
     return cgam_rows_gram(b->env, &Z, b->ones, b->C, b->d);
 }
 
+/* before: not timed, or NULL. A system that looks for idle pages makes the first reading after some seconds dear: 128256 x 4096
+ * in bf16 took 122 ms after 20 s of other work and 78 after a reading, as one query after another does. */
 typedef struct piece {
     const char *name;
-    cgam_status (*run)(bench *b);
+    cgam_status (*run)(bench *b), (*before)(bench *b);
 } piece;
 
 enum {
@@ -148,22 +163,22 @@ enum {
     GRAM,
 };
 static const piece pieces[CGAM_BENCH_PIECES] = {
-    [READ] = {"read", read_bank},
-    [SGEMM] = {"sgemm", sgemm},
-    [DGEMM] = {"dgemm", dgemm},
-    [BURN] = {"fma", burn},
-    [EXP] = {"exp", exponentials},
-    [FLAT] = {"first_flat", flat},
-    [PEAKED] = {"first_peaked", peaked},
-    [SCORES] = {"first_no_readout", scores},
-    [HALF] = {"first_bf16", half},
-    [MANY] = {"batch", batch},
-    [MANY_SCORES] = {"batch_no_readout", batch_scores},
-    [SHORT] = {"coupled_2", coupled_short},
-    [LONG] = {"coupled_6", coupled_long},
-    [COUPLED_SHORT] = {"batch_coupled_2", many_short},
-    [COUPLED_LONG] = {"batch_coupled_6", many_long},
-    [GRAM] = {"gate_set_up", gram},
+    [READ] = {"read", read_bank, read_bank},
+    [SGEMM] = {"sgemm", sgemm, NULL},
+    [DGEMM] = {"dgemm", dgemm, NULL},
+    [BURN] = {"fma", burn, NULL},
+    [EXP] = {"exp", exponentials, NULL},
+    [FLAT] = {"first_flat", flat, NULL},
+    [PEAKED] = {"first_peaked", peaked, NULL},
+    [SCORES] = {"first_no_readout", scores, NULL},
+    [HALF] = {"first_bf16", half, read_half},
+    [MANY] = {"batch", batch, NULL},
+    [MANY_SCORES] = {"batch_no_readout", batch_scores, NULL},
+    [SHORT] = {"coupled_2", coupled_short, NULL},
+    [LONG] = {"coupled_6", coupled_long, NULL},
+    [COUPLED_SHORT] = {"batch_coupled_2", many_short, NULL},
+    [COUPLED_LONG] = {"batch_coupled_6", many_long, NULL},
+    [GRAM] = {"gate_set_up", gram, NULL},
 };
 
 /* ---- Set-up -------------------------------------------------------------------------------- */
@@ -184,9 +199,18 @@ static cgam_status make_rows(void *arg, int64_t slice)
     cgam_rng rng = cgam_rng_stream(b->seed, (uint64_t)slice);
     int64_t count = b->n * b->d, end = count * (slice + 1) / SLICES;
     double size = sqrt(3.0 / (double)b->d); /* uniform entries of variance 1/d */
+    for (int64_t i = count * slice / SLICES; i < end; i++)
+        b->Z[i] = (float)(size * (2 * cgam_rng_uniform(&rng) - 1));
+    return CGAM_OK;
+}
+
+/* After all of those, since pages that are first written by turns lie by turns, and no bank of users does. */
+static cgam_status halve_rows(void *arg, int64_t slice)
+{
+    const bench *b = arg;
+    int64_t count = b->n * b->d, end = count * (slice + 1) / SLICES;
     for (int64_t i = count * slice / SLICES; i < end; i++) {
-        double z = size * (2 * cgam_rng_uniform(&rng) - 1);
-        b->Z[i] = (float)z;
+        double z = (double)b->Z[i];
         cgam_narrow(CGAM_BF16, &z, 1, &b->half[i]);
     }
     return CGAM_OK;
@@ -210,6 +234,7 @@ static cgam_status bench_new(bench *b)
         !b->gemm32 || !b->gemm64)
         return cgam_fail_nomem(env, "a bank to measure with");
     cgam_status status = cgam_parallel(env, SLICES, make_rows, b);
+    if (status == CGAM_OK) status = cgam_parallel(env, SLICES, halve_rows, b);
     for (size_t k = 0; k <= BATCH; k++) {
         const float *one = b->Z + (k == 0 ? n / 2 : (2 * k - 1) * n / (2 * BATCH)) * d;
         const float *two = b->Z + ((size_t)(one - b->Z) / d + n / 3) % n * d;
@@ -277,9 +302,11 @@ static cgam_status round_of(bench *b, cgam_bench *out)
     for (int k = 0; k < CGAM_BENCH_PIECES; k++) {
         if (cgam_interrupted(b->env)) return CGAM_E_INTERRUPTED;
         struct timespec start, stop;
+        cgam_status status = pieces[k].before ? pieces[k].before(b) : CGAM_OK;
+        if (status != CGAM_OK) return status;
         double from = cgam_clock();
         clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);
-        cgam_status status = pieces[k].run(b);
+        status = pieces[k].run(b);
         if (status != CGAM_OK) return status;
         clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &stop);
         out->wall[k] = fmin(out->wall[k], cgam_clock() - from);
@@ -291,7 +318,8 @@ static cgam_status round_of(bench *b, cgam_bench *out)
 
 static void compare(const bench *b, cgam_bench *out)
 {
-    bool wide = b->d >= 1024;
+    bool wide = b->d >= 1024, tiles = cgam_cpu_best()->digits;
+    double many = wide && tiles ? 1.5 : wide ? 0.92 : 0.85;
     const struct {
         const char *work, *limit;
         double goal;
@@ -302,7 +330,7 @@ static void compare(const bench *b, cgam_bench *out)
         {"one query, f32, peaked", "one reading", 1.05, true, of_peaked},
         {"one coupled iteration, f32", "one reading", 1.2, true, of_coupled},
         {"one query, bf16", "half a reading", 1.3, true, of_half},
-        {"64 queries, readout", "sgemm rate", wide ? 0.95 : 0.85, false, of_many},
+        {"64 queries, readout", "sgemm rate", many, false, of_many},
         {"64 queries, no readout", "sgemm rate", 0, false, of_many_scores},
         {"64 coupled, one iteration", "sgemm rate", 0.85, false, of_many_coupled},
         {"gate set-up", "dgemm rate", 0.85, false, of_gram},

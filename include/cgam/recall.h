@@ -251,9 +251,10 @@ CGAM_API cgam_route cgam_recall_route(const cgam_recall *plan, const cgam_recall
  * beta max|zeta| (|q| + lambda |A^-1 Z v| as a bound sees it) is at most 400. A score may be off by
  * 40 * 2^-24 of that bound without beta, a weight by a thousandth of itself (a hundredth of this is
  * usual); from eight queries on, which are multiplied as matrices, by 130 + d / 128 instead of 40, on
- * tiles of bf16 too, where the CPU multiplies such and each number is three of them.
+ * tiles of bytes too, where the CPU multiplies such and each number is three digits.
  * Matrices add weights in f32 over tiles of 288 rows, so 1 - p of a clear winner may be off by
- * 289 * 2^-24.
+ * 289 * 2^-24; a readout by 340 * 2^-24 of what the largest number of its 256 columns would make
+ * (a hundredth is usual).
  * Winner, leaders, their gap and the target are always those of double, and so is a target's rank
  * among the leaders asked for; beyond them it is as f32 counts it. Who needs all digits of all scores
  * asks for r.

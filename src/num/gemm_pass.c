@@ -8,11 +8,8 @@
  * with the vectors and the sums; CPUs with short vectors have 512 KB of it, and pages for 64 rows
  * (readout of tiles of 72 rows of 8 KB there: 0.54 of sgemm, of 48 0.75).
  *
- * A unit for tiles takes 16 rows at a time against all vectors, whole rows up to STRETCH columns: the hardware follows 16 rows that
- * are read from end to end, and fetching pieces of them ahead by instructions costs more than it saves (d = 2048, products
- * alone: 232 GF/s, by 512 columns 208, by 64 with the next ones fetched 159). The vectors of a stretch, 6 bytes a number, have
- * to stay in the second-level cache meanwhile. READ_ROWS rows are added to sums at a time: with twice as many their lines, which lie
- * d numbers apart, share too few sets of that cache where d is a power of two. */
+ * A unit for tiles of bytes (cpu/digits.h) takes 16 rows at a time against all vectors, from end to end, and CGAM_DIGITS_ROWS rows are
+ * added to sums at a time, which share the second-level cache with them and with the vectors. */
 #include "num/gemm_pass.h"
 
 #include "num/ranks.h"
@@ -25,23 +22,15 @@ enum {
     TILE_BYTES = 600 << 10, /* where all vectors go side by side, and else */
     TILE_BYTES_LESS = 400 << 10,
     TILE_ROWS_MIN = 2 * BAND,
-    SHORT_ROW = 2048, /* bytes */
-    BLOCK_ROW = 384,  /* bytes */
-    /* From so many vectors on the unit for tiles pays, which takes 32 at a time. Rows of f32, which are split, have to be
-     * long for it. */
-    SPLIT_VECTORS = 17,
-    SPLIT_VECTORS_F32 = 33,
-    SPLIT_COLUMNS_F32 = 512,
-    SPLIT_BYTES = 1024 << 10, /* of a tile, in */
-    SPLIT_ROWS_MIN = 128,
-    SPLIT_ROWS_MAX = 256,
-    READ_ROWS = 64,
-    SLICE = CGAM_SPLIT_DEPTH,
-    STRETCH = 2048, /* columns that are scored at a time */
+    SHORT_ROW = 2048,          /* bytes */
+    BLOCK_ROW = 384,           /* bytes */
+    DIGITS_VECTORS = 8,        /* from so many on the unit for tiles pays, */
+    DIGITS_COLUMNS = 256,      /* and from so many columns on */
+    DIGITS_BYTES = 1024 << 10, /* of a tile of rows there, in */
+    DIGITS_TILE = 256,         /* rows, at most */
 };
 
-_Static_assert((int)CGAM_GEMM_PASS_WIDTH <= CGAM_SPLIT_GROUP, "a tile of rows meets all vectors");
-_Static_assert(STRETCH % SLICE == 0, "stretches are whole slices");
+_Static_assert((int)CGAM_GEMM_PASS_WIDTH <= CGAM_DIGITS_GROUP, "rows meet all vectors");
 
 static size_t size_of(const cgam_gemm_pass *s) { return s->wide ? sizeof(double) : sizeof(float); }
 
@@ -83,85 +72,53 @@ static void lay(const cgam_gemm_pass *s, const double *X, void *Q)
 
 static int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
 
-static size_t panels_of(int64_t vectors)
-{
-    return (size_t)((vectors + CGAM_SPLIT_PANEL - 1) / CGAM_SPLIT_PANEL);
-}
-
-/* Where numbers from k on begin in split vectors, or where they end: all before are whole slices. */
-static size_t split_offset(const cgam_gemm_pass *s, int64_t k)
-{
-    size_t slice = panels_of(s->width) * s->split->room(SLICE);
-    int64_t rest = k % SLICE;
-    return (size_t)(k / SLICE) * slice + (rest ? panels_of(s->width) * s->split->room(rest) : 0);
-}
-
-static void lay_split(const cgam_gemm_pass *s, const double *X, char *Q)
-{
-    int64_t d = s->Z->d;
-    for (int64_t k = 0; k < d; k += SLICE) {
-        int64_t depth = at_most(d - k, SLICE);
-        for (int64_t v = 0; v < s->width; v += CGAM_SPLIT_PANEL) {
-            int64_t some = at_most(s->vectors - v, CGAM_SPLIT_PANEL);
-            for (int64_t i = 0; i < some; i++)
-                for (int64_t j = 0; j < depth; j++)
-                    s->flat[i * depth + j] = (float)X[(v + i) * d + k + j];
-            s->split->right(some, depth, s->flat, depth,
-                            Q + split_offset(s, k) +
-                                (size_t)(v / CGAM_SPLIT_PANEL) * s->split->room(depth));
-        }
-    }
-}
-
 void cgam_gemm_pass_load(cgam_gemm_pass *s)
 {
-    if (s->X && s->split) lay_split(s, s->X, s->Q);
-    else if (s->X) lay(s, s->X, s->Q);
-    if (s->X2 && s->split) lay_split(s, s->X2, s->Q2);
-    else if (s->X2) lay(s, s->X2, s->Q2);
+    const double *X[] = {s->X, s->X2};
+    void *Q[] = {s->Q, s->Q2};
+    for (int k = 0; k < 2; k++) {
+        if (X[k] && s->digits) s->digits->lay(s->vectors, s->Z->d, X[k], Q[k]);
+        else if (X[k]) lay(s, X[k], Q[k]);
+    }
 }
 
 /* Shapes: of a tile of rows, and of the sums. */
 static void cut(cgam_gemm_pass *s)
 {
-    int64_t lanes = s->gemm->lanes32, d = s->Z->d;
+    int64_t lanes = s->digits ? CGAM_DIGITS_LINE : s->gemm->lanes32, d = s->Z->d;
     s->width = (s->vectors + lanes - 1) / lanes * lanes;
     s->ld = d + 16; /* rows at power-of-two distances collide in the cache */
-    s->block = s->split ? CGAM_SPLIT_BLOCK : 1;
+    s->block = s->digits ? CGAM_DIGITS_LINE : 1;
     s->panel = (d + s->block - 1) / s->block * s->block * s->width;
-    int64_t bytes = s->split                                 ? SPLIT_BYTES
+    int64_t bytes = s->digits                                ? DIGITS_BYTES
                     : s->gemm->best32 < CGAM_GEMM_PASS_WIDTH ? TILE_BYTES_LESS
                                                              : TILE_BYTES;
-    int64_t by = s->split ? READ_ROWS : BAND, least = s->split ? SPLIT_ROWS_MIN : TILE_ROWS_MIN;
+    int64_t by = s->digits ? CGAM_DIGITS_ROWS : BAND, least = s->digits ? by : TILE_ROWS_MIN;
     int64_t rows = bytes / ((int64_t)size_of(s) * d) / by * by;
-    rows = at_most(rows, s->split ? SPLIT_ROWS_MAX : CGAM_GEMM_PASS_ROWS);
+    rows = at_most(rows, s->digits ? DIGITS_TILE : CGAM_GEMM_PASS_ROWS);
     s->tile = rows < least ? least : rows;
     s->chunks = cgam_gemm_pass_chunks(s->Z->n, s->tile);
 }
 
 /* The unit for tiles, where it is there and pays. */
-static const cgam_split *split_of(const cgam_gemm_pass *s)
+static const cgam_digits *digits_of(const cgam_gemm_pass *s)
 {
-    const cgam_rows *Z = s->Z;
-    bool half = Z->dtype == CGAM_BF16;
-    if (s->wide) return NULL;
-    if (s->vectors < (half ? SPLIT_VECTORS : SPLIT_VECTORS_F32)) return NULL;
-    if (!half && Z->d < SPLIT_COLUMNS_F32) return NULL;
-    return Z->cpu->split;
+    bool pays = !s->wide && s->vectors >= DIGITS_VECTORS && s->Z->d >= DIGITS_COLUMNS;
+    return pays ? s->Z->cpu->digits : NULL;
 }
 
 cgam_status cgam_gemm_pass_new(cgam_gemm_pass *s)
 {
     const cgam_rows *Z = s->Z;
     s->gemm = Z->cpu->gemm;
-    s->split = split_of(s);
+    s->digits = digits_of(s);
     cut(s);
-    size_t bytes = s->split ? split_offset(s, Z->d) : (size_t)(Z->d * s->width) * size_of(s);
+    size_t bytes =
+        s->digits ? s->digits->room(s->vectors, Z->d) : (size_t)(Z->d * s->width) * size_of(s);
     s->Q = s->X ? cgam_zalloc(s->env, bytes, 1) : NULL;
     s->Q2 = s->X2 ? cgam_zalloc(s->env, bytes, 1) : NULL;
     s->Y = s->reads ? cgam_parts_new(s->env, Z, s->chunks, s->panel) : NULL;
-    if (s->split) s->flat = cgam_alloc(s->env, (size_t)CGAM_SPLIT_PANEL * SLICE, sizeof *s->flat);
-    if ((s->X && !s->Q) || (s->X2 && !s->Q2) || (s->reads && !s->Y) || (s->split && !s->flat))
+    if ((s->X && !s->Q) || (s->X2 && !s->Q2) || (s->reads && !s->Y))
         return cgam_fail_nomem(s->env, "a batch of queries");
     cgam_gemm_pass_load(s);
     return CGAM_OK;
@@ -171,16 +128,14 @@ void cgam_gemm_pass_free(cgam_gemm_pass *s)
 {
     cgam_free(s->env, s->Q);
     cgam_free(s->env, s->Q2);
-    cgam_free(s->env, s->flat);
     if (s->Y) cgam_parts_free(s->env, s->Z, s->chunks, s->panel, s->Y);
     s->Q = s->Q2 = NULL;
-    s->flat = NULL;
     s->Y = NULL;
 }
 
 static bool in_place(const cgam_gemm_pass *s)
 {
-    if (s->split && s->Z->dtype == CGAM_BF16) return true;
+    if (s->digits && s->Z->dtype == CGAM_BF16) return true;
     return s->Z->dtype == (s->wide ? CGAM_F64 : CGAM_F32);
 }
 
@@ -227,18 +182,6 @@ static void score(const cgam_gemm_pass *s, const void *rows, int64_t ld, int64_t
 /* What rows are when a unit for tiles multiplies them. */
 static cgam_dtype type_of(const cgam_gemm_pass *s) { return in_place(s) ? s->Z->dtype : CGAM_F32; }
 
-/* The same by tiles, for as many rows as there are. */
-static void score_split(const cgam_gemm_pass *s, const void *rows, int64_t ld, int64_t count,
-                        const char *Q, float *S)
-{
-    int64_t d = s->Z->d;
-    int64_t size = (int64_t)cgam_dtype_size(type_of(s));
-    for (int64_t k = 0; k < d; k += STRETCH)
-        s->split->mul_rows(type_of(s), count, s->width, at_most(d - k, STRETCH),
-                           (const char *)rows + k * size, ld, Q + split_offset(s, k), S, s->width,
-                           k > 0);
-}
-
 static void scale_rows(const cgam_gemm_pass *s, int64_t i, int64_t count, void *S)
 {
     const double *scale = s->Z->scale ? cgam_rows_entries(s->Z, s->Z->scale, i) : NULL;
@@ -252,9 +195,11 @@ static void scale_rows(const cgam_gemm_pass *s, int64_t i, int64_t count, void *
 typedef struct space {
     void *rows; /* [tile, ld] where rows have to be converted */
     void *S, *S2;
-    float *Y;      /* [panel] sums of a few tiles */
-    void *block;   /* [tile, BLOCK_ROW bytes]; NULL: the readout takes whole rows */
-    char *weights; /* with split: those of READ_ROWS, packed */
+    float *Y;    /* [panel] sums of a few tiles */
+    void *block; /* [tile, BLOCK_ROW bytes]; NULL: the readout takes whole rows */
+    /* with digits: */
+    float *largest; /* [tile, blocks] of the numbers of a row */
+    void *weights;
     double *shrink;
 } space;
 
@@ -301,21 +246,33 @@ static void read_out(const cgam_gemm_pass *s, const cgam_gemm_pass_tile *t, cons
     }
 }
 
-/* The same by tiles. */
-static void read_out_split(const cgam_gemm_pass *s, const cgam_gemm_pass_tile *t, const void *rows,
-                           int64_t ld, const space *w)
+/* The same by digits. */
+static void read_out_digits(const cgam_gemm_pass *s, const cgam_gemm_pass_tile *t, const void *rows,
+                            int64_t ld, const space *w)
 {
-    for (int64_t u = 0; u < t->count; u += READ_ROWS) {
-        int64_t depth = at_most(t->count - u, READ_ROWS);
-        for (int64_t v = 0; v < s->width; v += CGAM_SPLIT_PANEL)
-            s->split->left_down(at_most(s->width - v, CGAM_SPLIT_PANEL), depth,
-                                (const float *)t->S + u * s->width + v, s->width,
-                                w->weights +
-                                    (size_t)(v / CGAM_SPLIT_PANEL) * s->split->room(depth));
-        s->split->mul_down(type_of(s), s->width, s->Z->d, depth, w->weights,
-                           (const char *)rows + u * ld * (int64_t)cgam_dtype_size(type_of(s)), ld,
-                           w->Y, s->block * s->width);
+    const cgam_digits *digits = s->digits;
+    cgam_dtype type = type_of(s);
+    int64_t d = s->Z->d;
+    if (!s->X && !s->X2) digits->largest(type, t->count, d, rows, ld, w->largest);
+    for (int64_t u = 0; u < t->count; u += CGAM_DIGITS_ROWS) {
+        int64_t count = at_most(t->count - u, CGAM_DIGITS_ROWS);
+        const char *some = (const char *)rows + u * ld * (int64_t)cgam_dtype_size(type);
+        const float *largest = w->largest + u * cgam_digits_blocks(d);
+        digits->weights(count, s->width, d, (const float *)t->S + u * s->width, largest,
+                        w->weights);
+        digits->read(type, count, s->width, d, some, ld, largest, w->weights, w->Y);
     }
+}
+
+/* S and S2 of rows by digits. */
+static void score_digits(const cgam_gemm_pass *s, int64_t count, const void *rows, int64_t ld,
+                         void *S, void *S2, float *largest)
+{
+    const void *Q[] = {s->X ? s->Q : NULL, s->X2 ? s->Q2 : NULL};
+    void *to[] = {S, S2};
+    for (int k = 0; k < 2; k++)
+        if (Q[k])
+            s->digits->score(type_of(s), count, s->width, s->Z->d, rows, ld, Q[k], to[k], largest);
 }
 
 /* S and S2 of a tile, whose rows are at `rows` then, ld apart. */
@@ -325,10 +282,9 @@ static const void *score_tile(const cgam_gemm_pass *s, const cgam_gemm_pass_tile
     const cgam_rows *Z = s->Z;
     int64_t width = s->width, end = cgam_gemm_pass_begin(s, t->chunk + 1);
     bool ahead = (int64_t)cgam_dtype_size(Z->dtype) * Z->d < SHORT_ROW;
-    if (s->split) {
+    if (s->digits) {
         const void *tile = fetch(s, t->begin, t->count, w->rows, ld);
-        if (s->X) score_split(s, tile, *ld, t->count, s->Q, w->S);
-        if (s->X2) score_split(s, tile, *ld, t->count, s->Q2, w->S2);
+        score_digits(s, t->count, tile, *ld, w->S, w->S2, w->largest);
         return tile;
     }
     for (int64_t u = 0; u < t->count; u += BAND) {
@@ -358,8 +314,8 @@ static void take_tile(const cgam_gemm_pass *s, cgam_gemm_pass_tile *t, space *w,
     if (!Y) return;
     if (t->shrinks) shrink(s, t, w->Y, Y);
     scale_rows(s, t->begin, t->count, t->S);
-    if (s->split) {
-        read_out_split(s, t, rows, ld, w);
+    if (s->digits) {
+        read_out_digits(s, t, rows, ld, w);
         return;
     }
     const char *next = NULL, *stop = NULL;
@@ -377,7 +333,7 @@ static cgam_status run_chunk(void *arg, int64_t chunk)
     if (cgam_interrupted(s->env)) return CGAM_E_INTERRUPTED;
     size_t area = (size_t)(s->tile * s->width), panel = (size_t)s->panel;
     bool few = s->reads && !s->wide;
-    bool blocks = s->reads && !s->split && panel_width(s, 0) < s->width;
+    bool blocks = s->reads && !s->digits && panel_width(s, 0) < s->width;
     space w = {0};
     if (!in_place(s)) w.rows = cgam_alloc(s->env, (size_t)(s->tile * s->ld), size_of(s));
     w.S = cgam_alloc(s->env, area, size_of(s));
@@ -385,10 +341,14 @@ static cgam_status run_chunk(void *arg, int64_t chunk)
     if (few) w.Y = cgam_zalloc(s->env, panel, sizeof *w.Y);
     if (blocks) w.block = cgam_alloc(s->env, (size_t)s->tile, BLOCK_ROW);
     w.shrink = cgam_alloc(s->env, (size_t)s->width, sizeof *w.shrink);
-    if (s->split) w.weights = cgam_alloc(s->env, panels_of(s->width), s->split->room(READ_ROWS));
+    if (s->digits) {
+        w.largest =
+            cgam_alloc(s->env, (size_t)(s->tile * cgam_digits_blocks(s->Z->d)), sizeof *w.largest);
+        w.weights = cgam_alloc(s->env, 1, s->digits->weights_room);
+    }
     cgam_status status = CGAM_OK;
     if ((!in_place(s) && !w.rows) || !w.S || (s->X2 && !w.S2) || (few && !w.Y) ||
-        (blocks && !w.block) || !w.shrink || (s->split && !w.weights)) {
+        (blocks && !w.block) || !w.shrink || (s->digits && (!w.largest || !w.weights))) {
         status = cgam_fail_nomem(s->env, "a tile of scores");
         goto done;
     }
@@ -413,6 +373,7 @@ done:
     cgam_free(s->env, w.S2);
     cgam_free(s->env, w.Y);
     cgam_free(s->env, w.block);
+    cgam_free(s->env, w.largest);
     cgam_free(s->env, w.weights);
     cgam_free(s->env, w.shrink);
     return status;
@@ -483,16 +444,15 @@ cgam_status cgam_gemm_pass_join(const cgam_gemm_pass *s, const double *factor, d
 cgam_status cgam_gemm_pass_look(const cgam_gemm_pass *s, int64_t row, void *S, void *S2)
 {
     int64_t ld;
-    void *room = cgam_alloc(s->env, (size_t)s->ld, size_of(s));
+    int64_t blocks = cgam_digits_blocks(s->Z->d);
+    void *room = cgam_alloc(s->env, (size_t)(s->ld + blocks), size_of(s));
     if (!room) return cgam_fail_nomem(s->env, "a row");
     const void *one = fetch(s, row, 1, room, &ld);
-    const void *Q[] = {s->Q, s->X2 ? s->Q2 : NULL};
-    void *to[] = {S, S2};
-    for (int k = 0; k < 2 && Q[k]; k++) {
-        if (s->split) score_split(s, one, ld, 1, Q[k], to[k]);
-        else score(s, one, ld, 1, Q[k], to[k], NULL, NULL);
-        scale_rows(s, row, 1, to[k]);
-    }
+    if (s->digits) score_digits(s, 1, one, ld, S, S2, (float *)room + s->ld);
+    else score(s, one, ld, 1, s->Q, S, NULL, NULL);
+    if (!s->digits && s->X2) score(s, one, ld, 1, s->Q2, S2, NULL, NULL);
+    scale_rows(s, row, 1, S);
+    scale_rows(s, row, 1, s->X2 ? S2 : NULL);
     cgam_free(s->env, room);
     return CGAM_OK;
 }

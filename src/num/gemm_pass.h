@@ -11,18 +11,19 @@
  * of which a hundredth is seen. Weighted sums are f32 over a tile and over the tiles of
  * CGAM_GEMM_PASS_FLUSH rows, double beyond. Arithmetic in double: the same with eps = 2^-53.
  *
- * Where the CPU has a unit for tiles, products in f32 of many vectors run there, each number as three of bf16, rows of
- * bf16 as they are (cpu/split.h). The bound holds as it stands: a slice is 512 columns, sixteen steps of six products, so a
- * score is off by what split.h says of that and one rounding of the vectors,
- *     1.016 (16 + 1 + 6 * 16 + d / 512 + 1) + 3.01 <= CGAM_GEMM_PASS_DEPTH + d / CGAM_GEMM_PASS_DEPTH + 2.
- * Numbers below 2^-126 are zero to the unit, terms and sums too: off by at most 2^-124 sqrt(d) (|zeta| + |x|) and, by at
- * most eight sums a column, 2^-123 d, which is nothing beside what is left above, 2^-21 |zeta| |x| or more of the lengths
- * in recall.h's bound, as these are above 1e-8 (cgam_f32_holds), or the arithmetic is in double. */
+ * Where the CPU has a unit for tiles of bytes, products in f32 of many vectors run there, each number by
+ * three digits (cpu/digits.h). With |zeta| |x| in place of sum_j |zeta_j x_j| the bound holds as it stands:
+ * cgam_digits_roundings(d) and one of the vectors are less than CGAM_GEMM_PASS_DEPTH + d /
+ * CGAM_GEMM_PASS_DEPTH + 2. What is too small for digits, numbers below 2^-100 and products of steps below
+ * 2^-126, is nothing beside what is left, 2^-20 |zeta| |x| of the lengths in recall.h's bound, as these are above
+ * 1e-8 (cgam_f32_holds), or the arithmetic is in double. A weighted sum is off by CGAM_DIGITS_READ 2^-24 of the
+ * sum over rows of weight times the largest number in the same 256 columns, where the 288 rows of a tile can be
+ * off by 288 2^-24 of that with the number itself: columns k times smaller than others beside them lose log2 k bits. */
 #ifndef CGAM_SRC_NUM_GEMM_PASS_H
 #define CGAM_SRC_NUM_GEMM_PASS_H
 
+#include "num/cpu/digits.h"
 #include "num/cpu/gemm.h"
-#include "num/cpu/split.h"
 #include "num/rows.h"
 
 #define CGAM_GEMM_PASS_ERROR(d)                                                                    \
@@ -61,10 +62,9 @@ typedef struct cgam_gemm_pass {
     int64_t state_row;
     /* by cgam_gemm_pass_new */
     const cgam_gemm *gemm;
-    const cgam_split *split; /* products on tiles of bf16, else NULL */
+    const cgam_digits *digits; /* products by digits, else NULL */
     int64_t width, chunks, tile, ld;
-    void *Q, *Q2; /* panels one after the other, each [d, its width]; or as split packs them */
-    float *flat;  /* [CGAM_SPLIT_PANEL, CGAM_SPLIT_DEPTH] vectors on their way there */
+    void *Q, *Q2; /* panels one after the other, each [d, its width]; or as digits lay them */
     double *Y;    /* [chunks, panel] the sums: [d / block, width, block] */
     int64_t panel, block;
 } cgam_gemm_pass;

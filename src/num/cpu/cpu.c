@@ -77,29 +77,30 @@ extern const cgam_int8 cgam_int8_avxvnni, cgam_int8_many_avxvnni, cgam_int8_vnni
 extern const cgam_int8 cgam_int8_dotprod, cgam_int8_many_dotprod;
 extern const cgam_f32 cgam_f32_avx512_far;
 extern const cgam_split cgam_split_amx;
+extern const cgam_digits cgam_digits_amx;
 
 /* An entry with the loops of a set, and with those for rows in f32, for bytes and for tiles of its own. */
-#define ENTRY(name, set, f32, int8, many, split)                                                   \
+#define ENTRY(name, set, f32, int8, many, ...)                                                     \
     {                                                                                              \
 #name, name, &cgam_f64_##set, &cgam_f32_##f32, &cgam_gemm_##set, &cgam_int8_##int8,        \
-            &cgam_int8_many_##many, &cgam_sift_##set, split                                        \
+            &cgam_int8_many_##many, &cgam_sift_##set, __VA_ARGS__                                  \
     }
 
 static bool plain(void) { return true; }
 
 const cgam_cpu cgam_cpu_all[] = {
-    ENTRY(plain, plain, plain, plain, plain, NULL),
-    ENTRY(portable, portable, portable, portable, portable, NULL),
+    ENTRY(plain, plain, plain, plain, plain, NULL, NULL),
+    ENTRY(portable, portable, portable, portable, portable, NULL, NULL),
 #if defined(__x86_64__)
-    ENTRY(avx2, avx2, avx2, avx2, avx2, NULL),
-    ENTRY(avxvnni, avx2, avx2, avxvnni, avxvnni, NULL),
-    ENTRY(avx512, avx512, avx512, avx512, avx512, NULL),
-    ENTRY(vnni, avx512, avx512, vnni, vnni, NULL),
-    ENTRY(vnni_amd, avx512, avx512_far, vnni, vnni, NULL),
-    ENTRY(amx, avx512, avx512, vnni, amx, &cgam_split_amx),
+    ENTRY(avx2, avx2, avx2, avx2, avx2, NULL, NULL),
+    ENTRY(avxvnni, avx2, avx2, avxvnni, avxvnni, NULL, NULL),
+    ENTRY(avx512, avx512, avx512, avx512, avx512, NULL, NULL),
+    ENTRY(vnni, avx512, avx512, vnni, vnni, NULL, NULL),
+    ENTRY(vnni_amd, avx512, avx512_far, vnni, vnni, NULL, NULL),
+    ENTRY(amx, avx512, avx512, vnni, amx, &cgam_split_amx, &cgam_digits_amx),
 #elif defined(__aarch64__)
-    ENTRY(neon, neon, neon, neon, neon, NULL),
-    ENTRY(dotprod, neon, neon, dotprod, dotprod, NULL),
+    ENTRY(neon, neon, neon, neon, neon, NULL, NULL),
+    ENTRY(dotprod, neon, neon, dotprod, dotprod, NULL, NULL),
 #endif
     {0},
 };

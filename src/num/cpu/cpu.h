@@ -18,6 +18,7 @@
 #ifndef CGAM_SRC_NUM_CPU_H
 #define CGAM_SRC_NUM_CPU_H
 
+#include "num/cpu/digits.h"
 #include "num/cpu/f32.h"
 #include "num/cpu/f64.h"
 #include "num/cpu/gemm.h"
@@ -47,6 +48,7 @@ typedef struct cgam_cpu {
         *int8_many;          /* the same for many vectors, by a unit for tiles where there is one */
     const cgam_sift *sift;   /* what such scores leave open */
     const cgam_split *split; /* products by tiles of bf16; NULL without such a unit */
+    const cgam_digits *digits; /* rows by many vectors, on tiles of bytes; NULL likewise */
 } cgam_cpu;
 
 /* Plain first, then by rising speed; a NULL name ends. Entries may be unusable here. */

@@ -1,6 +1,6 @@
 /* split.h: products of f32 matrices on a unit that multiplies tiles of bf16 and adds in f32.
  *
- *     C[c, r] or C[r, c] (+)= sum_k A[r, k] B[c, k],     r < rows, c < columns, k < depth
+ *     C[c, r] (+)= sum_k A[r, k] B[c, k],     r < rows, c < columns, k < depth
  *
  * A number x is the sum of three in bf16, x = x1 + x2 + x3, each what rounding has left of the ones
  * before: |x2| <= 2^-8 |x|, |x3| <= 2^-16 |x|, and nothing is left then, since 24 bits are three times 8.
@@ -29,8 +29,6 @@
 
 enum {
     CGAM_SPLIT_PANEL = 32,  /* rows of a panel */
-    CGAM_SPLIT_BLOCK = 16,  /* columns of sums that lie together */
-    CGAM_SPLIT_GROUP = 64,  /* rows of the packed side, where the other is split on its way */
     CGAM_SPLIT_DEPTH = 512, /* numbers of a slice; every ggml type has blocks that divide it */
     CGAM_SPLIT_CODED = 32   /* numbers of a row that share a table of 8 */
 };
@@ -56,26 +54,12 @@ typedef struct cgam_split {
      * 32. */
     void (*left_coded)(int64_t row, int64_t depth, const uint8_t *codes, const float (*values)[8],
                        void *panel);
-    /* Makes a whole panel of `rows` <= CGAM_SPLIT_PANEL rows of A, whose numbers lie below each other: number k of
-     * row r is A[k lda + r]. */
-    void (*left_down)(int64_t rows, int64_t depth, const float *A, int64_t lda, void *panel);
     /* Makes a whole panel of `rows` <= CGAM_SPLIT_PANEL rows of B, each ldb after the last. */
     void (*right)(int64_t rows, int64_t depth, const float *B, int64_t ldb, void *panel);
     /* The product, of one slice. A number of C depends on its row of A and its row of B alone, not on what else
      * is multiplied in the same call. add: to what is in C; its rows are ldc apart. */
     void (*mul)(int64_t rows, int64_t columns, int64_t depth, const void *A, const void *B,
                 float *C, int64_t ldc, bool add);
-    /* The same with one side split on its way, so that a tall matrix is read where it lies, by at most
-     * CGAM_SPLIT_GROUP rows of the other. It is f32, or bf16, which is a single term: then three products do. Sums
-     * go to C[r, c], rows ldc apart. A's rows are lda apart; of B, with any depth, the panels of the first slice come first,
-     * then those of the next: */
-    void (*mul_rows)(cgam_dtype type, int64_t rows, int64_t columns, int64_t depth, const void *A,
-                     int64_t lda, const void *B, float *C, int64_t ldc, bool add);
-    /* and number k of row c of B is B[k ldb + c]. Added to what is in C, where CGAM_SPLIT_BLOCK columns lie together:
-     * number [r, c] at c / BLOCK ldc + r BLOCK + c % BLOCK. What is given of A's panels but not there, rows and
-     * numbers, is to be zero. */
-    void (*mul_down)(cgam_dtype type, int64_t rows, int64_t columns, int64_t depth, const void *A,
-                     const void *B, int64_t ldb, float *C, int64_t ldc);
 } cgam_split;
 
 #endif

@@ -172,8 +172,10 @@ static void extremes_are_no_trouble(void **state)
     cgam_env *env = object_env(1);
     for (int t = 0; t < CGAM_CPU_DTYPES; t++) {
         cgam_rng rng = cgam_rng_stream(82, (uint64_t)t);
-        for (int which = 0; which < 5; which++) {
-            scene x = make(&rng, cgam_cpu_best(), (cgam_dtype)t, 600, 30, 20, SHARED);
+        for (int k = 0; k < 10; k++) {
+            int which = k % 5;
+            int64_t d = k < 5 ? 30 : 300; /* the second half on a unit for tiles, if there is one */
+            scene x = make(&rng, cgam_cpu_best(), (cgam_dtype)t, 600, d, 20, SHARED);
             double *s = dense_room(600);
             memcpy(s, x.in.s, 600 * sizeof *s);
             x.in.s = s;
@@ -184,11 +186,11 @@ static void extremes_are_no_trouble(void **state)
                 for (int i = 0; i < 590; i++) s[i] = -INFINITY;
             if (which == 3) x.in.beta = 1e6, s[7] += 50;
             if (which == 4) {
-                double *tiny = dense_room(600 * 32);
-                double *q = dense_normals(&rng, 20 * 30, 1);
-                for (int i = 0; i < 600 * 32; i++)
-                    tiny[i] = (i % 7 - 3) * (t == CGAM_F64 ? 1e-310 : 1e-41);
-                cgam_narrow((cgam_dtype)t, tiny, 600 * 32, tiny);
+                double *tiny = dense_room(600 * d);
+                double *q = dense_normals(&rng, 20 * d, 1);
+                for (int64_t i = 0; i < 600 * d; i++)
+                    tiny[i] = (double)(i % 7 - 3) * (t == CGAM_F64 ? 1e-310 : 1e-41);
+                cgam_narrow((cgam_dtype)t, tiny, 600 * d, tiny);
                 x.Z.data = tiny;
                 x.in.q = q;
             }
@@ -286,9 +288,55 @@ static void threads_change_no_bit(void **state)
     }
 }
 
+static void weigh_by_rows(void *arg, cgam_gemm_pass_tile *t)
+{
+    const cgam_gemm_pass *s = arg;
+    for (int64_t i = 0; i < t->count * s->width; i++)
+        ((float *)t->S)[i] = (float)((t->begin * s->width + i) % 97) - 40;
+}
+
+/* As a coupled recall asks for them, whose weights are there before its scores. */
+static void sums_need_no_scores(void **state)
+{
+    (void)state;
+    enum { ROWS = 300, WIDE = 321, VECTORS = 20, TYPES = 3 };
+    const cgam_dtype types[TYPES] = {CGAM_F32, CGAM_F16, CGAM_BF16};
+    cgam_env *env = object_env(1);
+    cgam_rng rng = cgam_rng_stream(85, 0);
+    for (const cgam_cpu *cpu = cgam_cpu_all; cpu->name; cpu++)
+        for (int t = 0; t < TYPES && cpu->usable(); t++) {
+            double *stored = dense_normals(&rng, ROWS * WIDE, 1), *data = dense_room(ROWS * WIDE);
+            cgam_narrow(types[t], stored, ROWS * WIDE, data);
+            cgam_widen(types[t], data, ROWS * WIDE, stored);
+            cgam_rows Z = {data, types[t], ROWS, WIDE, WIDE, NULL, cpu, NULL};
+            cgam_gemm_pass pass = {
+                .env = env, .Z = &Z, .vectors = VECTORS, .reads = true, .weigh = weigh_by_rows};
+            pass.arg = &pass;
+            CHECK_STATUS(env, cgam_gemm_pass_new(&pass));
+            CHECK_STATUS(env, cgam_gemm_pass_run(&pass));
+            double *ones = dense_room(pass.chunks * VECTORS), *Y[VECTORS];
+            for (int64_t k = 0; k < pass.chunks * VECTORS; k++) ones[k] = 1;
+            for (int v = 0; v < VECTORS; v++) Y[v] = dense_room(WIDE);
+            CHECK_STATUS(env, cgam_gemm_pass_join(&pass, ones, Y));
+            for (int v = 0; v < VECTORS; v++)
+                for (int j = 0; j < WIDE; j++) {
+                    double want = 0;
+                    for (int i = 0; i < ROWS; i++)
+                        want += (double)((i * pass.width + v) % 97 - 40) * stored[i * WIDE + j];
+                    /* weights add up to 7500, a row's largest is 5 at most: what digits.h and f32 allow */
+                    CHECK_CLOSE(Y[v][j], want, 7500 * 5 * CGAM_DIGITS_READ * 0x1p-24);
+                    assert_true(fabs(want) < 7500 * 5);
+                }
+            cgam_gemm_pass_free(&pass);
+            dense_reset();
+        }
+    cgam_env_free(env);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sums_need_no_scores),
         cmocka_unit_test(every_shape_and_type_agrees),
         cmocka_unit_test(extremes_are_no_trouble),
         cmocka_unit_test(close_races_are_decided_in_double),

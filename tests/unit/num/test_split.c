@@ -50,50 +50,7 @@ static void multiply(int64_t rows, int64_t columns, int64_t depth, const float *
     }
 }
 
-/* The same by rows as they lie: C[rows, ldc], up to CGAM_SPLIT_GROUP columns. */
-static void multiply_rows(cgam_dtype type, int64_t rows, int64_t columns, int64_t depth,
-                          const void *A, const float *B, float *C, int64_t ldc, bool add)
-{
-    int64_t across = (columns + PANEL - 1) / PANEL;
-    char *b = panels(columns, (depth / CGAM_SPLIT_DEPTH + 1) * CGAM_SPLIT_DEPTH), *at = b;
-    for (int64_t from = 0; from < depth; from += CGAM_SPLIT_DEPTH) {
-        int64_t deep = depth - from < CGAM_SPLIT_DEPTH ? depth - from : CGAM_SPLIT_DEPTH;
-        for (int64_t c = 0; c < columns; c += PANEL)
-            split->right(columns - c < PANEL ? columns - c : PANEL, deep, B + c * depth + from,
-                         depth, at + (size_t)(c / PANEL) * split->room(deep));
-        at += (size_t)across * split->room(deep);
-    }
-    split->mul_rows(type, rows, columns, depth, A, depth, b, C, ldc, add);
-    free(b);
-}
-
-/* C[r, c], where split.h has it, += sums of A[k, rows] B[k, columns], up to CGAM_SPLIT_GROUP rows. */
-static void multiply_down(cgam_dtype type, int64_t rows, int64_t columns, int64_t depth,
-                          const float *A, const void *B, float *C, int64_t ldc)
-{
-    for (int64_t from = 0; from < depth; from += CGAM_SPLIT_DEPTH) {
-        int64_t deep = depth - from < CGAM_SPLIT_DEPTH ? depth - from : CGAM_SPLIT_DEPTH;
-        char *a = panels(rows, deep);
-        for (int64_t r = 0; r < rows; r += PANEL)
-            split->left_down(rows - r < PANEL ? rows - r : PANEL, deep, A + from * rows + r, rows,
-                             a + (size_t)(r / PANEL) * split->room(deep));
-        split->mul_down(type, rows, columns, deep, a,
-                        (const char *)B + from * columns * (int64_t)cgam_dtype_size(type), columns,
-                        C, ldc);
-        free(a);
-    }
-}
-
 static float *floats(int64_t n) { return (float *)(void *)dense_room(n / 2 + 1); }
-
-/* [columns, rows] */
-static float *turned(int64_t rows, int64_t columns, const float *A)
-{
-    float *out = floats(rows * columns);
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t c = 0; c < columns; c++) out[c * rows + r] = A[r * columns + c];
-    return out;
-}
 
 static void compare(cgam_rng *rng, int64_t rows, int64_t columns, int64_t depth, double spread)
 {
@@ -121,71 +78,6 @@ static void compare(cgam_rng *rng, int64_t rows, int64_t columns, int64_t depth,
             CHECK_CLOSE(C[c * ldc + r], (double)want, allowed);
         }
     dense_reset();
-}
-
-/* x [n] as it is, or as bf16, to which it is rounded then. */
-static void *stored(cgam_dtype type, int64_t n, float *x)
-{
-    uint16_t *out = (uint16_t *)(void *)floats(n / 2 + 1);
-    if (type == CGAM_F32) return x;
-    for (int64_t i = 0; i < n; i++) {
-        uint32_t bits;
-        memcpy(&bits, &x[i], sizeof bits);
-        out[i] = (uint16_t)(bits >> 16);
-        bits = (uint32_t)out[i] << 16;
-        memcpy(&x[i], &bits, sizeof bits);
-    }
-    return out;
-}
-
-/* Split on its way or before, by rows or downwards, of one term or three, a number is made of the same sums, if what is
- * split on its way is the left side of what is split before. */
-static void same_bits(cgam_rng *rng, cgam_dtype type, int64_t rows, int64_t columns, int64_t depth)
-{
-    enum { BLOCK = CGAM_SPLIT_BLOCK };
-    int64_t ldc = columns + 3, apart = columns * BLOCK + 5;
-    float *A = floats(rows * depth), *B = floats(columns * depth), *want = floats(columns * rows);
-    float *by_rows = floats(rows * ldc), *down = floats((rows + BLOCK) / BLOCK * apart);
-    for (int64_t i = 0; i < rows * depth; i++)
-        A[i] = (float)(cgam_rng_normal(rng) * exp2(4 * cgam_rng_normal(rng)));
-    for (int64_t i = 0; i < columns * depth; i++) B[i] = (float)cgam_rng_normal(rng);
-    for (int64_t i = 0; i < rows * ldc; i++) by_rows[i] = 7;
-    for (int64_t i = 0; i < (rows + BLOCK) / BLOCK * apart; i++) down[i] = 0;
-    void *A_stored = stored(type, rows * depth, A);
-    multiply(rows, columns, depth, A, B, want, rows, false);
-    multiply_rows(type, rows, columns, depth, A_stored, B, by_rows, ldc, false);
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t c = 0; c < ldc; c++) {
-            float x = c < columns ? want[c * rows + r] : 7;
-            assert_memory_equal(&by_rows[r * ldc + c], &x, sizeof x);
-        }
-    multiply_rows(type, rows, columns, depth, A_stored, B, by_rows, ldc, true);
-    CHECK_REL(by_rows[(rows - 1) * ldc], 2 * (double)want[rows - 1], 1e-4);
-    float *below = turned(rows, depth, A);
-    multiply_down(type, columns, rows, depth, turned(columns, depth, B),
-                  stored(type, rows * depth, below), down, apart);
-    for (int64_t i = 0; i < (rows + BLOCK) / BLOCK * apart; i++) {
-        int64_t r = i / apart * BLOCK + i % apart % BLOCK, c = i % apart / BLOCK;
-        assert_true(down[i] == (c < columns && r < rows ? want[c * rows + r] : 0));
-    }
-    dense_reset();
-}
-
-static void rows_as_they_lie_give_the_same_bits(void **state)
-{
-    (void)state;
-    need_unit();
-    cgam_rng rng = cgam_rng_stream(25, 0);
-    for (int t = 0; t < 2; t++) {
-        cgam_dtype type = t ? CGAM_BF16 : CGAM_F32;
-        for (int64_t size = 1; size <= 70; size++) {
-            same_bits(&rng, type, size, 1 + size * 7 % CGAM_SPLIT_GROUP, 1 + size * 3 % 70);
-            same_bits(&rng, type, 1 + size * 5 % 70, 1 + size % CGAM_SPLIT_GROUP,
-                      1 + size * 11 % 140);
-        }
-        same_bits(&rng, type, 40, 33, CGAM_SPLIT_DEPTH);
-        same_bits(&rng, type, 97, 64, CGAM_SPLIT_DEPTH + 100);
-    }
 }
 
 static void every_shape_is_within_the_stated_bound(void **state)
@@ -306,7 +198,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(terms_add_up_to_the_number_and_to_no_more_in_size),
         cmocka_unit_test(every_shape_is_within_the_stated_bound),
-        cmocka_unit_test(rows_as_they_lie_give_the_same_bits),
         cmocka_unit_test(small_whole_numbers_are_multiplied_exactly),
         cmocka_unit_test(codes_are_packed_as_the_numbers_they_stand_for),
         cmocka_unit_test(a_sum_does_not_depend_on_its_neighbours),

@@ -1,0 +1,78 @@
+/* digits.h: products of f32 on a unit that multiplies tiles of bytes and adds up whole numbers.
+ *
+ *     scores   S[r, v]   = sum_j Z[r, j] X[v, j]        r < rows, v < vectors <= CGAM_DIGITS_GROUP
+ *     readout  Y[v, j]  += sum_r W[r, v] Z[r, j]        CGAM_DIGITS_ROWS rows at a time
+ *
+ * Numbers that share a step become whole, x = z / step rounded, and are written by three digits to the
+ * base 256, x = 2^16 x2 + 2^8 x1 + x0, each from -128 to 127. Sums of products of digits are exact;
+ * what is off is known before anything is multiplied. Beside three terms in bf16 (split.h) the unit does
+ * eight products for twelve, six for a readout, and half as many bytes of vectors pass by.
+ *
+ * Scores. A row and a vector have a step for each CGAM_DIGITS_BLOCK columns: the largest number there
+ * over CGAM_DIGITS_ROW and CGAM_DIGITS_VECTOR. With z = s (x + e), q = t (y + f), every |e_j| and |f_j|
+ * at most 1/2, and B = 256,
+ *     |z.q - s t x.y| <= s |e| |q| + t |f| s |x| <= sqrt(B)/2 |z| |q| (1/ROW + 1/VECTOR)
+ * but for products of two roundings, since |z| is at least its largest number: 32.3 and 16.1 times 2^-24.
+ * All products of digits but x0 y0 are added up, which is at most 128^2 B and so 2.1 2^-24 of the
+ * lengths. Three roundings make an f32 of the sums, five come with the steps, one with vectors, which are
+ * multiplied before they are rounded, and one for each block when blocks are added. So over all blocks
+ *     |error| <= cgam_digits_roundings(d) 2^-24 |Z[r]| |X[v]|
+ * and 2^-105 a block, where the product of two steps is too small for f32. A block whose largest number is
+ * below CGAM_DIGITS_LEAST counts as zeros; one that is not finite makes NaN of the row's or the vector's
+ * scores. A score depends on its row and its vector alone.
+ *
+ * Readout. The weights of a vector go with the largest numbers of their rows, m_r: W[r, v] m_r become
+ * whole by one step for all rows, so that they are packed once. Rows have steps by m_r, and by what all of
+ * them are smaller by in a block, g_b = max_r (largest number there / m_r), so that columns that are large
+ * in all rows cost other blocks nothing. Of the products of digits those above 2^8 are added up. Rows are
+ * off by 2 2^-24 of m_r g_b, weights by 64.3, 260 are left out at the worst, and 8 are roundings:
+ *     |error| <= CGAM_DIGITS_READ 2^-24 sum_r |W[r, v]| m_r g_b
+ * and a rounding of f32 for each call. As errors seldom add up, a hundredth is usual. What
+ * counts as zeros: rows of a block where m_r g_b is below CGAM_DIGITS_LEAST, and the weights of a vector where
+ * every |W[r, v]| m_r is below 2^-78. */
+#ifndef CGAM_SRC_NUM_CPU_DIGITS_H
+#define CGAM_SRC_NUM_CPU_DIGITS_H
+
+#include <cgam/base.h>
+
+enum {
+    CGAM_DIGITS_GROUP = 64,  /* vectors, at most */
+    CGAM_DIGITS_BLOCK = 256, /* columns that share a step */
+    CGAM_DIGITS_ROWS = 64,   /* rows that are read out together, at most */
+    CGAM_DIGITS_LINE = 16,   /* columns of sums that lie together; vectors are a multiple of it */
+    CGAM_DIGITS_READ = 340
+};
+#define CGAM_DIGITS_ROW 0x3f7f00p0F    /* the largest of a row, */
+#define CGAM_DIGITS_VECTOR 0x7f7f00p0F /* and of a vector, in steps */
+#define CGAM_DIGITS_LEAST 0x1p-100F
+
+static inline int64_t cgam_digits_blocks(int64_t d)
+{
+    return (d + CGAM_DIGITS_BLOCK - 1) / CGAM_DIGITS_BLOCK;
+}
+static inline double cgam_digits_roundings(int64_t d) { return 60 + (double)cgam_digits_blocks(d); }
+
+/* Rows are of f32 or bf16, ld numbers apart, and one at least. */
+typedef struct cgam_digits {
+    /* Vectors X[count, d], rounded to f32, as `score` wants them, aligned to 64 bytes; those that fill up the last LINE are
+     * zeros. */
+    size_t (*room)(int64_t count, int64_t d);
+    void (*lay)(int64_t count, int64_t d, const double *X, void *out);
+    /* S[rows, count], rows of it `count` apart; a multiple of LINE. largest[rows, blocks]: of the numbers of a
+     * block, without sign; NAN where one is not finite. */
+    void (*score)(cgam_dtype type, int64_t rows, int64_t count, int64_t d, const void *Z,
+                  int64_t ld, const void *X, float *S, float *largest);
+    /* That alone. */
+    void (*largest)(cgam_dtype type, int64_t rows, int64_t d, const void *Z, int64_t ld,
+                    float *out);
+    /* W[rows, count] as `read` wants them, in weights_room bytes, aligned to 64. */
+    size_t weights_room;
+    void (*weights)(int64_t rows, int64_t count, int64_t d, const float *W, const float *largest,
+                    void *out);
+    /* Adds to Y, where number [v, j] stands at j / LINE * count LINE + v LINE + j % LINE. Columns that fill up
+     * the last LINE get zeros. */
+    void (*read)(cgam_dtype type, int64_t rows, int64_t count, int64_t d, const void *Z, int64_t ld,
+                 const float *largest, const void *weights, float *Y);
+} cgam_digits;
+
+#endif
