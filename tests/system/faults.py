@@ -345,12 +345,14 @@ def can_be_done(scratch):
 def try_all(pool, cases, sample, name, injected, command):
     runs = chosen(cases, sample)
     wrong = [(x[1], w) for x, w in zip(runs, pool.map(lambda x: tell(x[0].fail(*x[1:])), runs))]
+    rows = []
     for kind in KINDS:
         bad = [w for k, w in wrong if k == kind and w]
         count = sum(k == kind for k, _ in wrong)
         print(f"{kind}: {count} runs, {len(bad)} wrong")
-        if count:
-            row(f"{name}: {kind}", injected, count, len(bad), command)
+        rows += [f"{name}: {kind}", injected, count, len(bad), command] if count else []
+    if rows:
+        row(*rows)
     return {kind for kind, _ in wrong}
 
 

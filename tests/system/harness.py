@@ -51,10 +51,11 @@ def refuse(status, pieces, *words, **how):
         check(piece in err, words, "message lacks", repr(piece), "in", repr(err))
 
 
-def row(name, injected, count, lost, command):
-    """A row of docs/reliability.md, for the file that CGAM_RELIABILITY names."""
+def row(name, injected, count, lost, command, *more):
+    """A row of docs/reliability.md, for the file that CGAM_RELIABILITY names; `more` has five words for each other that was run mixed with it."""
     if os.environ.get("CGAM_RELIABILITY"):
-        subprocess.run([f"{SRC}/tools/reliability", "--log", os.environ["CGAM_RELIABILITY"], name, injected, str(count), str(lost), command], check=True)
+        words = map(str, (name, injected, count, lost, command, *more))
+        subprocess.run([f"{SRC}/tools/reliability", "--log", os.environ["CGAM_RELIABILITY"], *words], check=True)
 
 
 def finish():

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The campaign's tables: pieces are added to the sums, each once, in whatever log and however often it is met; a row without logs stays;
-# a line that is not what it should be is named.
+# a line that is not what it should be is named. Seconds are those of processor since the last piece of who logs it.
 set -euo pipefail
 die() { echo "reliability: $*" >&2; exit 1; }
 scratch=$(mktemp -d)
@@ -51,13 +51,38 @@ piece here 1 0 fourth | sed 's/}$/, "last": "a day, a machine"}/' >copies/elsewh
 tools/reliability copies >said 2>&1
 grep -qF '| here | a \| b | 32,701 | 5 | a day, a machine |' docs/reliability.md || die "pieces of another machine are called those of this one"
 tools/reliability --check
+
+# A quarter of 400 times took 90 s, so all are 360; a row without a time is not in the sum. Rows that are there are timed meanwhile or not.
+cp docs/reliability.jsonl all.jsonl
+sum lone 300 0 >docs/reliability.jsonl
+{ sum silent 7 0; piece lone 100 0 clocked | sed 's/}$/, "seconds": 90}/'; } >clocked
+mkdir clock
+sed -n 2p clocked >clock/one.jsonl
+sed -n 1p clocked >>docs/reliability.jsonl
+tools/reliability clock >said 2>&1
+grep -qFx 'lone: 400 times, 0 lost; 100 of them took 90 s' said || die "$(cat said)"
+grep -q '^0.0 hours of processor were timed, in 1 of 2 rows' docs/reliability.md || die "$(grep timed docs/reliability.md)"
+grep -q '^these is 0.1 hours' docs/reliability.md || die "$(grep reckoned docs/reliability.md)"
+mv all.jsonl docs/reliability.jsonl
+rm clock/one.jsonl
+bash -c 'timeout -s INT 0.7 yes >/dev/null
+    tools/reliability --log clock/two.jsonl busy "a | b" 30 0 "make x" mixed "a | b" 10 0 "make x"
+    tools/reliability --log clock/two.jsonl idle "a | b" 1 0 "make x"
+    :' # else the last would be run in place of the shell
+python3 - clock/two.jsonl <<'PYTHON' || die "seconds: $(cat clock/two.jsonl)"
+import json, sys
+busy, mixed, idle = (json.loads(line)["seconds"] for line in open(sys.argv[1]))
+assert 0.2 < busy + mixed < 60 and abs(busy - 3 * mixed) < 0.05 and idle < busy + mixed, (busy, mixed, idle)
+PYTHON
+tools/reliability logs >said 2>&1
 sed -i 's/32,701/99,999/' SECURITY.md
 ! tools/reliability --check 2>said || die "a figure typed in by hand goes unnoticed"
 grep -q 'SECURITY.md: the table is not' said || die "$(cat said)"
 
 rm -rf before
 cp -r docs before
-for bad in '{"row": "x"}' '[]' '{' "$(piece x -1 0 a)" "$(piece x 1.5 0 a)" "$(piece x true 0 a)" "$(sum x 1 0)"; do
+for bad in '{"row": "x"}' '[]' '{' "$(piece x -1 0 a)" "$(piece x 1.5 0 a)" "$(piece x true 0 a)" "$(sum x 1 0)" \
+    "$(piece x 1 0 a | sed 's/}$/, "seconds": -1}/')"; do
     { piece fine 1 0 a; echo "$bad"; } >logs/three.jsonl
     ! tools/reliability logs >/dev/null 2>said || die "took $bad"
     grep -q 'logs/three.jsonl:2: ' said && [ "$(wc -l <said)" = 1 ] || die "of $bad: $(cat said)"
