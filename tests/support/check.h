@@ -61,7 +61,7 @@ void check_message(const cgam_env *env, const char *words, const char *file, int
 
 /* How many random trials are made of `plain`: under a sanitizer a fifth, for there every access is
  * watched at a tenth of the speed, and the numbers have been judged by the plain build; under emulation
- * of another machine a twentieth, its part of the speed. */
+ * of another machine a twentieth, its part of the speed. At least one. */
 int64_t check_trials(int64_t plain);
 
 /* Skips the test under a sanitizer or emulation, and says that it is for `why`. */
