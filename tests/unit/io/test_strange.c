@@ -315,6 +315,58 @@ static void tensors_have_the_bytes_of_their_blocks(void **state)
     cgam_env_free(env);
 }
 
+/* The bytes of each of ggml's types as the parts of its struct, in ggml's order, are what a reader of tensors goes by. */
+static void every_type_has_the_bytes_of_its_parts(void **state)
+{
+    static const struct {
+        int type, numbers, bytes;
+    } table[] = {{0, 1, 4},
+                 {1, 1, 2},
+                 {2, 32, 2 + 16},
+                 {3, 32, 2 + 2 + 16},
+                 {6, 32, 2 + 4 + 16},
+                 {7, 32, 2 + 2 + 4 + 16},
+                 {8, 32, 2 + 32},
+                 {9, 32, 2 + 2 + 32},
+                 {10, 256, 16 + 64 + 2 + 2},
+                 {11, 256, 32 + 64 + 12 + 2},
+                 {12, 256, 2 + 2 + 12 + 128},
+                 {13, 256, 2 + 2 + 12 + 32 + 128},
+                 {14, 256, 128 + 64 + 16 + 2},
+                 {15, 256, 4 + 256 + 32},
+                 {16, 256, 2 + 64},
+                 {17, 256, 2 + 64 + 8},
+                 {18, 256, 2 + 96},
+                 {19, 256, 2 + 32 + 16},
+                 {20, 32, 2 + 16},
+                 {21, 256, 2 + 64 + 8 + 32 + 4},
+                 {22, 256, 2 + 64 + 8 + 8},
+                 {23, 256, 2 + 2 + 4 + 128},
+                 {24, 1, 1},
+                 {25, 1, 2},
+                 {26, 1, 4},
+                 {27, 1, 8},
+                 {28, 1, 8},
+                 {29, 256, 32 + 16 + 8},
+                 {30, 1, 2},
+                 {34, 256, 48 + 4 + 2},
+                 {35, 256, 64 + 2},
+                 {39, 32, 1 + 16},
+                 {40, 64, 4 + 32},
+                 {41, 128, 2 + 16},
+                 {42, 64, 2 + 16}};
+    size_t k = 0;
+    (void)state;
+    for (int type = 0; type < 64; type++) { /* those between are not known */
+        bool known = k < sizeof table / sizeof *table && table[k].type == type;
+        int bytes, numbers = cgam_gguf_block((uint32_t)type, &bytes);
+        assert_int_equal(numbers, known ? table[k].numbers : 0);
+        assert_int_equal(bytes, known ? table[k].bytes : 0);
+        k += known;
+    }
+    assert_int_equal(k, sizeof table / sizeof *table);
+}
+
 /* ---- Nothing to be had ------------------------------------------------------------------------ */
 
 static int open_busy(cgam_env *env, void *path)
@@ -384,6 +436,7 @@ int main(void)
         cmocka_unit_test(whole_numbers_become_reals),
         cmocka_unit_test(models_of_two_tensors),
         cmocka_unit_test(tensors_have_the_bytes_of_their_blocks),
+        cmocka_unit_test(every_type_has_the_bytes_of_its_parts),
         cmocka_unit_test(memory_runs_out),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);

@@ -12,6 +12,7 @@ static void separation_bound_has_its_limits(void **state)
     (void)state;
     CHECK_CLOSE(cgam_separation_bound(1, 5, -3), 1, 0);
     CHECK_CLOSE(cgam_separation_bound_log(1, 5, -3), 0, 0);
+    CHECK_CLOSE(cgam_separation_bound_log(1, 1e10, -1e300), 0, 0); /* whatever overflows */
     CHECK_REL(cgam_separation_bound(2, 1, 0), 0.5, 1e-15);
     CHECK_REL(cgam_separation_bound(11, 2, 0), 1.0 / 11, 1e-15);
     CHECK_REL(cgam_separation_bound(5, 3, 0.4), 1 / (1 + 4 * exp(-1.2)), 1e-15);

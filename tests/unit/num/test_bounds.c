@@ -109,6 +109,12 @@ static void underflow_is_counted(void **state)
     t.spec.level = 0;
     assert_true(cgam_dplr_pivot(s, 0, &error) == -8 * tiny && error == 4 * tiny);
     assert_true(cgam_dplr_pivot(s, 1, &error) == 0 && error == tiny);
+    t.spec.w = t.w;
+    t.spec.sigma = 0.5;
+    t.w[0] = 3 * tiny; /* the half of it, 1.5 tiny, is no double */
+    assert_true(cgam_dplr_diagonal(s, 0, &error) == -2 * tiny && error == tiny);
+    t.spec.w = NULL;
+    t.spec.sigma = 0;
     t.spec.D = t.D;
     CHECK_STATUS(env, cgam_dplr_apply_bounded(env, s, NULL, x, y, errors));
     assert_true(errors[0] == 4 * tiny && errors[1] == tiny);
