@@ -135,8 +135,9 @@ typedef struct cgam_lm_prompt {
 typedef struct cgam_lm_capture_opts {
     /* The plain forward pass in f32 instead of libllama's; default false. libllama rounds
      * activations to 8 bits where weights are quantised, which moves states by 2 to 13 %, by a
-     * little more or less according to what else is in the batch; the plain pass does not. Where the CPU
-     * has a tile unit it multiplies there, and states are within 1e-5 of those on other CPUs. */
+     * little more or less according to what else is in the batch; the plain pass does not round so,
+     * and what else is in the batch is a rounding of f32 there. Where the CPU has a tile unit it
+     * multiplies there, and states are within 1e-5 of those on other CPUs. */
     bool exact;
     bool no_sharing; /* compute tokens that prompts begin with alike anew for each */
     bool no_states;  /* run the prompts alone, hand nothing over; to measure against */
@@ -148,8 +149,8 @@ typedef struct cgam_lm_capture_opts {
      * time to keep them. A stop that the env asks for is answered within a second. */
     cgam_status (*batch_end)(void *user);
     /* [count prompts] whose states somebody has already: batches of such alone are not run. What else is in a batch
-     * moves libllama's states by a rounding, so who goes on with what was stopped names all prompts again, not those
-     * that are left. NULL: none */
+     * moves states by a rounding, so who goes on with what was stopped names all prompts again, not those that are
+     * left. NULL: none */
     const bool *there;
     cgam_lm_edits edits; /* of every prompt; default none */
     const cgam_lm_edits

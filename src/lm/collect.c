@@ -122,9 +122,9 @@ static int by_tokens(const void *a, const void *b)
     return x->which < y->which ? -1 : 1;
 }
 
-/* What is to be run, if anything is missing: all prompts, since batches must be those of a run that finds nothing;
- * those that are missing, where what is in a batch does not matter. Prompts that begin alike come next to each other:
- * what they share is computed once. */
+/* What is to be run, if anything is missing: all prompts, since batches must be those of a run that finds nothing, and
+ * of those the ones where something is missing. Prompts that begin alike come next to each other: what they share is
+ * computed once. */
 static cgam_status choose(collection *c, int64_t count, int64_t missing, bool *there,
                           cgam_lm_prompt *run, int64_t *chosen)
 {
@@ -132,7 +132,7 @@ static cgam_status choose(collection *c, int64_t count, int64_t missing, bool *t
     pending *all = cgam_alloc(env, (size_t)count + 1, sizeof *all);
     if (!all) return cgam_fail_nomem(env, "prompts");
     for (int64_t i = 0; i < count && missing > 0; i++)
-        if (!c->there[i] || !c->opts->capture.exact) all[(*chosen)++] = (pending){c->prompts[i], i};
+        all[(*chosen)++] = (pending){c->prompts[i], i};
     if (*chosen > 0) qsort(all, (size_t)*chosen, sizeof *all, by_tokens);
     for (int64_t k = 0; k < *chosen; k++) {
         run[k] = all[k].prompt;

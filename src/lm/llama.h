@@ -144,6 +144,8 @@ typedef struct cgam_running {
 int64_t cgam_running_from(const cgam_running *r, int64_t i);
 /* Tokens of the candidates of prompt i that are run: all but each one's last. */
 int64_t cgam_running_tail(const cgam_running *r, int64_t i);
+/* Tokens of batch b, if somebody has the states of all its prompts already; 0: it is to be run. */
+int64_t cgam_running_needless(const cgam_running *r, int64_t b);
 /* Tokens that all prompts begin with; 0 where that is not worth sharing. */
 int64_t cgam_running_shared(const cgam_running *r);
 /* What a batch is: at most so many tokens and prompts. with_tails: those of candidates count. */

@@ -39,6 +39,19 @@ int64_t cgam_running_tail(const cgam_running *r, int64_t i)
     return tokens;
 }
 
+int64_t cgam_running_needless(const cgam_running *r, int64_t b)
+{
+    const cgam_packing *p = &r->packing;
+    int64_t tokens = 0;
+    for (int64_t i = p->first[b]; i < p->first[b + 1]; i++) {
+        int64_t which = p->order[i];
+        const cgam_stem *stem = &p->stem[p->of[which]];
+        if (!r->opts->run.there || !r->opts->run.there[which]) return 0;
+        tokens += r->prompts[which].count - (i > stem->first ? stem->tokens : p->shared);
+    }
+    return tokens;
+}
+
 static cgam_status check_tokens(cgam_lm *lm, const char *what, int64_t which, int64_t count,
                                 const int32_t *tokens)
 {
@@ -212,20 +225,6 @@ static void forget_batch(const cgam_running *r, cgam_decoder *d, int64_t b)
         cgam_decoder_forget(d, (int32_t)(i - r->packing.first[b]) + 1);
 }
 
-/* Tokens of a batch that nobody needs; 0: somebody does. */
-static int64_t needless(const cgam_running *r, int64_t b)
-{
-    const cgam_packing *p = &r->packing;
-    int64_t tokens = 0;
-    for (int64_t i = p->first[b]; i < p->first[b + 1]; i++) {
-        int64_t which = p->order[i];
-        const cgam_stem *stem = &p->stem[p->of[which]];
-        if (!r->opts->run.there || !r->opts->run.there[which]) return 0;
-        tokens += r->prompts[which].count - (i > stem->first ? stem->tokens : p->shared);
-    }
-    return tokens;
-}
-
 cgam_status cgam_llama_observe(cgam_running *r)
 {
     cgam_env *env = r->lm->env;
@@ -247,7 +246,7 @@ cgam_status cgam_llama_observe(cgam_running *r)
     if (status == CGAM_OK && (!h.states || !h.scores)) status = cgam_fail_nomem(env, "states");
     if (status == CGAM_OK) status = cgam_llama_prefix(r, &d, take, &h);
     for (int64_t b = 0; b < p->batches && status == CGAM_OK; b++) {
-        int64_t left_out = needless(r, b);
+        int64_t left_out = cgam_running_needless(r, b);
         h.done += left_out;
         if (left_out > 0) continue;
         status = cgam_llama_batch(r, &d, b, take, &h);

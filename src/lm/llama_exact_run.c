@@ -303,7 +303,9 @@ cgam_status cgam_exact_run(cgam_running *r)
     batch b;
     cgam_status status = prepare(&b, r);
     for (int64_t i = 0; i < k->batches && status == CGAM_OK; i++) {
-        int64_t count = k->first[i + 1] - k->first[i];
+        int64_t count = k->first[i + 1] - k->first[i], left_out = cgam_running_needless(r, i);
+        b.done += left_out;
+        if (left_out > 0) continue;
         fill(&b, i);
         int64_t fresh = b.p.tokens - k->shared;
         status = run_blocks(&b, fresh);

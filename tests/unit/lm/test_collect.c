@@ -1,11 +1,12 @@
-/* Collecting states: prompts that are alike, what a store refuses, prompts of one's own, and failures on the way, after which
- * the store holds whole batches or nothing. */
+/* Collecting states: prompts that are alike, what a store refuses, going on with what was stopped, prompts of one's own, and
+ * failures on the way, after which the store holds whole batches or nothing. */
 #include "io/file.h"
 #include "lm/prompt_file.h"
 #include "support/failing_alloc.h"
 #include "support/models.h"
 #include "support/one_env.h"
 
+#include <cgam/rng.h>
 #include <cgam/store.h>
 #include <sqlite3.h>
 #include <string.h>
@@ -87,6 +88,14 @@ static void what_a_store_cannot_keep_is_refused(void **state)
     cgam_lm_close(lm);
 }
 
+static void tell_store(const char *order)
+{
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, order, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+}
+
 static int64_t ask_store(const char *question)
 {
     sqlite3 *db;
@@ -100,7 +109,7 @@ static int64_t ask_store(const char *question)
     return answer;
 }
 
-/* libllama's batches are those of a run that finds nothing: what is there is run once more, and stays as it is. */
+/* Batches are those of a run that finds nothing: what is there is run once more, and stays as it is. */
 static void what_is_there_is_not_written_again(void **state)
 {
     (void)state;
@@ -123,6 +132,66 @@ static void what_is_there_is_not_written_again(void **state)
     assert_true(after.sound && ask_store("SELECT count(*) FROM span") > spans);
     assert_int_equal(ask_store(question), spans); /* a row that is replaced gets another id */
     cgam_store_close(store);
+    cgam_lm_close(lm);
+}
+
+enum { TEXTS = 18, FAR = 300 };
+
+/* Texts of 2 to FAR tokens; all begin alike in 1, thirds of them in 5, 40 or 150. */
+static void fill_texts(int32_t (*text)[FAR], cgam_lm_prompt *prompt)
+{
+    static const int alike[] = {5, 40, 150};
+    cgam_rng rng = cgam_rng_stream(6, 0);
+    for (int i = 0; i < TEXTS; i++) {
+        for (int k = 0; k < FAR; k++)
+            text[i][k] = k < 1              ? 1
+                         : k < alike[i % 3] ? 7 + (k * (3 + i % 3)) % 250
+                                            : (int32_t)cgam_rng_below(&rng, 270);
+        prompt[i] = (cgam_lm_prompt){text[i], 2 + (int64_t)cgam_rng_below(&rng, FAR - 1)};
+    }
+}
+
+/* A capture in batches of `batch` tokens that finds what a stopped one has stored, less than all of a batch too, ends with the
+ * bits of one that found nothing. */
+static void goes_on(cgam_lm *lm, bool exact, int64_t batch)
+{
+    static int32_t text[TEXTS][FAR];
+    static float whole[TEXTS][ONE], resumed[TEXTS][ONE];
+    static const char *const lost[] = {"DELETE FROM state WHERE id > 9",
+                                       "DELETE FROM state WHERE id % 3 = 1"};
+    cgam_lm_prompt prompt[TEXTS];
+    cgam_store *store;
+    cgam_collected report;
+    cgam_collect_opts opts = cgam_collect_opts_default();
+    opts.capture.exact = exact;
+    opts.capture.batch_tokens = batch;
+    fill_texts(text, prompt);
+    remove_store();
+    CHECK_STATUS(env, cgam_store_open(env, path, true, &store));
+    CHECK_STATUS(env, cgam_lm_collect(lm, store, TEXTS, prompt, NULL, &opts, whole[0], &report));
+    assert_int_equal(report.computed, TEXTS);
+    for (int k = 0; k < 2; k++) {
+        tell_store(lost[k]);
+        int64_t left = ask_store("SELECT count(*) FROM state");
+        assert_true(left > 0 && left < TEXTS);
+        CHECK_STATUS(env,
+                     cgam_lm_collect(lm, store, TEXTS, prompt, NULL, &opts, resumed[0], &report));
+        assert_int_equal(report.found, left);
+        assert_int_equal(report.computed, TEXTS - left);
+        assert_memory_equal(resumed, whole, sizeof whole);
+    }
+    cgam_store_close(store);
+}
+
+static void who_goes_on_ends_with_the_same_bits(void **state)
+{
+    (void)state;
+    static const int64_t batch[] = {0, 1, 7, 100, 512, 1 << 16};
+    tiny_shape shape = tiny_shape_default();
+    shape.context = FAR;
+    cgam_lm *lm = model_tiny(env, shape);
+    for (size_t k = 0; k < sizeof batch / sizeof *batch; k++)
+        for (int exact = 0; exact < 2; exact++) goes_on(lm, exact, batch[k]);
     cgam_lm_close(lm);
 }
 
@@ -211,6 +280,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(prompts_that_are_alike_have_their_own_states, begin, end),
         cmocka_unit_test_setup_teardown(what_a_store_cannot_keep_is_refused, begin, end),
         cmocka_unit_test_setup_teardown(what_is_there_is_not_written_again, begin, end),
+        cmocka_unit_test_setup_teardown(who_goes_on_ends_with_the_same_bits, begin, end),
         cmocka_unit_test_setup_teardown(a_batch_that_fails_is_taken_back, begin, end),
         cmocka_unit_test_setup_teardown(own_prompts_are_collected_or_the_reason_is_told, begin,
                                         end),
