@@ -62,10 +62,10 @@ check: build ## format, layers, headers, warnings of two compilers, clang-tidy, 
 san: deps ## every test under ASan and UBSan, the threaded ones under TSan
 	@$(configure) -B $(BUILD)/asan -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCGAM_SANITIZE=address >/dev/null
 	@$(compile) $(BUILD)/asan -j $(JOBS)
-	@$(run_tests) $(BUILD)/asan
+	@CGAM_ROW="Tests under ASan and UBSan" $(run_tests) $(BUILD)/asan
 	@$(configure) -B $(BUILD)/tsan -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCGAM_SANITIZE=thread >/dev/null
 	@$(compile) $(BUILD)/tsan -j $(JOBS) --target threaded
-	@$(run_tests) $(BUILD)/tsan -L threads --no-tests=error
+	@CGAM_ROW="Threaded tests under TSan" $(run_tests) $(BUILD)/tsan -L threads --no-tests=error
 
 fuzz: deps ## libFuzzer on every reader, FUZZ_SECONDS=60 each
 	@[ "$(DEPS)" != tools/deps ] || tools/deps check
