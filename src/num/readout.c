@@ -6,14 +6,13 @@
 
 enum {
     FEW = 32, /* one row in so many counts: then they are read by list */
-    TILE_BYTES = 1 << 17,
     TILE_ROWS_MIN = 8,
     TILE_ROWS_MAX = 64,
 };
 
 int64_t cgam_readout_tile(const cgam_rows *Z)
 {
-    int64_t rows = TILE_BYTES / ((int64_t)cgam_dtype_size(Z->dtype) * Z->d) / 8 * 8;
+    int64_t rows = Z->cpu->f32->tile / ((int64_t)cgam_dtype_size(Z->dtype) * Z->d) / 8 * 8;
     return rows < TILE_ROWS_MIN ? TILE_ROWS_MIN : rows > TILE_ROWS_MAX ? TILE_ROWS_MAX : rows;
 }
 

@@ -46,6 +46,7 @@ typedef struct cgam_f32 {
                                   int64_t d, const float *x, double *out, const float *w, float *y);
     /* y[d] += from, which is zeros then */
     void (*flush[CGAM_CPU_DTYPES])(int64_t d, float *from, double *y);
+    int64_t tile; /* bytes of rows that are read out while the next ones are scored */
 } cgam_f32;
 
 /* The table of functions of these names, as f32_plain.c and f32_simd.c have them. */
@@ -53,10 +54,10 @@ typedef struct cgam_f32 {
     {                                                                                              \
         NULL, f##_f32, f##_f16, f##_bf16                                                           \
     }
-#define CGAM_F32_TABLE                                                                             \
+#define CGAM_F32_TABLE(bytes)                                                                      \
     {                                                                                              \
         .lay = CGAM_F32_EACH(lay), .dot = CGAM_F32_EACH(dot), .sum = CGAM_F32_EACH(sum),           \
-        .both = CGAM_F32_EACH(both), .flush = CGAM_F32_EACH(flush),                                \
+        .both = CGAM_F32_EACH(both), .flush = CGAM_F32_EACH(flush), .tile = (bytes),               \
     }
 
 #endif
