@@ -68,6 +68,17 @@ static void each_format_is_read(void **state)
     assert_false(cgam_dataset_open_ended(set));
     cgam_dataset_close(set);
 
+    /* what no letter is, is a blank: 0, and 127 */
+    const char *path = file_of("up\ta\0b\x7f c\n", 10);
+    CHECK_STATUS(env, cgam_dataset_open(env, "tsv", path, NULL, &set));
+    expect(set, 0, "a b c", "up");
+    cgam_dataset_close(set);
+    path = file_of("\"1\",\"a\0b\",\"c\"\n", 14);
+    CHECK_STATUS(env, cgam_dataset_open(env, "agnews", path, NULL, &set));
+    expect(set, 0, "a b c", "World");
+    cgam_dataset_close(set);
+    unlink(path);
+
     set = set_of("facts", "France\tParis\nItaly\tRome\n");
     assert_true(cgam_dataset_open_ended(set));
     expect(set, 1, "Italy", "Rome");
@@ -101,7 +112,15 @@ static void bad_lines_are_named(void **state)
         {"sst2", "", NULL, "no examples"},
         {"agnews", "\"3\",\"open", NULL, ":1: a quote is not closed"},
         {"agnews", "a,b,c,d\n", NULL, ":1: more than three fields"},
+        {"agnews", "alone\n", NULL, ":1: class, title, description or text, class"},
+        {"agnews", "\"text\",12\n", NULL, ":1: label '12' has no word"},
         {"trec", "Who was Galileo ?\n", NULL, ":1: COARSE:fine"},
+        {"trec", "HUM:desc\n", NULL, ":1: COARSE:fine"},
+        {"trec", "Who was: Galileo ?\n", NULL, ":1: COARSE:fine"},
+        {"tsv", "up\n", NULL, ":1: label, tab, text"},
+        {"tsv", "a\tb\tc\td\te\tf\tg\th\ti\tj\n", NULL, ":1: label, tab, text"},
+        {"facts", "France\tParis\tor so\n", NULL, ":1: two texts"},
+        {"lama", "{\"obj_label\": \"x\"}\n", NULL, "no sub_label"},
         {"lama", "{\"sub_label\": 3}\n", NULL, "no obj_label"},
         {"lama", "{]\n", NULL, ":1:1:"},
         {"pairs", "[{\"input\": \"a\", \"output\": \"b\"}", NULL, ":1:"},
@@ -117,6 +136,7 @@ static void bad_lines_are_named(void **state)
         {"tsv", "a\tb\n", "a", "KEY=WORD"},
         {"tsv", "a\tb\n", "=x", "KEY=WORD"},
         {"tsv", "a\tb\n", "a=x,b", "KEY=WORD"},
+        {"tsv", "a\tb\n", "long,b=x", "KEY=WORD"},
         {"tsv", "a\tb\n", "a=,b=y", "KEY=WORD"},
         {"agnews", "\n\r\n\"3\",\"open", NULL, ":3: a quote is not closed"},
         {"lama", "{\"obj_label\": \"x\", \"sub_label\": \"y\"}\n", NULL, "no masked sentence"},
@@ -555,9 +575,15 @@ static void prompts_that_cannot_be_are_refused(void **state)
     CHECK_MESSAGE(env, "label negative has 0 examples");
     CHECK_FAILS(env, CGAM_E_ARG, cgam_prompts_new(env, set, news, &opts, &prompts));
     CHECK_MESSAGE(env, "other labels");
-    opts.wording = "{y} {x}";
-    CHECK_FAILS(env, CGAM_E_ARG, cgam_prompts_new(env, set, NULL, &opts, &prompts));
-    CHECK_MESSAGE(env, "{x} and after it {y}");
+    static const char *const wordings[] = {"{y} {x}", "{y}", "{x}"};
+    for (size_t i = 0; i < sizeof wordings / sizeof *wordings; i++) {
+        opts.wording = wordings[i];
+        CHECK_FAILS(env, CGAM_E_ARG, cgam_prompts_new(env, set, NULL, &opts, &prompts));
+        CHECK_MESSAGE(env, "{x} and after it {y}");
+    }
+    opts = (cgam_prompts_opts){.queries = 1, .wording = "{} {a: {x} {y}"}; /* neither is a name */
+    CHECK_STATUS(env, cgam_prompts_new(env, set, NULL, &opts, &prompts));
+    cgam_prompts_free(prompts);
     opts = (cgam_prompts_opts){.queries = 1, .shots_max = 40};
     CHECK_FAILS(env, CGAM_E_ARG, cgam_prompts_new(env, set, NULL, &opts, &prompts));
     assert_null(prompts);

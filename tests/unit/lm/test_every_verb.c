@@ -26,6 +26,7 @@ static const question questions[] = {
      MODEL "\"prompt\": \"the film\", \"edit\": [\"1:add:last:1:v.npy\"], \"max-tokens\": 2, "
            "\"out\": \"o\"}"},
     {"lm bank", MODEL "\"out\": \"b.npy\"}"},
+    {"lm bank", MODEL "\"out\": \"b.npy\", \"dtype\": \"f16\"}"},
     {"lm neff", SHOT "}"},
     {"lm sweep", SHOT ", \"intervals\": true}"},
     {"lm steer", SHOT ", \"lambda\": [0, 1]}"},

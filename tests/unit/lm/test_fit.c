@@ -364,11 +364,22 @@ static void what_cannot_be_fitted_is_said(void **state)
     cgam_ridge *r;
     CHECK_FAILS(env, CGAM_E_ARG, cgam_ridge_new(env, 1, D, x, y, NULL, &r));
     CHECK_MESSAGE(env, "too few");
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_ridge_new(env, 0, D, x, y, NULL, &r));
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_ridge_new(env, N, 0, x, y, NULL, &r));
+    const cgam_ridge_opts firm = {.rho = 1};
+    CHECK_STATUS(env,
+                 cgam_ridge_new(env, 1, D, x, y, &firm, &r)); /* a pair, and something to hold it */
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_ridge_truncate(r, 0, x, y));
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_ridge_truncate(r, D + 1, x, y));
+    cgam_ridge_free(r);
     CHECK_FAILS(env, CGAM_E_ARG,
                 cgam_ridge_new(env, N, D, x, y, &(cgam_ridge_opts){.rho = -1}, &r));
     y[D + 2] = (double)NAN;
     CHECK_FAILS(env, CGAM_E_VALUE, cgam_ridge_new(env, N, D, x, y, NULL, &r));
     CHECK_MESSAGE(env, "pair 1, column 2");
+    x[D + 1] = (double)INFINITY;
+    CHECK_FAILS(env, CGAM_E_VALUE, cgam_ridge_new(env, N, D, x, y, NULL, &r));
+    CHECK_MESSAGE(env, "pair 1, column 1");
     assert_null(r);
     cgam_env_free(env);
 }

@@ -105,6 +105,17 @@ static void what_is_no_vector_is_said_in_a_line(void **state)
     CHECK_FAILS(env, CGAM_E_SHAPE, cgam_vector_open(env, scratch("cube.npy"), &out));
     CHECK_MESSAGE(env, "cube.npy: 2 x 2 x 4, (layers + 1, width) is expected");
     assert_null(out);
+    CHECK_STATUS(env, cgam_npy_write(env, scratch("no.npy"), CGAM_F32, 2, (int64_t[]){0, 4}, NULL));
+    CHECK_FAILS(env, CGAM_E_SHAPE, cgam_vector_open(env, scratch("no.npy"), &out));
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_vector_new(env, 0, 4, NULL, &out));
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_vector_new(env, 4, 0, NULL, &out));
+    CHECK_MESSAGE(env, "a vector of 4 layers of 0 numbers");
+    CHECK_FAILS(env, CGAM_E_NOMEM, cgam_vector_new(env, INT64_MAX / 2, 3, NULL, &out));
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_vector_write(v, scratch("v.txt"), NULL, NULL));
+    assert_null(out);
+    assert_null(cgam_vector_row(v, -1));
+    assert_null(cgam_vector_row(v, 4));
+    CHECK_CLOSE(cgam_vector_norm(v, 4), 0, 0);
     cgam_vector_free(v);
     v = random_vector(2, 4, 3);
     CHECK_FAILS(env, CGAM_E_SHAPE, cgam_vector_write(v, scratch("d.gguf"), NULL, NULL));
@@ -130,7 +141,22 @@ static void sums_are_sums(void **state)
     snprintf(list, sizeof list, "%s:much", scratch("a.npy"));
     CHECK_FAILS(env, CGAM_E_ARG, cgam_vector_from(env, list, &c));
     CHECK_MESSAGE(env, "'much' is no factor");
+    snprintf(list, sizeof list, "%s:2x", scratch("a.npy"));
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_vector_from(env, list, &c));
+    CHECK_MESSAGE(env, "'2x' is no factor");
     CHECK_FAILS(env, CGAM_E_ARG, cgam_vector_from(env, "", &c));
+    char *longest = calloc(1, 8000);
+    assert_non_null(longest);
+    memset(longest, 'a', 5000); /* a path of 5000 bytes */
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_vector_from(env, longest, &c));
+    CHECK_MESSAGE(env, "FILE:FACTOR is expected");
+    size_t used = 0;
+    for (int i = 0; i < 65; i++)
+        used +=
+            (size_t)snprintf(longest + used, 8000 - used, "%s%s", i ? "," : "", scratch("a.npy"));
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_vector_from(env, longest, &c));
+    CHECK_MESSAGE(env, "more than 64 files");
+    free(longest);
     snprintf(list, sizeof list, "%s:1e38,%s:3e38", scratch("b.npy"), scratch("b.npy"));
     CHECK_FAILS(env, CGAM_E_VALUE, cgam_vector_from(env, list, &c));
     w = random_vector(3, 9, 6);

@@ -324,7 +324,18 @@ static void what_does_not_fit_is_refused(void **state)
     CHECK_FAILS(env, CGAM_E_ARG, cgam_pack_put(env, out, scratch("two.npy"), 2, (int64_t[]){0, N}));
     CHECK_FAILS(env, CGAM_E_ARG, cgam_pack_put(env, out, scratch("two.npy"), 2, (int64_t[]){3, 3}));
     CHECK_MESSAGE(env, "memory 3 is given twice");
+    CHECK_STATUS(env, cgam_npy_write(env, scratch("thin.npy"), CGAM_F64, 2, (int64_t[]){2, 3}, Z));
+    CHECK_FAILS(env, CGAM_E_SHAPE, cgam_pack_add(env, out, scratch("thin.npy"), NULL));
+    CHECK_MESSAGE(env, "thin.npy: d = 3, the bank has 9");
+    cgam_bank *plain;
+    const char *damaged;
+    CHECK_STATUS(env, cgam_bank_load(env, from, NULL, &plain));
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_pack_check(plain, &damaged));
+    CHECK_MESSAGE(env, "only packed banks have digests");
+    cgam_bank_free(plain);
     uint64_t none[1] = {0}, all[1] = {UINT64_MAX};
+    CHECK_FAILS(env, CGAM_E_SHAPE, cgam_pack_drop(env, out, N - 1, none));
+    CHECK_MESSAGE(env, "a mask of 59 bits, memories are 60");
     CHECK_FAILS(env, CGAM_E_ARG, cgam_pack_drop(env, out, N, none));
     CHECK_FAILS(env, CGAM_E_ARG, cgam_pack_drop(env, out, N, all));
     Z[5 * D + 2] = NAN;

@@ -198,6 +198,21 @@ static int times(const char *text, const char *word)
     return count;
 }
 
+static void no_report_of_no_size_is_made(void **state)
+{
+    (void)state;
+    cgam_report_opts o = cgam_report_opts_default();
+    static const double scales[] = {0, 1e5};
+    cgam_report *none;
+    for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) {
+        o.scale = scales[i];
+        CHECK_FAILS(env, CGAM_E_ARG, cgam_report_make(env, &o, &none));
+        CHECK_MESSAGE(env, "above 0 and at most 10000");
+        assert_null(none);
+    }
+    cgam_report_free(NULL);
+}
+
 static void the_page_stands_alone_and_is_whole(void **state)
 {
     (void)state;
@@ -392,6 +407,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_claim_has_a_test_and_numbers),
         cmocka_unit_test(claims_follow_the_numbers),
+        cmocka_unit_test(no_report_of_no_size_is_made),
         cmocka_unit_test(the_page_stands_alone_and_is_whole),
         cmocka_unit_test(texts_are_escaped_and_set),
         cmocka_unit_test(pictures_become_data),

@@ -171,6 +171,11 @@ static void names_are_found_again(void **state)
         assert_true(cgam_field_kind_find(cgam_field_kind_name((cgam_field_kind)k), &field));
         assert_int_equal(field, k);
     }
+    assert_string_equal(cgam_study_kind_name(CGAM_STUDY_KINDS),
+                        "?"); /* of none there is nothing to say */
+    assert_string_equal(cgam_study_about(CGAM_STUDY_KINDS), "");
+    assert_string_equal(cgam_study_words(CGAM_STUDY_KINDS), "");
+    assert_string_equal(cgam_study_example(CGAM_STUDY_KINDS), "");
     cgam_study_kind kind;
     cgam_axis axis;
     cgam_field_kind field;

@@ -256,6 +256,7 @@ static void a_trial_does_not_know_how_many_there_are(void **state)
         cgam_text_free(env, b);
         CHECK_FAILS(env, CGAM_E_ARG, cgam_study_trial(env, &o, 12, &a));
         CHECK_MESSAGE(env, "trials are 0 to 11");
+        CHECK_FAILS(env, CGAM_E_ARG, cgam_study_trial(env, &o, -1, &a));
     }
     cgam_env_free(env);
 }
@@ -588,7 +589,9 @@ static void bad_options_are_named(void **state)
 {
     (void)state;
     cgam_env *env = env_with(1, NULL, NULL);
-    static const double nan_list[] = {0.5, NAN}, negative[] = {-1}, huge[] = {1e6};
+    static const double nan_list[] = {0.5, NAN}, negative[] = {-1}, huge[] = {1e6}, tiny[] = {1e-4};
+    double many[33]; /* whose square is more than there is room for */
+    for (int i = 0; i < 33; i++) many[i] = 0.1 + 0.01 * i;
     cgam_study_opts o = small(CGAM_STUDY_SEPARATION);
     o.trials = 0;
     refuse(env, &o, "trials is 0");
@@ -616,6 +619,16 @@ static void bad_options_are_named(void **state)
     o = small(CGAM_STUDY_CAPACITY);
     o.load = (cgam_list){huge, 1};
     refuse(env, &o, "load 1e+06 asks for");
+    o.load = (cgam_list){tiny, 1};
+    refuse(env, &o, "load is 0.0001, without a bank it must be at least 0.001");
+    o.load = o.sigma_q = (cgam_list){many, 33};
+    refuse(env, &o, "33 loads times 33 noise levels");
+    o = small(CGAM_STUDY_CONVERGENCE);
+    o.lambda = o.betas = (cgam_list){many, 33};
+    refuse(env, &o, "combinations of alpha, lambda and beta");
+    o = small(CGAM_STUDY_PHASE);
+    o.kind = CGAM_STUDY_KINDS;
+    refuse(env, &o, "");
     o = small(CGAM_STUDY_PHASE);
     o.x = o.y;
     refuse(env, &o, "same axis");
