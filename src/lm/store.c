@@ -392,27 +392,49 @@ cgam_status cgam_store_list(cgam_store *store,
     return status;
 }
 
-/* Did the machine fail to read, and not the store to hold? SQLite's check tells of it among what it finds. */
+/* Did the machine fail to read, and not the store to hold? SQLite's check tells of it among what it finds: of a page that it cannot get,
+ * although it is one of the file's, or by the code of a failure. */
 static bool not_read(const char *said)
 {
-    const char *at = said ? strstr(said, "error code") : NULL;
-    int code = at ? (int)strtol(at + strlen("error code"), NULL, 10) & 255 : 0;
-    return code == SQLITE_IOERR || code == SQLITE_NOMEM;
+    static const char words[] = "error code"; /* and a blank, or = */
+    if (said && strstr(said, "failed to get page")) return true;
+    while (said && (said = strstr(said, words))) {
+        said += strlen(words);
+        int code = (int)strtol(said + (*said == '='), NULL, 10) & 255;
+        if (code == SQLITE_IOERR || code == SQLITE_NOMEM) return true;
+    }
+    return false;
+}
+
+/* SQLite's own check: one line, "ok", or what it found. */
+static cgam_status check_pages(cgam_store *store, bool *sound)
+{
+    sqlite3_stmt *ask;
+    cgam_status status = cgam_store_ask(store, "PRAGMA integrity_check", &ask);
+    if (status != CGAM_OK) return status;
+    int code, lines = 0;
+    bool fine = false, failed = false;
+    while ((code = sqlite3_step(ask)) == SQLITE_ROW) {
+        const char *said = (const char *)sqlite3_column_text(ask, 0);
+        fine = lines++ == 0 && said && strcmp(said, "ok") == 0;
+        failed |= !said || not_read(said);
+    }
+    *sound = fine && code == SQLITE_DONE;
+    if (failed) /* which SQLite itself does not call one */
+        status = cgam_fail(store->env, CGAM_E_IO, "%s: %s", cgam_path_tail(store->path),
+                           sqlite3_errstr(SQLITE_IOERR));
+    else if (code != SQLITE_DONE && code != SQLITE_CORRUPT && code != SQLITE_NOTADB)
+        status = cgam_store_fail(store, code);
+    sqlite3_finalize(ask);
+    return status;
 }
 
 cgam_status cgam_store_check(cgam_store *store, cgam_store_verdict *out)
 {
     *out = (cgam_store_verdict){.first_bad = -1};
     sqlite3_stmt *ask;
-    cgam_status status = cgam_store_ask(store, "PRAGMA integrity_check", &ask);
-    if (status != CGAM_OK) return status;
-    int code = sqlite3_step(ask);
-    const char *said = code == SQLITE_ROW ? (const char *)sqlite3_column_text(ask, 0) : NULL;
-    out->sound = said && strcmp(said, "ok") == 0;
-    if (not_read(said)) code = SQLITE_IOERR;
-    if (code != SQLITE_ROW && code != SQLITE_CORRUPT && code != SQLITE_NOTADB)
-        status = cgam_store_fail(store, code);
-    sqlite3_finalize(ask);
+    int code;
+    cgam_status status = check_pages(store, &out->sound);
     if (status != CGAM_OK) return status;
     status =
         cgam_store_ask(store,

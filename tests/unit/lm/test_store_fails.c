@@ -35,13 +35,14 @@ static void *resize(void *block, int size)
     return memory_fails && fails_now() ? NULL : memory.xRealloc(block, size);
 }
 
+/* SQLite takes EIO for a damaged file system, and says that the file is damaged. */
+static int read_error = EACCES;
 static ssize_t (*real_read)(int fd, void *to, size_t size, off_t at);
 static ssize_t (*real_write)(int fd, const void *from, size_t size, off_t at);
 static ssize_t read_at(int fd, void *to, size_t size, off_t at)
 {
     if (!fails_now()) return real_read(fd, to, size, at);
-    errno =
-        EACCES; /* SQLite takes EIO for a damaged file system, and says that the file is damaged */
+    errno = read_error;
     return -1;
 }
 static ssize_t write_at(int fd, const void *from, size_t size, off_t at)
@@ -100,6 +101,8 @@ static void numbers_of(int i, float *out)
     for (int j = 0; j < NUMBERS * (i + 1); j++) out[j] = (float)(i + 1) + 0.25F * (float)j;
 }
 
+static const char *text = "text";
+
 static cgam_status fill(cgam_store *store)
 {
     float x[NUMBERS * ROWS];
@@ -112,7 +115,7 @@ static cgam_status fill(cgam_store *store)
         const cgam_state_key key = key_of(i);
         const cgam_store_place place = {"set", "true", labels[i], 1, 2, i};
         numbers_of(i, x);
-        status = cgam_store_put(store, &key, "text", "note", x, NUMBERS * sizeof *x);
+        status = cgam_store_put(store, &key, text, "note", x, NUMBERS * sizeof *x);
         if (status == CGAM_OK) status = cgam_store_put_place(store, &key, &place);
         for (int t = 0; t <= i && status == CGAM_OK; t++) /* a token each */
             status = cgam_store_put_span(store, &key, t, 1, x + t * NUMBERS, NUMBERS * sizeof *x);
@@ -229,6 +232,42 @@ static void the_disk_may_not_read_or_write(void **state)
     assert_true(runs > 20);
 }
 
+/* SQLite's check tells of pages that it could not read as of damage: here pages of a row that is longer than one. */
+static void a_page_that_is_not_read_is_not_damage(void **state)
+{
+    (void)state;
+    static char lengthy[20000];
+    static const int errors[] = {EACCES, EIO};
+    cgam_env *env = object_env(1);
+    cgam_store *store;
+    memset(lengthy, 'x', sizeof lengthy - 1);
+    text = lengthy;
+    begin_anew();
+    assert_int_equal(use(env, NULL), CGAM_OK);
+    text = "text";
+    put_in("pread64", (sqlite3_syscall_ptr)read_at, (sqlite3_syscall_ptr *)&real_read);
+    for (int i = 0; i < 2; i++) {
+        int64_t runs = 0;
+        read_error = errors[i];
+        for (bool done = false; !done; runs++) {
+            cgam_store_verdict verdict = {0};
+            CHECK_STATUS(env, cgam_store_open(env, path, false, &store));
+            fail_at = runs + 1, for_good = false, seen = 0;
+            cgam_status status = cgam_store_check(store, &verdict);
+            done = seen < fail_at;
+            fail_at = 0;
+            if (status == CGAM_OK && !verdict.sound)
+                fail_msg("read %d failed: the store is called damaged", (int)runs + 1);
+            if (done) CHECK_STATUS(env, status);
+            cgam_store_close(store);
+        }
+        assert_true(runs > 20);
+    }
+    read_error = EACCES;
+    put_in("pread64", NULL, NULL);
+    cgam_env_free(env);
+}
+
 static void our_own_memory_may_end(void **state)
 {
     (void)state;
@@ -241,6 +280,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sqlite_may_find_no_memory),
         cmocka_unit_test(the_disk_may_not_read_or_write),
+        cmocka_unit_test(a_page_that_is_not_read_is_not_damage),
         cmocka_unit_test(our_own_memory_may_end),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
