@@ -150,7 +150,7 @@ typedef struct cgam_lm_capture_opts {
     cgam_status (*batch_end)(void *user);
     /* [count prompts] whose states somebody has already: batches of such alone are not run. What else is in a batch
      * moves states by a rounding, so who goes on with what was stopped names all prompts again, not those that are
-     * left. NULL: none */
+     * left. NULL: none; scores of candidates are computed for all */
     const bool *there;
     cgam_lm_edits edits; /* of every prompt; default none */
     const cgam_lm_edits
@@ -158,6 +158,12 @@ typedef struct cgam_lm_capture_opts {
 } cgam_lm_capture_opts;
 
 CGAM_API cgam_lm_capture_opts cgam_lm_capture_opts_default(void);
+
+/* Are the prompts that opts->there names those of whole batches, as a capture of all of them leaves them that was stopped? */
+CGAM_API CGAM_NODISCARD cgam_status cgam_lm_capture_goes_on(cgam_lm *lm, int64_t count,
+                                                            const cgam_lm_prompt *prompts,
+                                                            const cgam_lm_capture_opts *opts,
+                                                            bool *out);
 
 /* Takes the states [layers + 1, width] of the last token of prompt `which`; they are the
  * callee's to read until it returns. A failure stops the capture and is handed on. */

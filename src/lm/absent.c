@@ -59,6 +59,12 @@ cgam_lm_capture_opts cgam_lm_capture_opts_default(void)
     return (cgam_lm_capture_opts){.exact = false};
 }
 
+cgam_status cgam_lm_capture_goes_on(cgam_lm *lm, int64_t count, const cgam_lm_prompt *prompts,
+                                    const cgam_lm_capture_opts *opts, bool *out)
+{
+    return absent(lm->env);
+}
+
 cgam_status cgam_lm_capture(cgam_lm *lm, int64_t count, const cgam_lm_prompt *prompts,
                             const cgam_lm_capture_opts *opts, cgam_lm_sink sink, void *user)
 {

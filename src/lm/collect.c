@@ -122,17 +122,17 @@ static int by_tokens(const void *a, const void *b)
     return x->which < y->which ? -1 : 1;
 }
 
-/* What is to be run, if anything is missing: all prompts, since batches must be those of a run that finds nothing, and
- * of those the ones where something is missing. Prompts that begin alike come next to each other: what they share is
- * computed once. */
-static cgam_status choose(collection *c, int64_t count, int64_t missing, bool *there,
-                          cgam_lm_prompt *run, int64_t *chosen)
+/* What is to be run, if anything is missing. Prompts that begin alike come next to each other: what they share is computed
+ * once. */
+static cgam_status list(collection *c, int64_t count, bool missing_only, bool *there,
+                        cgam_lm_prompt *run, int64_t *chosen)
 {
     cgam_env *env = cgam_lm_env(c->lm);
     pending *all = cgam_alloc(env, (size_t)count + 1, sizeof *all);
     if (!all) return cgam_fail_nomem(env, "prompts");
-    for (int64_t i = 0; i < count && missing > 0; i++)
-        all[(*chosen)++] = (pending){c->prompts[i], i};
+    *chosen = 0;
+    for (int64_t i = 0; i < count; i++)
+        if (!missing_only || !c->there[i]) all[(*chosen)++] = (pending){c->prompts[i], i};
     if (*chosen > 0) qsort(all, (size_t)*chosen, sizeof *all, by_tokens);
     for (int64_t k = 0; k < *chosen; k++) {
         run[k] = all[k].prompt;
@@ -141,6 +141,21 @@ static cgam_status choose(collection *c, int64_t count, int64_t missing, bool *t
     }
     cgam_free(env, all);
     return CGAM_OK;
+}
+
+/* All prompts, since batches must be those of a run that finds nothing, and of those the ones where something is missing. The
+ * plain pass rounds so little that this is kept up only for a run that was stopped, where it costs nothing: where the store has parts of batches,
+ * from other runs, what is missing goes by itself. */
+static cgam_status choose(collection *c, int64_t count, bool *there, cgam_lm_prompt *run,
+                          int64_t *chosen)
+{
+    cgam_lm_capture_opts o = c->opts->capture;
+    bool goes_on = true;
+    cgam_status status = list(c, count, false, there, run, chosen);
+    o.there = there;
+    if (status == CGAM_OK && o.exact)
+        status = cgam_lm_capture_goes_on(c->lm, *chosen, run, &o, &goes_on);
+    return status == CGAM_OK && !goes_on ? list(c, count, true, there, run, chosen) : status;
 }
 
 /* Those that the store has go to out. Equal prompts are run once each: a few more rows cost less than looking for
@@ -212,7 +227,7 @@ cgam_status cgam_lm_collect(cgam_lm *lm, cgam_store *store, int64_t count,
     if (!run || !there || !c.chosen || !c.there || !c.stored || !c.wide || !c.last)
         status = cgam_fail_nomem(env, "states");
     if (status == CGAM_OK) status = look_up(&c, count, &missing);
-    if (status == CGAM_OK) status = choose(&c, count, missing, there, run, &chosen);
+    if (status == CGAM_OK && missing > 0) status = choose(&c, count, there, run, &chosen);
     if (status == CGAM_OK) status = commit(&c);
     if (status == CGAM_OK && missing > 0) {
         double start = cgam_clock();

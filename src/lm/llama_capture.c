@@ -46,7 +46,7 @@ int64_t cgam_running_needless(const cgam_running *r, int64_t b)
     for (int64_t i = p->first[b]; i < p->first[b + 1]; i++) {
         int64_t which = p->order[i];
         const cgam_stem *stem = &p->stem[p->of[which]];
-        if (!r->opts->run.there || !r->opts->run.there[which]) return 0;
+        if (r->candidate || !r->opts->run.there || !r->opts->run.there[which]) return 0;
         tokens += r->prompts[which].count - (i > stem->first ? stem->tokens : p->shared);
     }
     return tokens;
@@ -372,14 +372,13 @@ static cgam_status choose_batch(const cgam_running *r, int64_t *tokens)
     return CGAM_OK;
 }
 
-/* Plans the edits, packs the prompts and runs them. */
-static cgam_status carry_out(cgam_running *r, int64_t prompts_max,
-                             cgam_status (*llama)(cgam_running *r))
+/* Plans the edits and packs the prompts; undone by unpack, on failure too. */
+static cgam_status pack(cgam_running *r, int64_t prompts_max, cgam_edit_plan *plan)
 {
     const cgam_lm_capture_opts *o = &r->opts->run;
     cgam_env *env = r->lm->env;
     int64_t tokens = 0, longest = 0;
-    cgam_edit_plan plan = {0};
+    *plan = (cgam_edit_plan){0};
     for (int64_t c = 0; r->candidate && c < r->first[r->count]; c++)
         longest = r->candidate[c].length - 1 > longest ? r->candidate[c].length - 1 : longest;
     cgam_edit_reach reach = {r->opts->prompt_tokens, longest};
@@ -387,16 +386,46 @@ static cgam_status carry_out(cgam_running *r, int64_t prompts_max,
     if (status == CGAM_OK) status = cgam_prompts_check(r->lm, r->count, r->prompts);
     if (status == CGAM_OK)
         status = cgam_edit_plan_make(env, &r->lm->info, r->count, r->prompts, reach, o->edits,
-                                     o->edits_each, &plan);
-    r->plan = &plan;
+                                     o->edits_each, plan);
+    r->plan = plan;
     if (status == CGAM_OK) status = choose_batch(r, &tokens);
     if (status == CGAM_OK)
         status =
             cgam_packing_new(r, tokens, o->exact ? tokens : prompts_max, o->exact, &r->packing);
-    if (status == CGAM_OK) status = (o->exact ? cgam_exact_run : llama)(r);
-    cgam_packing_free(env, &r->packing);
-    cgam_edit_plan_clear(env, &plan);
+    return status;
+}
+
+static void unpack(cgam_running *r, cgam_edit_plan *plan)
+{
+    cgam_packing_free(r->lm->env, &r->packing);
+    cgam_edit_plan_clear(r->lm->env, plan);
     r->plan = NULL;
+}
+
+static cgam_status carry_out(cgam_running *r, int64_t prompts_max,
+                             cgam_status (*llama)(cgam_running *r))
+{
+    cgam_edit_plan plan;
+    cgam_status status = pack(r, prompts_max, &plan);
+    if (status == CGAM_OK) status = (r->opts->run.exact ? cgam_exact_run : llama)(r);
+    unpack(r, &plan);
+    return status;
+}
+
+cgam_status cgam_lm_capture_goes_on(cgam_lm *lm, int64_t count, const cgam_lm_prompt *prompts,
+                                    const cgam_lm_capture_opts *opts, bool *out)
+{
+    const cgam_lm_observe_opts o = {.run = *opts};
+    cgam_running r = {.lm = lm, .prompts = prompts, .count = count, .opts = &o};
+    const cgam_packing *p = &r.packing;
+    cgam_edit_plan plan;
+    *out = true;
+    if (count < 1 || !opts->there) return CGAM_OK;
+    cgam_status status = pack(&r, CGAM_SEQUENCES_MAX, &plan);
+    for (int64_t b = 0; b < p->batches && status == CGAM_OK; b++)
+        for (int64_t i = p->first[b]; i < p->first[b + 1]; i++)
+            if (opts->there[p->order[i]] != opts->there[p->order[p->first[b]]]) *out = false;
+    unpack(&r, &plan);
     return status;
 }
 

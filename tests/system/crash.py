@@ -32,7 +32,8 @@ DATA = "--dataset sentiment --shots 0,1 --queries 12"
 # How many of a hundred kills; what is run, with --json where it tells what it found.
 CASES = [
     (26 if ALL else 30, "study", "study coupled --trials 40 --lambda 0,1 --fold-trials 8 --threads 2 --figures no --out study"),
-    (25, "lm capture", f"lm capture {LM} {DATA} --store s.db --json"),
+    (15, "lm capture", f"lm capture {LM} {DATA} --store s.db --json"),
+    (10, "lm capture --exact", f"lm capture {LM} {DATA} --exact --store s.db --json"),
     (10, "lm gates", f"lm gates {LM} --dataset sentiment --shots 0,1 --queries 4 --store s.db --out gates --figures no"),
     (10, "lm study", f"lm study {LM} --dataset sentiment --shots 0,1 --queries 4 --parts neff,sweep --out out --figures no"),
     (23, "bank add", "bank add B.safetensors --from q.npy --names two.names"),

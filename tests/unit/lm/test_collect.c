@@ -88,14 +88,6 @@ static void what_a_store_cannot_keep_is_refused(void **state)
     cgam_lm_close(lm);
 }
 
-static void tell_store(const char *order)
-{
-    sqlite3 *db;
-    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, order, NULL, NULL, NULL), SQLITE_OK);
-    sqlite3_close(db);
-}
-
 static int64_t ask_store(const char *question)
 {
     sqlite3 *db;
@@ -137,61 +129,115 @@ static void what_is_there_is_not_written_again(void **state)
 
 enum { TEXTS = 18, FAR = 300 };
 
-/* Texts of 2 to FAR tokens; all begin alike in 1, thirds of them in 5, 40 or 150. */
+/* Texts of up to FAR tokens; all begin alike in 6, thirds of them in 10, 40 or 20, and the shortest, which come last, are of one third. */
 static void fill_texts(int32_t (*text)[FAR], cgam_lm_prompt *prompt)
 {
-    static const int alike[] = {5, 40, 150};
+    static const int alike[] = {10, 40, 20}, least[] = {220, 120, 24};
     cgam_rng rng = cgam_rng_stream(6, 0);
     for (int i = 0; i < TEXTS; i++) {
         for (int k = 0; k < FAR; k++)
-            text[i][k] = k < 1              ? 1
+            text[i][k] = k < 6              ? 1 + k
                          : k < alike[i % 3] ? 7 + (k * (3 + i % 3)) % 250
                                             : (int32_t)cgam_rng_below(&rng, 270);
-        prompt[i] = (cgam_lm_prompt){text[i], 2 + (int64_t)cgam_rng_below(&rng, FAR - 1)};
+        prompt[i] = (cgam_lm_prompt){text[i], least[i % 3] + (int64_t)cgam_rng_below(&rng, 60)};
     }
 }
 
-/* A capture in batches of `batch` tokens that finds what a stopped one has stored, less than all of a batch too, ends with the
- * bits of one that found nothing. */
-static void goes_on(cgam_lm *lm, bool exact, int64_t batch)
+/* How far a capture is, and where it is to be stopped. */
+typedef struct watch {
+    double stop_at, done, total;
+} watch;
+
+static void look_on(void *user, const cgam_progress_at *at)
 {
-    static int32_t text[TEXTS][FAR];
+    watch *w = user;
+    w->done = at->done;
+    w->total = at->total;
+}
+
+static bool is_over(void *user)
+{
+    const watch *w = user;
+    return w->done >= w->stop_at * w->total && w->done > 0;
+}
+
+/* A capture in batches of `batch` tokens that is stopped and goes on ends with the bits of one that was left alone. Returns how many
+ * prompts it had found. */
+static int64_t goes_on(const cgam_lm_prompt *prompt, tiny_shape shape, bool exact, int64_t batch,
+                       double stop_at)
+{
     static float whole[TEXTS][ONE], resumed[TEXTS][ONE];
-    static const char *const lost[] = {"DELETE FROM state WHERE id > 9",
-                                       "DELETE FROM state WHERE id % 3 = 1"};
-    cgam_lm_prompt prompt[TEXTS];
+    watch w = {.stop_at = 2};
+    const cgam_env_opts own = {.threads = 1, .interrupted = is_over, .user = &w};
+    cgam_env *watched;
+    CHECK_STATUS(NULL, cgam_env_new(&own, &watched));
+    cgam_lm *lm = model_tiny(watched, shape);
     cgam_store *store;
     cgam_collected report;
     cgam_collect_opts opts = cgam_collect_opts_default();
     opts.capture.exact = exact;
     opts.capture.batch_tokens = batch;
-    fill_texts(text, prompt);
+    opts.capture.progress = (cgam_progress){look_on, &w};
+    CHECK_STATUS(watched, cgam_lm_collect(lm, NULL, TEXTS, prompt, NULL, &opts, whole[0], &report));
     remove_store();
-    CHECK_STATUS(env, cgam_store_open(env, path, true, &store));
-    CHECK_STATUS(env, cgam_lm_collect(lm, store, TEXTS, prompt, NULL, &opts, whole[0], &report));
-    assert_int_equal(report.computed, TEXTS);
-    for (int k = 0; k < 2; k++) {
-        tell_store(lost[k]);
-        int64_t left = ask_store("SELECT count(*) FROM state");
-        assert_true(left > 0 && left < TEXTS);
-        CHECK_STATUS(env,
-                     cgam_lm_collect(lm, store, TEXTS, prompt, NULL, &opts, resumed[0], &report));
-        assert_int_equal(report.found, left);
-        assert_int_equal(report.computed, TEXTS - left);
-        assert_memory_equal(resumed, whole, sizeof whole);
-    }
+    CHECK_STATUS(watched, cgam_store_open(watched, path, true, &store));
+    w = (watch){.stop_at = stop_at};
+    cgam_status status = cgam_lm_collect(lm, store, TEXTS, prompt, NULL, &opts, NULL, &report);
+    if (status != CGAM_E_INTERRUPTED)
+        CHECK_STATUS(watched, status); /* the last batch was on its way */
+    w = (watch){.stop_at = 2};
+    CHECK_STATUS(watched,
+                 cgam_lm_collect(lm, store, TEXTS, prompt, NULL, &opts, resumed[0], &report));
+    assert_int_equal(report.found + report.computed, TEXTS);
+    assert_memory_equal(resumed, whole, sizeof whole);
     cgam_store_close(store);
+    cgam_lm_close(lm);
+    cgam_env_free(watched);
+    return report.found;
 }
 
 static void who_goes_on_ends_with_the_same_bits(void **state)
 {
     (void)state;
     static const int64_t batch[] = {0, 1, 7, 100, 512, 1 << 16};
+    static const double stop_at[] = {0.4, 0.9};
+    static int32_t text[TEXTS][FAR];
+    cgam_lm_prompt prompt[TEXTS];
+    tiny_shape shape = tiny_shape_default();
+    shape.context = FAR;
+    fill_texts(text, prompt);
+    for (int exact = 0; exact < 2; exact++) {
+        int64_t found = 0;
+        for (size_t k = 0; k < 2 * sizeof batch / sizeof *batch; k++)
+            found += goes_on(prompt, shape, exact, batch[k / 2], stop_at[k % 2]);
+        assert_true(found > 2 * TEXTS && found < 11 * TEXTS);
+    }
+}
+
+/* Of other prompts than those of a run that was stopped, the plain pass runs what is missing, and no more. */
+static void what_a_store_has_is_not_run_again(void **state)
+{
+    (void)state;
+    static int32_t text[TEXTS][FAR];
+    cgam_lm_prompt prompt[TEXTS];
     tiny_shape shape = tiny_shape_default();
     shape.context = FAR;
     cgam_lm *lm = model_tiny(env, shape);
-    for (size_t k = 0; k < sizeof batch / sizeof *batch; k++)
-        for (int exact = 0; exact < 2; exact++) goes_on(lm, exact, batch[k]);
+    cgam_store *store;
+    cgam_collected report;
+    watch w = {0};
+    cgam_collect_opts opts = cgam_collect_opts_default();
+    opts.capture.exact = true;
+    opts.capture.batch_tokens = 512;
+    opts.capture.progress = (cgam_progress){look_on, &w};
+    fill_texts(text, prompt);
+    CHECK_STATUS(env, cgam_store_open(env, path, true, &store));
+    CHECK_STATUS(env, cgam_lm_collect(lm, store, TEXTS - 1, prompt, NULL, &opts, NULL, &report));
+    CHECK_STATUS(env, cgam_lm_collect(lm, store, TEXTS, prompt, NULL, &opts, NULL, &report));
+    assert_int_equal(report.computed, 1);
+    CHECK_CLOSE(w.total, (double)prompt[TEXTS - 1].count, 0);
+    CHECK_CLOSE(w.done, w.total, 0);
+    cgam_store_close(store);
     cgam_lm_close(lm);
 }
 
@@ -281,6 +327,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_a_store_cannot_keep_is_refused, begin, end),
         cmocka_unit_test_setup_teardown(what_is_there_is_not_written_again, begin, end),
         cmocka_unit_test_setup_teardown(who_goes_on_ends_with_the_same_bits, begin, end),
+        cmocka_unit_test_setup_teardown(what_a_store_has_is_not_run_again, begin, end),
         cmocka_unit_test_setup_teardown(a_batch_that_fails_is_taken_back, begin, end),
         cmocka_unit_test_setup_teardown(own_prompts_are_collected_or_the_reason_is_told, begin,
                                         end),

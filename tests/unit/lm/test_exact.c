@@ -159,12 +159,40 @@ static void scores_go_to_who_asked(void **state)
     cgam_env_free(env);
 }
 
+/* Who has the states of a prompt has not its candidates' scores. */
+static void candidates_are_scored_whatever_is_there(void **state)
+{
+    (void)state;
+    static const int32_t answer[2][2] = {{9, 10}, {11, 12}};
+    static const bool there[PROMPTS] = {true, true, true, true, true, true, true};
+    prompt_set set;
+    fill(&set);
+    cgam_env *env = object_env(1);
+    cgam_lm *lm = model_tiny(env, tiny_shape_default());
+    cgam_lm_candidate candidate[2 * PROMPTS];
+    for (int i = 0; i < 2 * PROMPTS; i++)
+        candidate[i] = (cgam_lm_candidate){.prompt = i / 2, .tokens = answer[i % 2], .length = 2};
+    for (int exact = 0; exact < 2; exact++) {
+        double plain[2 * PROMPTS], again[2 * PROMPTS] = {0};
+        cgam_lm_capture_opts opts = {.exact = exact};
+        CHECK_STATUS(env,
+                     cgam_lm_score(lm, PROMPTS, set.prompt, 2 * PROMPTS, candidate, &opts, plain));
+        opts.there = there;
+        CHECK_STATUS(env,
+                     cgam_lm_score(lm, PROMPTS, set.prompt, 2 * PROMPTS, candidate, &opts, again));
+        assert_memory_equal(again, plain, sizeof plain);
+    }
+    cgam_lm_close(lm);
+    cgam_env_free(env);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tiles_give_the_states_of_f32),
         cmocka_unit_test(any_number_of_threads_gives_the_same_bits),
         cmocka_unit_test(scores_go_to_who_asked),
+        cmocka_unit_test(candidates_are_scored_whatever_is_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
