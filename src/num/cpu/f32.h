@@ -20,6 +20,7 @@
 #define CGAM_F32_ERROR (40 * 0x1p-24)
 #define CGAM_F32_READOUT (132 * 0x1p-24)
 enum { CGAM_F32_ROWS = 128, CGAM_F32_PAD = 32 };
+enum { CGAM_F32_TILE = 1 << 17 }; /* bytes of a tile, unless a CPU's loops know better */
 
 /* Numbers of a vector that is laid out for f32. */
 static inline int64_t cgam_f32_room(int64_t d)

@@ -18,4 +18,4 @@ PLAIN(f16, CGAM_F16)
 PLAIN(bf16, CGAM_BF16)
 
 extern const cgam_f32 cgam_f32_plain;
-const cgam_f32 cgam_f32_plain = CGAM_F32_TABLE(1 << 17);
+const cgam_f32 cgam_f32_plain = CGAM_F32_TABLE(CGAM_F32_TILE);

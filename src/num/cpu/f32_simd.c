@@ -106,11 +106,12 @@ INLINE double score_sum(const vf *s)
 #define NEAR (BYTES == 64 ? 256 : 0)
 #include "num/cpu/f32_rows.h"
 
-extern const cgam_f32 JOIN(cgam_f32, NAME);
-/* Two tiles, one fresh and one stale, are to stay in the second-level cache, of which CPUs with vectors of 64 bytes have 1 MB or more.
+/* Two tiles, one fresh and one stale, are to stay in the second-level cache, of which servers with vectors of 64 bytes have 1 MB or more.
  * Tiles of 8 rows (128 KB) cost one query at d = 4096 1.15-1.21 of a reading on an Emerald Rapids, of 16 1.13-1.16, of 24 and 32
  * 1.16-1.23: less of what is done between tiles, and then less room. */
-const cgam_f32 JOIN(cgam_f32, NAME) = CGAM_F32_TABLE(LANES == 16 ? 1 << 18 : 1 << 17);
+extern const cgam_f32 JOIN(cgam_f32, NAME);
+const cgam_f32 JOIN(cgam_f32,
+                    NAME) = CGAM_F32_TABLE(BYTES == 64 ? 2 * CGAM_F32_TILE : CGAM_F32_TILE);
 #if BYTES == 64
 extern const cgam_f32 JOIN(JOIN(cgam_f32, NAME), far);
 const cgam_f32 JOIN(JOIN(cgam_f32, NAME), far) = {
@@ -119,6 +120,6 @@ const cgam_f32 JOIN(JOIN(cgam_f32, NAME), far) = {
     .sum = CGAM_F32_EACH(sum),
     .both = {NULL, both_f32, both_f16, both_far_bf16},
     .flush = CGAM_F32_EACH(flush),
-    .tile = 1 << 17,
+    .tile = CGAM_F32_TILE,
 };
 #endif
