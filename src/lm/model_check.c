@@ -179,6 +179,12 @@ static cgam_status check_counts(const checking *c)
     return CGAM_OK;
 }
 
+/* ggml multiplies by no matrix of such numbers: what it rounds activations to (Q8_1, Q8_K), whole numbers and doubles. */
+static bool no_weight(uint32_t type)
+{
+    return type == 9 || type == 15 || (type >= 24 && type <= 28);
+}
+
 /* Data in blocks that ggml knows, at addresses that it can read. */
 static cgam_status check_tensors(const checking *c)
 {
@@ -191,6 +197,10 @@ static cgam_status check_tensors(const checking *c)
             return cgam_fail(c->env, CGAM_E_UNSUPPORTED,
                              "%s: tensor '%s' is of type %u, which is not known", c->name, t->name,
                              (unsigned)t->type);
+        if (no_weight(t->type))
+            return cgam_fail(c->env, CGAM_E_UNSUPPORTED,
+                             "%s: tensor '%s' is of type %u, which no weights are of", c->name,
+                             t->name, (unsigned)t->type);
         if (t->bytes == 0)
             return cgam_fail(c->env, CGAM_E_FORMAT,
                              "%s: tensor '%s' has rows of %lld numbers in blocks of %d", c->name,

@@ -86,6 +86,8 @@ class Model:
 def other_number(r, kind, v):
     if FORM[kind] in "fd":
         return r.choice(REAL)
+    if not isinstance(v, (int, float)):  # the type was replaced before
+        v = 0
     return r.choice([v + 1, v - 1, 2 * v, v // 2, -v, r.choice(WHOLE), r.choice(WHOLE)])
 
 
@@ -272,6 +274,8 @@ NAMED = [
     ("llama", item(b"token_type", 300, 9), "is no type"),
     ("llama", item(b"scores", 300, float("nan")), "not finite"),
     ("llama", tensor(3, 2, 4), "of type 4"),
+    ("llama", tensor(-1, 2, 9), "of type 9, which no weights"),
+    ("xverse", tensor(-1, 2, 25), "of type 25, which no weights"),
     ("llama", tensor(3, 2, 12), "in blocks of 256"),
     ("llama", tensor(3, 3, 0), "lie over each other"),
     ("llama", tensor(3, 3, 2**40), "truncated"),
