@@ -160,7 +160,11 @@ cgam_status cgam_data_fetch(cgam_env *env, cgam_data_set set, const cgam_progres
     cgam_status status = cgam_cache_path(env, name, folder);
     for (; out->count < CGAM_DATA_BANKS && s[out->count].bank && status == CGAM_OK; out->count++)
         status = bank_paths(env, &s[out->count], &out->bank[out->count]);
-    if (status != CGAM_OK || all_whole(out)) return status;
+    if (status != CGAM_OK) return status;
+    if (all_whole(out)) {
+        cgam_fetch_tidy(folder);
+        return CGAM_OK;
+    }
     status = cgam_fetch_lock(env, folder, progress, &lock);
     if (status != CGAM_OK) return status;
     if (!all_whole(out)) status = fetch_set(env, set, folder, progress, out);

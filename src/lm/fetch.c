@@ -167,6 +167,8 @@ cgam_status cgam_lm_fetch(cgam_env *env, const cgam_progress *progress, cgam_lm_
         status = fetch_missing(env, progress, folder, runtime, model, out);
         cgam_fetch_unlock(lock);
         if (status != CGAM_OK) return status;
+    } else {
+        cgam_fetch_tidy(folder);
     }
     snprintf(out->runtime, sizeof out->runtime, "%s", runtime);
     snprintf(out->model, sizeof out->model, "%s", model);

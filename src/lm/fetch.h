@@ -32,6 +32,8 @@ void cgam_last_line(const char *path, char *text, size_t size);
 CGAM_NODISCARD cgam_status cgam_fetch_lock(cgam_env *env, const char *folder,
                                            const cgam_progress *progress, int *lock);
 void cgam_fetch_unlock(int lock);
+/* Once all is there: removes what a fetch that was killed at its end has left in `folder`, unless another process works there. */
+void cgam_fetch_tidy(const char *folder);
 
 /* ---- Packages (npm.c) ------------------------------------------------------------------------ */
 typedef struct cgam_npm_package {

@@ -91,6 +91,19 @@ void cgam_fetch_unlock(int lock)
     close(lock);
 }
 
+void cgam_fetch_tidy(const char *folder)
+{
+    char path[CGAM_PATH_ROOM];
+    struct stat info;
+    int length = snprintf(path, sizeof path, "%s.lock", folder);
+    int lock = length < (int)sizeof path && stat(folder, &info) == 0
+                   ? open(path, O_RDWR | O_CREAT, 0666)
+                   : -1;
+    if (lock < 0) return;
+    if (flock(lock, LOCK_EX | LOCK_NB) == 0) cgam_tree_remove(folder);
+    cgam_fetch_unlock(lock);
+}
+
 static _Thread_local int64_t tree_sum;
 
 static int add_size(const char *path, const struct stat *info, int kind, struct FTW *at)

@@ -435,6 +435,10 @@ static void digits_become_a_bank(void **state)
     CHECK_STATUS(env, cgam_data_fetch(env, CGAM_DATA_MNIST, NULL, &got));
     assert_true(got.fetched && got.count == 2 && got.bank[0].n == 10000 && got.bank[0].d == 784);
     assert_false(there(CACHE "fetch-mnist"));
+    /* killed after the last file was in place, and before the others were gone */
+    shell("mkdir -p " CACHE "fetch-mnist/open && touch " CACHE "fetch-mnist/open/x");
+    CHECK_STATUS(env, cgam_data_fetch(env, CGAM_DATA_MNIST, NULL, &got));
+    assert_true(!got.fetched && !there(CACHE "fetch-mnist"));
     cgam_array rows;
     CHECK_STATUS(env, cgam_array_open(env, got.bank[0].rows, &rows));
     assert_true(rows.dtype == CGAM_F16 && rows.shape[0] == 10000 && rows.shape[1] == 784);
