@@ -10,6 +10,7 @@ TYPE    ?= Release
 PREFIX  ?= /usr/local
 JOBS    ?= $(shell nproc 2>/dev/null || echo 2)
 DEPS    ?= tools/deps
+FUZZ ?= long
 FUZZ_SECONDS ?= 60
 SOAK_SECONDS ?= 600
 RIGOUR ?= 10000000
@@ -67,9 +68,9 @@ san: deps ## every test under ASan and UBSan, the threaded ones under TSan
 	@$(compile) $(BUILD)/tsan -j $(JOBS) --target threaded
 	@CGAM_ROW="Threaded tests under TSan" $(run_tests) $(BUILD)/tsan -L threads --no-tests=error
 
-fuzz: deps ## libFuzzer on every reader, FUZZ_SECONDS=60 each
+fuzz: deps ## libFuzzer on every reader, FUZZ_SECONDS=60 each; FUZZ=fast for numbers of inputs (tools/fuzz)
 	@[ "$(DEPS)" != tools/deps ] || tools/deps check
-	@FUZZ_SECONDS=$(FUZZ_SECONDS) tools/fuzz long
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) tools/fuzz $(FUZZ)
 
 bench: build ## every claim about speed, as ratios
 	@[ "$(DEPS)" != tools/deps ] || tools/deps bench || echo "make bench: without some peers" >&2
