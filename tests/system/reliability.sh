@@ -23,9 +23,9 @@ has() { # ROW CELLS: both tables say so
 piece here 1000 1 first >logs/one.jsonl
 { piece here 234 0 second; piece there 7 0 first; } >logs/two.jsonl
 tools/reliability logs >said 2>&1
-has here '31,234 | 1'
-has there '7 | 0'
-has elsewhere '5 | 0'
+has here '31,234 | 1 | 234'
+has there '7 | 0 | '
+has elsewhere '5 | 0 | '
 grep -qx '3 new pieces in logs' said || die "$(tail -n 1 said)"
 grep -qF '`make x`' docs/reliability.md || die "no command"
 printf '| folder |\n|---|\n| src/of a test |\n' >logs/coverage.md
@@ -45,11 +45,11 @@ tools/reliability --log logs/run.jsonl here 'a | b' 700 2 'make x'
 tools/reliability --log logs/run.jsonl here 'a | b' 700 2 'make x' # as many by chance
 tools/reliability logs >said 2>&1
 tools/reliability logs >said 2>&1
-has here '32,700 | 5'
+has here '32,700 | 5 | 0'
 grep -q '"row": "here".*"last": "20[0-9-]*, .' docs/reliability.jsonl || die "does not say when and where"
 piece here 1 0 fourth | sed 's/}$/, "last": "a day, a machine"}/' >copies/elsewhere.jsonl
 tools/reliability copies >said 2>&1
-grep -qF '| here | a \| b | 32,701 | 5 | a day, a machine |' docs/reliability.md || die "pieces of another machine are called those of this one"
+grep -qF '| here | a \| b | 32,701 | 5 | 1 | a day, a machine |' docs/reliability.md || die "pieces of another machine are called those of this one"
 tools/reliability --check
 
 # A quarter of 400 times took 90 s, so all are 360; a row without a time is not in the sum. Rows that are there are timed meanwhile or not.
@@ -65,14 +65,14 @@ grep -q '^0.0 hours of processor were timed, in 1 of 2 rows' docs/reliability.md
 grep -q '^these is 0.1 hours' docs/reliability.md || die "$(grep reckoned docs/reliability.md)"
 mv all.jsonl docs/reliability.jsonl
 rm clock/one.jsonl
-bash -c 'timeout -s INT 0.7 yes >/dev/null
+bash -c '(ulimit -t 1 && exec yes >/dev/null) # a second of processor, however long that takes
     tools/reliability --log clock/two.jsonl busy "a | b" 30 0 "make x" mixed "a | b" 10 0 "make x"
     tools/reliability --log clock/two.jsonl idle "a | b" 1 0 "make x"
     :' # else the last would be run in place of the shell
 python3 - clock/two.jsonl <<'PYTHON' || die "seconds: $(cat clock/two.jsonl)"
 import json, sys
 busy, mixed, idle = (json.loads(line)["seconds"] for line in open(sys.argv[1]))
-assert 0.2 < busy + mixed < 60 and abs(busy - 3 * mixed) < 0.05 and idle < busy + mixed, (busy, mixed, idle)
+assert 0.9 < busy + mixed < 60 and abs(busy - 3 * mixed) < 0.05 and idle < busy + mixed, (busy, mixed, idle)
 PYTHON
 tools/reliability logs >said 2>&1
 sed -i 's/32,701/99,999/' SECURITY.md
