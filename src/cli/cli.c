@@ -7,6 +7,7 @@
 #include "base/env.h"
 #include "lm/last_words.h"
 
+#include <fcntl.h>
 #include <locale.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -32,6 +33,15 @@ static bool interrupted(void *user)
 {
     (void)user;
     return stopping;
+}
+
+/* The next file that is opened would get the number of a stream that was closed, and with it what is printed. What takes
+ * the number instead fails where it is used, as a closed one does. */
+static void hold_streams(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
 /* Ctrl-C and a polite kill ask to stop; a second one does what it always does. */
@@ -202,6 +212,7 @@ int cgam_cli(int argc, char **argv, cgam_ranks *ranks)
 {
     team = ranks;
     setlocale(LC_NUMERIC, "C");
+    hold_streams();
     catch_signals();
     cgam_llama_last_words(on_last_words);
     return finish(answer(argc > 1 ? argc - 1 : 0, (const char *const *)argv + 1));

@@ -39,4 +39,17 @@ mkdir "$work/other"
 printf 'cgam journal 1\0\0garbage that goes on for a while, long enough for a header' >"$work/other/.coupled.progress"
 "$CGAM" study "${study[@]}" --out "$work/other" >/dev/null
 diff -r "$work/whole" "$work/other" || die "garbage was continued"
+
+# Of a closed stream no file gets the number: lines about progress would go into it.
+mkdir "$work/closed"
+"$CGAM" study coupled --trials 100000 --figures no --out "$work/closed" <&- >&- 2>&- &
+pid=$!
+grown "$work/closed/.coupled.progress" 1 "$pid"
+for stream in 0 1 2; do
+    [ "$(readlink "/proc/$pid/fd/$stream")" = /dev/null ] || die "stream $stream is $(readlink "/proc/$pid/fd/$stream")"
+done
+kill -INT "$pid"
+status=0
+wait "$pid" || status=$?
+[ "$status" -eq 3 ] || die "stopped without streams: status $status"
 echo "resume: fine"
