@@ -114,26 +114,30 @@ void cgam_json_put_text(json_t *object, const char *name, const char *value)
     cgam_json_put(object, name, value ? cgam_json_lossy(value) : json_null());
 }
 
-/* jansson makes no string of what is not UTF-8: the longest piece that it takes, a mark for the byte
- * that it does not, and so on. */
+/* jansson makes no string of what is not UTF-8: letter by letter, and a mark for each byte that begins none. */
 json_t *cgam_json_lossy(const char *text)
 {
+    static const char MARK[] = "\xef\xbf\xbd";
     json_t *whole = json_string(text);
     if (whole) return whole;
-    whole = json_string("");
-    while (whole && *text) {
+    json_malloc_t make;
+    json_free_t unmake;
+    json_get_alloc_funcs(&make, &unmake);
+    size_t used = 0;
+    char *made = make(strlen(text) * (sizeof MARK - 1) + 1);
+    while (made && *text) {
         size_t n = 1; /* bytes of the letter here, if it is one */
         unsigned char c = (unsigned char)*text;
         if (c >= 0xc0) n = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : 2;
         json_t *letter = strnlen(text, n) == n ? json_stringn(text, n) : NULL;
-        if (!letter) n = 1;
-        json_t *longer = json_sprintf("%s%s", json_string_value(whole),
-                                      letter ? json_string_value(letter) : "\xef\xbf\xbd");
+        size_t length = letter ? n : sizeof MARK - 1;
+        memcpy(made + used, letter ? text : MARK, length);
+        used += length;
+        text += letter ? n : 1;
         json_decref(letter);
-        json_decref(whole);
-        whole = longer;
-        text += n;
     }
+    if (made) whole = json_stringn(made, used);
+    unmake(made);
     return whole;
 }
 

@@ -142,6 +142,14 @@ static void text_that_is_no_utf8_is_marked(void **state)
     json_t *got = cgam_json_lossy(letters);
     assert_string_equal(json_string_value(got), letters);
     json_decref(got);
+    enum { LONG = 1 << 20 }; /* bytes: each costs as much as the one before */
+    char *long_text = malloc(LONG + 1);
+    memset(long_text, 0xff, LONG);
+    long_text[LONG] = '\0';
+    got = cgam_json_lossy(long_text);
+    assert_int_equal(json_string_length(got), 3 * LONG);
+    json_decref(got);
+    free(long_text);
     json_t *doc = json_object(); /* a model's name, a path: the document lacks nothing */
     cgam_json_put_text(doc, "name", "\xff\xfe");
     assert_false(cgam_json_ran_short());
