@@ -2,6 +2,7 @@
 #include "app/input.h"
 #include "app/verbs.h"
 #include "base/env.h"
+#include "memory/pack.h"
 
 #include <string.h>
 
@@ -67,11 +68,12 @@ static const cgam_param params_show[] = {
 /* Is it a list and not a file? */
 static bool is_list(const char *text) { return text[strspn(text, "0123456789,-")] == 0; }
 
-/* The numbers of "3,7,10-12" into out, which may be NULL; how many they are, or -1: it is no such list. */
-static int64_t read_list(const char *text, int64_t *out)
+/* The numbers of "3,7,10-12" into out, which may be NULL; how many they are, or -1: it is no such list. *last is the
+ * largest of them; a range that goes on to `below` or beyond is not counted out. */
+static int64_t read_list(const char *text, int64_t below, int64_t *out, int64_t *last)
 {
-    enum { MOST = 1 << 30 };
     int64_t count = 0;
+    *last = -1;
     for (;; text++) {
         char *end;
         long long from = strtoll(text, &end, 10), to = from;
@@ -81,9 +83,10 @@ static int64_t read_list(const char *text, int64_t *out)
             to = strtoll(text, &end, 10);
             if (end == text || *text == '-') return -1;
         }
-        if (to < from || to - from >= MOST - count) return -1;
-        for (long long i = from; i <= to; i++, count++)
-            if (out) out[count] = i;
+        if (to < from) return -1;
+        if (to > *last) *last = to;
+        for (long long i = from; out && i <= to; i++) out[count + i - from] = i;
+        if (to < below) count += to - from + 1;
         text = end;
         if (!*text) return count;
         if (*text != ',') return -1;
@@ -103,18 +106,23 @@ static cgam_status rows_in_order(cgam_call *call, int64_t below, int64_t **out, 
         return status == CGAM_OK ? cgam_input_indices(env, "memory", text, *count, below, out)
                                  : status;
     }
-    *count = read_list(text, NULL);
-    if (*count < 1)
+    int64_t last;
+    *count = read_list(text, below, NULL, &last);
+    if (*count < 0)
         return cgam_fail(env, CGAM_E_ARG, "rows: '%.40s' is not a list like 3,7,10-12", text);
+    if (last >= below)
+        return cgam_fail(env, CGAM_E_ARG, "rows: memory %lld, memories are 0 to %lld",
+                         (long long)last, (long long)below - 1);
     *out = cgam_alloc(env, (size_t)*count, sizeof **out);
     if (!*out) return cgam_fail_nomem(env, "rows");
-    (void)read_list(text, *out);
+    (void)read_list(text, below, *out, &last);
     return CGAM_OK;
 }
 
-/* --rows or --names as a mask. Gives *out. */
-static cgam_status rows_as_mask(cgam_call *call, const cgam_bank *bank, uint64_t **out)
+/* --rows or --names as a mask of the bank that is about to be replaced. */
+static cgam_status rows_as_mask(void *user, const cgam_bank *bank, uint64_t **out)
 {
+    cgam_call *call = user;
     cgam_env *env = call->env;
     const char *rows = cgam_args_text(call->args, "rows");
     const char *file = cgam_args_text(call->args, "names");
@@ -135,10 +143,7 @@ static cgam_status rows_as_mask(cgam_call *call, const cgam_bank *bank, uint64_t
             status == CGAM_OK ? cgam_zalloc(env, (size_t)cgam_mask_words(n), sizeof **out) : NULL;
         if (status == CGAM_OK && !*out) status = cgam_fail_nomem(env, "rows");
         for (int64_t k = 0; status == CGAM_OK && k < count; k++)
-            if (number[k] < n) (*out)[number[k] / 64] |= UINT64_C(1) << number[k] % 64;
-            else
-                status = cgam_fail(env, CGAM_E_ARG, "rows: memory %lld, memories are 0 to %lld",
-                                   (long long)number[k], (long long)n - 1);
+            (*out)[number[k] / 64] |= UINT64_C(1) << number[k] % 64;
     }
     cgam_free(env, number);
     cgam_row_names_free(names);
@@ -203,7 +208,11 @@ static cgam_status run_put(cgam_call *call)
 {
     const char *path = cgam_args_text(call->args, "BANK");
     int64_t *number = NULL, count;
-    cgam_status status = rows_in_order(call, INT64_C(1) << 52, &number, &count);
+    cgam_bank *bank;
+    cgam_status status = cgam_bank_load(call->env, path, NULL, &bank);
+    if (status != CGAM_OK) return status;
+    status = rows_in_order(call, cgam_bank_describe(bank).whole, &number, &count);
+    cgam_bank_free(bank);
     if (status == CGAM_OK)
         status = cgam_pack_put(call->env, path, cgam_args_text(call->args, "from"), count, number);
     cgam_free(call->env, number);
@@ -213,15 +222,7 @@ static cgam_status run_put(cgam_call *call)
 static cgam_status run_drop(cgam_call *call)
 {
     const char *path = cgam_args_text(call->args, "BANK");
-    uint64_t *mask = NULL;
-    cgam_bank *bank;
-    cgam_status status = cgam_bank_load(call->env, path, NULL, &bank);
-    if (status != CGAM_OK) return status;
-    int64_t n = cgam_bank_describe(bank).whole;
-    status = rows_as_mask(call, bank, &mask);
-    cgam_bank_free(bank);
-    if (status == CGAM_OK) status = cgam_pack_drop(call->env, path, n, mask);
-    cgam_mask_free(call->env, mask);
+    cgam_status status = cgam_pack_drop_by(call->env, path, rows_as_mask, call);
     return status == CGAM_OK ? tell(call, path) : status;
 }
 

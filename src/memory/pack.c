@@ -305,29 +305,45 @@ cgam_status cgam_pack_put(cgam_env *env, const char *path, const char *from, int
     return end(&c, status == CGAM_OK ? cgam_pack_job_write(&c.job) : status);
 }
 
+/* What the mask leaves. */
+static cgam_status drop(change *c, const uint64_t *mask)
+{
+    int64_t kept = 0, from = 0;
+    cgam_status status = make_lists(c, c->old->live, true, c->old_names != NULL);
+    for (int64_t i = 0; status == CGAM_OK && i < c->old->live; i++) {
+        int64_t number = old_number(c, i);
+        if (!(mask[number / 64] >> number % 64 & 1)) {
+            list_old(c, kept++, i);
+            continue;
+        }
+        status = take_old(c, from, i);
+        from = i + 1;
+    }
+    if (status == CGAM_OK) status = take_old(c, from, c->old->live);
+    if (status == CGAM_OK && (kept == 0 || kept == c->old->live))
+        status = cgam_fail(c->env, CGAM_E_ARG,
+                           kept == 0 ? "%s: no memory would stay" : "%s: no memory would go",
+                           cgam_path_tail(c->job.path));
+    return status == CGAM_OK ? cgam_pack_job_write(&c->job) : status;
+}
+
 cgam_status cgam_pack_drop(cgam_env *env, const char *path, int64_t bits, const uint64_t *mask)
 {
     change c;
-    int64_t kept = 0, from = 0;
     cgam_status status = begin(env, path, path, &c);
     if (status == CGAM_OK && bits != c.old->n)
         status = cgam_fail(env, CGAM_E_SHAPE, "a mask of %lld bits, memories are %lld",
                            (long long)bits, (long long)c.old->n);
-    if (status == CGAM_OK) status = make_lists(&c, c.old->live, true, c.old_names != NULL);
-    if (status != CGAM_OK) return end(&c, status);
-    for (int64_t i = 0; i < c.old->live && status == CGAM_OK; i++) {
-        int64_t number = old_number(&c, i);
-        if (!(mask[number / 64] >> number % 64 & 1)) {
-            list_old(&c, kept++, i);
-            continue;
-        }
-        status = take_old(&c, from, i);
-        from = i + 1;
-    }
-    if (status == CGAM_OK) status = take_old(&c, from, c.old->live);
-    if (status == CGAM_OK && (kept == 0 || kept == c.old->live))
-        status = cgam_fail(env, CGAM_E_ARG,
-                           kept == 0 ? "%s: no memory would stay" : "%s: no memory would go",
-                           cgam_path_tail(path));
-    return end(&c, status == CGAM_OK ? cgam_pack_job_write(&c.job) : status);
+    return end(&c, status == CGAM_OK ? drop(&c, mask) : status);
+}
+
+cgam_status cgam_pack_drop_by(cgam_env *env, const char *path, cgam_pack_choice which, void *user)
+{
+    change c;
+    uint64_t *mask = NULL;
+    cgam_status status = begin(env, path, path, &c);
+    if (status == CGAM_OK) status = which(user, c.old_bank, &mask);
+    if (status == CGAM_OK) status = drop(&c, mask);
+    cgam_mask_free(env, mask);
+    return end(&c, status);
 }

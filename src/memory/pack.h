@@ -49,6 +49,11 @@ void cgam_packed_free(cgam_packed *packed); /* NULL is fine */
 cgam_status cgam_packed_bank(cgam_packed *packed, const char *name, const cgam_bank_opts *opts,
                              cgam_bank **out);
 
+/* Which memories go, of the bank as it is once it is ours to replace. Gives *mask, a bit for each number up to info.whole. */
+typedef cgam_status (*cgam_pack_choice)(void *user, const cgam_bank *bank, uint64_t **mask);
+/* cgam_pack_drop of what is chosen then: a list that was made before may be of a bank that another has replaced. */
+cgam_status cgam_pack_drop_by(cgam_env *env, const char *path, cgam_pack_choice which, void *user);
+
 /* An array of it; *out is NULL where it has none of that name. shape: of so many dimensions, -1 = any, filled in. */
 cgam_status cgam_packed_part(const cgam_packed *packed, const char *name, const char *type,
                              int ndim, int64_t *shape, const void **out);

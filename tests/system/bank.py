@@ -1,9 +1,11 @@
 """Runs `cgam bank` and `cgam recall` on packed banks; crash.py kills some."""
+import fcntl
 import json
 import os
 import struct
 import subprocess
 import tempfile
+import time
 
 import numpy as np
 
@@ -100,6 +102,8 @@ def verbs(folder):
     refuse(2, ["no memory 5"], "bank", "put", bank, "--rows", "5", "--from", os.path.join(folder, "one.npy"))
     refuse(2, ["3,7,10-12"], "bank", "drop", bank, "--rows", "3-1")
     refuse(2, ["0 to 42"], "bank", "drop", bank, "--rows", "43")
+    refuse(2, ["memory 3000000, memories are 0 to 42"], "bank", "put", bank, "--rows", "1,0-3000000", "--from", few)
+    refuse(2, ["0 to 42"], "bank", "drop", bank, "--rows", f"0-{2**63 - 1},1")
     refuse(2, ["rows", "names"], "bank", "drop", bank)
     refuse(2, ["not a packed bank"], "bank", "show", few)
     refuse(2, ["only packed banks"], "recall", "--bank", few, "--query", q, "--check")
@@ -143,6 +147,23 @@ def at_once(folder):
     check(whole(bank, [215]) == 215, "none is lost")
 
 
+def waited(folder):
+    """Who has waited for another writer drops by the bank that this one left."""
+    bank, next_one = os.path.join(folder, "V.safetensors"), os.path.join(folder, "V1.safetensors")
+    rows, names = save(folder, "V.npy", rng.normal(size=(9, D))), [f"v{i}" for i in range(9)]
+    ask("bank", "pack", "--from", rows, "--names", lines(folder, "V.names", names), "--out", bank)
+    ask("bank", "pack", "--from", save(folder, "V8.npy", rng.normal(size=(8, D))), "--names", lines(folder, "V8.names", names[:0:-1]),
+        "--out", next_one)
+    with open(bank, "rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        second = subprocess.Popen([CGAM, "bank", "drop", bank, "--names", lines(folder, "V.drop", ["v7"])], stdout=subprocess.DEVNULL)
+        time.sleep(0.5)  # it has opened what it will not find any more
+        os.replace(next_one, bank)
+    check(second.wait() == 0, "who waited fails")
+    left = [row["name"] for row in ask("bank", "names", "--bank", bank)["names"]]
+    check(left == [n for n in names[:0:-1] if n != "v7"], left)
+
+
 def threads(folder):
     """The same file for any number of threads."""
     rows = save(folder, "T.npy", rng.normal(size=(500, 40)).astype("f2"))
@@ -155,6 +176,6 @@ def threads(folder):
 
 
 with tempfile.TemporaryDirectory() as folder:
-    for part in (verbs, at_once, threads):
+    for part in (verbs, at_once, waited, threads):
         part(folder)
 finish()
