@@ -196,18 +196,33 @@ static const char *header(cgam_asked *asked, const char *name)
     return MHD_lookup_connection_value(asked->connection, MHD_HEADER_KIND, name);
 }
 
-/* Headers of which a request has one at most. */
+/* Headers of which a request has one at most; the first two say where it ends. */
 static const char *const single[] = {"Content-Length", "Transfer-Encoding", "Host", "Origin",
                                      "Authorization"};
-enum { SINGLES = sizeof single / sizeof *single };
+enum { SINGLES = sizeof single / sizeof *single, ENDS_IT = 2 };
 
-static enum MHD_Result count_single(void *counts, enum MHD_ValueKind kind, const char *name,
-                                    const char *value)
+typedef struct head {
+    int counts[SINGLES];
+    bool odd; /* a line is no name and value, or may be one of those above to others */
+} head;
+
+/* libmicrohttpd (0.9.75) takes a name for whatever stands before the colon, spaces too, and adds a line that begins with a
+ * space, which others add to the value, to the name: "Content-Length:", " 5" is Content-Length5 to it. */
+static enum MHD_Result look_at(void *user, enum MHD_ValueKind kind, const char *name,
+                               const char *value)
 {
+    static const char letters[] =
+        "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    head *h = user;
     (void)kind;
-    (void)value;
-    for (int i = 0; i < SINGLES; i++)
-        if (strcasecmp(name, single[i]) == 0) ((int *)counts)[i]++;
+    h->odd |= !*name || name[strspn(name, letters)];
+    for (const char *c = value; c && *c; c++)
+        h->odd |= ((unsigned char)*c < ' ' && *c != '\t') || *c == '\x7f';
+    for (int i = 0; i < SINGLES; i++) {
+        bool same = strcasecmp(name, single[i]) == 0;
+        h->counts[i] += same;
+        h->odd |= !same && i < ENDS_IT && strncasecmp(name, single[i], strlen(single[i])) == 0;
+    }
     return MHD_YES;
 }
 
@@ -215,15 +230,22 @@ static enum MHD_Result count_single(void *counts, enum MHD_ValueKind kind, const
  * next request begins. */
 static bool ambiguous(cgam_asked *asked)
 {
-    int counts[SINGLES] = {0};
-    MHD_get_connection_values(asked->connection, MHD_HEADER_KIND, count_single, counts);
-    bool twice = counts[0] && counts[1];
-    for (int i = 0; i < SINGLES; i++) twice |= counts[i] > 1;
+    head h = {0};
+    MHD_get_connection_values(asked->connection, MHD_HEADER_KIND, look_at, &h);
+    const char *coding = header(asked, "Transfer-Encoding");
+    bool twice = h.counts[0] && h.counts[1];
+    for (int i = 0; i < SINGLES; i++) twice |= h.counts[i] > 1;
     if (twice)
         refuse(asked, MHD_HTTP_BAD_REQUEST,
                "Content-Length, Transfer-Encoding, Host, Origin and Authorization are given "
                "once at most, and one of the first two");
-    return twice;
+    if (h.odd)
+        refuse(asked, MHD_HTTP_BAD_REQUEST,
+               "lines of the head are NAME: VALUE, with no space in or before the name and no "
+               "control characters in the value");
+    if (coding && strcasecmp(coding, "chunked") != 0)
+        refuse(asked, MHD_HTTP_BAD_REQUEST, "Transfer-Encoding is chunked, or not given");
+    return asked->refused;
 }
 
 /* Judges a request by its head. */

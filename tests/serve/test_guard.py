@@ -132,6 +132,14 @@ def malformed_http(s):
                                 ("origins", good, [origin, "Origin: http://evil.example", f"Content-Length: {length}"])):
         got = codes(body, host, token, *headers, more=smuggled)
         check(got == [400], "two", name, got)  # and nothing behind it is answered
+    hidden = len(smuggled)  # what follows is a body to some, and the next request to others
+    for name, *headers in (("a space before the colon", f"Content-Length : {hidden}"), ("a tab before it", f"Content-Length\t: {hidden}"),
+                           ("a length on the next line", "Content-Length:", f" {hidden}"), ("pieces on the next line", "Transfer-Encoding:", "\tchunked"),
+                           ("a line that goes on", "X: y", f" Content-Length: {hidden}"), ("a return in a value", f"X: y\rContent-Length: {hidden}"),
+                           ("a letter in front", "Transfer-Encoding: \x0bchunked"), ("a coding that is none", "Transfer-Encoding: xchunked"),
+                           ("a space behind", "Transfer-Encoding: chunked ")):
+        got = codes("", host, token, *headers, more=smuggled)
+        check(got == [400], "a head with", name, got)
     for size in "zz", "-1", "ffffffffffffffffff", "":
         check(set(codes(f"{size}\r\n{good}\r\n0\r\n\r\n", host, token, "Transfer-Encoding: chunked")) <= {400, 413}, "the size of a piece", size)
     for coding in "gzip", "chunked, identity", "x" * 300:
