@@ -117,6 +117,15 @@ extern PyMethodDef bank_methods[], recall_methods[], landscape_methods[], gate_m
 /* Weights as an operator that lives with the net: a matrix, or a tuple for a convolution. NULL: an
  * exception is set. */
 const cgam_op *net_op(handle *net, PyObject *weights, const char *name);
+/* As call_begin and call_end, for calls that may come to Python functions of a net: what one raises on this thread is
+ * raised after net_call_end, whatever the status. */
+typedef struct net_call {
+    call call;
+    struct net_call *outer;
+    PyObject *error[3]; /* type, value, traceback */
+} net_call;
+void net_call_begin(net_call *c);
+void net_call_end(net_call *c);
 PyObject *net_raise(handle *net, cgam_status status);
 PyObject *net_flow(PyObject *self, PyObject *args);
 

@@ -152,15 +152,15 @@ PyObject *net_flow(PyObject *self, PyObject *args)
         o.user = trajectory;
     }
     if (o.clamp_count >= 0 && status == CGAM_OK) {
-        call c;
-        call_begin(&c);
+        net_call c;
+        net_call_begin(&c);
         status = cgam_flow_run(net->it, batch, x, &o, reports);
-        call_end(&c);
+        net_call_end(&c);
         if (status == CGAM_OK && trajectory) status = cgam_trajectory_status(trajectory);
     }
     if (!PyErr_Occurred() && status == CGAM_OK)
         out = Py_BuildValue("NN", reports_list(reports, batch), trajectory_of(net->it, trajectory));
-    else if (!PyErr_Occurred()) net_raise(net, status);
+    else if (status != CGAM_OK) net_raise(net, status);
     cgam_trajectory_free(trajectory);
     PyMem_Free(reports);
     arrays_release(&a);

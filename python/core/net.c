@@ -11,8 +11,26 @@ typedef struct callbacks {
     /* value, activation, hessian; or eval of a synapse. The net's list has the references, since the
      * collector does not see into a capsule. */
     PyObject *function[3];
-    PyObject *error[3]; /* the first exception: type, value, traceback */
+    /* The first exception on a thread of the library's: type, value, traceback. Those on the thread that
+     * called are that call's. */
+    PyObject *error[3];
 } callbacks;
+
+static _Thread_local net_call *calling; /* the innermost of this thread; NULL on the library's */
+
+void net_call_begin(net_call *c)
+{
+    *c = (net_call){.outer = calling};
+    calling = c;
+    call_begin(&c->call);
+}
+
+void net_call_end(net_call *c)
+{
+    call_end(&c->call);
+    calling = c->outer;
+    if (c->error[0]) PyErr_Restore(c->error[0], c->error[1], c->error[2]);
+}
 
 static void callbacks_free(PyObject *capsule)
 {
@@ -64,16 +82,18 @@ static void views_end(PyObject *list, int count)
     Py_XDECREF(list);
 }
 
-/* Ends a callback: takes over the reference to what it returned, NULL = it raised. */
+/* Ends a callback: takes over the reference to what it returned, NULL = it raised. That is no CGAM_E_VALUE, after
+ * which an integrator tries a smaller step. */
 static cgam_status callback_end(callbacks *b, PyObject *answer, double *number)
 {
     if (answer && number) {
         *number = PyFloat_AsDouble(answer);
         if (PyErr_Occurred()) Py_CLEAR(answer);
     }
-    cgam_status status = answer ? CGAM_OK : CGAM_E_VALUE;
+    cgam_status status = answer ? CGAM_OK : CGAM_E_INTERNAL;
     Py_XDECREF(answer);
-    if (status != CGAM_OK && !b->error[0]) PyErr_Fetch(&b->error[0], &b->error[1], &b->error[2]);
+    PyObject **error = calling ? calling->error : b->error;
+    if (status != CGAM_OK && !error[0]) PyErr_Fetch(&error[0], &error[1], &error[2]);
     PyErr_Clear();
     return status;
 }
@@ -148,10 +168,10 @@ static cgam_status synapse_eval(void *user, int k, const int64_t *size, const do
     return status;
 }
 
-/* Raises what a callback of the net left behind, else what the status says. */
+/* Raises what the call's own thread did, else what a callback of the net left behind, else what the status says. */
 PyObject *net_raise(handle *net, cgam_status status)
 {
-    PyObject *raised = NULL;
+    PyObject *raised = PyErr_Occurred();
     for (Py_ssize_t i = 0; i < PyList_Size(net->keep); i++) {
         PyObject *kept = PyList_GetItem(net->keep, i);
         if (!PyCapsule_IsValid(kept, NULL)) continue;
@@ -472,14 +492,14 @@ static PyObject *net_eval(PyObject *self, PyObject *args)
         out[i] = array_out_or_none(&a, to[i], "out", numbers(batch, width[i]));
     if (x && !PyErr_Occurred()) {
         const cgam_net_values values = {out[0], out[1], out[2], out[3], out[4], out[5]};
-        call c;
-        call_begin(&c);
+        net_call c;
+        net_call_begin(&c);
         status = cgam_net_eval(net->it, batch, x, clamped, &values);
-        call_end(&c);
+        net_call_end(&c);
     }
     arrays_release(&a);
-    if (PyErr_Occurred()) return NULL;
     if (status != CGAM_OK) return net_raise(net, status);
+    if (PyErr_Occurred()) return NULL;
     Py_RETURN_NONE;
 }
 
@@ -504,14 +524,14 @@ static PyObject *net_eigen(PyObject *self, PyObject *args)
         PyErr_Occurred() ? NULL : array_in(&a, x_in, "x", cgam_net_size(net->it), NULL);
     double *values = x ? array_out(&a, out_in, "values", numbers(count, 1)) : NULL;
     if (values) {
-        call c;
-        call_begin(&c);
+        net_call c;
+        net_call_begin(&c);
         status = cgam_net_eigen(net->it, x, clamped, count, tol, values, &found);
-        call_end(&c);
+        net_call_end(&c);
     }
     arrays_release(&a);
-    if (PyErr_Occurred()) return NULL;
     if (status != CGAM_OK) return net_raise(net, status);
+    if (PyErr_Occurred()) return NULL;
     return Py_BuildValue("LdN", (long long)found.found, found.residual,
                          PyBool_FromLong(found.converged));
 }
@@ -536,14 +556,14 @@ static PyObject *net_jacobian(PyObject *self, PyObject *args)
     const double *v = x ? array_in(&a, v_in, "v", numbers(count, size), NULL) : NULL;
     double *out = v ? array_out(&a, out_in, "out", numbers(count, size)) : NULL;
     if (out) {
-        call c;
-        call_begin(&c);
+        net_call c;
+        net_call_begin(&c);
         status = cgam_net_jacobian(net->it, x, clamped, count, v, out);
-        call_end(&c);
+        net_call_end(&c);
     }
     arrays_release(&a);
-    if (PyErr_Occurred()) return NULL;
     if (status != CGAM_OK) return net_raise(net, status);
+    if (PyErr_Occurred()) return NULL;
     Py_RETURN_NONE;
 }
 

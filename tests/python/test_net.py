@@ -1,5 +1,7 @@
 """Networks from Python: energies and gradients against NumPy, flows, functions in Python."""
 import gc
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -193,6 +195,52 @@ def test_wrong_convolutions(rng):
                   lambda: Net({"x": Layer((7, 8, 2))}, {"w": Hidden("x", cgam.net.Conv(K, (-7, -8)), "identity")})):
         with pytest.raises(ValueError):
             wrong()
+
+
+@pytest.mark.parametrize("method", ["adams", "bdf", "rk4", "euler"])
+@pytest.mark.parametrize("batch", [1, 8])
+def test_an_exception_ends_a_flow(method, batch):
+    """It is no number out of range, after which smaller steps are tried; nothing of it is left for later calls."""
+    calls = []
+
+    def once(a):
+        calls.append(1)
+        if len(calls) == 12:
+            raise SystemExit("in a callback")
+        return float(a @ a), [2 * a]
+
+    net = Net({"x": Layer(3, "tanh")}, {"f": Custom(["x"], once)})
+    with pytest.raises(SystemExit, match="in a callback"):
+        net.flow(np.ones((batch, 3)), method=method, t_end=5.0, step=0.1)
+    with pytest.raises(ValueError, match="t_end"):
+        net.flow(np.ones(3), t_end=-1.0)
+    assert net.flow(np.ones(3), method=method, t_end=5.0, step=0.1).end in ("horizon", "steady")
+
+
+def test_exceptions_of_threads_are_their_own():
+    class Mine(Exception):
+        pass
+
+    def fail(a):
+        time.sleep(0.001)  # others come in between
+        raise Mine(threading.get_ident())
+
+    net, wrong = Net({"x": Layer(3)}, {"f": Custom(["x"], fail)}), []
+
+    def work():
+        for _ in range(40):
+            try:
+                net.values(np.ones(3))
+            except Exception as error:
+                if error.args != (threading.get_ident(),):
+                    wrong.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
 
 
 def test_exceptions_in_functions_come_back(rng):
