@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 enum { TICK_MS = 20, GRACE_SECONDS = 5, WORDS_FIXED = 16 };
+enum { TOLD_MAX = 1 << 16, ANSWER_MAX = 1 << 30 }; /* bytes of a frame that is believed */
 
 typedef struct cgam_guest {
     struct cgam_guest *next; /* used less lately */
@@ -161,7 +162,69 @@ static void give_back(cgam_server *server, guest *g, bool alive)
 
 /* ---- one request ------------------------------------------------------------------------------- */
 
-static bool send_work(const guest *g, const cgam_verb *verb, const cgam_wish *wish)
+/* A request at a guest. Whatever the guest does or does not do, it has the time of the request and then a little to stop. */
+typedef struct talk {
+    guest *g;
+    cgam_asked *asked;
+    double stopping; /* since when; 0: it is not to stop */
+    bool told, over; /* it has been told to; it did not */
+} talk;
+
+/* Waits until the line can be written, or read; false: it is over, or the guest is gone. */
+static bool ready(talk *t, short events)
+{
+    const cgam_frame stop = {.kind = CGAM_FRAME_STOP};
+    for (;;) {
+        struct pollfd at = {.fd = t->g->line, .events = events};
+        int found = poll(&at, 1, TICK_MS); /* one that talks without end is looked at, too */
+        if (t->stopping == 0 && cgam_asked_stop(t->asked)) t->stopping = cgam_clock();
+        t->over = t->stopping > 0 && cgam_clock() - t->stopping > GRACE_SECONDS;
+        if (t->over) return false;
+        if (found > 0) return true;
+        if (t->stopping == 0 || t->told || events != POLLIN) continue; /* no word within another */
+        t->told = send(t->g->line, &stop, sizeof stop, MSG_NOSIGNAL | MSG_DONTWAIT) > 0;
+        if (!t->told && errno != EAGAIN && errno != EINTR) return false;
+    }
+}
+
+static bool put(talk *t, const void *bytes, size_t size)
+{
+    const char *at = bytes;
+    while (size > 0) {
+        if (!ready(t, POLLOUT)) return false;
+        ssize_t n = send(t->g->line, at, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0 && errno != EINTR && errno != EAGAIN) return false;
+        if (n > 0) at += n, size -= (size_t)n;
+    }
+    return true;
+}
+
+static bool get(talk *t, void *bytes, size_t size)
+{
+    char *at = bytes;
+    while (size > 0) {
+        if (!ready(t, POLLIN)) return false;
+        ssize_t n = read(t->g->line, at, size); /* what is there */
+        if (n == 0 || (n < 0 && errno != EINTR)) return false;
+        if (n > 0) at += n, size -= (size_t)n;
+    }
+    return true;
+}
+
+/* The text of a frame, for free(); NULL: none, or more than any guest has to say. */
+static char *get_text(talk *t, const cgam_frame *frame)
+{
+    uint64_t most = frame->kind == CGAM_FRAME_TOLD ? TOLD_MAX : ANSWER_MAX;
+    char *text = frame->size <= most ? malloc((size_t)frame->size + 1) : NULL;
+    if (text && get(t, text, (size_t)frame->size)) {
+        text[frame->size] = '\0';
+        return text;
+    }
+    free(text);
+    return NULL;
+}
+
+static bool send_work(talk *t, const cgam_verb *verb, const cgam_wish *wish)
 {
     json_t *work = json_object(), *lent = json_array();
     cgam_json_put_text(work, "verb", verb->name);
@@ -173,10 +236,9 @@ static bool send_work(const guest *g, const cgam_verb *verb, const cgam_wish *wi
     cgam_json_put(work, "lent", lent);
     char *text = cgam_json_line(work);
     cgam_frame frame = {.kind = CGAM_FRAME_WORK, .size = text ? strlen(text) : 0};
-    bool fine = text && cgam_frame_write(g->line, &frame, sizeof frame) &&
-                cgam_frame_write(g->line, text, (size_t)frame.size);
+    bool fine = text && put(t, &frame, sizeof frame) && put(t, text, (size_t)frame.size);
     for (int i = 0; i < wish->count && fine; i++)
-        fine = cgam_frame_write(g->line, wish->files[i].bytes, wish->files[i].size);
+        fine = put(t, wish->files[i].bytes, wish->files[i].size);
     free(text);
     json_decref(work);
     return fine;
@@ -192,24 +254,6 @@ static cgam_status lost(cgam_env *env, const guest *g)
     return cgam_fail(env, CGAM_E_INTERNAL,
                      "the process that the model ran in ended by %s %d; the model may be damaged",
                      signalled ? "signal" : "itself with status", how.si_status);
-}
-
-/* Waits for a frame; false: gone, or it did not stop when it was asked to. */
-static bool await(const guest *g, cgam_asked *asked, cgam_frame *frame, bool *stopped)
-{
-    double asked_at = 0;
-    for (;;) {
-        struct pollfd at = {.fd = g->line, .events = POLLIN};
-        int ready = poll(&at, 1, TICK_MS);
-        if (ready > 0) return cgam_frame_read(g->line, frame, sizeof *frame);
-        if (!cgam_asked_stop(asked)) continue;
-        const cgam_frame stop = {.kind = CGAM_FRAME_STOP};
-        if (asked_at == 0) {
-            if (!*stopped && !cgam_frame_write(g->line, &stop, sizeof stop)) return false;
-            *stopped = true;
-            asked_at = cgam_clock();
-        } else if (cgam_clock() - asked_at > GRACE_SECONDS) return false;
-    }
 }
 
 /* What a frame that ends a request says; false: nothing that makes sense. */
@@ -232,19 +276,22 @@ static bool understand(cgam_env *env, const cgam_frame *frame, const char *text,
     return no_memory || json_is_object(call->doc);
 }
 
+/* It did not answer. */
+static cgam_status silent(cgam_env *env, const talk *t)
+{
+    return t->told || t->over ? CGAM_E_INTERRUPTED : lost(env, t->g);
+}
+
 /* Until it has answered. */
-static cgam_status listen_to(cgam_server *server, guest *g, cgam_asked *asked, cgam_call *call,
-                             bool *alive)
+static cgam_status listen_to(cgam_server *server, talk *t, cgam_call *call, bool *alive)
 {
     cgam_frame frame;
-    bool stopped = false;
-    *alive = false;
-    while (await(g, asked, &frame, &stopped)) {
-        char *text = cgam_frame_text(g->line, &frame);
+    while (get(t, &frame, sizeof frame)) {
+        char *text = get_text(t, &frame);
         cgam_status status;
         if (!text) break;
-        if (frame.kind == CGAM_FRAME_TOLD) {
-            if (call->progress.to.report) cgam_asked_tell(asked, text);
+        if (frame.kind == CGAM_FRAME_TOLD && !strpbrk(text, "\r\n")) { /* one event, not two */
+            if (call->progress.to.report) cgam_asked_tell(t->asked, text);
             free(text);
             continue;
         }
@@ -255,11 +302,11 @@ static cgam_status listen_to(cgam_server *server, guest *g, cgam_asked *asked, c
                              "what the process that the model ran in answered makes no sense; the "
                              "model may be damaged");
         pthread_mutex_lock(&server->guests_lock);
-        g->kept = (size_t)frame.kept;
+        t->g->kept = (size_t)frame.kept;
         pthread_mutex_unlock(&server->guests_lock);
         return status;
     }
-    return stopped ? CGAM_E_INTERRUPTED : lost(server->env, g);
+    return silent(server->env, t);
 }
 
 bool cgam_guest_needed(const cgam_verb *verb)
@@ -277,8 +324,9 @@ cgam_status cgam_guest_ask(cgam_server *server, cgam_asked *asked, const cgam_wi
     const char *model = cgam_args_text(call->args, "model");
     guest *g = take(server, model ? model : "");
     if (!g) return CGAM_E_IO;
-    cgam_status status = send_work(g, call->verb, wish) ? listen_to(server, g, asked, call, &alive)
-                                                        : lost(server->env, g);
+    talk t = {.g = g, .asked = asked};
+    cgam_status status = send_work(&t, call->verb, wish) ? listen_to(server, &t, call, &alive)
+                                                         : silent(server->env, &t);
     give_back(server, g, alive);
     return status;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 static const double LOOK_EVERY = 0.02; /* seconds between looks for the client */
+enum { BEHIND = 1 << 16 }; /* bytes that a reader of events may be, and still be told of progress */
 
 char *cgam_error_text(int code, const char *message)
 {
@@ -57,6 +58,11 @@ static bool shall_stop(void *user) { return cgam_asked_stop(user); }
 /* Adds bytes to what is to be sent; false without memory. The lock is held. */
 static bool append(cgam_asked *asked, const char *bytes, size_t size)
 {
+    if (asked->text_size + size > asked->text_room && asked->text_at > 0) {
+        asked->text_size -= asked->text_at; /* what has gone makes room */
+        memmove(asked->text, asked->text + asked->text_at, asked->text_size);
+        asked->text_at = 0;
+    }
     if (asked->text_size + size > asked->text_room) {
         size_t room = 2 * (asked->text_size + size);
         char *text = realloc(asked->text, room);
@@ -77,13 +83,14 @@ static void wake(cgam_asked *asked)
     }
 }
 
-/* One event with a document on one line; `last` ends the stream. */
+/* One event with a document on one line; `last` ends the stream. Others are left out for one who does not read them. */
 static void tell(cgam_asked *asked, const char *event, const char *data, bool last)
 {
     pthread_mutex_lock(&asked->lock);
-    bool fine = append(asked, "event: ", 7) && append(asked, event, strlen(event)) &&
-                append(asked, "\ndata: ", 7) && append(asked, data, strlen(data)) &&
-                append(asked, "\n\n", 2);
+    bool skip = !last && asked->text_size - asked->text_at > BEHIND;
+    bool fine = skip || (append(asked, "event: ", 7) && append(asked, event, strlen(event)) &&
+                         append(asked, "\ndata: ", 7) && append(asked, data, strlen(data)) &&
+                         append(asked, "\n\n", 2));
     if (!fine) asked->gone = true; /* half an event is none */
     if (last || !fine) asked->stage = CGAM_STAGE_DONE;
     wake(asked);

@@ -63,6 +63,16 @@ def a_guest_that_hangs(s, want):
     check(lens(s) == want, "another guest is started after one that hung")
 
 
+def a_guest_that_does_not_take_its_work(s, want):
+    """More than a socket takes is on its way: the request has its time all the same, and so has the server's end."""
+    (pid,) = guests(s)
+    os.kill(pid, signal.SIGSTOP)
+    code, doc = s.verb("lm states", prompts={"text": "the good film\n" * 100000}, exact=True)
+    check(code == 503 and "stopped after" in doc["error"], "one that does not read", code, doc)
+    check(pid not in guests(s), "it is gone", pid)
+    check(lens(s) == want, "another guest is started after one that did not read")
+
+
 def a_client_that_leaves(s):
     (pid,) = guests(s)
     os.kill(pid, signal.SIGSTOP)
@@ -118,6 +128,7 @@ with folder() as here:
             events(served)
             a_guest_that_dies(served, first)
             a_guest_that_hangs(served, first)
+            a_guest_that_does_not_take_its_work(served, first)
             a_client_that_leaves(served)
             answer = lens(served, model="bad")
             check(answer[0] == 400 and "block_count is 0" in answer[1]["error"], "a damaged model", answer)

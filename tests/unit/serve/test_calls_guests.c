@@ -45,11 +45,18 @@ static int behave(const char *how)
 {
     cgam_frame frame = {.kind = CGAM_FRAME_DONE, .size = 100};
     if (strcmp(how, "dies at once") == 0) return 9;
+    if (strcmp(how, "does not read") == 0) pause();
     while (take_work()) {
         if (strcmp(how, "dies") == 0) return 7;
         if (strcmp(how, "aborts") == 0) abort();
         if (strcmp(how, "cut in its head") == 0) return !cgam_frame_write(0, &frame, 3);
         if (strcmp(how, "cut") == 0) return !cgam_frame_write(0, &frame, sizeof frame);
+        if (strcmp(how, "stalls in its head") == 0 || strcmp(how, "stalls") == 0) {
+            (void)cgam_frame_write(0, &frame, how[6] ? 3 : sizeof frame);
+            pause();
+        }
+        while (strcmp(how, "chatters") == 0) send_frame(CGAM_FRAME_TOLD, 0, "{}");
+        if (strcmp(how, "two events") == 0) send_frame(CGAM_FRAME_TOLD, 0, "{}\n\nevent: document");
         if (strcmp(how, "large") == 0) {
             frame.size = UINT64_MAX;
             (void)cgam_frame_write(0, &frame, sizeof frame);
@@ -85,6 +92,8 @@ typedef struct host {
     cgam_tenant store;
     json_t *doc; /* that came */
     bool negative;
+    size_t lent; /* bytes; 0: 5 */
+    bool events; /* progress is to be told */
 } host;
 
 static void host_open(host *h, cgam_env *env, const char *how)
@@ -110,18 +119,27 @@ static void host_close(host *h)
     json_decref(h->doc);
 }
 
+static void ignore(void *user, const cgam_progress_at *at)
+{
+    (void)user;
+    (void)at;
+}
+
 /* Asks a guest of a model, and lends it a file. */
 static cgam_status host_ask(host *h, const char *model)
 {
     int used;
     cgam_env *env = h->server.env;
     cgam_args *args = NULL;
-    cgam_lent file = {"prompt", "bytes", 5};
+    void *bytes = calloc(1, h->lent ? h->lent : 5);
+    cgam_lent file = {"prompt", bytes, h->lent ? h->lent : 5};
     cgam_wish wish = {.env = env, .files = &file, .count = 1};
     const cgam_verb *verb = cgam_verb_find(2, (const char *const[]){"lm", "lens"}, &used);
     wish.options = json_pack("{ssss}", "prompt", "x", "model", model);
     cgam_call call = {.verb = verb, .env = env, .doc = json_object()};
-    cgam_status status = wish.options && call.doc ? CGAM_OK : cgam_fail_nomem(env, "options");
+    cgam_status status =
+        bytes && wish.options && call.doc ? CGAM_OK : cgam_fail_nomem(env, "options");
+    if (h->events) call.progress.to.report = ignore;
     if (status == CGAM_OK) status = cgam_args_json(env, verb, wish.options, &args);
     call.args = args;
     if (status == CGAM_OK) status = cgam_guest_ask(&h->server, &h->asked, &wish, &call);
@@ -130,6 +148,7 @@ static cgam_status host_ask(host *h, const char *model)
     h->negative = call.negative;
     json_decref(wish.options);
     cgam_args_free(args);
+    free(bytes);
     return status;
 }
 
@@ -155,6 +174,7 @@ static void guests_that_mean_no_good_are_told_of(void **state)
         {"cut", "itself with status 0", CGAM_E_INTERNAL, 0},
         {"large", "signal 9", CGAM_E_INTERNAL, 0},
         {"no document", "makes no sense", CGAM_E_INTERNAL, 0},
+        {"two events", "makes no sense", CGAM_E_INTERNAL, 0},
         {"no frame", "makes no sense", CGAM_E_INTERNAL, 0},
         {"no failure", "makes no sense", CGAM_E_INTERNAL, 0},
         {"no status", "makes no sense", CGAM_E_INTERNAL, 0},
@@ -198,6 +218,30 @@ static void a_guest_stops_when_it_is_asked_to(void **state)
     assert_int_equal(cgam_guests_describe(&h.server).count, !failed);
     host_close(&h);
     cgam_env_free(env);
+}
+
+/* In the middle of a word of its own or of ours, or in words without end, of which no more is kept than somebody reads. */
+static void a_guest_that_stalls_is_ended(void **state)
+{
+    (void)state;
+    static const char *const cases[] = {"does not read", "stalls in its head", "stalls",
+                                        "chatters"};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        host h;
+        cgam_env *env = object_env(1);
+        host_open(&h, env, cases[i]);
+        h.lent = i == 0 ? 4 << 20 : 0; /* more than a socket takes */
+        h.events = true;
+        h.asked.limit = 0.1;
+        double begun = cgam_clock();
+        assert_int_equal(host_ask(&h, "m.gguf"), CGAM_E_INTERRUPTED);
+        assert_true(h.asked.late && cgam_clock() - begun < WAIT_SECONDS);
+        assert_int_equal(cgam_guests_describe(&h.server).count, 0);
+        assert_true(h.asked.text_room < 1 << 20);
+        free(h.asked.text);
+        host_close(&h);
+        cgam_env_free(env);
+    }
 }
 
 /* Each says that it keeps 100 bytes. */
@@ -472,6 +516,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(guests_that_mean_no_good_are_told_of),
         cmocka_unit_test(a_guest_stops_when_it_is_asked_to),
+        cmocka_unit_test(a_guest_that_stalls_is_ended),
         cmocka_unit_test(guests_that_keep_too_much_go),
         cmocka_unit_test(what_the_server_lacks_for_a_guest_is_told),
         cmocka_unit_test(a_guest_answers_or_ends),
