@@ -15,6 +15,7 @@
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { NAME_ROOM = 64, AS_MAX = 64 };
 
@@ -301,7 +302,10 @@ static cgam_status take_out(cgam_wish *w, const cgam_param *p, const char *id, j
         return refuse(w, p, "a name below the root is expected: letters, digits and ._-");
     w->writes = true;
     *out = json_sprintf("%s/%s", w->house->root, id);
-    return *out ? CGAM_OK : cgam_fail_nomem(w->env, p->name);
+    if (!*out) return cgam_fail_nomem(w->env, p->name);
+    struct stat st;
+    bool link = lstat(json_string_value(*out), &st) == 0 && S_ISLNK(st.st_mode);
+    return link ? refuse(w, p, "a link is no place below the root") : CGAM_OK;
 }
 
 static bool names_file(const cgam_param *p)

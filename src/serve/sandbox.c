@@ -29,7 +29,14 @@ enum {
     READ_FILE = 1 << 2,
     READ_DIR = 1 << 3,
     WRITE_FILE = 1 << 1,
-    TRUNCATE = 1 << 14
+    MAKE_CHAR = 1 << 6,
+    MAKE_SOCK = 1 << 9,
+    MAKE_FIFO = 1 << 10,
+    MAKE_BLOCK = 1 << 11,
+    MAKE_SYM = 1 << 12,
+    TRUNCATE = 1 << 14,
+    /* A link below the root would lead the server, which is in no sandbox, out of it; a pipe would hold it up. */
+    NOWHERE = MAKE_CHAR | MAKE_SOCK | MAKE_FIFO | MAKE_BLOCK | MAKE_SYM
 };
 
 typedef struct ruleset {
@@ -63,7 +70,7 @@ static void close_files(const cgam_sandbox *box, cgam_sandboxed *done)
     if (rules < 0) return;
     allow(rules, "/", EXECUTE | READ_FILE | READ_DIR);
     allow(rules, "/dev/null", (READ_FILE | WRITE_FILE | TRUNCATE) & files);
-    for (int i = 0; i < box->count; i++) allow(rules, box->folders[i], files);
+    for (int i = 0; i < box->count; i++) allow(rules, box->folders[i], files & ~(uint64_t)NOWHERE);
     done->files = syscall(RESTRICT_SELF, rules, 0) == 0;
     done->signals = done->files && version >= SCOPES_FROM;
     close(rules);

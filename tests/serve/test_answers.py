@@ -243,6 +243,10 @@ def outs_lie_below_the_root(s, where):
     check(code == 200 and {"name": "first", "folder": True} in [{k: f[k] for k in ("name", "folder")} for f in json.loads(data)["files"]],
           "folders", code, data)
     os.symlink("/etc", f"{where}/below/link")
+    os.mkdir(f"{where}/outside")
+    os.symlink(f"{where}/outside", f"{where}/below/out")
+    code, got = s.verb("study competition", trials=4, out="out", figures="no")
+    check(code == 403 and "link" in got["error"] and not os.listdir(f"{where}/outside"), "a link leads out", code, got)
     for path in "..", "first/../..", "link", "link/passwd", "%2e%2e/q.npy", "first//summary.json/x", "none":
         code, _, data = s.request("GET", f"/api/out/{path}")
         check(code == 404, "path", path, code, data[:100])

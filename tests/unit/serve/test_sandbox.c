@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -56,6 +57,25 @@ static void files_are_written_below_its_folders_alone(void **state)
 {
     (void)state;
     inside(try_files);
+}
+
+/* What would lead the server, which follows names below the root, out of it, or hold it up. */
+static int try_special_files(cgam_sandboxed has, const char *folder)
+{
+    char path[64];
+    if (!has.files) return NOT_THERE;
+    snprintf(path, sizeof path, "%s/x", folder);
+    return symlink("/etc", path) != 0 && mkfifo(path, 0600) != 0 &&
+                   mknod(path, S_IFSOCK | 0600, 0) != 0 && mkdir(path, 0700) == 0 &&
+                   rmdir(path) == 0
+               ? FINE
+               : BROKEN;
+}
+
+static void links_and_pipes_are_not_made(void **state)
+{
+    (void)state;
+    inside(try_special_files);
 }
 
 static int try_network(cgam_sandboxed has, const char *folder)
@@ -109,6 +129,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_are_written_below_its_folders_alone),
+        cmocka_unit_test(links_and_pipes_are_not_made),
         cmocka_unit_test(there_are_no_sockets),
         cmocka_unit_test(memory_is_limited),
         cmocka_unit_test(others_are_not_signalled),
