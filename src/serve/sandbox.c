@@ -1,13 +1,15 @@
 /* sandbox.c: limits of Linux, each asked for by itself, so that an older kernel gives what it has. Files by Landlock: all may be
- * read and run, what may be written lies below the folders given. Calls by seccomp: sockets, other processes, and what changes
- * the system are refused with EPERM; a list of what is forbidden and not of what is allowed, since libllama and the C library
- * may need tomorrow what they do not today. */
+ * read and run, what may be written lies below the folders given. Calls by seccomp: sockets, other processes, whose a file is,
+ * and what changes the system are refused with EPERM; a list of what is forbidden and not of what is allowed, since libllama
+ * and the C library may need tomorrow what they do not today. */
 #include "serve/sandbox.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <stdint.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -85,23 +87,70 @@ enum { ARCH = (int)AUDIT_ARCH_AARCH64, NUMBERS = 0x40000000 };
 enum { ARCH = 0, NUMBERS = 0 };
 #endif
 
-static const int forbidden[] = {SYS_socket,      SYS_connect,          SYS_bind,
-                                SYS_listen,      SYS_accept,           SYS_accept4,
-                                SYS_ptrace,      SYS_process_vm_readv, SYS_process_vm_writev,
-                                SYS_bpf,         SYS_perf_event_open,  SYS_userfaultfd,
-                                SYS_add_key,     SYS_request_key,      SYS_keyctl,
-                                SYS_mount,       SYS_umount2,          SYS_pivot_root,
-                                SYS_chroot,      SYS_unshare,          SYS_setns,
-                                SYS_init_module, SYS_finit_module,     SYS_delete_module,
-                                SYS_kexec_load,  SYS_io_uring_setup,   SYS_open_by_handle_at,
-                                SYS_reboot,      SYS_swapon,           SYS_swapoff,
-                                SYS_sethostname, SYS_settimeofday};
+/* By their numbers, which are the same everywhere: calls that headers may be too old for. */
+enum {
+    OPEN_TREE = 428,
+    MOVE_MOUNT = 429,
+    FSOPEN = 430,
+    FSCONFIG = 431,
+    FSMOUNT = 432,
+    FSPICK = 433,
+    CLONE3 = 435,
+    PIDFD_GETFD = 438,
+    PROCESS_MADVISE = 440,
+    MOUNT_SETATTR = 442,
+    FCHMODAT2 = 452,
+    SETXATTRAT = 463,
+    REMOVEXATTRAT = 466,
+    FILE_SETATTR = 469
+};
+
+static const int forbidden[] = {
+    /* sockets, but for the line to the server */
+    SYS_socket, SYS_connect, SYS_bind, SYS_listen, SYS_accept, SYS_accept4,
+    /* other processes */
+    SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, PIDFD_GETFD, PROCESS_MADVISE,
+    /* whose a file is and who may read it, which Landlock lets pass */
+    SYS_fchmod, SYS_fchmodat, FCHMODAT2, SYS_fchown, SYS_fchownat, SYS_setxattr, SYS_lsetxattr,
+    SYS_fsetxattr, SETXATTRAT, SYS_removexattr, SYS_lremovexattr, SYS_fremovexattr, REMOVEXATTRAT,
+    FILE_SETATTR, SYS_utimensat,
+#ifdef SYS_chmod /* not where calls are young */
+    SYS_chmod, SYS_chown, SYS_lchown, SYS_utime, SYS_utimes, SYS_futimesat,
+#endif
+    /* memory that stays when the process has gone */
+    SYS_shmget, SYS_msgget, SYS_semget,
+    /* the system */
+    SYS_bpf, SYS_perf_event_open, SYS_userfaultfd, SYS_add_key, SYS_request_key, SYS_keyctl,
+    SYS_mount, SYS_umount2, SYS_pivot_root, OPEN_TREE, MOVE_MOUNT, FSOPEN, FSCONFIG, FSMOUNT,
+    FSPICK, MOUNT_SETATTR, SYS_chroot, SYS_unshare, SYS_setns, SYS_init_module, SYS_finit_module,
+    SYS_delete_module, SYS_kexec_load, SYS_io_uring_setup, SYS_open_by_handle_at, SYS_fanotify_init,
+    SYS_reboot, SYS_swapon, SYS_swapoff, SYS_acct, SYS_sethostname, SYS_setdomainname,
+    SYS_settimeofday, SYS_clock_settime, SYS_clock_adjtime, SYS_adjtimex};
+
+/* Refused where an argument has one of these bits: whose limits and turns, 0 is one's own; namespaces. */
+static const struct {
+    int call;
+    unsigned argument;
+    uint32_t bits;
+} partly[] = {{SYS_prlimit64, 0, UINT32_MAX},
+              {SYS_setpriority, 1, UINT32_MAX},
+              {SYS_ioprio_set, 1, UINT32_MAX},
+              {SYS_sched_setscheduler, 0, UINT32_MAX},
+              {SYS_sched_setparam, 0, UINT32_MAX},
+              {SYS_sched_setattr, 0, UINT32_MAX},
+              {SYS_clone, 0,
+               CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |
+                   CLONE_NEWPID | CLONE_NEWNET}};
 
 static bool close_calls(void)
 {
-    enum { COUNT = sizeof forbidden / sizeof *forbidden, ROOM = 2 * COUNT + 8 };
+    enum {
+        COUNT = sizeof forbidden / sizeof *forbidden,
+        PARTLY = sizeof partly / sizeof *partly,
+        ROOM = 2 * COUNT + 5 * PARTLY + 10
+    };
     struct sock_filter code[ROOM];
-    const struct sock_filter refuse = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 1 /* EPERM */);
+    const struct sock_filter refuse = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
     unsigned n = 0;
     if (!ARCH) return false;
     code[n++] =
@@ -116,6 +165,20 @@ static bool close_calls(void)
         code[n++] =
             (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)forbidden[i], 0, 1);
         code[n++] = refuse;
+    }
+    /* What it is asked for stands in memory that a filter does not see; the C library takes clone then. */
+    code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, CLONE3, 0, 1);
+    code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS);
+    for (unsigned i = 0; i < PARTLY; i++) {
+        unsigned at =
+            (unsigned)offsetof(struct seccomp_data, args) +
+            8 * partly[i].argument; /* its lower half: both kinds of machine begin by it */
+        code[n++] =
+            (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)partly[i].call, 0, 4);
+        code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, at);
+        code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, partly[i].bits, 0, 1);
+        code[n++] = refuse;
+        code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
     }
     code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
     struct sock_fprog program = {.len = (unsigned short)n, .filter = code};

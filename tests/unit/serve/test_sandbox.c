@@ -4,13 +4,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 enum { FINE = 0, NOT_THERE = 77, BROKEN = 1 };
@@ -78,6 +84,67 @@ static void links_and_pipes_are_not_made(void **state)
     inside(try_special_files);
 }
 
+static int try_rights(cgam_sandboxed has, const char *folder)
+{
+    if (!has.calls) return NOT_THERE;
+    int fd = open(folder, O_RDONLY | O_DIRECTORY);
+    bool refused = fd >= 0 && chmod(folder, 0755) != 0 && fchmod(fd, 0755) != 0 &&
+                   fchmodat(AT_FDCWD, folder, 0755, 0) != 0 && chown(folder, getuid(), getgid()) &&
+                   utimes(folder, NULL) != 0 && setxattr(folder, "user.x", "y", 1, 0) != 0;
+    struct stat st;
+    return refused && stat(folder, &st) == 0 && (st.st_mode & 0777) == 0700 ? FINE : BROKEN;
+}
+
+static void rights_of_files_stay_as_they_are(void **state)
+{
+    (void)state;
+    inside(try_rights);
+}
+
+static int try_others(cgam_sandboxed has, const char *folder)
+{
+    (void)folder;
+    if (!has.calls) return NOT_THERE;
+    struct rlimit theirs, own;
+    bool kept = prlimit(getppid(), RLIMIT_CPU, NULL, &theirs) != 0 && errno == EPERM &&
+                setpriority(PRIO_PROCESS, (id_t)getppid(), 5) != 0 && errno == EPERM;
+    return kept && prlimit(0, RLIMIT_CPU, NULL, &own) == 0 && getrlimit(RLIMIT_CPU, &own) == 0 &&
+                   setpriority(PRIO_PROCESS, 0, 5) == 0
+               ? FINE
+               : BROKEN;
+}
+
+static void limits_of_others_stay_as_they_are(void **state)
+{
+    (void)state;
+    inside(try_others);
+}
+
+/* A child, started by a call of the system; its end is waited for. */
+static bool starts(long pid)
+{
+    if (pid == 0) _exit(0);
+    return pid > 0 && waitpid((pid_t)pid, NULL, 0) == (pid_t)pid;
+}
+
+static int try_rooms(cgam_sandboxed has, const char *folder)
+{
+    enum { FSOPEN = 430 };
+    (void)folder;
+    if (!has.calls) return NOT_THERE;
+    bool closed = !starts(syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0)) &&
+                  unshare(CLONE_NEWUSER) != 0 && syscall(FSOPEN, "tmpfs", 0) < 0 &&
+                  shmget(IPC_PRIVATE, 4096, IPC_CREAT | 0600) < 0;
+    return closed && starts(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0)) && starts(fork()) ? FINE
+                                                                                       : BROKEN;
+}
+
+static void there_is_no_way_to_other_namespaces(void **state)
+{
+    (void)state;
+    inside(try_rooms);
+}
+
 static int try_network(cgam_sandboxed has, const char *folder)
 {
     (void)folder;
@@ -130,6 +197,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_are_written_below_its_folders_alone),
         cmocka_unit_test(links_and_pipes_are_not_made),
+        cmocka_unit_test(rights_of_files_stay_as_they_are),
+        cmocka_unit_test(limits_of_others_stay_as_they_are),
+        cmocka_unit_test(there_is_no_way_to_other_namespaces),
         cmocka_unit_test(there_are_no_sockets),
         cmocka_unit_test(memory_is_limited),
         cmocka_unit_test(others_are_not_signalled),
