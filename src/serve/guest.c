@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 enum { LINE = 0, LENT_MAX = 256 }; /* the descriptor; files lent to a request */
@@ -196,7 +197,8 @@ cgam_status cgam_guest_run(cgam_call *call)
     opts.threads = cgam_env_threads(call->env);
     opts.interrupted = interrupted;
     signal(SIGPIPE, SIG_IGN);
-    setenv("GGML_NO_BACKTRACE", "1", 1); /* it would start a debugger */
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a server that was killed cannot end us */
+    setenv("GGML_NO_BACKTRACE", "1", 1);    /* it would start a debugger */
     enter_sandbox(call);
     cgam_llama_last_words(on_last_words);
     cgam_status status = cgam_env_new(&opts, &env);

@@ -27,11 +27,12 @@ typedef struct cgam_guest {
     char model[]; /* its path; "": the default one */
 } guest;
 
-/* Ends it and forgets it. It has nothing to lose: stores are written in whole transactions. */
+/* Ends it and forgets it. It has nothing to lose: stores are written in whole transactions. Until it is waited for, its
+ * number is its own and that of its group, also if it ended before. */
 static void end_guest(guest *g)
 {
     close(g->line);
-    (void)kill(g->pid, SIGKILL);
+    (void)kill(-g->pid, SIGKILL); /* and what it has started */
     (void)cgam_child_wait(g->pid);
     free(g);
 }

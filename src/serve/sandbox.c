@@ -108,8 +108,9 @@ enum {
 static const int forbidden[] = {
     /* sockets, but for the line to the server */
     SYS_socket, SYS_connect, SYS_bind, SYS_listen, SYS_accept, SYS_accept4,
-    /* other processes */
+    /* other processes; leaving the group that the server ends */
     SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, PIDFD_GETFD, PROCESS_MADVISE,
+    SYS_setsid, SYS_setpgid,
     /* whose a file is and who may read it, which Landlock lets pass */
     SYS_fchmod, SYS_fchmodat, FCHMODAT2, SYS_fchown, SYS_fchownat, SYS_setxattr, SYS_lsetxattr,
     SYS_fsetxattr, SETXATTRAT, SYS_removexattr, SYS_lremovexattr, SYS_fremovexattr, REMOVEXATTRAT,

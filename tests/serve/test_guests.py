@@ -9,7 +9,7 @@ import subprocess
 import threading
 import time
 
-from client import SLOW, check, finish, folder, run, server
+from client import SLOW, check, finish, folder, run, server, wait_until
 
 TINY = os.path.join(os.environ["CGAM_BUILD"], "tests", "python", "tiny_model")
 
@@ -73,6 +73,34 @@ def a_guest_that_does_not_take_its_work(s, want):
     check(lens(s) == want, "another guest is started after one that did not read")
 
 
+def children(pid):
+    with contextlib.suppress(OSError):
+        return [child for t in os.listdir(f"/proc/{pid}/task")
+                for child in open(f"/proc/{pid}/task/{t}/children", encoding="ascii").read().split()]
+    return []
+
+
+def what_a_guest_has_started_ends_with_it(where):
+    with open(f"{where}/gnuplot", "w", encoding="ascii") as f:
+        f.write("#!/bin/sh\nexec sleep 300\n")
+    os.chmod(f"{where}/gnuplot", 0o755)
+    with server("--model", "m.gguf", "--root", "out", env={**os.environ, "PATH": f"{where}:{os.environ['PATH']}"}) as s:
+        t = threading.Thread(target=sweep, args=(s,), kwargs={"out": "drawn"})
+        t.start()
+        check(wait_until(lambda: any(children(pid) for pid in guests(s)), 60), "no figure is drawn")
+        (pid,) = guests(s)
+        (child,) = children(pid)
+        os.kill(pid, signal.SIGKILL)
+        t.join()
+        check(wait_until(lambda: not running(child)), "what it started goes on", child)
+
+
+def running(pid):
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as f:
+        return f.read().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
 def a_client_that_leaves(s):
     (pid,) = guests(s)
     os.kill(pid, signal.SIGSTOP)
@@ -97,10 +125,14 @@ def limits(s):
     check(sum(x.startswith("socket:") for x in open_files) == 1, "one line to the server, nothing else of it", open_files)
 
 
-def events(s):
-    data = {"labels": "down=negative,up=positive", "queries": 8, "shots": "2", "exact": True,
+def sweep(s, **more):
+    data = {"labels": "down=negative,up=positive", "queries": 8, "shots": "2", "exact": True, **more,
             "eval": {"text": "".join(f"{'up' if i % 2 else 'down'}\ta {'good' if i % 2 else 'bad'} film {i}\n" for i in range(40))}}
-    code, _, text = s.request("POST", "/api/lm/sweep", json.dumps(data), s.headers(Accept="text/event-stream"))
+    return s.request("POST", "/api/lm/sweep", json.dumps(data), s.headers(Accept="text/event-stream"))
+
+
+def events(s):
+    code, _, text = sweep(s)
     names = re.findall(rb"^event: (\w+)$", text, re.M)
     check(code == 200 and names[-1] == b"document" and b"progress" in names, "events of a guest", code, names)
 
@@ -134,6 +166,7 @@ with folder() as here:
             check(answer[0] == 400 and "block_count is 0" in answer[1]["error"], "a damaged model", answer)
             served.alive("at the end")
         check(not guests(served), "no guest is left behind")
+        what_a_guest_has_started_ends_with_it(here)
         if SLOW == 1:
             with server("--model", "m.gguf", "--model-memory", 4) as served:
                 answer = lens(served)

@@ -6,6 +6,7 @@
 #include "support/objects.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -452,6 +453,40 @@ static void a_guest_whose_server_is_gone_ends(void **state)
     assert_int_equal(room_close(r), 0);
 }
 
+/* One that hangs does not see it: here its line stays open, by a process that holds it. `alive` ends with the guest. */
+static void a_guest_ends_with_the_process_that_started_it(void **state)
+{
+    (void)state;
+    int alive[2];
+    assert_int_equal(pipe(alive), 0);
+    fflush(NULL);
+    pid_t server = fork(), holder = 0;
+    assert_true(server >= 0);
+    if (server == 0) {
+        char *text;
+        close(alive[0]);
+        room r = room_open(NULL, 0, 0, 0, NULL);
+        if (!room_send(r, GOOD "}", "") || room_hear(r, &text) != CGAM_FRAME_DONE) _exit(1);
+        holder = fork();
+        if (holder == 0) {
+            close(alive[1]);
+            alarm(2 * WAIT_SECONDS);
+            pause();
+        }
+        _exit(write(alive[1], &holder, sizeof holder) != sizeof holder);
+    }
+    close(alive[1]);
+    int how = 0;
+    assert_int_equal(waitpid(server, &how, 0), server);
+    assert_int_equal(how, 0);
+    assert_int_equal(read(alive[0], &holder, sizeof holder), sizeof holder);
+    struct pollfd end = {.fd = alive[0], .events = POLLIN};
+    int ended = poll(&end, 1, 1000 * WAIT_SECONDS);
+    kill(holder, SIGKILL);
+    close(alive[0]);
+    assert_int_equal(ended, 1);
+}
+
 static void a_guest_without_a_sandbox_is_none(void **state)
 {
     (void)state;
@@ -521,6 +556,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(what_the_server_lacks_for_a_guest_is_told),
         cmocka_unit_test(a_guest_answers_or_ends),
         cmocka_unit_test(a_guest_whose_server_is_gone_ends),
+        cmocka_unit_test(a_guest_ends_with_the_process_that_started_it),
         cmocka_unit_test(a_guest_without_a_sandbox_is_none),
         cmocka_unit_test(a_guest_without_memory_says_so_or_ends),
     };

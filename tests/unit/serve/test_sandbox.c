@@ -145,6 +145,19 @@ static void there_is_no_way_to_other_namespaces(void **state)
     inside(try_rooms);
 }
 
+static int try_groups(cgam_sandboxed has, const char *folder)
+{
+    (void)folder;
+    if (!has.calls) return NOT_THERE;
+    return setsid() < 0 && errno == EPERM && setpgid(0, 0) != 0 && errno == EPERM ? FINE : BROKEN;
+}
+
+static void its_group_is_not_left(void **state)
+{
+    (void)state;
+    inside(try_groups);
+}
+
 static int try_network(cgam_sandboxed has, const char *folder)
 {
     (void)folder;
@@ -200,6 +213,7 @@ int main(void)
         cmocka_unit_test(rights_of_files_stay_as_they_are),
         cmocka_unit_test(limits_of_others_stay_as_they_are),
         cmocka_unit_test(there_is_no_way_to_other_namespaces),
+        cmocka_unit_test(its_group_is_not_left),
         cmocka_unit_test(there_are_no_sockets),
         cmocka_unit_test(memory_is_limited),
         cmocka_unit_test(others_are_not_signalled),
