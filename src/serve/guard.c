@@ -29,6 +29,8 @@ static void hash(const cgam_guard *guard, const char *token, size_t length, uint
                        sizeof guard->key);
 }
 
+static const char LETTERS[] = "letters, digits and -._~+/= are expected";
+
 /* The first line of a file. */
 static cgam_status read_token(cgam_env *env, const char *path, char *token)
 {
@@ -41,6 +43,8 @@ static cgam_status read_token(cgam_env *env, const char *path, char *token)
     if (length > CGAM_TOKEN_MAX)
         status = cgam_fail(env, CGAM_E_ARG, "token-file: the token has more than %d bytes",
                            CGAM_TOKEN_MAX);
+    else if (length > 0 && memchr(file.bytes, 0, length)) /* a letter is not the whole token */
+        status = cgam_fail(env, CGAM_E_ARG, "token-file: %s", LETTERS);
     else memcpy(token, file.bytes, length);
     cgam_file_unmap(&file);
     return status;
@@ -85,8 +89,7 @@ cgam_status cgam_guard_open(cgam_call *call, cgam_guard *guard)
                           sodium_base64_VARIANT_URLSAFE_NO_PADDING);
     }
     if (status == CGAM_OK && (!*guard->token || !printable(guard->token)))
-        status = cgam_fail(env, CGAM_E_ARG, "%s: letters, digits and -._~+/= are expected",
-                           file ? "token-file" : "token");
+        status = cgam_fail(env, CGAM_E_ARG, "%s: %s", file ? "token-file" : "token", LETTERS);
     randombytes_buf(guard->key, sizeof guard->key);
     hash(guard, guard->token, strlen(guard->token), guard->hash);
     return status;

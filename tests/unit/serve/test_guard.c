@@ -180,6 +180,11 @@ static void tokens_that_cannot_be_are_refused(void **state)
         assert_true(cgam_guard_token(&g, "Bearer se-cret"));
     }
     FILE *to = fopen(path, "w");
+    fwrite("s\0cret\n", 1, 7, to); /* bytes at random, say */
+    fclose(to);
+    CHECK_FAILS(env, CGAM_E_ARG, OPEN(g, "--token-file", path));
+    CHECK_MESSAGE(env, "token-file: letters, digits and");
+    to = fopen(path, "w");
     fputs(longer, to);
     fclose(to);
     CHECK_FAILS(env, CGAM_E_ARG, OPEN(g, "--token-file", path));
