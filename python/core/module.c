@@ -129,8 +129,10 @@ PyObject *raise_status(cgam_env *env, cgam_status status)
     if (!message[0]) snprintf(message, sizeof message, "%s", cgam_status_text(status));
     if (!raise_python) PyErr_SetString(PyExc_RuntimeError, message);
     else {
+        /* It may quote bytes of a file, or end within a character. */
+        PyObject *said = PyUnicode_DecodeUTF8(message, (Py_ssize_t)strlen(message), "replace");
         PyObject *none =
-            PyObject_CallFunction(raise_python, "ss", cgam_status_name(status), message);
+            said ? PyObject_CallFunction(raise_python, "sN", cgam_status_name(status), said) : NULL;
         Py_XDECREF(none);
         if (!PyErr_Occurred()) PyErr_SetString(PyExc_RuntimeError, message);
     }

@@ -235,6 +235,16 @@ def test_wrong_options(bank):
         bank.recall(q, alpha=1.5, mode="coupled")
 
 
+def test_messages_have_any_bytes(tmp_path):
+    """Those of a file, or the first of a character whose others had no room."""
+    (tmp_path / "Z.csv").write_bytes(b"1,2\n3,\xff\xfe\n")
+    with pytest.raises(cgam.InputError, match="Z.csv: .*\ufffd"):
+        cgam.Bank.open(tmp_path / "Z.csv")
+    for first in ("", "x"):
+        with pytest.raises(cgam.InputError, match="^no verb"):
+            cgam.run(first + "\u00e4" * 300)
+
+
 # ---- memory and lifetimes
 
 def test_any_order_of_deletion(rng):
