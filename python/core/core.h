@@ -93,7 +93,7 @@ void arrays_release(arrays *a);
 /* Before PyArg_ParseTuple, which takes nothing else; false: an exception is set. */
 bool is_tuple(PyObject *object, const char *name);
 /* Of a str, without a NUL inside; NULL: an exception is set. */
-const char *text_of(PyObject *object);
+const char *text_of(PyObject *object, const char *name);
 
 /* Fields of the library's structs, by name; a NULL name ends. */
 typedef struct field {

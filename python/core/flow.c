@@ -102,7 +102,7 @@ static int options_of(cgam_flow_opts *o, const char *method, PyObject *options, 
         o->stop = 0;
         for (Py_ssize_t i = 0; i < PyTuple_Size(stop); i++) {
             unsigned event = 0;
-            const char *name = text_of(PyTuple_GetItem(stop, i));
+            const char *name = text_of(PyTuple_GetItem(stop, i), "stop");
             if (!name) return -1;
             if (!cgam_event_find(name, &event)) {
                 PyErr_Format(PyExc_ValueError, "no event '%s'", name);

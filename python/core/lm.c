@@ -359,7 +359,7 @@ static PyObject *generate(PyObject *self, PyObject *args)
     if (o.stop_count > STOPS)
         return PyErr_Format(PyExc_ValueError, "stop: at most %d words", STOPS);
     for (int64_t i = 0; i < o.stop_count; i++)
-        if (!(stop[i] = text_of(PyTuple_GetItem(stop_in, i)))) return NULL;
+        if (!(stop[i] = text_of(PyTuple_GetItem(stop_in, i), "stop"))) return NULL;
     o.stop = stop;
     prompt.tokens = array_raw_in(&a, tokens_in, "tokens", 4, &prompt.count);
     if (prompt.tokens && edits_of(h->it, edits_in, &a, &o.edits) == 0) {

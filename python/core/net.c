@@ -213,7 +213,7 @@ static PyObject *net_new(PyObject *self, PyObject *none)
 static const cgam_lagr *lagr_of(handle *net, PyObject *object)
 {
     if (PyUnicode_Check(object)) {
-        const char *name = text_of(object);
+        const char *name = text_of(object, "lagrangian");
         const cgam_lagr *found = name ? cgam_lagr_find(name) : NULL;
         if (name && !found) PyErr_Format(PyExc_ValueError, "no Lagrangian '%s'", name);
         return found;

@@ -104,7 +104,7 @@ static PyObject *plan_new(PyObject *self, PyObject *const *args, Py_ssize_t coun
     if (!bank) return NULL;
     cgam_recall_opts opts = cgam_recall_opts_default();
     if (args[1] != Py_None) {
-        const char *mode = text_of(args[1]);
+        const char *mode = text_of(args[1], "mode");
         if (!mode) return NULL;
         if (!cgam_mode_find(mode, &opts.mode))
             return PyErr_Format(PyExc_ValueError, "mode is '%s', there are %s, %s, %s and %s", mode,
@@ -268,7 +268,7 @@ static PyObject *activation_order(PyObject *self, PyObject *name)
 {
     (void)self;
     double order;
-    const char *text = text_of(name);
+    const char *text = text_of(name, "activation");
     if (!text) return NULL;
     if (cgam_activation_find(text, &order)) return PyFloat_FromDouble(order);
     return PyErr_Format(

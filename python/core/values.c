@@ -37,12 +37,16 @@ bool is_tuple(PyObject *object, const char *name)
     return false;
 }
 
-const char *text_of(PyObject *object)
+const char *text_of(PyObject *object, const char *name)
 {
     Py_ssize_t size;
+    if (!PyUnicode_Check(object)) {
+        PyErr_Format(PyExc_TypeError, "%s: a text is expected", name);
+        return NULL;
+    }
     const char *text = PyUnicode_AsUTF8AndSize(object, &size);
     if (!text || (size_t)size == strlen(text)) return text;
-    PyErr_SetString(PyExc_ValueError, "a text has a NUL inside");
+    PyErr_Format(PyExc_ValueError, "%s: the text has a NUL inside", name);
     return NULL;
 }
 
@@ -219,7 +223,7 @@ int fields_set(field *fields, PyObject *dict, void *into)
         return -1;
     }
     while (PyDict_Next(dict, &at, &key, &value)) {
-        const char *name = text_of(key);
+        const char *name = text_of(key, "option");
         const field *f = fields;
         if (!name) return -1;
         while (f->name && strcmp(f->name, name) != 0) f++;

@@ -227,6 +227,9 @@ def test_wrong_options(bank):
             bank.recall(q, **options)
     with pytest.raises(TypeError, match="max_iter: an integer"):
         bank.recall(q, max_iter=1.5)
+    for name in ("mode", "activation"):
+        with pytest.raises(TypeError, match=f"{name}: a text"):
+            bank.plan(**{name: 3})
     with pytest.raises(ValueError, match="NUL"):
         bank.plan("first\0")
     with pytest.raises(cgam.Error, match="no verb"):
