@@ -203,14 +203,14 @@ def context_margin(gate: Gate, projection: Any = None) -> float:
 
 def hopfield_energy(bank: "Bank", beta: float, xi: Any) -> float:
     """-lse(beta, Z xi) + |xi|^2/2 + ln(N)/beta + M^2/2."""
-    return float(_core.hopfield(bank._handle, "energy", beta, 0.0, vector(xi, "xi", bank.d), None, 0.0,
+    return float(_core.hopfield(bank._handle, "energy", beta, None, vector(xi, "xi", bank.d), None, 0.0,
                                 1)[0])
 
 
 def hopfield_update(bank: "Bank", beta: float, xi: Any) -> Array:
     """Z' softmax(beta Z xi), (d,)."""
     out = np.empty(bank.d)
-    _core.hopfield(bank._handle, "update", beta, 0.0, vector(xi, "xi", bank.d), out, 0.0, 1)
+    _core.hopfield(bank._handle, "update", beta, None, vector(xi, "xi", bank.d), out, 0.0, 1)
     return out
 
 
@@ -222,7 +222,7 @@ def hopfield_settle(bank: "Bank", beta: float, xi: Any, *, tol: Optional[float] 
     if max_iter is None:
         max_iter = int(default("recall", "max-iter"))
     out = np.empty(bank.d)
-    _, iterations, change = _core.hopfield(bank._handle, "settle", beta, 0.0, vector(xi, "xi", bank.d),
+    _, iterations, change = _core.hopfield(bank._handle, "settle", beta, None, vector(xi, "xi", bank.d),
                                            out, tol, max_iter)
     return out, iterations, change
 

@@ -262,19 +262,22 @@ static PyObject *context_margin(PyObject *self, PyObject *args)
 /* ---- memories of one stage -------------------------------------------------------------------- */
 
 /* hopfield(bank, what, beta, power, x, out, tol, max_iter) -> (energy, iterations, change): "energy",
- * which needs no out, "update" and "settle" of the modern Hopfield network; with power > 0 energy and
- * update of the dense associative memory. */
+ * which needs no out, "update" and "settle" of the modern Hopfield network; unless power is None, energy
+ * and update of the dense associative memory. */
 static PyObject *hopfield(PyObject *self, PyObject *args)
 {
     (void)self;
-    PyObject *object, *in, *to;
+    PyObject *object, *power_in, *in, *to;
     const char *what;
-    double beta, power, tol, E = 0, change = 0;
+    double beta, power = 0, tol, E = 0, change = 0;
     long long most;
     int64_t iterations = 0;
-    if (!PyArg_ParseTuple(args, "OsddOOdL:hopfield", &object, &what, &beta, &power, &in, &to, &tol,
-                          &most))
+    if (!PyArg_ParseTuple(args, "OsdOOOdL:hopfield", &object, &what, &beta, &power_in, &in, &to,
+                          &tol, &most))
         return NULL;
+    bool dense = power_in != Py_None;
+    if (dense) power = PyFloat_AsDouble(power_in);
+    if (PyErr_Occurred()) return NULL;
     handle *h = handle_of(object, BANK);
     if (!h) return NULL;
     int64_t d = cgam_bank_describe(h->it).d;
@@ -283,13 +286,12 @@ static PyObject *hopfield(PyObject *self, PyObject *args)
     const double *x = array_in(&a, in, "x", d, NULL);
     double *out = x && what[0] != 'e' ? array_out(&a, to, "out", d) : NULL;
     if (x && !PyErr_Occurred()) {
-        if (what[0] == 'e' && power > 0)
-            WORK(status = cgam_dense_energy(h->it, beta, power, x, &E));
+        if (what[0] == 'e' && dense) WORK(status = cgam_dense_energy(h->it, beta, power, x, &E));
         else if (what[0] == 'e') WORK(status = cgam_hopfield_energy(h->it, beta, x, &E));
         else if (what[0] == 's')
             WORK(status =
                      cgam_hopfield_settle(h->it, beta, x, tol, most, out, &iterations, &change));
-        else if (power > 0) WORK(status = cgam_dense_update(h->it, beta, power, x, out));
+        else if (dense) WORK(status = cgam_dense_update(h->it, beta, power, x, out));
         else WORK(status = cgam_hopfield_update(h->it, beta, x, out));
     }
     return finish(&a, h, status, Py_BuildValue("dLd", E, (long long)iterations, change));

@@ -282,6 +282,10 @@ def test_theory(bank, rng):
     np.testing.assert_allclose(s, np.linalg.solve(A, x), atol=1e-9)
     assert t.dense_energy(bank, 1.0, 3.0, t.dense_update(bank, 1.0, 3.0, xi)) <= t.dense_energy(
         bank, 1.0, 3.0, xi)
+    for power in (-1.0, 0.0, 1.0, np.nan):  # it is no memory of exponentials then
+        for f in (t.dense_energy, t.dense_update):
+            with pytest.raises(cgam.InputError, match="power"):
+                f(bank, 1.0, power, xi)
     star = t.hopfield_bounds(bank, 30.0, 3, Z[3], Z[3])
     assert star.separation == pytest.approx(1 - np.sort(Z @ Z[3])[-2])
 
