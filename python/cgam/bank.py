@@ -91,9 +91,9 @@ class Plan:
 
         starts   random ones, beside those that are tried in any case; default 64
         """
-        count = int(default("landscape", "starts")) if starts is None else _count(starts, "starts")
+        count = int(default("landscape", "starts")) if starts is None else _count(starts, "starts", 2**63 - 1)
         points, p, rest = _core.plan_landscape(self._handle, *self._one(query, context), count,
-                                               _count(seed, "seed"))
+                                               _count(seed, "seed", 2**64 - 1))
         found = np.frombuffer(points, POINT_DTYPE)
         return Landscape(found, np.frombuffer(p, F64).reshape(len(found), -1), **rest)
 
@@ -262,10 +262,10 @@ def _top() -> int:
     return int(default("recall", "top"))
 
 
-def _count(x: Any, name: str) -> int:
+def _count(x: Any, name: str, most: Optional[int] = None) -> int:
     k = _index(x)
-    if k < 0:
-        raise ValueError(f"{name} is {k}, 0 or more is expected")
+    if k < 0 or (most is not None and k > most):
+        raise ValueError(f"{name} is {k}, 0 {'or more' if most is None else f'to {most}'} is expected")
     return k
 
 

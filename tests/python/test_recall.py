@@ -170,7 +170,8 @@ def test_landscape_and_branch_are_the_programs(rng, program, tmp_path):
     assert branch.path["beta"][-1] == 6
     for wrong in (lambda: bank.plan("first").landscape(q), lambda: bank.plan("first").branch(q),
                   lambda: bank.plan("coupled").landscape(q[:3]), lambda: bank.plan("anneal").branch(q, c[:2]),
-                  lambda: bank.plan("coupled").landscape(q, starts=-1)):
+                  lambda: bank.plan("coupled").landscape(q, starts=-1), lambda: bank.plan("coupled").landscape(q, starts=2**63),
+                  lambda: bank.plan("coupled").landscape(q, seed=2**64)):
         with pytest.raises(ValueError):
             wrong()
 
