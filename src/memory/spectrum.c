@@ -305,6 +305,7 @@ static bool inverse(double alpha, double omega, double amount, double size, doub
 cgam_status cgam_spectrum_solve(const cgam_spectrum *sp, double alpha, const double *x, double *y)
 {
     cgam_env *env = sp->bank->env;
+    if (!isfinite(alpha)) return cgam_fail(env, CGAM_E_ARG, "solve: alpha = %g", alpha);
     const cgam_rows *Z = &sp->bank->Z;
     cgam_span here = cgam_rows_span(Z);
     double size = cgam_vectors_norm(env, Z, x), gain;
@@ -334,6 +335,7 @@ cgam_status cgam_spectrum_solve_range(const cgam_spectrum *sp, double alpha, con
                                       double *y)
 {
     cgam_env *env = sp->bank->env;
+    if (!isfinite(alpha)) return cgam_fail(env, CGAM_E_ARG, "solve: alpha = %g", alpha);
     int64_t d = sp->bank->Z.d, n = sp->bank->Z.n, m = sp->info.modes;
     double *work = cgam_alloc(env, (size_t)(sp->through_bank ? m + d : n), sizeof *work), gain;
     if (!work) return cgam_fail_nomem(env, "modes of a vector");

@@ -64,6 +64,7 @@ cgam_status cgam_hopfield_settle(const cgam_bank *bank, double beta, const doubl
 {
     cgam_status alone = cgam_bank_alone(bank, "a Hopfield network");
     if (alone != CGAM_OK) return alone;
+    if (isnan(tol)) return cgam_fail(bank->env, CGAM_E_ARG, "tol is %g", tol);
     int64_t d = bank->Z.d;
     double *next = cgam_alloc(bank->env, (size_t)d, sizeof *next), moved = INFINITY;
     if (!next) return cgam_fail_nomem(bank->env, "a fixed point");

@@ -252,6 +252,18 @@ static void formulas_are_refused_what_they_do_not_hold_for(void **state)
                                       &in));
         CHECK_MESSAGE(env, "above 0 and 0 or more");
     }
+    for (int i = 0; i < 2; i++) {
+        const double alpha = i == 0 ? NAN : INFINITY;
+        cgam_winner winner;
+        CHECK_FAILS(env, CGAM_E_ARG, cgam_spectrum_solve(sp, alpha, b, out));
+        CHECK_FAILS(env, CGAM_E_ARG, cgam_spectrum_solve_range(sp, alpha, q, out));
+        CHECK_FAILS(env, CGAM_E_ARG, cgam_supercritical_winner(sp, alpha, b, NULL, &winner));
+        CHECK_FAILS(env, CGAM_E_ARG,
+                    cgam_supercritical_horizon(sp, alpha, 1, 1, 0.1, b, false, &horizon));
+        CHECK_MESSAGE(env, i == 0 ? "alpha = nan" : "alpha = inf");
+    }
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_hopfield_settle(bank, 1, q, NAN, 9, out, NULL, NULL));
+    CHECK_MESSAGE(env, "tol is nan");
     CHECK_FAILS(env, CGAM_E_SINGULAR, cgam_spectrum_solve(sp, 1, b, out));
     CHECK_MESSAGE(env, "A(alpha) is singular at alpha = 1");
     CHECK_STATUS(env, cgam_spectrum_solve_range(sp, 1, q, out)); /* Z q has no part in its kernel */
