@@ -28,13 +28,18 @@ static bool interrupted(void *user)
     return atomic_load(&stopping) != 0;
 }
 
+static bool is_ours(const struct sigaction *a)
+{
+    return (a->sa_flags & SA_SIGINFO) && a->sa_sigaction == on_signal;
+}
+
 static bool catch_signal(struct sigaction *old)
 {
     if (PyThread_get_thread_ident() != main_thread || sigaction(SIGINT, NULL, old) != 0)
         return false;
     if (!(old->sa_flags & SA_SIGINFO) && (old->sa_handler == SIG_DFL || old->sa_handler == SIG_IGN))
         return false;
-    if ((old->sa_flags & SA_SIGINFO) && old->sa_sigaction == on_signal) return false; /* nested */
+    if (is_ours(old)) return false; /* nested */
     python_handler = *old;
     atomic_store(&stopping, 0);
     struct sigaction ours = *old;
@@ -316,6 +321,11 @@ static PyObject *forked(PyObject *self, PyObject *none)
     shared = (env_box){0};
     blas.calls = 0;
     pthread_mutex_init(&blas.lock, NULL);
+    /* Another thread may have been in a call, which ends in the parent alone. */
+    struct sigaction now;
+    if (sigaction(SIGINT, NULL, &now) == 0 && is_ours(&now))
+        sigaction(SIGINT, &python_handler, NULL);
+    atomic_store(&stopping, 0);
     Py_RETURN_NONE;
 }
 

@@ -428,6 +428,35 @@ def test_forks(bank):
     assert os.waitpid(child, 0)[1] == 0
 
 
+def test_ctrl_c_in_a_child_forked_during_a_call(rng):
+    """By another thread than the one that is in the call, whose handler the child inherits."""
+    Z = rng.standard_normal((20000, 64)).astype(np.float32)
+    bank, ended = cgam.Bank(Z), []
+
+    def fork():
+        time.sleep(0.2)
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                own = cgam.Bank(np.eye(200))
+                try:
+                    os.kill(os.getpid(), signal.SIGINT)
+                    time.sleep(10)
+                except KeyboardInterrupt:
+                    own.recall(np.ones((64, 200)), mode="coupled", lam=0.01)
+                    code = 0
+            finally:
+                os._exit(code)
+        ended.append(os.waitpid(child, 0)[1])
+
+    thread = threading.Thread(target=fork)
+    thread.start()
+    while thread.is_alive():
+        bank.recall(Z[:100].astype(float), mode="coupled", lam=0.2, beta=0.5)
+    assert ended == [0]
+
+
 def test_numpy_keeps_its_threads():
     import ctypes
     try:
