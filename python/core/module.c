@@ -206,7 +206,9 @@ static void handle_release(handle *h)
 static int handle_traverse(PyObject *self, visitproc visit, void *arg)
 {
     Py_VISIT(Py_TYPE(self));
-    Py_VISIT(((handle *)self)->keep);
+    handle *h = (handle *)self;
+    Py_VISIT(h->keep);
+    for (int i = 0; i < h->views; i++) Py_VISIT(h->view[i].obj);
     return 0;
 }
 

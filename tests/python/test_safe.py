@@ -268,6 +268,19 @@ def test_any_order_of_deletion(rng):
     assert _core.references() == before
 
 
+def test_an_array_that_has_its_bank_is_collected():
+    class Memories(np.ndarray):
+        pass
+
+    Z = np.eye(4).view(Memories)
+    Z.bank = cgam.Bank(Z)
+    Z.plan = Z.bank.plan(projection=np.eye(4))
+    alive = weakref.ref(Z)
+    del Z
+    gc.collect()
+    assert alive() is None
+
+
 def test_a_plan_keeps_its_bank_and_array(rng):
     plan = cgam.Bank(rng.standard_normal((9, 4))).plan(projection=rng.standard_normal((4, 2)))
     gc.collect()
