@@ -95,7 +95,7 @@ class Plan:
         points, p, rest = _core.plan_landscape(self._handle, *self._one(query, context), count,
                                                _count(seed, "seed", 2**64 - 1))
         found = np.frombuffer(points, POINT_DTYPE)
-        return Landscape(found, np.frombuffer(p, F64).reshape(len(found), -1), **rest)
+        return Landscape(found, np.frombuffer(p, F64).reshape(len(found), self.bank.n), **rest)
 
     def branch(self, query: Any, context: Any = None) -> Branch:
         """The branch that a recall of mode "anneal" follows from small beta up to the plan's."""

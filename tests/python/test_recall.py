@@ -176,6 +176,14 @@ def test_landscape_and_branch_are_the_programs(rng, program, tmp_path):
             wrong()
 
 
+def test_a_landscape_may_be_empty(rng):
+    # at such a beta no point can be told from others
+    bank = cgam.Bank(rng.standard_normal((5, 1)))
+    found = bank.plan("coupled", beta=1e185).landscape([1.0], [0.5], starts=2)
+    assert len(found) == 0 and found.p.shape == (0, 5)
+    assert found.unique is None and found.unresolved > 0 and len(found.minima) == 0
+
+
 def test_inspect_is_the_programs(rng, program, tmp_path):
     Z = rng.standard_normal((20, 6))
     np.save(tmp_path / "Z.npy", Z)
