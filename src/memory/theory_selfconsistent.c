@@ -204,6 +204,17 @@ static cgam_status largest(const cgam_gate *gate, const double *p, double *value
     return status;
 }
 
+/* A memory alone: A is 1, and l2b p (1 - p) from above is 0 at the p of a recall, but not at every p. */
+static cgam_status alone(const cgam_gate *gate, const double *p, double l2b, double *value)
+{
+    double share = 0;
+    cgam_status status =
+        cgam_vectors_pick(gate->bank->env, &gate->bank->Z, p, 1, &(int64_t){0}, &share);
+    if (share > 0 && share < 1)
+        *value = cgam_widened(cgam_above(share * (1 - share)) * l2b, 8 * CGAM_U);
+    return status;
+}
+
 cgam_status cgam_contraction_local(const cgam_gate *gate, double beta, double lambda,
                                    const double *p, double *value, bool *proved)
 {
@@ -211,7 +222,8 @@ cgam_status cgam_contraction_local(const cgam_gate *gate, double beta, double la
     double l2b = cgam_square_times(lambda, beta);
     *value = 0;
     if (proved) *proved = true;
-    if (l2b == 0 || gate->bank->Z.n == 1) return CGAM_OK;
+    if (l2b == 0) return CGAM_OK;
+    if (gate->bank->Z.n == 1) return alone(gate, p, l2b, value);
     double rate; /* without beta lambda^2, which may be so small that products with it are lost */
     cgam_status status = largest(gate, p, &rate);
     *value = rate * l2b;

@@ -158,6 +158,26 @@ static void edges_of_uniqueness_are_rounded_to_the_safe_side(void **state)
     cgam_bank_free(bank);
 }
 
+/* p - p^2 of a memory that is alone is 0 only where its share is 1, or 0. */
+static void a_share_of_one_memory_need_not_be_one(void **state)
+{
+    (void)state;
+    cgam_bank *bank = object_copy(env, 1, 2, (double[]){1, 2});
+    const double shares[] = {1, 1 - 0x1p-53, 0.5, 1e-9, 1e-300, 0x1p-1074, 0};
+    for (int k = 0; k < 14; k++) {
+        cgam_gate *gate;
+        double p = shares[k / 2], beta = 3, lambda = 0.7, value;
+        bool proved;
+        CHECK_STATUS(env, cgam_gate_new(bank, k % 2 ? 7 : 0, NULL, &gate));
+        CHECK_STATUS(env, cgam_contraction_local(gate, beta, lambda, &p, &value, &proved));
+        long double exact = (long double)p * (1 - (long double)p) * lambda * lambda * beta;
+        assert_true(proved && value >= exact);
+        assert_true(value <= exact * (1 + 1e-12L) + 8 * 0x1p-1074L);
+        cgam_gate_free(gate);
+    }
+    cgam_bank_free(bank);
+}
+
 /* Numbers that are none, among the entries of an operator, once reached LAPACK. */
 static void a_query_beyond_the_range_is_no_fault_of_ours(void **state)
 {
@@ -184,6 +204,7 @@ int main(void)
         cmocka_unit_test(what_vanishes_in_a_product_is_not_proved),
         cmocka_unit_test(a_beta_of_few_digits_is_no_excuse),
         cmocka_unit_test(edges_of_uniqueness_are_rounded_to_the_safe_side),
+        cmocka_unit_test(a_share_of_one_memory_need_not_be_one),
         cmocka_unit_test(a_query_beyond_the_range_is_no_fault_of_ours),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
