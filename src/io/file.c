@@ -246,13 +246,13 @@ static void name_open(int fd, char name[OPEN_NAME])
 
 /* A file without a name in the target's directory, where the file system has such files and /proc
  * will give it one later; else -1. */
-static int open_nameless(cgam_outfile *out)
+static int open_nameless(cgam_outfile *out, mode_t mode)
 {
     size_t directory = directory_length(out->target);
     char open_name[OPEN_NAME];
     memcpy(out->temp, directory ? out->target : ".", directory ? directory : 1);
     out->temp[directory ? directory : 1] = '\0';
-    int fd = open(out->temp, O_RDWR | O_TMPFILE | O_CLOEXEC, 0666);
+    int fd = open(out->temp, O_RDWR | O_TMPFILE | O_CLOEXEC, mode);
     if (fd < 0) return -1;
     name_open(fd, open_name);
     if (access(open_name, F_OK) == 0) return fd;
@@ -262,13 +262,13 @@ static int open_nameless(cgam_outfile *out)
 
 /* Opens a new file beside the target, without a name where that can be had. Gives -1 with errno when
  * it cannot. */
-static int open_temp(cgam_outfile *out)
+static int open_temp(cgam_outfile *out, mode_t mode)
 {
-    int fd = open_nameless(out);
+    int fd = open_nameless(out, mode);
     out->nameless = fd >= 0;
     for (int i = 0; i < NAME_TRIES && fd < 0; i++) {
         if (!name_temp(out)) return -1;
-        fd = open(out->temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        fd = open(out->temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
         if (fd < 0 && errno != EEXIST) return -1;
     }
     out->made = fd >= 0 && !out->nameless;
@@ -337,6 +337,7 @@ cgam_status cgam_outfile_begin(cgam_env *env, const char *path, cgam_outfile **r
     /* Renaming over a device or a directory's name would destroy or fail late: say it now. */
     struct stat st;
     bool replaces = stat(target, &st) == 0;
+    mode_t mode = replaces ? st.st_mode & 0777 : 0666;
     int fd = -1;
     cgam_status status = CGAM_OK;
     if (!out->shown || !out->target || !out->temp) {
@@ -348,7 +349,7 @@ cgam_status cgam_outfile_begin(cgam_env *env, const char *path, cgam_outfile **r
     } else if (replaces && !S_ISREG(st.st_mode)) {
         status =
             cgam_fail(env, CGAM_E_IO, "%s: cannot write: not a regular file", cgam_path_tail(path));
-    } else if ((fd = open_temp(out)) < 0) {
+    } else if ((fd = open_temp(out, mode)) < 0) {
         status = cgam_outfile_fail(out, errno);
     } else {
         out->fd = fd;
@@ -365,8 +366,8 @@ cgam_status cgam_outfile_begin(cgam_env *env, const char *path, cgam_outfile **r
         outfile_free(out);
         return status;
     }
-    /* The new file is as open to others as the old one; where that cannot be had, as umask says. */
-    if (replaces) fchmod(fd, st.st_mode & 0777);
+    /* The new file is never more open to others than the old one; what umask has taken is given back where that can be had. */
+    if (replaces) fchmod(fd, mode);
     *result = out;
     return CGAM_OK;
 }

@@ -1,4 +1,5 @@
 /* What a process in a sandbox can no longer do. Each test asks in a child, since there is no way back. */
+#include "cgam/io.h"
 #include "serve/sandbox.h"
 #include "support/check.h"
 
@@ -120,6 +121,30 @@ static void limits_of_others_stay_as_they_are(void **state)
     inside(try_others);
 }
 
+/* Rights cannot be set there, so a new file has them from its beginning. */
+static int try_replacing(cgam_sandboxed has, const char *folder)
+{
+    char path[64];
+    struct stat st;
+    cgam_env *env;
+    if (!has.calls) return NOT_THERE;
+    snprintf(path, sizeof path, "%s/x", folder);
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    if (fd < 0 || close(fd) != 0 || cgam_env_new(NULL, &env) != CGAM_OK) return BROKEN;
+    umask(022);
+    bool written = cgam_npy_write(env, path, CGAM_F64, 0, NULL, &(double){1}) == CGAM_OK;
+    cgam_env_free(env);
+    return written && stat(path, &st) == 0 && st.st_size > 0 && (st.st_mode & 0777) == 0600
+               ? FINE
+               : BROKEN;
+}
+
+static void a_file_of_ones_own_stays_so(void **state)
+{
+    (void)state;
+    inside(try_replacing);
+}
+
 /* A child, started by a call of the system; its end is waited for. */
 static bool starts(long pid)
 {
@@ -211,6 +236,7 @@ int main(void)
         cmocka_unit_test(files_are_written_below_its_folders_alone),
         cmocka_unit_test(links_and_pipes_are_not_made),
         cmocka_unit_test(rights_of_files_stay_as_they_are),
+        cmocka_unit_test(a_file_of_ones_own_stays_so),
         cmocka_unit_test(limits_of_others_stay_as_they_are),
         cmocka_unit_test(there_is_no_way_to_other_namespaces),
         cmocka_unit_test(its_group_is_not_left),
