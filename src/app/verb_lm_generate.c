@@ -25,8 +25,13 @@ static const cgam_param params[] = {
 static cgam_status show(void *user, int64_t which, const cgam_lm_token *token, const char *text)
 {
     (void)which, (void)token;
-    fputs(text, user);
-    fflush(user);
+    const cgam_call *call = user;
+    char *shown = cgam_strdup(call->env, text);
+    if (!shown) return cgam_fail_nomem(call->env, "text");
+    cgam_text_tame(shown, "\n\t"); /* whole letters, as cgam_json_tame has them */
+    fputs(shown, call->live);
+    fflush(call->live);
+    cgam_free(call->env, shown);
     return CGAM_OK;
 }
 
@@ -131,7 +136,7 @@ static cgam_status run(cgam_call *call)
     o.seed = (uint64_t)cgam_args_int(args, "seed");
     if (call->live) {
         o.each = show;
-        o.user = call->live;
+        o.user = call;
     }
     cgam_status status = cgam_lm_of(call, &lm);
     if (status != CGAM_OK) return status;

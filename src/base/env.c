@@ -247,6 +247,19 @@ char *cgam_strdup(cgam_env *env, const char *text)
     return copy;
 }
 
+void cgam_text_tame(char *text, const char *spared)
+{
+    for (unsigned char *c = (unsigned char *)text; *c;) {
+        size_t length = *c >= 0xf0 ? 4 : *c >= 0xe0 ? 3 : *c >= 0xc2 ? 2 : 1, have = 1;
+        while (have < length && (c[have] & 0xc0) == 0x80) have++;
+        if (have < length) length = 1; /* the beginning of a letter that does not go on */
+        bool control =
+            length == 1 ? *c < ' ' || (*c >= 0x7f && *c < 0xa0) : *c == 0xc2 && c[1] < 0xa0;
+        if (control && !strchr(spared, *c)) memset(c, '?', length);
+        c += length;
+    }
+}
+
 cgam_status(cgam_fail)(cgam_env *env, cgam_status status, const char *format, ...)
 {
     va_list args;
@@ -254,9 +267,7 @@ cgam_status(cgam_fail)(cgam_env *env, cgam_status status, const char *format, ..
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    /* A message is one line, whatever bytes a file name brings along. */
-    for (char *c = text; *c; c++)
-        if ((unsigned char)*c < ' ' || *c == 127) *c = '?';
+    cgam_text_tame(text, ""); /* one line, whatever bytes a file name brings along */
     mine.env = env->number;
     memcpy(mine.text, text, strlen(text) + 1);
     pthread_mutex_lock(&env->lock);

@@ -11,6 +11,9 @@ void *cgam_alloc(cgam_env *env, size_t count, size_t size);
 void *cgam_zalloc(cgam_env *env, size_t count, size_t size); /* zeroed */
 void cgam_free(cgam_env *env, void *block);                  /* NULL is fine */
 char *cgam_strdup(cgam_env *env, const char *text);
+/* Characters that a terminal would obey instead of showing, those of 7 and of 8 bits (U+0080 to U+009F, or bytes alone), become
+ * question marks, but for the spared ones. */
+void cgam_text_tame(char *text, const char *spared);
 
 /* Keeps the message on the env and hands the status back: return cgam_fail(env, ...). The macro
  * around the function lets compilers and analysers see that the status handed back is the one

@@ -153,6 +153,7 @@ static int run(const cgam_verb *verb, int argc, const char *const *argv, FILE *t
         (void)cgam_json_write(to, call.doc, 1); /* finish() asks whether it went well */
         fputc('\n', to);
     } else {
+        cgam_json_tame(call.doc); /* names and texts are those of files */
         const char *missing = cgam_json_get_text(call.doc, "figures_missing");
         verb->print(call.doc, to);
         if (*missing) fprintf(to, "%s: figures are left out, all else is complete\n", missing);

@@ -190,6 +190,17 @@ double cgam_json_nth(const json_t *doc, const char *path, int64_t i)
     return json_is_number(value) ? json_number_value(value) : (double)NAN;
 }
 
+void cgam_json_tame(json_t *doc)
+{
+    const char *key;
+    size_t i;
+    json_t *one;
+    if (json_is_string(doc))
+        cgam_text_tame((char *)(uintptr_t)json_string_value(doc), "\n\t"); /* of the same length */
+    json_array_foreach(doc, i, one) cgam_json_tame(one);
+    json_object_foreach(doc, key, one) cgam_json_tame(one);
+}
+
 /* ---- Writing --------------------------------------------------------------------------------- */
 static void print_digits(double value, int digits, char *text)
 {

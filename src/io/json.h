@@ -26,6 +26,8 @@ void cgam_json_put_real(json_t *object, const char *name, double value);
 void cgam_json_put_text(json_t *object, const char *name, const char *value);
 json_t *cgam_json_lossy(const char *text);
 void cgam_json_put_bool(json_t *object, const char *name, bool value);
+/* Texts of a document whose control characters are question marks, for who prints them to a person: lines and tabs stay. */
+void cgam_json_tame(json_t *doc);
 /* Did a document of this thread miss a value since the last question? No caller of jansson need look before that. */
 bool cgam_json_ran_short(void);
 /* Strictly read, NULL: see error, or no_memory, which jansson's error does not tell. What a document missed before is no matter of

@@ -127,6 +127,12 @@ def names(Z):
                         (("--top", 3), [8, 0, 1])):
         doc = ask("bank", "names", "--bank", "Z.npy", *words)
         check(doc["n"] == 12 and doc["names"] == [{"row": i, "name": called[i]} for i in rows], words, doc)
+    with open("orders.names", "w", encoding="utf-8") as f:
+        f.writelines(f"\x1b]0;{name}\x07\u009b2J\t\u00fc\n" for name in called)
+    for words in (("bank", "names", "--bank", "Z.npy"), ("recall", "--bank", "Z.npy", "--query", "rows:1")):
+        doc, shown = ask(*words, "--names", "orders.names"), run(*words, "--names", "orders.names")[1]
+        check("\\u001b]0;x-ray\\u0007\\u009b2J\\t" in json.dumps(doc), "a document has names as they are", doc)
+        check("?]0;x-ray???2J\t\u00fc" in shown and not set(shown) & {"\x1b", "\x07", "\u009b"}, "a terminal is given no orders", shown)
     check(ask("bank", "names", "--bank", "demo:", "--rows", "0,59")["names"][1]["name"] == "window", "names of the demo bank")
     refuse(2, ["--rows", "0 to 11"], "bank", "names", "--bank", "Z.npy", "--rows", "12")
     refuse(2, ["exclude"], "bank", "names", "--bank", "Z.npy", "--rows", "1", "--prefix", "x")

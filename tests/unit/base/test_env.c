@@ -76,6 +76,16 @@ static void a_message_is_one_line_that_fits(void **state)
     assert_string_equal(cgam_env_message(env), "W is 2 x 3");
     CHECK_FAILS(NULL, CGAM_E_IO, cgam_fail(env, CGAM_E_IO, "%s: gone", "a\nb\tc\x1b[31m\x7f\r"));
     assert_string_equal(cgam_env_message(env), "a?b?c?[31m??: gone");
+    static const char *const obeyed[][2] = {
+        /* U+009B, a byte alone, a letter cut short; and letters */
+        {"\xc2\x9b[", "??["},
+        {"a\x9b", "a?"},
+        {"\xe2\x9b.", "\xe2?."},
+        {"\xf0\x9f\x98\x80\xc3\x9b\xe2\x80\x9b\xe4", "\xf0\x9f\x98\x80\xc3\x9b\xe2\x80\x9b\xe4"}};
+    for (int i = 0; i < 4; i++) {
+        CHECK_FAILS(NULL, CGAM_E_IO, cgam_fail(env, CGAM_E_IO, "%s", obeyed[i][0]));
+        assert_string_equal(cgam_env_message(env), obeyed[i][1]);
+    }
     char long_name[2000];
     memset(long_name, 'x', sizeof long_name - 1);
     long_name[sizeof long_name - 1] = '\0';
