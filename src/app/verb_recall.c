@@ -6,7 +6,9 @@
 #include "base/env.h"
 #include "num/ranks.h"
 
+#include <limits.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define TAU(option, layer)                                                                         \
@@ -195,6 +197,25 @@ static cgam_status options(cgam_call *call, cgam_recall_opts *out)
     return CGAM_OK;
 }
 
+/* The path without links and dots; of a file that is not there yet, by its folder. */
+static void resolve(const char *path, char out[2 * PATH_MAX])
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    if (realpath(path, out)) return;
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(name - path) : 1, slash ? path : ".");
+    if (!realpath(folder, out)) *out = '\0'; /* it will be refused */
+    snprintf(out + strlen(out), PATH_MAX, "/%s", name);
+}
+
+static bool same_file(const char *a, const char *b)
+{
+    char x[2 * PATH_MAX], y[2 * PATH_MAX];
+    resolve(a, x);
+    resolve(b, y);
+    return strcmp(x, y) == 0;
+}
+
 /* Opens the files and checks that they fit together. */
 static cgam_status job_open(job *j)
 {
@@ -206,7 +227,7 @@ static cgam_status job_open(job *j)
     const char *target = cgam_args_text(call->args, "target");
     const char *save_p = cgam_args_text(call->args, "save-p");
     const char *save_readout = cgam_args_text(call->args, "save-readout");
-    if (save_p && save_readout && strcmp(save_p, save_readout) == 0)
+    if (save_p && save_readout && same_file(save_p, save_readout))
         return cgam_fail(env, CGAM_E_ARG, "save-p and save-readout name the same file");
     if (P && W) return cgam_fail(env, CGAM_E_ARG, "projection and gate-weights exclude each other");
     cgam_status status = cgam_input_bank(call, &j->bank);
