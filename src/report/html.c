@@ -158,8 +158,11 @@ cgam_status cgam_html_picture(FILE *to, cgam_env *env, const char *out, const ch
             words);
     cgam_html_math(to, f->caption);
     fprintf(to, ".</span>");
-    for (int k = 0; k < 4; k++)
-        fprintf(to, " <a href=\"%s/%s.%s\">%s</a>", folder, f->name, kinds[k], kinds[k]);
+    for (int k = 0; k < 4; k++) {
+        fprintf(to, " <a href=\"");
+        cgam_html_text(to, folder); /* whatever someone has called it */
+        fprintf(to, "/%s.%s\">%s</a>", f->name, kinds[k], kinds[k]);
+    }
     fprintf(to, "</figcaption></figure>\n");
     return CGAM_OK;
 }

@@ -131,6 +131,10 @@ static void pictures_are_shown_once_and_where_they_belong(void **state)
     put("about-facts", "study.json", "{\"probe\":null}");
     HOLDS(page(), {"steer_1.png", 0}, {"steer_4.png", 0}, {"<h3>about-facts</h3>", 1});
     clear();
+    put("a\"><b>", "study.json", steer); /* a folder may be called anything */
+    put("a\"><b>", names[0], "png");
+    HOLDS(page(), {"<b>\"", 0}, {"<b>/", 0}, {"href=\"lm/a&quot;&gt;&lt;b&gt;/steer_1.png\"", 1});
+    clear();
 }
 
 static void rows_of_a_gate_are_raw_or_unit(void **state)
