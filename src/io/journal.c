@@ -73,6 +73,9 @@ static cgam_status take(cgam_journal *j)
         if (flock(j->fd, LOCK_EX | LOCK_NB) != 0)
             return errno == EWOULDBLOCK ? busy(j) : failed(j, "lock", errno);
         if (fstat(j->fd, &st) != 0) return failed(j, "read", errno);
+        if (!S_ISREG(st.st_mode)) /* a pipe would be waited for: we write into it ourselves */
+            return cgam_fail(j->env, CGAM_E_IO, "%s: cannot write: not a regular file",
+                             cgam_path_tail(j->path));
     } while (st.st_nlink == 0);
     return CGAM_OK;
 }

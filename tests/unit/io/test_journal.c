@@ -101,6 +101,19 @@ static void one_at_a_time(void **state)
     cgam_env_free(env);
 }
 
+/* Read until its writers are gone it would never end: one of them is the reader. */
+static void a_pipe_in_its_place_is_refused(void **state)
+{
+    (void)state;
+    cgam_env *env = new_env();
+    cgam_journal *j;
+    assert_int_equal(mkfifo(scratch("j"), 0600), 0);
+    assert_int_equal(cgam_journal_open(env, scratch("j"), 7, &j), CGAM_E_IO);
+    assert_non_null(strstr(cgam_env_message(env), "not a regular file"));
+    unlink(scratch("j"));
+    cgam_env_free(env);
+}
+
 static void every_allocation_may_fail(void **state)
 {
     (void)state;
@@ -157,6 +170,7 @@ int main(void)
         cmocka_unit_test(a_torn_record_is_cut_off),
         cmocka_unit_test(a_byte_that_changed_ends_it),
         cmocka_unit_test(one_at_a_time),
+        cmocka_unit_test(a_pipe_in_its_place_is_refused),
         cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(a_group_comes_together_or_not_at_all),
     };
