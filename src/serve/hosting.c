@@ -5,6 +5,7 @@
 
 #include "io/child.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
@@ -40,7 +41,10 @@ static void end_guest(guest *g)
 static void unlink_guest(cgam_server *server, const guest *g)
 {
     guest **at = &server->guests;
-    while (*at != g) at = &(*at)->next; /* it is there */
+    while (*at != g) {
+        assert(*at); /* it is there */
+        at = &(*at)->next;
+    }
     *at = g->next;
 }
 
