@@ -217,22 +217,33 @@ void cgam_house_close(cgam_house *house)
 
 /* ---- hiding where things lie ------------------------------------------------------------------- */
 
-/* `what` at the first place it stands in the text as a whole path, or NULL. */
-static const char *stands(const char *text, const char *what)
+/* Where `what` first stands in the text as a whole path, of *length bytes; NULL: nowhere. Of a long path messages show the end alone
+ * (cgam_path_tail), so what is left of `what` in front of a name counts, too. */
+static const char *stands(const char *text, const char *what, size_t *length)
 {
-    size_t length = strlen(what);
-    for (const char *at = text; (at = strstr(at, what)); at += length)
-        if (!isalnum((unsigned char)at[length]) && at[length] != '_') return at;
+    enum { LEFT = 64 };
+    *length = strlen(what);
+    do {
+        for (const char *at = text; (at = strstr(at, what)); at += *length)
+            if (!isalnum((unsigned char)at[*length]) && at[*length] != '_') return at;
+        what++;
+    } while (--*length >= LEFT);
     return NULL;
 }
 
-/* Replaces it everywhere; takes and gives a text for free(). */
+/* Replaces it everywhere, and with a slash behind it by nothing where by is NULL; takes and gives a text for free(). */
 static char *replace(char *text, const char *what, const char *by)
 {
     const char *at;
-    while (text && (at = stands(text, what))) {
+    size_t length;
+    while (text && (at = stands(text, what, &length))) {
         char *out = NULL;
-        if (asprintf(&out, "%.*s%s%s", (int)(at - text), text, by, at + strlen(what)) < 0)
+        bool below = !by && at[length] == '/';
+        if (asprintf(&out, "%.*s%s%s", (int)(at - text), text,
+                     below ? ""
+                     : by  ? by
+                           : "root",
+                     at + length + below) < 0)
             out = NULL;
         free(text);
         text = out;
@@ -242,21 +253,17 @@ static char *replace(char *text, const char *what, const char *by)
 
 bool cgam_house_veil(const cgam_house *house, const char *text, char **veiled)
 {
-    bool any = house->root && strstr(text, house->root);
+    size_t length;
+    bool any = house->root && stands(text, house->root, &length);
     for (int i = 0; i < house->count && !any; i++)
-        any = house->tenants[i].path[0] == '/' && strstr(text, house->tenants[i].path);
+        any = house->tenants[i].path[0] == '/' && stands(text, house->tenants[i].path, &length);
     *veiled = NULL;
     if (!any) return true;
-    char *out = strdup(text), *below = NULL;
+    char *out = strdup(text);
     for (int i = 0; i < house->count && out; i++)
         if (house->tenants[i].path[0] == '/')
             out = replace(out, house->tenants[i].path, house->tenants[i].id);
-    if (house->root && out && asprintf(&below, "%s/", house->root) >= 0) {
-        for (char *at; (at = strstr(out, below));)
-            memmove(at, at + strlen(below), strlen(at + strlen(below)) + 1);
-        free(below);
-    }
-    *veiled = out && house->root ? replace(out, house->root, "root") : out;
+    *veiled = out && house->root ? replace(out, house->root, NULL) : out;
     return *veiled;
 }
 

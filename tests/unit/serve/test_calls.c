@@ -333,6 +333,30 @@ static void what_is_hidden_is_a_whole_path(void **state)
     cgam_env_free(env);
 }
 
+/* Of a long path a message has the end alone. */
+static void the_end_of_a_long_path_is_hidden_too(void **state)
+{
+    (void)state;
+    enum { LONG = 300, CUT = 120 };
+    char long_root[LONG + 1], file[LONG + 8], text[LONG + 40], *veiled;
+    for (int i = 0; i < LONG; i++) long_root[i] = i % 30 ? (char)('a' + i % 30 % 26) : '/';
+    long_root[LONG] = '\0';
+    snprintf(file, sizeof file, "%s/Z.npy", long_root);
+    cgam_env *env = object_env(1);
+    cgam_tenant tenant = {.kind = CGAM_INPUT_BANK, .id = (char[]){"Z"}, .path = file};
+    const cgam_house house = {.env = env, .tenants = &tenant, .count = 1, .root = long_root};
+    for (int i = 0; i < 2; i++) {
+        snprintf(text, sizeof text, "%s%s: no", (i ? long_root : file) + CUT,
+                 i ? "/out/p.csv" : "");
+        assert_true(cgam_house_veil(&house, text, &veiled));
+        assert_string_equal(veiled ? veiled : text, i ? "out/p.csv: no" : "Z: no");
+        free(veiled);
+    }
+    assert_true(cgam_house_veil(&house, long_root + LONG - 20, &veiled)); /* may be anybody's */
+    assert_null(veiled);
+    cgam_env_free(env);
+}
+
 static int enter(void **state)
 {
     (void)state;
@@ -371,6 +395,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_in_a_request_is_named),
         cmocka_unit_test(a_house_has_its_ids_or_says_why_not),
         cmocka_unit_test(what_is_hidden_is_a_whole_path),
+        cmocka_unit_test(the_end_of_a_long_path_is_hidden_too),
     };
     return cmocka_run_group_tests(tests, enter, leave);
 }
