@@ -33,6 +33,9 @@ cgam_recall_opts cgam_recall_opts_default(void)
 
 static cgam_status check(cgam_env *env, const cgam_recall_opts *o)
 {
+    if ((unsigned)o->mode > CGAM_ANNEAL)
+        return cgam_fail(env, CGAM_E_ARG, "mode is %d, there are 0 to %d", (int)o->mode,
+                         CGAM_ANNEAL);
     if (!(o->alpha >= 0) || !isfinite(o->alpha))
         return cgam_fail(env, CGAM_E_ARG, "alpha is %g, it must be 0 or more and finite", o->alpha);
     if (!(o->beta > 0) || !isfinite(o->beta))

@@ -116,6 +116,7 @@ static void recalls_that_cannot_be_are_refused(void **state)
         {{.entmax = 1.5, .fast = true}, "fast serves softmax"},
         {{.entmax = 1.5, .none = true}, "none serves softmax"},
         {{.tol = -1}, "tol is -1"},
+        {{.mode = (cgam_mode)(CGAM_ANNEAL + 1)}, "mode is 4"},
         {{.max_iter = -1}, "max-iter -1"},
         {{.fast = true, .mode = CGAM_COUPLED}, "fast serves mode first: mode coupled"},
         {{.none = true, .mode = CGAM_FLOW}, "none serves mode first: in mode flow"},
