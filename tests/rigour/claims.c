@@ -334,15 +334,18 @@ static double products(const court *c, const double *s, double eta)
 /* Ended as converged: energy_end is E at the s returned, energy_start is E at A^-1 u, both up to 2^-38
  * of the terms of E and the work of g along s, where g is the residual A s - u - lambda p and the last
  * step, E having been gathered before it, and what b and u were off by to begin with. And E has not risen by more than eight times that and what g
- * may do to the gates, lambda |g| / eta. */
+ * may do to the gates, lambda |g| / eta; and where scores, rounded, leave p open, by what another p does to E, up to a millionth of
+ * its terms, with which a recall may still end as converged. */
 static verdict decide_energy(court *c, const answer *a, double eta)
 {
     const cgam_result *r = &a->result;
     verdict is = OPEN;
-    arb_t energy, off, first, work, gates;
+    arb_t energy, off, first, work, gates, open, terms;
     arb_init(energy);
     arb_init(off);
     arb_init(first);
+    arb_init(open);
+    arb_init(terms);
     arb_init(work);
     arb_init(gates);
     court_doubles(c, a->s, c->s);
@@ -372,9 +375,11 @@ static verdict decide_energy(court *c, const answer *a, double eta)
         _arb_vec_set(c->s, c->p, c->n);
         court_energy(c, c->s, first, c->t);
         arb_add(off, off, c->t, c->prec);
+        arb_mul_2exp_si(terms, off, -20);
         arb_mul_2exp_si(off, off, -38);
         arb_add(off, off, work, c->prec);
-        arb_set_d(c->t, products(c, a->s, eta));
+        double rho = products(c, a->s, eta), lambda = c->x->opts.lambda;
+        arb_set_d(c->t, rho);
         arb_add(off, off, c->t, c->prec);
         is = apart(c, energy, r->energy_end, off);
         if (c->x->opts.mode == CGAM_COUPLED) is = both(is, apart(c, first, r->energy_start, off));
@@ -382,6 +387,9 @@ static verdict decide_energy(court *c, const answer *a, double eta)
             arb_set_d(c->t, r->energy_rise);
             arb_add(off, off, gates, c->prec);
             arb_mul_2exp_si(off, off, 3);
+            double epsilon = expm1(fmin(2 * c->x->opts.beta * rho, 1)); /* of p */
+            arb_set_d(open, epsilon * epsilon * lambda * lambda / eta);
+            arb_add(off, off, arb_gt(terms, open) ? open : terms, c->prec);
             is = both(is, arb_le(c->t, off) ? RIGHT : arb_gt(c->t, off) ? WRONG : OPEN);
         }
     }
@@ -390,6 +398,8 @@ static verdict decide_energy(court *c, const answer *a, double eta)
     arb_clear(first);
     arb_clear(work);
     arb_clear(gates);
+    arb_clear(open);
+    arb_clear(terms);
     return is;
 }
 
