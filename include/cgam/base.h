@@ -76,9 +76,11 @@ CGAM_API bool cgam_dtype_find(const char *name, cgam_dtype *out);
  * per thread that calls the library; objects made with an env must be freed before it. */
 typedef struct cgam_env cgam_env;
 
+enum { CGAM_THREADS_MAX = 4096 };
+
 typedef struct cgam_env_opts {
-    /* Worker threads, caller included; default 0 = one per core that may be used, or one where address space is limited
-     * to less than BLAS needs for so many. */
+    /* Worker threads, caller included, CGAM_THREADS_MAX at most; default 0 = one per core that may be used, or one where
+     * address space is limited to less than BLAS needs for so many. */
     int threads;
     /* An allocator of your own; default NULL = the C library's. `align` is a power of two. */
     void *(*alloc)(void *user, size_t align, size_t bytes);

@@ -290,6 +290,6 @@ def _indices(x: Any, count: int) -> Any:
 def count_threads(threads: Optional[int]) -> int:
     if threads is None:
         return 0
-    if not 1 <= _index(threads) <= 4096:
-        raise ValueError(f"threads is {threads}, 1 to 4096 is expected")
+    if not 1 <= _index(threads) <= _core.THREADS_MAX:
+        raise ValueError(f"threads is {threads}, 1 to {_core.THREADS_MAX} is expected")
     return _index(threads)

@@ -32,7 +32,7 @@ def run(verb: str, *arguments: Any, progress: bool = False, **options: Any) -> D
         if name.isupper() and isinstance(value, list) and len(value) == 1:
             given[name] = value[0]
     threads = given.get("threads")
-    count = threads if isinstance(threads, int) and 0 < threads <= 4096 else 0
+    count = threads if isinstance(threads, int) and 0 < threads <= _core.THREADS_MAX else 0
     text, negative = _core.run(verb, json.dumps(given, allow_nan=False), count, progress)
     document = Document(json.loads(text))
     document.negative = negative

@@ -369,7 +369,8 @@ PyMODINIT_FUNC PyInit__core(void)
     PyMethodDef *const all[] = {own_methods,  bank_methods,   recall_methods, landscape_methods,
                                 gate_methods, theory_methods, run_methods,    net_methods,
                                 lm_methods,   lens_methods};
-    bool fine = handle_setup(module) == 0;
+    bool fine = handle_setup(module) == 0 &&
+                PyModule_AddIntConstant(module, "THREADS_MAX", CGAM_THREADS_MAX) == 0;
     for (size_t i = 0; i < sizeof all / sizeof *all && fine; i++)
         fine = PyModule_AddFunctions(module, all[i]) == 0;
     if (fine) return module;

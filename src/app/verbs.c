@@ -60,7 +60,7 @@ const cgam_verb *const cgam_verbs[] = {
 /* clang-format on */
 
 const cgam_param cgam_params_common[] = {
-    CGAM_PARAM_INT("threads", "N", NULL, 1, 4096,
+    CGAM_PARAM_INT("threads", "N", NULL, 1, CGAM_THREADS_MAX,
                    "worker threads; one per core if not given. Results do not depend on it"),
     CGAM_PARAM_FLAG("json", "print one JSON document on standard output instead of text"),
     CGAM_PARAM_END,

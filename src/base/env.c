@@ -110,7 +110,8 @@ cgam_status cgam_env_new(const cgam_env_opts *opts, cgam_env **out)
 {
     *out = NULL;
     cgam_env_opts o = opts ? *opts : cgam_env_opts_default();
-    if (o.threads < 0 || (o.alloc == NULL) != (o.free == NULL)) return CGAM_E_ARG;
+    if (o.threads < 0 || o.threads > CGAM_THREADS_MAX || (o.alloc == NULL) != (o.free == NULL))
+        return CGAM_E_ARG;
     if (!o.alloc) {
         o.alloc = default_alloc;
         o.free = default_free;

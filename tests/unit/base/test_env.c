@@ -103,6 +103,8 @@ static void options_outside_their_range_are_refused(void **state)
     failing_alloc counts = {0};
     cgam_env *env = (cgam_env *)&counts;
     cgam_env_opts opts = failing_alloc_opts(&counts, 1);
+    opts.threads = CGAM_THREADS_MAX + 1;
+    CHECK_FAILS(NULL, CGAM_E_ARG, cgam_env_new(&opts, &env));
     opts.threads = -1;
     CHECK_FAILS(NULL, CGAM_E_ARG, cgam_env_new(&opts, &env));
     assert_null(env);
