@@ -58,7 +58,8 @@ static void prompts_that_are_alike_have_their_own_states(void **state)
         CHECK_STATUS(env, cgam_lm_collect(lm, NULL, 1, &prompts[i], NULL, &opts, alone, NULL));
         CHECK_LE(model_distance(all[i], alone, ONE), 1e-5);
     }
-    assert_memory_equal(all[0], all[2], sizeof all[0]);
+    /* not to the bit: a row of sgemm may depend on its place among the others */
+    CHECK_LE(model_distance(all[0], all[2], ONE), 1e-6);
     assert_true(model_distance(all[0], all[1], ONE) > 1e-3);
     cgam_lm_close(lm);
 }
