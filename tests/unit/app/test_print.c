@@ -128,6 +128,7 @@ static void inputs_that_do_not_fit_are_named(void **state)
         {ASK "rows:1 --save-p x.npy --save-readout x.npy", "name the same file"},
         {ASK "rows:1 --save-p x.npy --save-readout .//x.npy", "name the same file"},
         {ASK "rows:1 --save-p ./Z.csv --save-readout Z.csv", "name the same file"},
+        {ASK "rows:1 --save-p no/x.npy --save-readout nor/x.npy", "no/x.npy: cannot write"},
         {ASK "rows:1 --projection P.csv --gate-weights W.csv", "exclude each other"},
         {ASK "rows:1 --projection three.csv --context rows:1", "projection: rows are 1, d is 4"},
         {ASK "rows:1 --names only.txt", "4 names, memories are 6"},
