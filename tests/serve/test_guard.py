@@ -123,6 +123,7 @@ def malformed_http(s):
     pieces = f"8\r\n{good[:8]}\r\n{length - 8:x};note=x\r\n{good[8:]}\r\n0\r\nTrailer: x\r\n\r\n"
     check(codes(pieces, host, token, "Transfer-Encoding: chunked") == [200], "in pieces")
     check(codes(good, host, token, origin, f"Content-Length: {length}") == [200], "one of each")
+    check(codes(good, host, token, "X: a\tb", f"Content-Length: {length}") == [200], "a tab in a value")
     smuggled = f"GET /health HTTP/1.1\r\n{host}\r\nConnection: close\r\n\r\n".encode()
     for name, body, headers in (("lengths", good, [f"Content-Length: {length}", "content-length: 5"]),
                                 ("equal lengths", good, [f"Content-Length: {length}"] * 2),
@@ -136,7 +137,7 @@ def malformed_http(s):
     for name, *headers in (("a space before the colon", f"Content-Length : {hidden}"), ("a tab before it", f"Content-Length\t: {hidden}"),
                            ("a length on the next line", "Content-Length:", f" {hidden}"), ("pieces on the next line", "Transfer-Encoding:", "\tchunked"),
                            ("a line that goes on", "X: y", f" Content-Length: {hidden}"), ("a return in a value", f"X: y\rContent-Length: {hidden}"),
-                           ("a letter in front", "Transfer-Encoding: \x0bchunked"), ("a coding that is none", "Transfer-Encoding: xchunked"),
+                           ("a letter in front", "Transfer-Encoding: \x0bchunked"), ("a byte that erases", "X: y\x7f"), ("a coding that is none", "Transfer-Encoding: xchunked"),
                            ("a space behind", "Transfer-Encoding: chunked ")):
         got = codes("", host, token, *headers, more=smuggled)
         check(got == [400], "a head with", name, got)

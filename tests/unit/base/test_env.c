@@ -81,8 +81,9 @@ static void a_message_is_one_line_that_fits(void **state)
         {"\xc2\x9b[", "??["},
         {"a\x9b", "a?"},
         {"\xe2\x9b.", "\xe2?."},
+        {"\xc2\xa9", "\xc2\xa9"},
         {"\xf0\x9f\x98\x80\xc3\x9b\xe2\x80\x9b\xe4", "\xf0\x9f\x98\x80\xc3\x9b\xe2\x80\x9b\xe4"}};
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         CHECK_FAILS(NULL, CGAM_E_IO, cgam_fail(env, CGAM_E_IO, "%s", obeyed[i][0]));
         assert_string_equal(cgam_env_message(env), obeyed[i][1]);
     }
